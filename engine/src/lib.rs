@@ -1,0 +1,1 @@
+//! Tables and indexes: the embedded library.

@@ -1,0 +1,1 @@
+//! The contention lab: the same scenario against Clearway and its peers.

@@ -1,0 +1,1 @@
+//! The SQL language: syntax, types, planner, executor and system views.

@@ -1,0 +1,1 @@
+//! Log, pages, trees, space and recovery: durable bytes, no SQL and no transaction locks.

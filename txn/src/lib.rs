@@ -1,0 +1,1 @@
+//! Snapshots, locks and the commit section.

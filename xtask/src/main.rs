@@ -1,0 +1,2 @@
+//! Checks of the repository, run by `cargo xtask`.
+fn main() {}
