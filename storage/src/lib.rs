@@ -1,1 +1,3 @@
 //! Log, pages, trees, space and recovery: durable bytes, no SQL and no transaction locks.
+
+pub mod ids;
