@@ -1,0 +1,1 @@
+//! Simulated clock, random schedules from a seed, data-driven test runner.

@@ -1,0 +1,1 @@
+//! Wait events, clocks, session blocks and totals: where elapsed time goes.
