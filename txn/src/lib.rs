@@ -1,1 +1,4 @@
 //! Snapshots, locks and the commit section.
+#![forbid(unsafe_code)]
+
+pub mod lockmgr;
