@@ -20,7 +20,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::modes::{LockMode, ModeSet};
+use super::modes::{ALL_MODES, LockMode, ModeSet};
 
 /// An owner's number in the graph: whatever the caller uses.
 pub type Node = u32;
@@ -144,22 +144,24 @@ impl WaitGraph {
             ),
             None => (&queue.waiters, position),
         };
-        let from = if already.waiters.covers(conflicts) {
-            already.upto.min(position)
-        } else {
-            (already.waiters, already.upto) = (conflicts, 0);
-            0
-        };
-        already.upto = already.upto.max(position);
-        let ahead = line[from..position]
+        let from = conflicts
             .iter()
-            .filter(|(_, m)| conflicts.contains(*m));
-        edges.extend(ahead.map(|(n, _)| Edge {
-            waiter: node,
-            blocker: *n,
-            lock,
-            hard: false,
-        }));
+            .map(|m| already.upto[m as usize])
+            .min()
+            .unwrap_or(0);
+        for (at, (other, m)) in line.iter().enumerate().take(position).skip(from) {
+            if conflicts.contains(*m) && at >= already.upto[*m as usize] {
+                edges.push(Edge {
+                    waiter: node,
+                    blocker: *other,
+                    lock,
+                    hard: false,
+                });
+            }
+        }
+        for m in conflicts.iter() {
+            already.upto[m as usize] = already.upto[m as usize].max(position);
+        }
         edges
     }
 
@@ -347,9 +349,8 @@ type Seen = HashMap<usize, SeenQueue>;
 struct SeenQueue {
     /// Holders that conflict with a mode that conflicts with these were listed.
     holders: ModeSet,
-    /// Waiters of these modes were listed, in the part of the queue before `upto`.
-    waiters: ModeSet,
-    upto: usize,
+    /// By mode: waiters of that mode that stand before this position were listed.
+    upto: [usize; ALL_MODES.len()],
 }
 
 /// A stable topological sort from the back (PostgreSQL's `TopoSort`): the last waiter that need not stand before one still to be

@@ -5,7 +5,6 @@
 //! `CLEARWAY_GRAPHS=1000000 cargo test -p clearway-txn random_graphs` runs the long form, `CLEARWAY_SEED=n` replays one graph.
 
 use super::*;
-use crate::lockmgr::modes::ALL_MODES;
 
 struct Rng(u64);
 
