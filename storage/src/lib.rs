@@ -1,3 +1,10 @@
 //! Log, pages, trees, space and recovery: durable bytes, no SQL and no transaction locks.
 
+#![forbid(unsafe_code)]
+
+pub mod btree;
+pub mod buffer;
+pub mod error;
 pub mod ids;
+pub mod record;
+pub mod seams;

@@ -1,0 +1,218 @@
+//! Changes of one node under its exclusive latch; redo makes the same ones.
+//!
+//! # Invariants
+//! - BTR-3 (see `image`): whether a row fits depends on rows and fences alone.
+//! - BTR-4: a change that does not fit leaves the node as it was.
+
+use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
+use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_RIGHT, AT_SHARED_TAG, OWN, SLOT_BYTES, SLOTS};
+use crate::buffer::page::{PAGE_BYTES, PageMut};
+use crate::ids::{PageId, Tag};
+use std::cmp::Ordering;
+
+/// The change did not fit the node, which is as it was.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// The tag that a page's rows may share once this row is in: a new row's, where none is shared yet.
+fn shared_after(page: &PageMut<'_>, row: &NodeRow<'_>, is_new: bool) -> Tag {
+    let shared = node_of(page).shared_tag();
+    if shared.is_settled() && is_new && page.level() == 0 { row.tag } else { shared }
+}
+
+/// Puts a row in, or replaces the one with its key.
+pub(super) fn put(page: &PageMut<'_>, row: &NodeRow<'_>) -> Result<(), Full> {
+    let node = node_of(page);
+    let found = node.search(row.key);
+    let shared = shared_after(page, row, found.is_err());
+    let own = !row.tag.is_settled() && row.tag != shared;
+    let prefix_len = node.prefix_len();
+    let has_prefix = row.key.len() >= prefix_len
+        && page.compare(node.tail(), prefix_len, &row.key[..prefix_len]) == Ordering::Equal;
+    if has_prefix {
+        let slot_and_cell = row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
+        let cell_len = slot_and_cell - SLOT_BYTES;
+        match found {
+            Ok(index) if node.cell(node.slot(index)).len() == cell_len => {
+                let offset = node.cell(node.slot(index)).offset;
+                put_cell(page, row, prefix_len, shared, offset, index);
+                return Ok(());
+            }
+            Ok(index) if node.gap() >= cell_len => {
+                set_garbage(page, node.garbage() + node.cell(node.slot(index)).len());
+                let offset = node.heap_top() - cell_len;
+                page.set_u16(AT_HEAP_TOP, offset as u16);
+                put_cell(page, row, prefix_len, shared, offset, index);
+                return Ok(());
+            }
+            Err(index) if node.gap() >= slot_and_cell => {
+                let offset = node.heap_top() - cell_len;
+                page.set_u16(AT_HEAP_TOP, offset as u16);
+                let (count, at) = (node.count(), SLOTS + SLOT_BYTES * index);
+                page.move_quads(at, at + SLOT_BYTES, count - index);
+                page.set_u16(AT_COUNT, (count + 1) as u16);
+                put_cell(page, row, prefix_len, shared, offset, index);
+                page.set_u64(AT_SHARED_TAG, shared.0);
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
+    put_rebuilding(page, row, found, shared)
+}
+
+fn set_garbage(page: &PageMut<'_>, bytes: usize) {
+    page.set_u16(AT_GARBAGE, bytes.min(PAGE_BYTES) as u16);
+}
+
+fn put_cell(page: &PageMut<'_>, row: &NodeRow<'_>, prefix_len: usize, shared: Tag, offset: usize, index: usize) {
+    let slot = CellHead::new(row, prefix_len, shared).put(row, prefix_len, offset, |at, part| page.write(at, part));
+    page.set_u32(SLOTS + SLOT_BYTES * index, slot);
+}
+
+fn put_rebuilding(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize, usize>, shared: Tag) -> Result<(), Full> {
+    let node = node_of(page);
+    let mut rows = Rows::of(node, 0, node.count());
+    let index = match found {
+        Ok(index) => {
+            rows.remove(index);
+            index
+        }
+        Err(index) => index,
+    };
+    rows.insert(index, row);
+    let frame = Frame { shared_tag: shared, ..Frame::of(node) };
+    rebuild(page, &frame, &rows, 0, rows.len())
+}
+
+/// Makes the page the node of rows `from..to`.
+pub(super) fn rebuild(page: &PageMut<'_>, frame: &Frame, rows: &Rows, from: usize, to: usize) -> Result<(), Full> {
+    let mut image = Image::new();
+    if !image.build(frame, rows, from, to) {
+        return Err(Full);
+    }
+    image.store(page);
+    Ok(())
+}
+
+/// Takes the row with this key out; whether there was one.
+pub(super) fn remove(page: &PageMut<'_>, key: &[u8]) -> bool {
+    let node = node_of(page);
+    let Ok(index) = node.search(key) else { return false };
+    let freed = node.cell(node.slot(index)).len();
+    let (count, at) = (node.count(), SLOTS + SLOT_BYTES * index);
+    page.move_quads(at + SLOT_BYTES, at, count - index - 1);
+    page.set_u16(AT_COUNT, (count - 1) as u16);
+    set_garbage(page, node.garbage() + freed);
+    true
+}
+
+/// Keeps the first `keep` rows, with a new upper fence and right neighbour: the left half of a split.
+pub(super) fn truncate(page: &PageMut<'_>, keep: usize, right: PageId, high: &[u8]) -> Result<(), Full> {
+    let node = node_of(page);
+    let rows = Rows::of(node, 0, keep);
+    let frame = Frame { right, high: Some(high.to_vec()), ..Frame::of(node) };
+    rebuild(page, &frame, &rows, 0, rows.len())
+}
+
+/// What a strip does, found under the latch and repeated by redo.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Strip {
+    /// All rows with the shared tag lose it.
+    pub(super) shared: bool,
+    /// Rows that lose their own tag, by index.
+    pub(super) settle: Vec<u16>,
+    /// Ghosts that go, by index.
+    pub(super) purge: Vec<u16>,
+}
+
+impl Strip {
+    /// What `is_settled` allows on this leaf.
+    pub(super) fn find(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
+        let node = node_of(page);
+        let shared_tag = node.shared_tag();
+        let mut strip =
+            Strip { shared: !shared_tag.is_settled() && is_settled(shared_tag), ..Strip::default() };
+        for index in 0..node.count() {
+            let slot = node.slot(index);
+            let cell = node.cell(slot);
+            let tag = node.tag(slot, &cell);
+            if !tag.is_settled() && !is_settled(tag) {
+                continue;
+            }
+            if slot & super::node::GHOST != 0 {
+                // A ghost's overflow chain is freed by whoever made the ghost, never here.
+                strip.purge.push(index as u16);
+            } else if slot & OWN != 0 {
+                strip.settle.push(index as u16);
+            }
+        }
+        strip
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.shared && self.settle.is_empty() && self.purge.is_empty()
+    }
+
+    /// Carries it out. Rows only shrink, so it always fits.
+    pub(super) fn apply(&self, page: &PageMut<'_>) -> Result<(), Full> {
+        let node = node_of(page);
+        let mut rows = Rows::of(node, 0, node.count());
+        let mut frame = Frame::of(node);
+        let shared_tag = frame.shared_tag;
+        if self.shared {
+            for index in 0..rows.len() {
+                if rows.get(index).tag == shared_tag {
+                    rows.set_tag(index, Tag::SETTLED);
+                }
+            }
+            frame.shared_tag = Tag::SETTLED;
+        }
+        for index in &self.settle {
+            rows.set_tag(usize::from(*index), Tag::SETTLED);
+        }
+        for index in self.purge.iter().rev() {
+            rows.remove(usize::from(*index));
+        }
+        rebuild(page, &frame, &rows, 0, rows.len())
+    }
+
+    /// For the log.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.shared));
+        for list in [&self.settle, &self.purge] {
+            out.extend_from_slice(&(list.len() as u16).to_le_bytes());
+            for index in list {
+                out.extend_from_slice(&index.to_le_bytes());
+            }
+        }
+    }
+
+    /// From the log; none if the bytes are not a strip of a node with `count` rows.
+    pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Strip> {
+        let mut strip = Strip { shared: *bytes.split_off_first()? == 1, ..Strip::default() };
+        for list in [&mut strip.settle, &mut strip.purge] {
+            let len = u16::from_le_bytes(bytes.split_off(..2)?.try_into().ok()?);
+            for _ in 0..len {
+                let index = u16::from_le_bytes(bytes.split_off(..2)?.try_into().ok()?);
+                let ascending = list.last().is_none_or(|last| *last < index);
+                if usize::from(index) >= count || !ascending {
+                    return None;
+                }
+                list.push(index);
+            }
+        }
+        bytes.is_empty().then_some(strip)
+    }
+}
+
+/// Sets the right neighbour.
+pub(super) fn set_right(page: &PageMut<'_>, right: PageId) {
+    page.set_u32(AT_RIGHT, right.0);
+}
+
+/// The shortest key that is greater than `left` and not greater than `right`.
+pub(super) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let shared = super::node::common_prefix(left, right);
+    right[..(shared + 1).min(right.len())].to_vec()
+}

@@ -1,0 +1,180 @@
+//! Nodes against a map: random rows with shared prefixes, tags, ghosts and long values.
+
+use super::edit::{Full, Strip, put, remove, separator, truncate};
+use super::image::{Frame, Image, NodeRow, Rows, node_of};
+use crate::buffer::page::{PAGE_BYTES, PAGE_WORDS, PageMut, kind};
+use crate::ids::{PageId, Tag, TreeId};
+use clearway_base::for_each_seed;
+use clearway_base::testkit::Rng;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64, bool)>;
+
+fn words() -> Box<[AtomicU64; PAGE_WORDS]> {
+    let words: Box<[AtomicU64]> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
+    words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
+}
+
+fn empty_leaf(page: &PageMut<'_>, low: &[u8], high: Option<&[u8]>) {
+    let frame = Frame {
+        id: PageId(9),
+        tree: TreeId(4),
+        level: 0,
+        flags: 0,
+        right: PageId(0),
+        low: low.to_vec(),
+        high: high.map(<[u8]>::to_vec),
+        shared_tag: Tag::SETTLED,
+    };
+    let mut image = Image::new();
+    assert!(image.build(&frame, &Rows::default(), 0, 0));
+    image.store(page);
+}
+
+fn agree(page: &PageMut<'_>, model: &Model) {
+    let node = node_of(page);
+    let rows = Rows::of(node, 0, node.count());
+    let found: Vec<_> = rows.iter().map(|row| (row.key.to_vec(), (row.value.to_vec(), row.tag.0, row.ghost))).collect();
+    let expected: Vec<_> = model.iter().map(|(key, row)| (key.clone(), row.clone())).collect();
+    assert_eq!(found, expected);
+    for (index, key) in model.keys().enumerate() {
+        assert_eq!(node.search(key), Ok(index));
+    }
+    assert!(node.used_bytes() <= PAGE_BYTES);
+}
+
+fn random_key(rng: &mut Rng, style: u64) -> Vec<u8> {
+    match style {
+        0 => (1_000_000 + rng.below(400)).to_be_bytes().to_vec(),
+        1 => {
+            let len = rng.index(5);
+            (0..len).map(|_| *rng.pick(b"\0ab\xff")).collect()
+        }
+        _ => {
+            let mut key = b"customer/".to_vec();
+            let len = rng.index(300);
+            key.extend((0..len).map(|_| b'a' + rng.below(2) as u8));
+            key
+        }
+    }
+}
+
+#[test]
+fn a_leaf_agrees_with_a_map() {
+    for_each_seed!(60, |seed| {
+        let mut rng = Rng::new(seed);
+        let words = words();
+        let page = PageMut::new(&words);
+        page.format(PageId(9), TreeId(4), 0, kind::NODE);
+        empty_leaf(&page, b"", None);
+        let mut model = Model::new();
+        let style = rng.below(3);
+        for _ in 0..600 {
+            let key = random_key(&mut rng, style);
+            match rng.below(10) {
+                0..7 => {
+                    let longest = if rng.chance(1, 10) { 700 } else { 20 };
+                    let mut value = vec![0; rng.index(longest)];
+                    rng.fill(&mut value);
+                    let (tag, ghost) = (rng.below(4), rng.chance(1, 5));
+                    let row =
+                        NodeRow { key: &key, value: &value, tag: Tag(tag), ghost, overflow: false };
+                    if put(&page, &row) == Ok(()) {
+                        model.insert(key, (value, tag, ghost));
+                    } else {
+                        assert!(node_of(&page).used_bytes() > PAGE_BYTES / 2, "BTR-4");
+                    }
+                }
+                7..9 => assert_eq!(remove(&page, &key), model.remove(&key).is_some()),
+                _ => {
+                    let settled = rng.below(4);
+                    let strip = Strip::find(&page, |tag| tag.0 <= settled);
+                    let mut encoded = Vec::new();
+                    strip.encode(&mut encoded);
+                    assert_eq!(Strip::decode(&encoded, model.len()), Some(strip));
+                    let strip = Strip::decode(&encoded, model.len()).expect("just compared");
+                    strip.apply(&page).expect("a strip only shrinks");
+                    model.retain(|_, row| !(row.2 && row.1 <= settled));
+                    for row in model.values_mut() {
+                        row.1 = if row.1 <= settled { 0 } else { row.1 };
+                    }
+                }
+            }
+            agree(&page, &model);
+        }
+    });
+}
+
+#[test]
+fn a_change_that_does_not_fit_changes_nothing() {
+    let words = words();
+    let page = PageMut::new(&words);
+    page.format(PageId(9), TreeId(4), 0, kind::NODE);
+    empty_leaf(&page, b"", None);
+    let mut model = Model::new();
+    for i in 0_u64.. {
+        let key = (i * 7919).to_be_bytes();
+        let row = NodeRow { key: &key, value: &[1; 100], tag: Tag(i), ghost: false, overflow: false };
+        if put(&page, &row) == Err(Full) {
+            break;
+        }
+        model.insert(key.to_vec(), (vec![1; 100], i, false));
+    }
+    agree(&page, &model);
+}
+
+#[test]
+fn the_left_half_keeps_its_rows_and_learns_its_fence() {
+    let words = words();
+    let page = PageMut::new(&words);
+    page.format(PageId(9), TreeId(4), 0, kind::NODE);
+    empty_leaf(&page, b"", None);
+    for i in 0_u64..100 {
+        let key = i.to_be_bytes();
+        let row = NodeRow { key: &key, value: b"value", tag: Tag::SETTLED, ghost: false, overflow: false };
+        put(&page, &row).expect("room for a hundred short rows");
+    }
+    truncate(&page, 40, PageId(77), &40_u64.to_be_bytes()).expect("fewer rows fit");
+    let node = node_of(&page);
+    assert_eq!((node.count(), node.right()), (40, PageId(77)));
+    assert!(node.high_admits(&39_u64.to_be_bytes()) && !node.high_admits(&40_u64.to_be_bytes()));
+    assert_eq!(node.prefix_len(), 7);
+}
+
+#[test]
+fn separators_are_short_and_separate() {
+    for (left, right, expected) in [
+        (&b"abc"[..], &b"abd"[..], &b"abd"[..]),
+        (b"abc", b"b", b"b"),
+        (b"ab", b"abc", b"abc"),
+        (b"a", b"abcdef", b"ab"),
+        (b"", b"zebra", b"z"),
+    ] {
+        let separator = separator(left, right);
+        assert_eq!(separator, expected);
+        assert!(left < &separator[..] && &separator[..] <= right);
+    }
+}
+
+#[test]
+fn no_bytes_make_reading_a_node_panic() {
+    for_each_seed!(300, |seed| {
+        let mut rng = Rng::new(seed);
+        let words = words();
+        let page = PageMut::new(&words);
+        let mut bytes = [0; PAGE_BYTES];
+        rng.fill(&mut bytes);
+        page.copy_in(&bytes);
+        let node = node_of(&page);
+        for key in [&b""[..], b"a", b"abcdefghijkl"] {
+            let _ = node.search(key);
+            let _ = node.child_index(key).map(|index| node.child(index));
+            let _ = (node.low_admits(key), node.high_admits(key), node.admits_below(Some(key)));
+        }
+        let mut rows = Rows::default();
+        rows.extend(node, 0, 20);
+        let _ = Image::from_parts(&bytes[..rng.index(PAGE_BYTES)]);
+        let _ = Strip::decode(&bytes[..rng.index(100)], 100);
+    });
+}

@@ -1,0 +1,329 @@
+//! A node built afresh outside the pool: for splits, compaction, merges and bulk load.
+//!
+//! # Invariants
+//! - BTR-3: whether rows fit a node depends on the rows and fences alone, never on how the node came about:
+//!   [`Image::build`] chooses the longest prefix that all keys share. So redo succeeds wherever the original did.
+
+use super::node::{
+    AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG, AT_TAIL, GHOST, NO_HIGH,
+    Node, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
+};
+use crate::buffer::page::{PAGE_BYTES, Page, PageBytes, PageMut, kind};
+use crate::ids::{PageId, Tag, TreeId};
+
+/// A row as a node holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeRow<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+    pub(super) tag: Tag,
+    pub(super) ghost: bool,
+    pub(super) overflow: bool,
+}
+
+/// What a node is apart from its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) id: PageId,
+    pub(super) tree: TreeId,
+    pub(super) level: u8,
+    pub(super) flags: u16,
+    pub(super) right: PageId,
+    pub(super) low: Vec<u8>,
+    pub(super) high: Option<Vec<u8>>,
+    pub(super) shared_tag: Tag,
+}
+
+impl Frame {
+    /// The frame of an existing node.
+    pub(super) fn of(node: Node<'_>) -> Frame {
+        Frame {
+            id: node.0.id(),
+            tree: node.0.tree(),
+            level: node.0.level(),
+            flags: node.0.flags(),
+            right: node.right(),
+            low: node.low(),
+            high: node.high(),
+            shared_tag: node.shared_tag(),
+        }
+    }
+
+    fn fence_bytes(&self) -> usize {
+        self.low.len() + self.high.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// All rows of a node, copied out of it.
+#[derive(Default)]
+pub(super) struct Rows {
+    bytes: Vec<u8>,
+    rows: Vec<RowSpan>,
+}
+
+#[derive(Clone, Copy)]
+struct RowSpan {
+    key: (u32, u32),
+    value: (u32, u32),
+    tag: Tag,
+    ghost: bool,
+    overflow: bool,
+}
+
+impl Rows {
+    /// The rows of a node, from index `from` to `to`.
+    pub(super) fn of(node: Node<'_>, from: usize, to: usize) -> Rows {
+        let mut rows = Rows::default();
+        rows.extend(node, from, to);
+        rows
+    }
+
+    /// Appends rows of a node.
+    pub(super) fn extend(&mut self, node: Node<'_>, from: usize, to: usize) {
+        for index in from..to.min(node.count()) {
+            let slot = node.slot(index);
+            let cell = node.cell(slot);
+            let key_at = self.bytes.len();
+            node.append_key(slot, &cell, &mut self.bytes);
+            let value_at = self.bytes.len();
+            node.0.append_to(cell.value_at, cell.value_len, &mut self.bytes);
+            self.rows.push(RowSpan {
+                key: (key_at as u32, value_at as u32),
+                value: (value_at as u32, self.bytes.len() as u32),
+                tag: node.tag(slot, &cell),
+                ghost: slot & GHOST != 0,
+                overflow: cell.overflow,
+            });
+        }
+    }
+
+    /// Adds a row at an index.
+    pub(super) fn insert(&mut self, index: usize, row: &NodeRow<'_>) {
+        let key_at = self.bytes.len();
+        self.bytes.extend_from_slice(row.key);
+        let value_at = self.bytes.len();
+        self.bytes.extend_from_slice(row.value);
+        let span = RowSpan {
+            key: (key_at as u32, value_at as u32),
+            value: (value_at as u32, self.bytes.len() as u32),
+            tag: row.tag,
+            ghost: row.ghost,
+            overflow: row.overflow,
+        };
+        self.rows.insert(index, span);
+    }
+
+    /// Takes a row out.
+    pub(super) fn remove(&mut self, index: usize) {
+        self.rows.remove(index);
+    }
+
+    /// Forgets all rows, keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    /// Changes the tag of a row.
+    pub(super) fn set_tag(&mut self, index: usize, tag: Tag) {
+        self.rows[index].tag = tag;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> NodeRow<'_> {
+        let span = self.rows[index];
+        NodeRow {
+            key: &self.bytes[span.key.0 as usize..span.key.1 as usize],
+            value: &self.bytes[span.value.0 as usize..span.value.1 as usize],
+            tag: span.tag,
+            ghost: span.ghost,
+            overflow: span.overflow,
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = NodeRow<'_>> {
+        (0..self.rows.len()).map(|index| self.get(index))
+    }
+}
+
+/// Bytes of the cell and slot of a row whose key is `suffix_len` bytes beyond the prefix.
+pub(super) fn row_bytes(suffix_len: usize, value_len: usize, overflow: bool, own_tag: bool) -> usize {
+    let value_code = if overflow { 1 } else { length_bytes(value_len) };
+    SLOT_BYTES
+        + length_bytes(suffix_len)
+        + value_code
+        + if own_tag { 8 } else { 0 }
+        + suffix_len.saturating_sub(2)
+        + value_len
+}
+
+/// A node's bytes, outside the pool.
+pub(super) struct Image {
+    bytes: Box<PageBytes>,
+}
+
+impl Image {
+    /// An image whose memory can be used again and again.
+    pub(super) fn new() -> Image {
+        Image { bytes: Box::new([0; PAGE_BYTES]) }
+    }
+
+    /// Builds the node of rows `from..to`; false if they don't fit.
+    #[must_use]
+    pub(super) fn build(&mut self, frame: &Frame, rows: &Rows, from: usize, to: usize) -> bool {
+        let count = to - from;
+        let prefix_len = match count {
+            0 => 0,
+            _ => common_prefix(rows.get(from).key, rows.get(to - 1).key),
+        };
+        let mut total = SLOTS + prefix_len + frame.fence_bytes();
+        for index in from..to {
+            let row = rows.get(index);
+            let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
+            total += row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
+        }
+        if total > PAGE_BYTES {
+            return false;
+        }
+        let bytes = &mut *self.bytes;
+        bytes.fill(0);
+        let tail = PAGE_BYTES - prefix_len - frame.fence_bytes();
+        if count > 0 {
+            bytes[tail..tail + prefix_len].copy_from_slice(&rows.get(from).key[..prefix_len]);
+        }
+        let low_at = tail + prefix_len;
+        bytes[low_at..low_at + frame.low.len()].copy_from_slice(&frame.low);
+        if let Some(high) = &frame.high {
+            bytes[PAGE_BYTES - high.len()..].copy_from_slice(high);
+        }
+        let mut top = tail;
+        for index in from..to {
+            let row = rows.get(index);
+            let head = CellHead::new(&row, prefix_len, frame.shared_tag);
+            top -= head.cell_len(&row, prefix_len);
+            let slot = head.put(&row, prefix_len, top, |at, part| bytes[at..at + part.len()].copy_from_slice(part));
+            let at = SLOTS + SLOT_BYTES * (index - from);
+            bytes[at..at + SLOT_BYTES].copy_from_slice(&slot.to_le_bytes());
+        }
+        self.put_header(frame, count, top, prefix_len, tail);
+        true
+    }
+
+    fn put_header(&mut self, frame: &Frame, count: usize, top: usize, prefix_len: usize, tail: usize) {
+        let bytes = &mut *self.bytes;
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(4, &frame.id.0.to_le_bytes());
+        put(16, &frame.tree.0.to_le_bytes());
+        put(24, &[frame.level, kind::NODE]);
+        put(26, &frame.flags.to_le_bytes());
+        put(AT_COUNT, &(count as u16).to_le_bytes());
+        put(AT_HEAP_TOP, &(top as u16).to_le_bytes());
+        put(AT_PREFIX_LEN, &(prefix_len as u16).to_le_bytes());
+        put(AT_RIGHT, &frame.right.0.to_le_bytes());
+        put(AT_SHARED_TAG, &frame.shared_tag.0.to_le_bytes());
+        put(AT_LOW_LEN, &(frame.low.len() as u16).to_le_bytes());
+        let high_len = frame.high.as_ref().map_or(NO_HIGH, |high| high.len() as u16);
+        put(AT_HIGH_LEN, &high_len.to_le_bytes());
+        put(AT_TAIL, &(tail as u16).to_le_bytes());
+    }
+
+    /// The two parts that a log record needs: header and slots, heap and tail.
+    pub(super) fn parts(&self) -> [&[u8]; 2] {
+        let count = usize::from(u16::from_le_bytes([self.bytes[AT_COUNT], self.bytes[AT_COUNT + 1]]));
+        let top = usize::from(u16::from_le_bytes([self.bytes[AT_HEAP_TOP], self.bytes[AT_HEAP_TOP + 1]]));
+        [&self.bytes[..SLOTS + SLOT_BYTES * count], &self.bytes[top..]]
+    }
+
+    /// Bytes in use.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Puts the node into a page, keeping the page's LSN.
+    pub(super) fn store(&self, page: &PageMut<'_>) {
+        let lsn = page.lsn();
+        page.copy_in(&self.bytes);
+        page.set_lsn(lsn);
+    }
+
+    /// Puts back together what [`Image::parts`] took apart. None if the bytes can't be a node.
+    pub(super) fn from_parts(payload: &[u8]) -> Option<Image> {
+        if payload.len() < SLOTS || payload.len() > PAGE_BYTES {
+            return None;
+        }
+        let count = usize::from(u16::from_le_bytes([payload[AT_COUNT], payload[AT_COUNT + 1]]));
+        let top = usize::from(u16::from_le_bytes([payload[AT_HEAP_TOP], payload[AT_HEAP_TOP + 1]]));
+        let first = SLOTS + SLOT_BYTES * count;
+        if first > payload.len() || top < first || top > PAGE_BYTES || payload.len() - first != PAGE_BYTES - top {
+            return None;
+        }
+        let mut image = Image::new();
+        image.bytes[..first].copy_from_slice(&payload[..first]);
+        image.bytes[top..].copy_from_slice(&payload[first..]);
+        Some(image)
+    }
+}
+
+/// A cell's bytes before its key, and its slot without the offset.
+pub(super) struct CellHead {
+    slot: u32,
+    bytes: [u8; 12],
+    len: usize,
+}
+
+impl CellHead {
+    pub(super) fn new(row: &NodeRow<'_>, prefix_len: usize, shared_tag: Tag) -> CellHead {
+        let suffix = &row.key[prefix_len..];
+        let mut bytes = [0_u8; 12];
+        let mut len = put_length(suffix.len(), &mut bytes);
+        if row.overflow {
+            bytes[len] = OVERFLOW_CODE;
+            len += 1;
+        } else {
+            len += put_length(row.value.len(), &mut bytes[len..]);
+        }
+        let mut slot = u32::from(head_of(suffix)) << 16;
+        if row.ghost {
+            slot |= GHOST;
+        }
+        if !row.tag.is_settled() {
+            if row.tag == shared_tag {
+                slot |= SHARED;
+            } else {
+                slot |= OWN;
+                bytes[len..len + 8].copy_from_slice(&row.tag.0.to_le_bytes());
+                len += 8;
+            }
+        }
+        CellHead { slot, bytes, len }
+    }
+
+    /// Writes the cell at `offset` with `write(offset, bytes)`; gives the slot.
+    pub(super) fn put(
+        &self,
+        row: &NodeRow<'_>,
+        prefix_len: usize,
+        offset: usize,
+        mut write: impl FnMut(usize, &[u8]),
+    ) -> u32 {
+        let rest = row.key[prefix_len..].get(2..).unwrap_or(&[]);
+        write(offset, &self.bytes[..self.len]);
+        write(offset + self.len, rest);
+        write(offset + self.len + rest.len(), row.value);
+        self.slot | offset as u32
+    }
+
+    /// Bytes of the whole cell.
+    pub(super) fn cell_len(&self, row: &NodeRow<'_>, prefix_len: usize) -> usize {
+        self.len + (row.key.len() - prefix_len).saturating_sub(2) + row.value.len()
+    }
+}
+
+/// The node that a page holds, for code that only reads a page it owns.
+pub(super) fn node_of<'a>(page: &PageMut<'a>) -> Node<'a> {
+    let page: Page<'a> = **page;
+    Node(page)
+}

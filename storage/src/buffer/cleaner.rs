@@ -1,0 +1,231 @@
+//! The page cleaner: dirty pages to disk in batches, off the commit path.
+//!
+//! # Life of a batch
+//! ```text
+//!   collect   short latch on each dirty page, copy out, rec_lsn -> writing
+//!   wait      until the log is durable up to the highest page_lsn        BUF-8
+//!   twice     the copies into the double-write area, sync; in place, sync BUF-9
+//!   clean     writing -> 0; frames may be evicted
+//! ```
+//!
+//! # Invariants
+//! - BUF-12: while `writing` is set, `dirty_min_lsn` counts it, and no second copy of the page is written.
+//!
+//! # Errors
+//! A failed write or sync poisons the pool: the pages' state on disk is unknown. Nothing is tried again.
+
+use super::page::{PAGE_BYTES, PageBytes, seal};
+use super::pool::{Latched, NO_PAGE, Pool};
+use super::table::Word;
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId};
+use crate::seams::Place;
+use clearway_base::vfs::IoBuf;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::task::Poll;
+
+/// A page copied out, to be written.
+struct Copied {
+    frame: usize,
+    id: PageId,
+    bytes: Box<PageBytes>,
+}
+
+/// Copies that have not reached the disk yet; dropped early, their pages are dirty again.
+struct Batch<'p> {
+    pool: &'p Pool,
+    pages: Vec<Copied>,
+    page_lsn_max: Lsn,
+}
+
+impl Batch<'_> {
+    fn release(&mut self, written: bool) {
+        for copied in self.pages.drain(..) {
+            let meta = &self.pool.metas[copied.frame];
+            if !written {
+                // Only upward: an older rec_lsn must win over a newer one that came meanwhile.
+                let old = meta.writing.load(SeqCst);
+                let was = meta.rec_lsn.swap(old, SeqCst);
+                if was == 0 {
+                    self.pool.dirty.fetch_add(1, Relaxed);
+                }
+            }
+            meta.writing.store(0, SeqCst);
+        }
+        self.pool.free.refilled.open();
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.release(false);
+    }
+}
+
+impl Pool {
+    /// One step of the cleaner: writes at most a batch of dirty pages and refills the stock of free frames.
+    /// Gives the number of pages written.
+    pub async fn clean_step(&self) -> Result<usize, StorageError> {
+        self.poisoned()?;
+        let batch = self.collect(self.options.batch_pages, |_| true);
+        let written = self.write_batch(batch).await?;
+        self.refill_stock();
+        Ok(written)
+    }
+
+    /// Writes every page that is dirty now: after it, `dirty_min_lsn` is at or above the end of the log at the
+    /// call. For checkpoints at leisure and for closing.
+    pub async fn write_all(&self) -> Result<usize, StorageError> {
+        let until = self.log.end_lsn().0;
+        let mut total = 0;
+        loop {
+            self.poisoned()?;
+            let batch = self.collect(self.options.batch_pages, |rec_lsn| rec_lsn <= until);
+            let written = self.write_batch(batch).await?;
+            total += written;
+            if written == 0 && self.dirty_min_lsn().0 >= until {
+                return Ok(total);
+            }
+            if written == 0 {
+                // Pages that someone else is writing, or that were latched just now.
+                yield_once().await;
+            }
+        }
+    }
+
+    /// Whether there is enough to do for a step before anybody waits: dirty pages beyond an eighth of the pool,
+    /// or a stock of free frames that has run low.
+    pub fn wants_cleaning(&self) -> bool {
+        let dirty = self.dirty.load(Relaxed);
+        dirty > self.metas.len() / 8 || (dirty > 0 && self.free.len() < self.options.free_target / 2)
+    }
+
+    /// Waits until a task has run out of frames.
+    pub async fn frames_wanted(&self) {
+        self.free.wanted.listen().await;
+    }
+
+    fn collect(&self, pages_max: usize, wanted: impl Fn(u64) -> bool) -> Batch<'_> {
+        let mut batch = Batch { pool: self, pages: Vec::new(), page_lsn_max: Lsn::ZERO };
+        for _ in 0..self.metas.len() {
+            if batch.pages.len() == pages_max {
+                break;
+            }
+            let frame = self.clean_hand.fetch_add(1, Relaxed) % self.metas.len();
+            let meta = &self.metas[frame];
+            let rec_lsn = meta.rec_lsn.load(SeqCst);
+            if rec_lsn == 0 || !wanted(rec_lsn) || meta.writing.load(SeqCst) != 0 {
+                continue;
+            }
+            let page = meta.page.load(Acquire);
+            if page == NO_PAGE {
+                continue;
+            }
+            if let Some(copied) = self.copy_for_write(frame, PageId(page)) {
+                let lsn = u64::from_le_bytes(copied.bytes[8..16].try_into().expect("eight bytes"));
+                batch.page_lsn_max = batch.page_lsn_max.max(Lsn(lsn));
+                batch.pages.push(copied);
+            }
+        }
+        batch
+    }
+
+    fn copy_for_write(&self, frame: usize, id: PageId) -> Option<Copied> {
+        let mut bytes = Box::new([0; PAGE_BYTES]);
+        let entry = self.entry(id);
+        let word = Word(entry.load(Acquire));
+        if !word.is_resident() || word.frame() != frame {
+            return None;
+        }
+        let latched = Latched::take(self, entry, word)?;
+        let meta = &self.metas[frame];
+        // BUF-12: under the latch, so nobody makes the page dirty in between.
+        let rec_lsn = meta.rec_lsn.load(SeqCst);
+        if rec_lsn == 0 || meta.writing.compare_exchange(0, rec_lsn, SeqCst, SeqCst).is_err() {
+            return None;
+        }
+        latched.page().copy_out(&mut bytes);
+        meta.rec_lsn.store(0, SeqCst);
+        drop(latched);
+        self.dirty.fetch_sub(1, Relaxed);
+        seal(&mut bytes);
+        Some(Copied { frame, id, bytes })
+    }
+
+    async fn write_batch(&self, mut batch: Batch<'_>) -> Result<usize, StorageError> {
+        if batch.pages.is_empty() {
+            return Ok(0);
+        }
+        self.log.wait_durable(batch.page_lsn_max).await?;
+        assert!(self.log.durable_lsn() >= batch.page_lsn_max, "BUF-8");
+        let mut twins = IoBuf::with_capacity(batch.pages.len() * PAGE_BYTES);
+        for copied in &batch.pages {
+            twins.extend_from_slice(&copied.bytes[..]);
+        }
+        let _turn = self.double_write_turn().await;
+        let result = self.write_twice(&batch, twins).await;
+        if let Err(error) = &result {
+            self.poison(&format!("pages could not be written: {error}"));
+        }
+        result?;
+        let written = batch.pages.len();
+        batch.release(true);
+        self.counters.pages_written.add(written as u64);
+        self.counters.double_writes.add(1);
+        Ok(written)
+    }
+
+    async fn write_twice(&self, batch: &Batch<'_>, twins: IoBuf) -> Result<(), StorageError> {
+        self.double_write.write(twins).await?;
+        let mut files: Vec<Place> = Vec::new();
+        let mut writes = Vec::new();
+        for copied in &batch.pages {
+            let (file, offset) = self.space.locate(copied.id)?;
+            writes.push(file.write_at(offset, IoBuf::from_slice(&copied.bytes[..])));
+            if !files.iter().any(|(known, _)| Arc::ptr_eq(known, &file)) {
+                files.push((file, offset));
+            }
+        }
+        all(writes).await?;
+        all(files.iter().map(|(file, _)| file.sync_data()).collect()).await?;
+        Ok(())
+    }
+}
+
+/// Runs futures side by side until all have ended; the first error, if any.
+pub(super) async fn all<T, E, F>(futures: Vec<F>) -> Result<(), E>
+where
+    F: Future<Output = Result<T, E>> + Unpin,
+{
+    let mut pending = futures;
+    let mut failed = None;
+    std::future::poll_fn(|cx| {
+        pending.retain_mut(|future| match Pin::new(future).poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(result) => {
+                if let Err(error) = result {
+                    failed.get_or_insert(error);
+                }
+                false
+            }
+        });
+        if pending.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    failed.map_or(Ok(()), Err)
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

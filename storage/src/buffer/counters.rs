@@ -1,0 +1,97 @@
+//! What pages and trees count: proof that the paths that must not be taken are not.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const STRIPES: usize = 8;
+
+/// One counter, spread over cache lines so that threads don't contend for it.
+#[derive(Default)]
+pub struct Count {
+    stripes: [Stripe; STRIPES],
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe(AtomicU64);
+
+thread_local! {
+    static STRIPE: usize = {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        (NEXT.fetch_add(1, Relaxed) % STRIPES as u64) as usize
+    };
+}
+
+impl Count {
+    /// Adds `n`.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.stripes[STRIPE.with(|stripe| *stripe)].0.fetch_add(n, Relaxed);
+    }
+
+    /// The sum.
+    pub fn get(&self) -> u64 {
+        self.stripes.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counters of one pool and the trees in it.
+        #[derive(Default)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: Count,)*
+        }
+
+        /// The counters' values at a moment.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct CountersView {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// All values.
+            pub fn view(&self) -> CountersView {
+                CountersView { $($name: self.$name.get(),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pages read from disk.
+    misses,
+    /// Pages that came into memory to be formatted, unread.
+    new_pages,
+    /// Pages that left memory.
+    evictions,
+    /// Pages written in place.
+    pages_written,
+    /// Batches of the double write.
+    double_writes,
+    /// Times that a thread found a latch taken.
+    latch_waits,
+    /// Times that a task waited for a free frame.
+    frame_waits,
+    /// Reads, writes or awaits begun by a thread that held a latch. Must stay 0.
+    io_under_latch,
+    /// Descents from a root.
+    descents,
+    /// Descents that began again because a page changed under them.
+    restarts,
+    /// Steps to the right because a parent did not know of a split yet.
+    right_steps,
+    /// Leaves split.
+    leaf_splits,
+    /// Inner nodes split, roots included.
+    inner_splits,
+    /// Separators put into a parent, by whoever came by.
+    separators,
+    /// Splits that stripping or compaction made needless.
+    splits_avoided,
+    /// Pairs of nodes merged.
+    merges,
+    /// Neighbours read from disk in order to be latched. Must stay 0.
+    neighbours_read,
+    /// Latches on a whole tree. Must stay 0; there is no such latch.
+    tree_latches,
+}

@@ -1,0 +1,107 @@
+//! Free frames: the stock, the clock hand, and waiting for the cleaner when there are none.
+//!
+//! # Invariants
+//! - BUF-6 and BUF-10 (see the module above).
+
+use super::pool::{Latched, NO_PAGE, Pool};
+use super::table::{State, Word};
+use crate::error::StorageError;
+use crate::ids::PageId;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+/// A free frame; goes back to the stock if it is not used.
+pub(super) struct Ticket<'p> {
+    pool: &'p Pool,
+    frame: usize,
+    used: bool,
+}
+
+impl Ticket<'_> {
+    /// Uses the frame.
+    pub(super) fn into_frame(mut self) -> usize {
+        self.used = true;
+        self.frame
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if !self.used {
+            self.pool.free.put(self.frame);
+        }
+    }
+}
+
+impl Pool {
+    /// A free frame: from the stock, or by evicting, or when the cleaner has cleaned.
+    pub(super) async fn take_frame(&self) -> Result<Ticket<'_>, StorageError> {
+        if super::gate::latches_held() != 0 {
+            self.counters.io_under_latch.add(1);
+        }
+        loop {
+            if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
+                return Ok(Ticket { pool: self, frame, used: false });
+            }
+            let waiting = self.free.refilled.listen();
+            // BUF-11: looked at again after registering.
+            if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
+                return Ok(Ticket { pool: self, frame, used: false });
+            }
+            self.poisoned()?;
+            self.counters.frame_waits.add(1);
+            self.free.wanted.open();
+            waiting.await;
+        }
+    }
+
+    /// Moves the clock hand until it finds a frame to empty; at most two rounds.
+    pub(super) fn evict_one(&self) -> Option<usize> {
+        for _ in 0..2 * self.metas.len() {
+            let frame = self.hand.fetch_add(1, Relaxed) % self.metas.len();
+            let meta = &self.metas[frame];
+            let page = meta.page.load(Acquire);
+            if page == NO_PAGE || !self.evictable(frame) {
+                continue;
+            }
+            if meta.referenced.swap(false, Relaxed) {
+                continue;
+            }
+            if self.evict(frame, PageId(page)) {
+                return Some(frame);
+            }
+        }
+        None
+    }
+
+    fn evictable(&self, frame: usize) -> bool {
+        let meta = &self.metas[frame];
+        meta.pins.load(SeqCst) == 0 && meta.rec_lsn.load(SeqCst) == 0 && meta.writing.load(SeqCst) == 0
+    }
+
+    /// Empties a frame, if its page may go (BUF-6).
+    fn evict(&self, frame: usize, page: PageId) -> bool {
+        let entry = self.entry(page);
+        let word = Word(entry.load(Acquire));
+        if !word.is_resident() || word.frame() != frame {
+            return false;
+        }
+        let Some(latched) = Latched::take(self, entry, word) else { return false };
+        if !self.evictable(frame) {
+            return false;
+        }
+        self.metas[frame].page.store(NO_PAGE, Release);
+        latched.evict(State::Absent);
+        self.counters.evictions.add(1);
+        true
+    }
+
+    /// Evicts until the stock is as large as the options ask; the cleaner's work.
+    pub(super) fn refill_stock(&self) {
+        while self.free.len() < self.options.free_target {
+            match self.evict_one() {
+                Some(frame) => self.free.put(frame),
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Where tasks wait for a page or a frame, and how threads spin on a latch.
+//!
+//! # Invariants
+//! - BUF-11: a waiter registers first and looks again then; who opens a gate changes the state first and opens
+//!   then. So no wake-up is lost.
+
+use super::counters::{Count, Counters};
+use crate::ids::PageId;
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+const GATES: usize = 64;
+
+/// Gates of pages that are being loaded, by page number; pages that share one wake each other, no more.
+pub(super) struct Gates {
+    gates: Box<[Gate]>,
+}
+
+impl Gates {
+    pub(super) fn new() -> Gates {
+        Gates { gates: (0..GATES).map(|_| Gate::default()).collect() }
+    }
+
+    pub(super) fn of(&self, page: PageId) -> &Gate {
+        &self.gates[page.0 as usize % GATES]
+    }
+}
+
+/// A place to wait at until it is next opened.
+#[derive(Default)]
+pub(super) struct Gate {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    openings: u64,
+    wakers: Vec<Waker>,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A future that ends when the gate is opened after now (BUF-11).
+    pub(super) fn listen(&self) -> Listening<'_> {
+        Listening { gate: self, since: self.lock().openings }
+    }
+
+    /// Wakes all who listen.
+    pub(super) fn open(&self) {
+        let wakers = {
+            let mut inner = self.lock();
+            inner.openings += 1;
+            std::mem::take(&mut inner.wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A task at a gate.
+pub(super) struct Listening<'g> {
+    gate: &'g Gate,
+    since: u64,
+}
+
+impl Future for Listening<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.gate.lock();
+        if inner.openings != self.since {
+            return Poll::Ready(());
+        }
+        if !inner.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            inner.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Frames that hold nothing.
+pub(super) struct Stock {
+    frames: Mutex<Vec<u32>>,
+    pub(super) refilled: Gate,
+    pub(super) wanted: Gate,
+}
+
+impl Stock {
+    /// All frames of a new pool.
+    pub(super) fn new(frames: usize) -> Stock {
+        Stock {
+            frames: Mutex::new((0..frames as u32).rev().collect()),
+            refilled: Gate::default(),
+            wanted: Gate::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub(super) fn take(&self) -> Option<usize> {
+        self.lock().pop().map(|frame| frame as usize)
+    }
+
+    pub(super) fn put(&self, frame: usize) {
+        self.lock().push(frame as u32);
+        self.refilled.open();
+    }
+}
+
+/// Patience on a latch that another thread holds for some hundred nanoseconds.
+pub(super) struct Spin<'c> {
+    turns: u32,
+    waits: &'c Count,
+}
+
+impl<'c> Spin<'c> {
+    pub(super) fn new(counters: &'c Counters) -> Spin<'c> {
+        Spin { turns: 0, waits: &counters.latch_waits }
+    }
+
+    /// Waits a little, more with every turn.
+    pub(super) fn turn(&mut self) {
+        if self.turns == 0 {
+            self.waits.add(1);
+        }
+        self.turns += 1;
+        if self.turns < 64 {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+thread_local! {
+    static LATCHES: Cell<u32> = const { Cell::new(0) };
+}
+
+pub(super) fn latch_taken() {
+    LATCHES.with(|latches| latches.set(latches.get() + 1));
+}
+
+pub(super) fn latch_given_back() {
+    LATCHES.with(|latches| latches.set(latches.get() - 1));
+}
+
+/// Latches that this thread holds; zero at every await (BUF-5).
+pub(super) fn latches_held() -> u32 {
+    LATCHES.with(Cell::get)
+}
+
+/// One task at a time; the others wait at a gate.
+#[derive(Default)]
+pub(super) struct Turn {
+    taken: AtomicBool,
+    gate: Gate,
+}
+
+/// It is this task's turn until the guard goes.
+pub(super) struct TurnGuard<'t> {
+    turn: &'t Turn,
+}
+
+impl Turn {
+    pub(super) async fn take(&self) -> TurnGuard<'_> {
+        loop {
+            let waiting = self.gate.listen();
+            if !self.taken.swap(true, Ordering::SeqCst) {
+                return TurnGuard { turn: self };
+            }
+            waiting.await;
+        }
+    }
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        self.turn.taken.store(false, Ordering::SeqCst);
+        self.turn.gate.open();
+    }
+}

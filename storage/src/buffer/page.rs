@@ -1,0 +1,362 @@
+//! The 8 KiB page in memory: words that readers load without a latch, and the header all kinds share.
+//!
+//! # Structure
+//! ```text
+//!   0  checksum  u32   CRC-32C of bytes 4..8192 (0 while in memory)
+//!   4  page id   u32
+//!   8  page_lsn  u64   end of the last record that changed the page
+//!  16  tree id   u64   0 where no tree owns the page
+//!  24  level     u8    0 = leaf
+//!  25  kind      u8    see `kind`
+//!  26  flags     u16   the kind's
+//!  28  the kind's own header and content
+//! ```
+//! All integers are little-endian.
+//!
+//! # Invariants
+//! - BUF-1: a page's bytes are only ever loaded and stored as whole atomic words, so a reader that raced with a
+//!   writer has garbage but no undefined behaviour; it believes nothing before it has validated the version.
+//! - BUF-2: no accessor panics or leaves the page, whatever offsets and lengths a torn read yields: offsets wrap
+//!   within the page, lengths are clamped to it.
+//!
+//! # Not here
+//! What the content means (trees, space), versions and latches (`table`).
+
+use crate::ids::{Lsn, PageId, TreeId};
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 8192;
+/// Words of a page.
+pub const PAGE_WORDS: usize = PAGE_BYTES / 8;
+/// Bytes of the header that all kinds share.
+pub const SHARED_HEADER_BYTES: usize = 28;
+
+/// A page's bytes outside the pool.
+pub type PageBytes = [u8; PAGE_BYTES];
+
+/// Kinds of page.
+pub mod kind {
+    /// Never formatted, or freed.
+    pub const FREE: u8 = 0;
+    /// A node of a tree.
+    pub const NODE: u8 = 1;
+    /// Part of an overflow chain.
+    pub const OVERFLOW: u8 = 2;
+    /// Space's allocation bitmap.
+    pub const BITMAP: u8 = 3;
+    /// Space's tree directory.
+    pub const DIRECTORY: u8 = 4;
+}
+
+pub(crate) const AT_CHECKSUM: usize = 0;
+const AT_PAGE_ID: usize = 4;
+const AT_LSN: usize = 8;
+const AT_TREE: usize = 16;
+const AT_LEVEL: usize = 24;
+const AT_KIND: usize = 25;
+const AT_FLAGS: usize = 26;
+
+const MASK: usize = PAGE_BYTES - 1;
+
+/// A page to read from; what it says counts only after validation (BUF-1).
+#[derive(Clone, Copy)]
+pub struct Page<'a> {
+    words: &'a [AtomicU64; PAGE_WORDS],
+}
+
+/// A page to change; made only for whoever holds the page's exclusive latch.
+pub struct PageMut<'a> {
+    page: Page<'a>,
+}
+
+impl<'a> Page<'a> {
+    /// The page in these words.
+    #[inline]
+    pub fn new(words: &'a [AtomicU64; PAGE_WORDS]) -> Self {
+        Page { words }
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> u64 {
+        // BUF-2: the mask keeps the index inside; the compiler drops the bounds check.
+        self.words[index & (PAGE_WORDS - 1)].load(Relaxed)
+    }
+
+    /// Eight bytes at any offset.
+    #[inline]
+    pub fn u64_at(&self, offset: usize) -> u64 {
+        let (index, shift) = (offset / 8, (offset % 8) * 8);
+        let low = self.word(index);
+        if shift == 0 {
+            return low;
+        }
+        (low >> shift) | (self.word(index + 1) << (64 - shift))
+    }
+
+    /// Four bytes at an offset that is a multiple of four.
+    #[inline]
+    pub fn u32_aligned(&self, offset: usize) -> u32 {
+        debug_assert!(offset % 4 == 0);
+        (self.word(offset / 8) >> ((offset % 8) * 8)) as u32
+    }
+
+    /// Two bytes at an even offset.
+    #[inline]
+    pub fn u16_aligned(&self, offset: usize) -> u16 {
+        debug_assert!(offset % 2 == 0);
+        (self.word(offset / 8) >> ((offset % 8) * 8)) as u16
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn u8_at(&self, offset: usize) -> u8 {
+        (self.word(offset / 8) >> ((offset % 8) * 8)) as u8
+    }
+
+    /// Copies bytes out; beyond the page's end it wraps (BUF-2).
+    pub fn read(&self, offset: usize, out: &mut [u8]) {
+        let mut at = offset & MASK;
+        let mut chunks = out.chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.u64_at(at).to_le_bytes());
+            at = (at + 8) & MASK;
+        }
+        let rest = chunks.into_remainder();
+        let len = rest.len();
+        if len > 0 {
+            rest.copy_from_slice(&self.u64_at(at).to_le_bytes()[..len]);
+        }
+    }
+
+    /// Appends `len` bytes (at most a page) to `out`.
+    pub fn append_to(&self, offset: usize, len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + len.min(PAGE_BYTES), 0);
+        self.read(offset, &mut out[start..]);
+    }
+
+    /// Compares `len` bytes of the page with `other`, as byte strings.
+    #[inline]
+    pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Ordering {
+        let len = len.min(PAGE_BYTES);
+        let shared = len.min(other.len());
+        let (mut at, mut done) = (offset & MASK, 0);
+        while done + 8 <= shared {
+            let theirs = u64::from_be_bytes(other[done..done + 8].try_into().expect("eight bytes"));
+            match self.u64_at(at).swap_bytes().cmp(&theirs) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            }
+            at = (at + 8) & MASK;
+            done += 8;
+        }
+        if done < shared {
+            let mut rest = [0_u8; 8];
+            rest[..shared - done].copy_from_slice(&other[done..shared]);
+            let keep = u64::MAX << (64 - 8 * (shared - done));
+            match (self.u64_at(at).swap_bytes() & keep).cmp(&u64::from_be_bytes(rest)) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            }
+        }
+        len.cmp(&other.len())
+    }
+
+    /// Copies the whole page out.
+    pub fn copy_out(&self, out: &mut PageBytes) {
+        for (chunk, word) in out.chunks_exact_mut(8).zip(self.words) {
+            chunk.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+    }
+
+    /// The number that the page says it has.
+    pub fn id(&self) -> PageId {
+        PageId(self.u32_aligned(AT_PAGE_ID))
+    }
+
+    /// End of the last record that changed the page.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.u64_at(AT_LSN))
+    }
+
+    /// The tree that owns it.
+    #[inline]
+    pub fn tree(&self) -> TreeId {
+        TreeId(self.u64_at(AT_TREE))
+    }
+
+    /// Its height above the leaves.
+    #[inline]
+    pub fn level(&self) -> u8 {
+        self.u8_at(AT_LEVEL)
+    }
+
+    /// Its kind.
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        self.u8_at(AT_KIND)
+    }
+
+    /// The kind's flags.
+    #[inline]
+    pub fn flags(&self) -> u16 {
+        self.u16_aligned(AT_FLAGS)
+    }
+}
+
+impl<'a> Deref for PageMut<'a> {
+    type Target = Page<'a>;
+
+    fn deref(&self) -> &Page<'a> {
+        &self.page
+    }
+}
+
+impl<'a> PageMut<'a> {
+    /// The page in these words. The caller holds its exclusive latch, or nobody else can reach it.
+    pub(crate) fn new(words: &'a [AtomicU64; PAGE_WORDS]) -> Self {
+        PageMut { page: Page::new(words) }
+    }
+
+    fn store(&self, index: usize, value: u64) {
+        self.page.words[index & (PAGE_WORDS - 1)].store(value, Relaxed);
+    }
+
+    /// Stores `bytes` at any offset; they must end within the page.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= PAGE_BYTES, "a write beyond the page");
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let (index, skip) = (at / 8, at % 8);
+            let take = rest.len().min(8 - skip);
+            if take == 8 {
+                self.store(index, u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")));
+            } else {
+                let mut word = self.word(index).to_le_bytes();
+                word[skip..skip + take].copy_from_slice(&rest[..take]);
+                self.store(index, u64::from_le_bytes(word));
+            }
+            at += take;
+            rest = &rest[take..];
+        }
+    }
+
+    /// Stores two bytes at an even offset.
+    pub fn set_u16(&self, offset: usize, value: u16) {
+        self.write(offset, &value.to_le_bytes());
+    }
+
+    /// Stores four bytes at an offset that is a multiple of four.
+    pub fn set_u32(&self, offset: usize, value: u32) {
+        let shift = (offset % 8) * 8;
+        let word = self.word(offset / 8) & !(u64::from(u32::MAX) << shift);
+        self.store(offset / 8, word | (u64::from(value) << shift));
+    }
+
+    /// Stores eight bytes at any offset.
+    pub fn set_u64(&self, offset: usize, value: u64) {
+        self.write(offset, &value.to_le_bytes());
+    }
+
+    /// Moves aligned groups of four bytes: `count` of them from `from` to `to`, which may overlap.
+    pub fn move_quads(&self, from: usize, to: usize, count: usize) {
+        if to <= from {
+            for i in 0..count {
+                self.set_u32(to + 4 * i, self.u32_aligned(from + 4 * i));
+            }
+        } else {
+            for i in (0..count).rev() {
+                self.set_u32(to + 4 * i, self.u32_aligned(from + 4 * i));
+            }
+        }
+    }
+
+    /// Replaces the whole page.
+    pub fn copy_in(&self, bytes: &PageBytes) {
+        for (word, chunk) in self.page.words.iter().zip(bytes.chunks_exact(8)) {
+            word.store(u64::from_le_bytes(chunk.try_into().expect("eight bytes")), Relaxed);
+        }
+    }
+
+    /// Makes it an empty page of this kind: everything zero but the shared header.
+    pub fn format(&self, id: PageId, tree: TreeId, level: u8, kind: u8) {
+        for word in self.page.words {
+            word.store(0, Relaxed);
+        }
+        self.set_u32(AT_PAGE_ID, id.0);
+        self.set_u64(AT_TREE, tree.0);
+        self.write(AT_LEVEL, &[level, kind]);
+    }
+
+    /// Notes the end of the record that changed it.
+    pub fn set_lsn(&self, lsn: Lsn) {
+        self.store(AT_LSN / 8, lsn.0);
+    }
+
+    /// Sets the kind's flags.
+    pub fn set_flags(&self, flags: u16) {
+        self.set_u16(AT_FLAGS, flags);
+    }
+}
+
+/// Puts the checksum into a page that is about to be written.
+pub fn seal(bytes: &mut PageBytes) {
+    let checksum = checksum(bytes);
+    bytes[AT_CHECKSUM..AT_CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// The checksum that the page's bytes should carry: CRC-32C of all bytes after it.
+pub fn checksum(bytes: &PageBytes) -> u32 {
+    crc32c::crc32c(&bytes[AT_CHECKSUM + 4..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words() -> Box<[AtomicU64; PAGE_WORDS]> {
+        let words: Box<[AtomicU64]> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
+        words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
+    }
+
+    #[test]
+    fn bytes_come_back_from_every_offset_and_length() {
+        let words = words();
+        let page = PageMut::new(&words);
+        let bytes: Vec<u8> = (0..40).map(|i| i * 5 + 1).collect();
+        for offset in 100..117 {
+            for len in 0..40 {
+                page.format(PageId(7), TreeId(3), 2, kind::NODE);
+                page.write(offset, &bytes[..len]);
+                let mut out = Vec::new();
+                page.append_to(offset, len, &mut out);
+                assert_eq!(out, bytes[..len]);
+                assert_eq!(page.compare(offset, len, &bytes[..len]), Ordering::Equal);
+                assert_eq!(page.compare(offset, len, &bytes[..len + 1]), Ordering::Less);
+                if len > 0 {
+                    let mut greater = bytes[..len].to_vec();
+                    greater[len - 1] += 1;
+                    assert_eq!(page.compare(offset, len, &greater), Ordering::Less);
+                    assert_eq!(page.compare(offset, len, &bytes[..len - 1]), Ordering::Greater);
+                }
+                assert_eq!(page.u8_at(offset + len), 0);
+                assert_eq!((page.id(), page.tree(), page.level()), (PageId(7), TreeId(3), 2));
+            }
+        }
+    }
+
+    #[test]
+    fn torn_offsets_and_lengths_stay_inside_the_page() {
+        let words = words();
+        let page = Page::new(&words);
+        let mut out = Vec::new();
+        for offset in [8184, 8191, 8192, 60_000, usize::MAX / 2] {
+            page.append_to(offset, 1_000_000, &mut out);
+            let _ = page.u64_at(offset);
+            let _ = page.compare(offset, 1_000_000, &[0; 9000]);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What pages and trees ask of the log and of space, as traits, so that each can be tested alone.
+
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId, TreeId};
+use crate::record::{LsnRange, Record};
+use clearway_base::vfs::VfsFile;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A future behind a pointer; only slow paths return one.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Room in the log's ring and on its disk, taken before the first latch; what is left goes back on drop.
+pub struct Credit<'a> {
+    left_bytes: usize,
+    bank: &'a dyn CreditBank,
+}
+
+/// Who takes credit back.
+pub trait CreditBank: Send + Sync {
+    /// Takes back `bytes` that were not used.
+    fn give_back(&self, bytes: usize);
+}
+
+impl<'a> Credit<'a> {
+    /// Credit of `bytes`, already taken from `bank`.
+    pub fn new(bank: &'a dyn CreditBank, bytes: usize) -> Self {
+        Credit { left_bytes: bytes, bank }
+    }
+
+    /// Bytes not yet spent.
+    pub fn left_bytes(&self) -> usize {
+        self.left_bytes
+    }
+
+    /// Spends `bytes`; a mini-transaction that needs more than it asked for is a programmer's error.
+    pub fn spend(&mut self, bytes: usize) {
+        assert!(bytes <= self.left_bytes, "a record of {bytes} bytes exceeds its credit of {}", self.left_bytes);
+        self.left_bytes -= bytes;
+    }
+}
+
+impl Drop for Credit<'_> {
+    fn drop(&mut self) {
+        if self.left_bytes > 0 {
+            self.bank.give_back(self.left_bytes);
+        }
+    }
+}
+
+/// Who asks for credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A change: leaves what is set aside alone.
+    Change,
+    /// What ends changes, checkpoints, and the structure changes that undo needs: may use what is set aside.
+    System,
+    /// Compensation, out of the bytes that were set aside when the change was made.
+    Undo,
+}
+
+/// The log, as pages and trees see it.
+pub trait PageLog: Send + Sync {
+    /// Credit at once, if there is room.
+    fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>>;
+    /// Credit, when there is room. Depends only on background work.
+    fn credit(&self, purpose: Purpose, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>>;
+    /// Appends one record. Neither awaits, nor allocates, nor fails, nor panics.
+    fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange;
+    /// Bytes that appending a record costs over its payloads, keys and images, for estimates of credit: per
+    /// record and per page operation.
+    fn overhead_bytes(&self) -> (usize, usize);
+    /// What is durable, exclusive.
+    fn durable_lsn(&self) -> Lsn;
+    /// Where the next record will begin.
+    fn end_lsn(&self) -> Lsn;
+    /// Waits until `durable_lsn >= lsn`.
+    fn wait_durable(&self, lsn: Lsn) -> BoxFuture<'_, Result<(), StorageError>>;
+}
+
+/// Where a page lies: its file and the offset in bytes.
+pub type Place = (Arc<dyn VfsFile>, u64);
+
+/// The space of pages, as pool and trees see it.
+pub trait PageSpace: Send + Sync {
+    /// Where a page lies. Fails for a page beyond the space.
+    fn locate(&self, page: PageId) -> Result<Place, StorageError>;
+    /// The name of the file in which a page lies, for errors.
+    fn file_name(&self, page: PageId) -> String;
+    /// Sets `pages` pages aside for one mini-transaction; later steps can't fail. Before latches.
+    fn reserve(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>>;
+    /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
+    fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;
+    /// The root of a tree, if it is known in memory.
+    fn root_now(&self, tree: TreeId) -> Option<PageId>;
+    /// The root of a tree.
+    fn root(&self, tree: TreeId) -> BoxFuture<'_, Result<PageId, StorageError>>;
+}
+
+/// Pages set aside. Dropped without a committed latch, they go back.
+pub trait PageReservation: Send {
+    /// The pages set aside.
+    fn pages(&self) -> &[PageId];
+    /// Latches space's own pages (last in the latch order) for the allocation of the first `count` pages. The
+    /// rest go back when the reservation is dropped.
+    fn latch(&mut self, count: usize) -> Box<dyn SpaceLatch + '_>;
+}
+
+/// Pages about to be freed.
+pub trait FreeReservation: Send {
+    /// Latches space's own pages (last in the latch order) for the freeing of `pages`. They are handed out again
+    /// only after the record is durable and every reader that began before has left.
+    fn latch(&mut self, pages: &[PageId]) -> Box<dyn SpaceLatch + '_>;
+}
+
+/// Space's own pages, latched: never held across an await. Dropped without `commit`, nothing has changed.
+pub trait SpaceLatch {
+    /// The changes of space's pages that go into the record.
+    fn ops(&self) -> &[SpaceOp];
+    /// The record was appended at `lsn`: the changes are applied.
+    fn commit(self: Box<Self>, lsn: LsnRange);
+}
+
+/// One change of a page of space, as plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceOp {
+    /// Space's page.
+    pub page: PageId,
+    /// Code, 64..=95.
+    pub op: u8,
+    /// Arguments; the first `len` bytes count.
+    pub payload: [u8; 16],
+    /// Bytes of `payload` in use.
+    pub len: u8,
+}
+
+impl SpaceOp {
+    /// The arguments.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload[..usize::from(self.len)]
+    }
+}
