@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub struct Corruption {
     /// The file, as its path.
     pub file: String,
+    /// Where in the file the bytes lie, if that is known.
+    pub offset: Option<u64>,
     /// The page, if the bytes belong to one.
     pub page: Option<PageId>,
     /// The log position that the bytes claim or belong to.
@@ -25,6 +27,7 @@ impl Corruption {
     pub fn in_page(page: PageId, lsn: Lsn, expected: impl Into<String>, found: impl Into<String>) -> Corruption {
         Corruption {
             file: String::new(),
+            offset: None,
             page: Some(page),
             lsn: Some(lsn),
             expected: expected.into(),
@@ -43,6 +46,9 @@ impl fmt::Display for Corruption {
         f.write_str("corruption")?;
         if !self.file.is_empty() {
             write!(f, " in {}", self.file)?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, ", offset {offset}")?;
         }
         if let Some(page) = self.page {
             write!(f, ", page {page}")?;

@@ -186,6 +186,8 @@ pub struct RecordView<'a> {
 
 /// Applies page operations again. The page is latched for the caller alone; `page_lsn` is set by the caller.
 pub trait Redo: Send + Sync {
+    /// Whether `op` makes the page anew, whatever it held.
+    fn is_init(&self, op: u8) -> bool;
     /// Applies `op` to the page.
     fn redo(&self, page: &PageMut<'_>, op: u8, payload: &[u8], record: &RecordView<'_>) -> Result<(), Corruption>;
 }

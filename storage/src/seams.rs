@@ -1,8 +1,8 @@
 //! What pages and trees ask of the log and of space, as traits, so that each can be tested alone.
 
 use crate::error::StorageError;
-use crate::ids::{Lsn, PageId, TreeId};
-use crate::record::{LsnRange, Record};
+use crate::ids::{Lsn, PageId, Tag, TreeId};
+use crate::record::{LsnRange, Record, TxnLog};
 use clearway_base::vfs::VfsFile;
 use std::future::Future;
 use std::pin::Pin;
@@ -66,6 +66,13 @@ pub trait PageLog: Send + Sync {
     fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>>;
     /// Credit, when there is room. Depends only on background work.
     fn credit(&self, purpose: Purpose, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>>;
+    /// Makes `bytes` of an edit's credit the transaction's reserve for undoing that edit. At once.
+    fn set_aside(&self, credit: &mut Credit<'_>, log: &mut TxnLog, bytes: usize);
+    /// Credit for a compensation record that `undo_spent` will pay for out of the transaction's reserve: room in
+    /// the ring only, and what is not used goes back there.
+    fn credit_for_undo(&self, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>>;
+    /// A compensation record was appended: `bytes`, as told to `set_aside`, leave the transaction's reserve.
+    fn undo_spent(&self, log: &mut TxnLog, bytes: usize);
     /// Appends one record. Neither awaits, nor allocates, nor fails, nor panics.
     fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange;
     /// Bytes that appending a record costs over its payloads, keys and images, for estimates of credit: per
@@ -140,4 +147,13 @@ impl SpaceOp {
     pub fn payload(&self) -> &[u8] {
         &self.payload[..usize::from(self.len)]
     }
+}
+
+/// What storage asks about tags of the layer above.
+pub trait Versions: Send + Sync {
+    /// True when every snapshot that can exist sees the version that carries `tag`, and it is durable: the tag may
+    /// be stripped, a ghost purged. Neither waits nor latches pages.
+    fn is_settled(&self, tag: Tag) -> bool;
+    /// The commit LSN up to which that holds for everything; noted in purge records for replicas.
+    fn horizon(&self) -> Lsn;
 }
