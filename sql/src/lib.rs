@@ -1,1 +1,10 @@
 //! The SQL language: syntax, types, planner, executor and system views.
+//!
+//! Structure: `syntax` (text to tree), `types` (values and what they can do), `expr` (trees bound to types and
+//! evaluated). The reference for all of it is PostgreSQL 15.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod syntax;
+
+pub use error::{Result, SqlError};

@@ -1,0 +1,149 @@
+//! The one error of this crate: what the wire's ErrorResponse needs, with PostgreSQL's SQLSTATEs and wording.
+//!
+//! An error carries a byte offset into the text of the query; [`SqlError::position`] turns it into the
+//! 1-based character position that clients print as `LINE 1: ... ^`.
+
+use std::fmt;
+
+/// The result of everything in this crate that can refuse.
+pub type Result<T> = std::result::Result<T, SqlError>;
+
+/// A byte offset into the text of one Query or Parse message.
+pub type Pos = u32;
+
+/// SQLSTATE codes, named as in PostgreSQL's errcodes.txt.
+#[allow(missing_docs)]
+pub mod code {
+    pub const SUCCESSFUL_COMPLETION: &str = "00000";
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    pub const DIVISION_BY_ZERO: &str = "22012";
+    pub const NUMERIC_VALUE_OUT_OF_RANGE: &str = "22003";
+    pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";
+    pub const SUBSTRING_ERROR: &str = "22011";
+    pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";
+    pub const INVALID_BINARY_REPRESENTATION: &str = "22P03";
+    pub const INVALID_DATETIME_FORMAT: &str = "22007";
+    pub const DATETIME_FIELD_OVERFLOW: &str = "22008";
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
+    pub const INVALID_REGULAR_EXPRESSION: &str = "2201B";
+    pub const INVALID_ARGUMENT_FOR_LOG: &str = "2201E";
+    pub const INVALID_ARGUMENT_FOR_POWER: &str = "2201F";
+    pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+    pub const ARRAY_SUBSCRIPT_ERROR: &str = "2202E";
+    pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
+    pub const STATEMENT_TOO_COMPLEX: &str = "54001";
+    pub const SYNTAX_ERROR: &str = "42601";
+    pub const INVALID_NAME: &str = "42602";
+    pub const UNDEFINED_COLUMN: &str = "42703";
+    pub const AMBIGUOUS_COLUMN: &str = "42702";
+    pub const UNDEFINED_TABLE: &str = "42P01";
+    pub const UNDEFINED_OBJECT: &str = "42704";
+    pub const UNDEFINED_FUNCTION: &str = "42883";
+    pub const AMBIGUOUS_FUNCTION: &str = "42725";
+    pub const UNDEFINED_PARAMETER: &str = "42P02";
+    pub const INDETERMINATE_DATATYPE: &str = "42P18";
+    pub const AMBIGUOUS_PARAMETER: &str = "42P08";
+    pub const DATATYPE_MISMATCH: &str = "42804";
+    pub const WRONG_OBJECT_TYPE: &str = "42809";
+    pub const CANNOT_COERCE: &str = "42846";
+    pub const GROUPING_ERROR: &str = "42803";
+    pub const WINDOWING_ERROR: &str = "42P20";
+    pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    pub const INVALID_SCHEMA_NAME: &str = "3F000";
+    pub const INTERNAL_ERROR: &str = "XX000";
+}
+
+/// An error as the client sees it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SqlError(Box<Fields>);
+
+/// The fields of a [`SqlError`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fields {
+    /// SQLSTATE, five characters.
+    pub code: &'static str,
+    /// The primary message.
+    pub message: String,
+    /// The DETAIL line.
+    pub detail: Option<String>,
+    /// The HINT line.
+    pub hint: Option<String>,
+    /// Where in the text of the query, in bytes.
+    pub at: Option<Pos>,
+}
+
+impl SqlError {
+    /// An error with a code and a message.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self(Box::new(Fields {
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            at: None,
+        }))
+    }
+    /// 0A000: `what is not supported`.
+    pub fn unsupported(what: impl fmt::Display) -> Self {
+        Self::new(
+            code::FEATURE_NOT_SUPPORTED,
+            format!("{what} is not supported"),
+        )
+    }
+    /// XX000, for a state that other code was to exclude.
+    pub fn internal(what: impl Into<String>) -> Self {
+        Self::new(code::INTERNAL_ERROR, what)
+    }
+    /// With a place, unless it has one already.
+    pub fn at(mut self, at: Pos) -> Self {
+        self.0.at.get_or_insert(at);
+        self
+    }
+    /// With a DETAIL line.
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+    /// With a HINT line.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+    /// All fields.
+    pub fn fields(&self) -> &Fields {
+        &self.0
+    }
+    /// SQLSTATE.
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+    /// The primary message.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+    /// The 1-based position in characters within `sql`, the text that was parsed.
+    pub fn position(&self, sql: &str) -> Option<u32> {
+        self.0.at.map(|at| char_position(sql, at))
+    }
+}
+
+/// The 1-based position in characters of byte `at` of `sql`; past the end counts as the end.
+pub fn char_position(sql: &str, at: Pos) -> u32 {
+    let at = at as usize;
+    1 + sql.char_indices().take_while(|(i, _)| *i < at).count() as u32
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code, self.0.message)
+    }
+}
+
+impl fmt::Debug for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for SqlError {}

@@ -1,0 +1,389 @@
+//! The syntax tree of the statements that define data.
+
+use super::ast::{Expr, QualName, TypeName};
+use super::stmt::{GenericOption, Statement};
+use crate::error::Pos;
+
+/// CREATE TABLE.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateTable {
+    pub name: QualName,
+    pub persistence: Persistence,
+    pub if_not_exists: bool,
+    pub columns: Vec<ColumnDef>,
+    pub constraints: Vec<TableConstraint>,
+    pub storage: Vec<GenericOption>,
+    pub on_commit: Option<OnCommit>,
+    pub tablespace: Option<String>,
+}
+
+/// How long a table lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Persistence {
+    Permanent,
+    Unlogged,
+    Temporary,
+}
+
+/// ON COMMIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum OnCommit {
+    PreserveRows,
+    DeleteRows,
+    Drop,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ColumnDef {
+    pub name: String,
+    pub pos: Pos,
+    pub ty: TypeName,
+    pub collation: Option<QualName>,
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+/// A constraint in a column's definition.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct ColumnConstraint {
+    pub name: Option<String>,
+    pub kind: ColumnConstraintKind,
+    pub timing: Timing,
+    pub pos: Pos,
+}
+
+/// Their kinds.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum ColumnConstraintKind {
+    NotNull,
+    Null,
+    /// With the text of the expression, for the catalog.
+    Default(Expr, String),
+    PrimaryKey(Vec<GenericOption>),
+    Unique(Vec<GenericOption>),
+    Check(Expr, String),
+    References(References),
+    Identity {
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    Generated(Expr, String),
+}
+
+/// REFERENCES.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct References {
+    pub table: QualName,
+    pub columns: Vec<String>,
+    pub full: bool,
+    pub on_delete: ForeignAction,
+    pub on_update: ForeignAction,
+}
+
+/// What happens to a row whose referenced row goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ForeignAction {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+/// DEFERRABLE, INITIALLY DEFERRED, NOT VALID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Timing {
+    pub deferrable: bool,
+    pub initially_deferred: bool,
+    pub not_valid: bool,
+}
+
+/// A constraint of a table.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TableConstraint {
+    pub name: Option<String>,
+    pub kind: TableConstraintKind,
+    pub timing: Timing,
+    pub pos: Pos,
+}
+
+/// Their kinds.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum TableConstraintKind {
+    PrimaryKey {
+        columns: Vec<String>,
+        include: Vec<String>,
+        storage: Vec<GenericOption>,
+    },
+    Unique {
+        columns: Vec<String>,
+        include: Vec<String>,
+        storage: Vec<GenericOption>,
+    },
+    PrimaryKeyUsing(String),
+    UniqueUsing(String),
+    Check(Expr, String),
+    Foreign {
+        columns: Vec<String>,
+        references: References,
+    },
+}
+
+/// CREATE TABLE AS and CREATE MATERIALIZED VIEW.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateTableAs {
+    pub name: QualName,
+    pub materialized_view: bool,
+    pub persistence: Persistence,
+    pub if_not_exists: bool,
+    pub columns: Vec<String>,
+    pub storage: Vec<GenericOption>,
+    pub on_commit: Option<OnCommit>,
+    pub query: Box<Statement>,
+    /// The text of the query, for the catalog.
+    pub text: String,
+    pub with_data: bool,
+}
+
+/// CREATE INDEX.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateIndex {
+    pub name: Option<String>,
+    pub table: QualName,
+    pub unique: bool,
+    pub concurrently: bool,
+    pub if_not_exists: bool,
+    pub only: bool,
+    pub method: Option<String>,
+    pub keys: Vec<IndexKey>,
+    pub include: Vec<String>,
+    pub nulls_not_distinct: bool,
+    pub storage: Vec<GenericOption>,
+    pub tablespace: Option<String>,
+    pub filter: Option<(Expr, String)>,
+}
+
+/// A key of an index.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct IndexKey {
+    /// A column comes as [`super::ast::ExprKind::Column`].
+    pub expr: Expr,
+    pub collation: Option<QualName>,
+    pub opclass: Option<QualName>,
+    pub descending: bool,
+    pub nulls_first: Option<bool>,
+}
+
+/// An option of a sequence.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum SequenceOption {
+    As(TypeName),
+    Increment(i64),
+    MinValue(Option<i64>),
+    MaxValue(Option<i64>),
+    Start(i64),
+    Restart(Option<i64>),
+    Cache(i64),
+    Cycle(bool),
+    /// None: OWNED BY NONE.
+    OwnedBy(Option<QualName>),
+    SequenceName(QualName),
+}
+
+/// An option of a role.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum RoleOption {
+    Superuser(bool),
+    CreateDb(bool),
+    CreateRole(bool),
+    Inherit(bool),
+    Login(bool),
+    Replication(bool),
+    BypassRls(bool),
+    ConnectionLimit(i64),
+    Password(Option<String>),
+    ValidUntil(String),
+    InRole(Vec<String>),
+    Role(Vec<String>),
+}
+
+/// CREATE RULE ... DO INSTEAD NOTHING.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct CreateRule {
+    pub name: String,
+    pub replace: bool,
+    pub event: RuleEvent,
+    pub table: QualName,
+}
+
+/// The events of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RuleEvent {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// ALTER TABLE.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct AlterTable {
+    /// TABLE, INDEX, VIEW, MATERIALIZED VIEW.
+    pub object: ObjectKind,
+    pub name: QualName,
+    pub only: bool,
+    pub if_exists: bool,
+    pub actions: Vec<AlterAction>,
+}
+
+/// What ALTER TABLE does.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AlterAction {
+    AddColumn {
+        column: ColumnDef,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    AlterType {
+        column: String,
+        ty: TypeName,
+        collation: Option<QualName>,
+        using: Option<(Expr, String)>,
+    },
+    SetDefault {
+        column: String,
+        value: Expr,
+        text: String,
+    },
+    DropDefault {
+        column: String,
+    },
+    SetNotNull {
+        column: String,
+    },
+    DropNotNull {
+        column: String,
+    },
+    SetStatistics {
+        column: String,
+        value: i64,
+    },
+    AddIdentity {
+        column: String,
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    DropIdentity {
+        column: String,
+        if_exists: bool,
+    },
+    AddConstraint(TableConstraint),
+    DropConstraint {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    ValidateConstraint {
+        name: String,
+    },
+    AlterConstraint {
+        name: String,
+        timing: Timing,
+    },
+    SetStorage(Vec<GenericOption>),
+    ResetStorage(Vec<GenericOption>),
+    SetLogged(bool),
+    ClusterOn(Option<String>),
+    OwnerTo(String),
+}
+
+/// ALTER ... RENAME.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Rename {
+    pub object: ObjectKind,
+    pub name: QualName,
+    pub if_exists: bool,
+    /// A column or constraint of it, rather than the object.
+    pub part: Option<RenamePart>,
+    pub to: String,
+}
+
+/// What of a table is renamed.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum RenamePart {
+    Column(String),
+    Constraint(String),
+}
+
+/// The kinds of objects that DROP, ALTER, COMMENT and GRANT name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ObjectKind {
+    Table,
+    Index,
+    View,
+    MaterializedView,
+    Sequence,
+    Schema,
+    Database,
+    Role,
+    Rule,
+    Column,
+}
+
+/// DROP.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Drop {
+    pub object: ObjectKind,
+    pub names: Vec<QualName>,
+    /// The table of a rule.
+    pub on: Option<QualName>,
+    pub if_exists: bool,
+    pub cascade: bool,
+    pub concurrently: bool,
+    /// DROP DATABASE ... WITH (FORCE).
+    pub force: bool,
+}
+
+/// GRANT and REVOKE on objects.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Grant {
+    pub revoke: bool,
+    /// Empty: ALL. With columns where written.
+    pub privileges: Vec<(String, Vec<String>)>,
+    pub object: ObjectKind,
+    pub names: Vec<QualName>,
+    /// ALL TABLES IN SCHEMA: `names` are schemas.
+    pub all_in_schema: bool,
+    /// `public` comes as that name.
+    pub roles: Vec<String>,
+    pub grant_option: bool,
+    pub cascade: bool,
+}

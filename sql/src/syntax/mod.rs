@@ -1,0 +1,24 @@
+//! The syntax of SQL: lexer, digest and parser to a tree of our own.
+//!
+//! Structure: `lexer` cuts the text into tokens with byte ranges; `parser` (recursive descent with operator
+//! precedence, after PostgreSQL 15's gram.y) turns them into the trees of `ast`, `stmt` and `ddl`; `digest`
+//! normalises tokens for statistics and the plan cache. Nothing here knows a catalog.
+//!
+//! Invariants:
+//! - SYN-1 The whole text of a Query is parsed before any of it runs: a syntax error anywhere runs nothing.
+//! - SYN-2 Nesting is at most [`NESTING_MAX`] and a tree at most [`HEIGHT_MAX`] high, so that recursion over a
+//!   tree needs no check of its own.
+//! - SYN-3 What PostgreSQL parses and this parser does not take is 0A000 with the feature's name where it is
+//!   recognised, otherwise 42601; no clause is read and dropped.
+//!
+//! Not here: the meaning of names and types (`expr`, `planner`).
+
+pub mod ast;
+pub mod ddl;
+pub mod digest;
+pub mod keywords;
+pub mod lexer;
+mod parser;
+pub mod stmt;
+
+pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name};

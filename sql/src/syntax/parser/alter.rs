@@ -1,0 +1,457 @@
+//! ALTER, DROP and COMMENT.
+
+use super::super::ast::QualName;
+use super::super::ddl::{AlterAction, AlterTable, Drop, ObjectKind, Rename, RenamePart};
+use super::super::stmt::Statement;
+use super::Parser;
+use crate::error::Result;
+
+impl Parser<'_> {
+    /// The kind of object at the cursor, taken.
+    fn object_kind(&mut self) -> Result<ObjectKind> {
+        let kind = match self.word_at(0) {
+            Some("table") => ObjectKind::Table,
+            Some("index") => ObjectKind::Index,
+            Some("view") => ObjectKind::View,
+            Some("materialized") => {
+                self.advance();
+                if !self.is("view") {
+                    return Err(self.error_here());
+                }
+                ObjectKind::MaterializedView
+            }
+            Some("sequence") => ObjectKind::Sequence,
+            Some("schema") => ObjectKind::Schema,
+            Some("database") => ObjectKind::Database,
+            Some("role" | "user" | "group") => ObjectKind::Role,
+            Some("rule") => ObjectKind::Rule,
+            Some("column") => ObjectKind::Column,
+            _ => return Err(self.unknown_object()),
+        };
+        self.advance();
+        Ok(kind)
+    }
+
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        self.expect("alter")?;
+        let at = self.at;
+        let object = self.object_kind()?;
+        match object {
+            ObjectKind::Table
+            | ObjectKind::Index
+            | ObjectKind::View
+            | ObjectKind::MaterializedView => self.alter_table(object),
+            ObjectKind::Sequence => self.alter_sequence(),
+            ObjectKind::Schema => {
+                let name = self.qual_name()?;
+                self.alter_owner_or_name(object, name, false)
+            }
+            ObjectKind::Database => self.alter_database(),
+            ObjectKind::Role => self.alter_role(),
+            ObjectKind::Rule | ObjectKind::Column => {
+                self.at = at;
+                Err(self.unsupported("ALTER of this kind of object"))
+            }
+        }
+    }
+
+    fn alter_owner_or_name(
+        &mut self,
+        object: ObjectKind,
+        name: QualName,
+        if_exists: bool,
+    ) -> Result<Statement> {
+        if self.eat_seq(&["rename", "to"]) {
+            let to = self.col_id()?;
+            return Ok(Statement::Rename(Rename {
+                object,
+                name,
+                if_exists,
+                part: None,
+                to,
+            }));
+        }
+        self.expect_seq(&["owner", "to"])?;
+        Ok(Statement::OwnerTo {
+            object,
+            name,
+            if_exists,
+            owner: self.non_reserved()?,
+        })
+    }
+
+    fn alter_sequence(&mut self) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        let name = self.qual_name()?;
+        let object = ObjectKind::Sequence;
+        if self.is_any(&["rename"]) || self.is_seq(&["owner", "to"]) {
+            return self.alter_owner_or_name(object, name, if_exists);
+        }
+        if self.eat_seq(&["set", "schema"]) {
+            return Ok(Statement::SetSchema {
+                object,
+                name,
+                if_exists,
+                schema: self.col_id()?,
+            });
+        }
+        let options = self.sequence_options()?;
+        if options.is_empty() {
+            return Err(self.error_here());
+        }
+        Ok(Statement::AlterSequence {
+            name,
+            if_exists,
+            options,
+        })
+    }
+
+    fn alter_database(&mut self) -> Result<Statement> {
+        let name = self.qual_name()?;
+        if self.eat("set") {
+            if self.is("tablespace") {
+                return Err(self.unsupported("TABLESPACE"));
+            }
+            let set = self.set_variable(false)?;
+            return Ok(Statement::AlterDatabaseSet {
+                name: name.dotted(),
+                set,
+            });
+        }
+        if self.is("reset") || self.is("with") {
+            return Err(self.unsupported("this form of ALTER DATABASE"));
+        }
+        self.alter_owner_or_name(ObjectKind::Database, name, false)
+    }
+
+    fn alter_role(&mut self) -> Result<Statement> {
+        let pos = self.pos();
+        let all = self.eat("all");
+        let name = if all {
+            None
+        } else {
+            Some(self.non_reserved()?)
+        };
+        let database = if self.eat_seq(&["in", "database"]) {
+            Some(self.col_id()?)
+        } else {
+            None
+        };
+        if self.eat("set") {
+            let set = self.set_variable(false)?;
+            return Ok(Statement::AlterRoleSet {
+                name,
+                database,
+                set,
+            });
+        }
+        if self.is("reset") {
+            return Err(self.unsupported("ALTER ROLE ... RESET"));
+        }
+        let Some(name) = name.filter(|_| database.is_none()) else {
+            return Err(self.error_here());
+        };
+        if self.eat_seq(&["rename", "to"]) {
+            let to = self.non_reserved()?;
+            let name = QualName {
+                parts: vec![name],
+                pos,
+            };
+            return Ok(Statement::Rename(Rename {
+                object: ObjectKind::Role,
+                name,
+                if_exists: false,
+                part: None,
+                to,
+            }));
+        }
+        self.eat("with");
+        Ok(Statement::AlterRole {
+            name,
+            options: self.role_options()?,
+        })
+    }
+
+    fn alter_table(&mut self, object: ObjectKind) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        if self.is_seq(&["all", "in"]) {
+            return Err(self.unsupported("ALTER ... ALL IN TABLESPACE"));
+        }
+        let table = self.table_name()?;
+        let (name, only) = (table.name, table.only);
+        if self.eat("rename") {
+            let part = if self.eat("to") {
+                None
+            } else if self.eat("constraint") {
+                let part = RenamePart::Constraint(self.col_id()?);
+                self.expect("to")?;
+                Some(part)
+            } else {
+                self.eat("column");
+                let part = RenamePart::Column(self.col_id()?);
+                self.expect("to")?;
+                Some(part)
+            };
+            let to = self.col_id()?;
+            return Ok(Statement::Rename(Rename {
+                object,
+                name,
+                if_exists,
+                part,
+                to,
+            }));
+        }
+        if self.eat_seq(&["set", "schema"]) {
+            return Ok(Statement::SetSchema {
+                object,
+                name,
+                if_exists,
+                schema: self.col_id()?,
+            });
+        }
+        let actions = self.comma_list(Self::alter_action)?;
+        Ok(Statement::AlterTable(Box::new(AlterTable {
+            object,
+            name,
+            only,
+            if_exists,
+            actions,
+        })))
+    }
+
+    fn alter_action(&mut self) -> Result<AlterAction> {
+        use AlterAction as A;
+        if self.eat("add") {
+            if self.is_any(&[
+                "constraint",
+                "primary",
+                "unique",
+                "check",
+                "foreign",
+                "exclude",
+            ]) {
+                return Ok(A::AddConstraint(self.table_constraint()?));
+            }
+            self.eat("column");
+            let if_not_exists = self.if_not_exists();
+            return Ok(A::AddColumn {
+                column: self.column_def()?,
+                if_not_exists,
+            });
+        }
+        if self.eat("drop") {
+            let constraint = self.eat("constraint");
+            if !constraint {
+                self.eat("column");
+            }
+            let if_exists = self.if_exists();
+            let name = self.col_id()?;
+            let cascade = self.cascade();
+            return Ok(if constraint {
+                A::DropConstraint {
+                    name,
+                    if_exists,
+                    cascade,
+                }
+            } else {
+                A::DropColumn {
+                    name,
+                    if_exists,
+                    cascade,
+                }
+            });
+        }
+        if self.eat("alter") {
+            if self.eat("constraint") {
+                return Ok(A::AlterConstraint {
+                    name: self.col_id()?,
+                    timing: self.timing()?,
+                });
+            }
+            self.eat("column");
+            return self.alter_column();
+        }
+        if self.eat_seq(&["validate", "constraint"]) {
+            return Ok(A::ValidateConstraint {
+                name: self.col_id()?,
+            });
+        }
+        if self.eat_seq(&["owner", "to"]) {
+            return Ok(A::OwnerTo(self.non_reserved()?));
+        }
+        if self.eat_seq(&["cluster", "on"]) {
+            return Ok(A::ClusterOn(Some(self.col_id()?)));
+        }
+        if self.eat_seq(&["set", "without", "cluster"]) {
+            return Ok(A::ClusterOn(None));
+        }
+        if self.eat_seq(&["set", "logged"]) {
+            return Ok(A::SetLogged(true));
+        }
+        if self.eat_seq(&["set", "unlogged"]) {
+            return Ok(A::SetLogged(false));
+        }
+        let next_paren = *self.peek_at(1) == super::Tok::Punct(b'(');
+        if next_paren && self.eat("set") {
+            return Ok(A::SetStorage(self.storage_options()?));
+        }
+        if next_paren && self.eat("reset") {
+            return Ok(A::ResetStorage(self.storage_options()?));
+        }
+        let known = [
+            "set", "reset", "enable", "disable", "inherit", "no", "of", "not", "replica", "force",
+            "attach", "detach",
+        ];
+        if self.is_any(&known) {
+            Err(self.unsupported("this form of ALTER TABLE"))
+        } else {
+            Err(self.error_here())
+        }
+    }
+
+    fn alter_column(&mut self) -> Result<AlterAction> {
+        use AlterAction as A;
+        let column = self.col_id()?;
+        if self.eat_seq(&["set", "default"]) {
+            let first = self.at;
+            let value = self.expr()?;
+            return Ok(A::SetDefault {
+                column,
+                value,
+                text: self.text_from(first),
+            });
+        }
+        if self.eat_seq(&["drop", "default"]) {
+            return Ok(A::DropDefault { column });
+        }
+        if self.eat_seq(&["set", "not", "null"]) {
+            return Ok(A::SetNotNull { column });
+        }
+        if self.eat_seq(&["drop", "not", "null"]) {
+            return Ok(A::DropNotNull { column });
+        }
+        if self.eat_seq(&["set", "statistics"]) {
+            return Ok(A::SetStatistics {
+                column,
+                value: self.signed_int()?,
+            });
+        }
+        if self.eat_seq(&["drop", "identity"]) {
+            return Ok(A::DropIdentity {
+                column,
+                if_exists: self.if_exists(),
+            });
+        }
+        if self.eat_seq(&["add", "generated"]) {
+            let always = self.eat("always");
+            if !always {
+                self.expect_seq(&["by", "default"])?;
+            }
+            self.expect_seq(&["as", "identity"])?;
+            return Ok(A::AddIdentity {
+                column,
+                always,
+                options: self.identity_options()?,
+            });
+        }
+        if self.eat_seq(&["set", "data", "type"]) || self.eat("type") {
+            let ty = self.type_name()?;
+            let collation = if self.eat("collate") {
+                Some(self.qual_name()?)
+            } else {
+                None
+            };
+            let using = if self.eat("using") {
+                let first = self.at;
+                let expr = self.expr()?;
+                Some((expr, self.text_from(first)))
+            } else {
+                None
+            };
+            return Ok(A::AlterType {
+                column,
+                ty,
+                collation,
+                using,
+            });
+        }
+        if self.is_any(&["set", "reset", "drop", "restart"]) {
+            return Err(self.unsupported("this form of ALTER COLUMN"));
+        }
+        Err(self.error_here())
+    }
+
+    pub(super) fn drop(&mut self) -> Result<Statement> {
+        self.expect("drop")?;
+        let at = self.at;
+        let object = self.object_kind()?;
+        if object == ObjectKind::Column {
+            self.at = at;
+            return Err(self.error_here());
+        }
+        let concurrently = object == ObjectKind::Index && self.eat("concurrently");
+        let if_exists = self.if_exists();
+        let names = match object {
+            ObjectKind::Database | ObjectKind::Rule => vec![self.qual_name()?],
+            ObjectKind::Role => self.comma_list(|p| {
+                let pos = p.pos();
+                Ok(QualName {
+                    parts: vec![p.non_reserved()?],
+                    pos,
+                })
+            })?,
+            _ => self.comma_list(Self::qual_name)?,
+        };
+        let on = if object == ObjectKind::Rule {
+            self.expect("on")?;
+            Some(self.qual_name()?)
+        } else {
+            None
+        };
+        let mut force = false;
+        if object == ObjectKind::Database && (self.eat("with") || self.is_punct(b'(')) {
+            self.expect_punct(b'(')?;
+            self.expect("force")?;
+            self.expect_punct(b')')?;
+            force = true;
+        }
+        let cascade = !matches!(object, ObjectKind::Database | ObjectKind::Role) && self.cascade();
+        Ok(Statement::Drop(Drop {
+            object,
+            names,
+            on,
+            if_exists,
+            cascade,
+            concurrently,
+            force,
+        }))
+    }
+
+    pub(super) fn comment(&mut self) -> Result<Statement> {
+        self.expect_seq(&["comment", "on"])?;
+        let object = self.object_kind()?;
+        let mut name = self.qual_name()?;
+        let mut column = None;
+        if object == ObjectKind::Column {
+            if name.parts.len() < 2 {
+                return Err(self.error_here());
+            }
+            column = name.parts.pop();
+        }
+        if object == ObjectKind::Rule {
+            return Err(self.unsupported("COMMENT ON RULE"));
+        }
+        self.expect("is")?;
+        let text = if self.eat("null") {
+            None
+        } else {
+            Some(self.string()?)
+        };
+        Ok(Statement::Comment {
+            object,
+            name,
+            column,
+            text,
+        })
+    }
+}

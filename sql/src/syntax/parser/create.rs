@@ -1,0 +1,483 @@
+//! CREATE, and REFRESH.
+
+use super::super::ast::{ExprKind, QualName};
+use super::super::ddl::{
+    CreateIndex, CreateRule, CreateTable, CreateTableAs, IndexKey, OnCommit, Persistence, RuleEvent,
+};
+use super::super::keywords::{self, Category};
+use super::super::lexer::Tok;
+use super::super::stmt::{GenericOption, Statement};
+use super::Parser;
+use crate::error::{Result, SqlError};
+
+impl Parser<'_> {
+    pub(super) fn create(&mut self) -> Result<Statement> {
+        self.expect("create")?;
+        let replace = self.eat_seq(&["or", "replace"]);
+        let persistence = self.persistence()?;
+        let temporary = persistence == Persistence::Temporary;
+        match self.word_at(0) {
+            Some("table") if !replace => self.create_table(persistence),
+            Some("view") if persistence != Persistence::Unlogged => {
+                self.create_view(replace, temporary)
+            }
+            Some("sequence") if !replace => {
+                self.advance();
+                let if_not_exists = self.if_not_exists();
+                let name = self.qual_name()?;
+                Ok(Statement::CreateSequence {
+                    name,
+                    temporary,
+                    if_not_exists,
+                    options: self.sequence_options()?,
+                })
+            }
+            Some("materialized") if !replace && !temporary => {
+                self.create_materialized_view(persistence)
+            }
+            Some("rule") if persistence == Persistence::Permanent => self.create_rule(replace),
+            _ if replace || persistence != Persistence::Permanent => {
+                Err(self.error_or_unsupported())
+            }
+            Some("unique" | "index") => self.create_index(),
+            Some("schema") => self.create_schema(),
+            Some("database") => {
+                self.advance();
+                let name = self.col_id()?;
+                Ok(Statement::CreateDatabase {
+                    name,
+                    options: self.database_options()?,
+                })
+            }
+            Some(word @ ("role" | "user" | "group")) => {
+                let login = word == "user";
+                self.advance();
+                if self.is_seq(&["mapping", "for"]) {
+                    return Err(self.unsupported("CREATE USER MAPPING"));
+                }
+                let name = self.non_reserved()?;
+                self.eat("with");
+                Ok(Statement::CreateRole {
+                    name,
+                    login,
+                    options: self.role_options()?,
+                })
+            }
+            _ => Err(self.error_or_unsupported()),
+        }
+    }
+
+    /// 0A000 for an object that PostgreSQL knows, 42601 for any other word.
+    fn error_or_unsupported(&self) -> SqlError {
+        let known = [
+            "function",
+            "procedure",
+            "trigger",
+            "type",
+            "domain",
+            "extension",
+            "aggregate",
+            "operator",
+            "cast",
+            "collation",
+            "conversion",
+            "policy",
+            "publication",
+            "subscription",
+            "server",
+            "foreign",
+            "tablespace",
+            "text",
+            "statistics",
+            "event",
+            "language",
+            "access",
+            "transform",
+            "constraint",
+            "recursive",
+            "trusted",
+            "procedural",
+            "default",
+            "large",
+            "system",
+            "routine",
+            "owned",
+        ];
+        match self.word_at(0) {
+            Some(w) if known.contains(&w) => {
+                self.unsupported(&format!("{} as an object", w.to_ascii_uppercase()))
+            }
+            _ => self.error_here(),
+        }
+    }
+
+    pub(super) fn unknown_object(&self) -> SqlError {
+        self.error_or_unsupported()
+    }
+
+    fn persistence(&mut self) -> Result<Persistence> {
+        if self.is_any(&["local", "global"]) {
+            self.advance();
+            if !self.is_any(&["temp", "temporary"]) {
+                return Err(self.error_here());
+            }
+        }
+        Ok(if self.eat("temp") || self.eat("temporary") {
+            Persistence::Temporary
+        } else if self.eat("unlogged") {
+            Persistence::Unlogged
+        } else {
+            Persistence::Permanent
+        })
+    }
+
+    fn create_schema(&mut self) -> Result<Statement> {
+        self.expect("schema")?;
+        let if_not_exists = self.if_not_exists();
+        let name = if self.is("authorization") {
+            None
+        } else {
+            Some(self.col_id()?)
+        };
+        let owner = if self.eat("authorization") {
+            Some(self.non_reserved()?)
+        } else {
+            None
+        };
+        if self.is_any(&["create", "grant"]) {
+            return Err(self.unsupported("CREATE SCHEMA with elements"));
+        }
+        Ok(Statement::CreateSchema {
+            name,
+            owner,
+            if_not_exists,
+        })
+    }
+
+    fn database_options(&mut self) -> Result<Vec<GenericOption>> {
+        self.eat("with");
+        let mut out = Vec::new();
+        while !matches!(self.peek(), Tok::End | Tok::Punct(b';')) {
+            let pos = self.pos();
+            let mut name = self.col_label()?;
+            if name == "connection" {
+                self.expect("limit")?;
+                name = "connection limit".to_owned();
+            }
+            self.eat_op("=");
+            let value = Some(self.option_value()?);
+            out.push(GenericOption { name, value, pos });
+        }
+        Ok(out)
+    }
+
+    fn create_view(&mut self, replace: bool, temporary: bool) -> Result<Statement> {
+        self.expect("view")?;
+        let name = self.qual_name()?;
+        let columns = self.opt_name_list()?;
+        if self.is("with") {
+            return Err(self.unsupported("options of a view"));
+        }
+        self.expect("as")?;
+        let first = self.at;
+        let query = Box::new(self.query()?);
+        let text = self.text_from(first);
+        if self.is("with") {
+            return Err(self.unsupported("WITH CHECK OPTION"));
+        }
+        Ok(Statement::CreateView {
+            name,
+            columns,
+            query,
+            replace,
+            temporary,
+            text,
+        })
+    }
+
+    fn create_materialized_view(&mut self, persistence: Persistence) -> Result<Statement> {
+        self.expect_seq(&["materialized", "view"])?;
+        let if_not_exists = self.if_not_exists();
+        let name = self.qual_name()?;
+        self.create_as(name, persistence, if_not_exists, true)
+    }
+
+    /// The part of CREATE TABLE AS and CREATE MATERIALIZED VIEW behind the name.
+    fn create_as(
+        &mut self,
+        name: QualName,
+        persistence: Persistence,
+        if_not_exists: bool,
+        view: bool,
+    ) -> Result<Statement> {
+        let columns = self.opt_name_list()?;
+        let storage = self.opt_storage()?;
+        let on_commit = self.on_commit()?;
+        self.no_tablespace()?;
+        self.expect("as")?;
+        let first = self.at;
+        let query = if self.is("execute") {
+            self.statement()?
+        } else {
+            Statement::Query(Box::new(self.query()?))
+        };
+        let text = self.text_from(first);
+        let with_data = !self.eat_seq(&["with", "no", "data"]);
+        if with_data {
+            self.eat_seq(&["with", "data"]);
+        }
+        Ok(Statement::CreateTableAs(Box::new(CreateTableAs {
+            name,
+            materialized_view: view,
+            persistence,
+            if_not_exists,
+            columns,
+            storage,
+            on_commit,
+            query: Box::new(query),
+            text,
+            with_data,
+        })))
+    }
+
+    pub(super) fn refresh(&mut self) -> Result<Statement> {
+        self.expect_seq(&["refresh", "materialized", "view"])?;
+        let concurrently = self.eat("concurrently");
+        let name = self.qual_name()?;
+        let with_data = !self.eat_seq(&["with", "no", "data"]);
+        if with_data {
+            self.eat_seq(&["with", "data"]);
+        }
+        Ok(Statement::RefreshMaterializedView {
+            name,
+            concurrently,
+            with_data,
+        })
+    }
+
+    fn no_tablespace(&mut self) -> Result<()> {
+        if self.is("tablespace") {
+            Err(self.unsupported("TABLESPACE"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn on_commit(&mut self) -> Result<Option<OnCommit>> {
+        if !self.eat_seq(&["on", "commit"]) {
+            return Ok(None);
+        }
+        if self.eat("drop") {
+            return Ok(Some(OnCommit::Drop));
+        }
+        let preserve = self.eat("preserve");
+        if !preserve {
+            self.expect("delete")?;
+        }
+        self.expect("rows")?;
+        Ok(Some(if preserve {
+            OnCommit::PreserveRows
+        } else {
+            OnCommit::DeleteRows
+        }))
+    }
+
+    fn create_table(&mut self, persistence: Persistence) -> Result<Statement> {
+        self.expect("table")?;
+        let if_not_exists = self.if_not_exists();
+        let name = self.qual_name()?;
+        let is_as = self.is_any(&["as", "with", "on"])
+            || (self.is_punct(b'(') && matches!(self.peek_at(2), Tok::Punct(b',' | b')')));
+        if is_as {
+            return self.create_as(name, persistence, if_not_exists, false);
+        }
+        if self.is("of") || self.is("partition") {
+            return Err(self.unsupported("typed tables and partitions"));
+        }
+        self.expect_punct(b'(')?;
+        let (mut columns, mut constraints) = (Vec::new(), Vec::new());
+        if !self.is_punct(b')') {
+            loop {
+                if self.is_table_constraint() {
+                    constraints.push(self.table_constraint()?);
+                } else if self.is("like") {
+                    return Err(self.unsupported("CREATE TABLE ... (LIKE ...)"));
+                } else {
+                    columns.push(self.column_def()?);
+                }
+                if !self.eat_punct(b',') {
+                    break;
+                }
+            }
+        }
+        self.expect_punct(b')')?;
+        if self.is("inherits") {
+            return Err(self.unsupported("INHERITS"));
+        }
+        if self.is("partition") {
+            return Err(self.unsupported("PARTITION BY"));
+        }
+        if self.eat("using") && self.col_id()? != "heap" {
+            return Err(self.unsupported("a table access method other than heap"));
+        }
+        let storage = self.opt_storage()?;
+        self.eat_seq(&["without", "oids"]);
+        let on_commit = self.on_commit()?;
+        let tablespace = if self.eat("tablespace") {
+            Some(self.col_id()?)
+        } else {
+            None
+        };
+        Ok(Statement::CreateTable(Box::new(CreateTable {
+            name,
+            persistence,
+            if_not_exists,
+            columns,
+            constraints,
+            storage,
+            on_commit,
+            tablespace,
+        })))
+    }
+
+    fn create_index(&mut self) -> Result<Statement> {
+        let unique = self.eat("unique");
+        self.expect("index")?;
+        let concurrently = self.eat("concurrently");
+        let if_not_exists = self.if_not_exists();
+        let name = if self.is("on") && !if_not_exists {
+            None
+        } else {
+            Some(self.col_id()?)
+        };
+        self.expect("on")?;
+        let table = self.table_name()?;
+        let method = if self.eat("using") {
+            Some(self.col_id()?)
+        } else {
+            None
+        };
+        let keys = self.paren_list(Self::index_key)?;
+        let include = if self.eat("include") {
+            self.name_list()?
+        } else {
+            Vec::new()
+        };
+        let nulls_not_distinct = self.eat_seq(&["nulls", "not", "distinct"]);
+        if !nulls_not_distinct {
+            self.eat_seq(&["nulls", "distinct"]);
+        }
+        let storage = self.opt_storage()?;
+        let tablespace = if self.eat("tablespace") {
+            Some(self.col_id()?)
+        } else {
+            None
+        };
+        let filter = if self.eat("where") {
+            let first = self.at;
+            let expr = self.expr()?;
+            Some((expr, self.text_from(first)))
+        } else {
+            None
+        };
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            name,
+            table: table.name,
+            unique,
+            concurrently,
+            if_not_exists,
+            only: table.only,
+            method,
+            keys,
+            include,
+            nulls_not_distinct,
+            storage,
+            tablespace,
+            filter,
+        })))
+    }
+
+    /// A key of an index or of ON CONFLICT.
+    pub(super) fn index_key(&mut self) -> Result<IndexKey> {
+        let pos = self.pos();
+        let expr = if self.eat_punct(b'(') {
+            let expr = self.expr()?;
+            self.expect_punct(b')')?;
+            expr
+        } else if self.is_col_id()
+            && *self.peek_at(1) != Tok::Punct(b'(')
+            && *self.peek_at(1) != Tok::Punct(b'.')
+        {
+            let name = self.col_id()?;
+            self.node(
+                ExprKind::Column(QualName {
+                    parts: vec![name],
+                    pos,
+                }),
+                pos,
+            )?
+        } else {
+            let call = self.primary()?;
+            if !Self::is_call(&call.kind) {
+                return Err(self.error_here());
+            }
+            call
+        };
+        let collation = if self.eat("collate") {
+            Some(self.qual_name()?)
+        } else {
+            None
+        };
+        let is_opclass = match self.peek() {
+            Tok::Word(w) => {
+                keywords::lookup(w).is_none_or(|(c, _)| c == Category::Unreserved)
+                    && !self.is_any(&["nulls"])
+            }
+            Tok::Quoted(_) => true,
+            _ => false,
+        };
+        let opclass = if is_opclass {
+            Some(self.qual_name()?)
+        } else {
+            None
+        };
+        let descending = self.direction();
+        let nulls_first = self.nulls_order()?;
+        Ok(IndexKey {
+            expr,
+            collation,
+            opclass,
+            descending,
+            nulls_first,
+        })
+    }
+
+    fn create_rule(&mut self, replace: bool) -> Result<Statement> {
+        self.expect("rule")?;
+        let name = self.col_id()?;
+        self.expect_seq(&["as", "on"])?;
+        let event = match self.word_at(0) {
+            Some("insert") => RuleEvent::Insert,
+            Some("update") => RuleEvent::Update,
+            Some("delete") => RuleEvent::Delete,
+            Some("select") => return Err(self.unsupported("a rule ON SELECT")),
+            _ => return Err(self.error_here()),
+        };
+        self.advance();
+        self.expect("to")?;
+        let table = self.qual_name()?;
+        if self.is("where") {
+            return Err(self.unsupported("a conditional rule"));
+        }
+        self.expect("do")?;
+        if !self.eat("instead") || !self.eat("nothing") {
+            return Err(self.unsupported("a rule other than DO INSTEAD NOTHING"));
+        }
+        Ok(Statement::CreateRule(CreateRule {
+            name,
+            replace,
+            event,
+            table,
+        }))
+    }
+}

@@ -1,0 +1,322 @@
+//! INSERT, UPDATE, DELETE, TRUNCATE and COPY.
+
+use super::super::ast::{Alias, TableRef, Target};
+use super::super::lexer::Tok;
+use super::super::stmt::{
+    Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, Insert, OnConflict, Statement,
+    Truncate, Update,
+};
+use super::Parser;
+use crate::error::{Result, SqlError, code};
+
+impl Parser<'_> {
+    /// A statement that PREPARE, EXPLAIN and WITH take.
+    pub(super) fn preparable(&mut self) -> Result<Statement> {
+        let first = if self.is("with") {
+            self.word_behind_with()
+        } else {
+            self.word_at(0).map(str::to_owned)
+        };
+        match first.as_deref() {
+            Some("insert") => {
+                let with = self.opt_with()?;
+                self.insert(with)
+            }
+            Some("update") => {
+                let with = self.opt_with()?;
+                self.update(with)
+            }
+            Some("delete") => {
+                let with = self.opt_with()?;
+                self.delete(with)
+            }
+            Some("merge") => Err(self.unsupported("MERGE")),
+            _ if self.is_query_start() || self.is_punct(b'(') => {
+                Ok(Statement::Query(Box::new(self.query()?)))
+            }
+            _ => Err(self.error_here()),
+        }
+    }
+
+    /// The first word outside parentheses that begins a statement, behind WITH.
+    fn word_behind_with(&self) -> Option<String> {
+        let mut depth = 0i32;
+        for t in &self.tokens[self.at..] {
+            match &t.kind {
+                Tok::Punct(b'(') => depth += 1,
+                Tok::Punct(b')') => depth -= 1,
+                Tok::Punct(b';') | Tok::End => return None,
+                Tok::Word(w)
+                    if depth == 0
+                        && matches!(
+                            w.as_ref(),
+                            "select"
+                                | "values"
+                                | "insert"
+                                | "update"
+                                | "delete"
+                                | "table"
+                                | "merge"
+                        ) =>
+                {
+                    return Some(w.to_string());
+                }
+                _ => {}
+            }
+            if depth < 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
+        self.expect_seq(&["insert", "into"])?;
+        let name = self.qual_name()?;
+        let alias = if self.eat("as") {
+            Some(Alias {
+                name: self.col_id()?,
+                columns: Vec::new(),
+            })
+        } else {
+            None
+        };
+        let table = TableRef {
+            name,
+            only: false,
+            alias,
+        };
+        let mut columns = Vec::new();
+        let is_columns = self.is_punct(b'(')
+            && !matches!(self.peek_at(1), Tok::Punct(b'('))
+            && !matches!(
+                self.word_at(1),
+                Some("select" | "values" | "with" | "table")
+            );
+        if is_columns {
+            columns = self.paren_list(|p| {
+                let column = p.col_id_at()?;
+                if p.is_punct(b'[') || p.is_punct(b'.') {
+                    return Err(p.unsupported("INSERT into a part of a column"));
+                }
+                Ok(column)
+            })?;
+        }
+        let mut overriding_system = None;
+        if self.eat("overriding") {
+            overriding_system = Some(self.eat("system"));
+            if overriding_system == Some(false) {
+                self.expect("user")?;
+            }
+            self.expect("value")?;
+        }
+        let source = if columns.is_empty() && self.eat_seq(&["default", "values"]) {
+            None
+        } else if self.is_query_start() || self.is_punct(b'(') {
+            Some(Box::new(self.query()?))
+        } else {
+            return Err(self.error_here());
+        };
+        let on_conflict = if self.is_seq(&["on", "conflict"]) {
+            Some(self.on_conflict()?)
+        } else {
+            None
+        };
+        let returning = self.opt_returning()?;
+        Ok(Statement::Insert(Box::new(Insert {
+            with,
+            table,
+            columns,
+            overriding_system,
+            source,
+            on_conflict,
+            returning,
+        })))
+    }
+
+    fn on_conflict(&mut self) -> Result<OnConflict> {
+        let pos = self.pos();
+        self.expect_seq(&["on", "conflict"])?;
+        let target = if self.is_punct(b'(') {
+            let keys = self.paren_list(Self::index_key)?;
+            Some(ConflictTarget::Index(keys, self.opt_where()?))
+        } else if self.eat("on") {
+            self.expect("constraint")?;
+            Some(ConflictTarget::Constraint(self.col_id()?))
+        } else {
+            None
+        };
+        self.expect("do")?;
+        let update = if self.eat("nothing") {
+            None
+        } else {
+            self.expect_seq(&["update", "set"])?;
+            let set = self.comma_list(Self::assignment)?;
+            Some((set, self.opt_where()?))
+        };
+        if update.is_some() && target.is_none() {
+            return Err(SqlError::new(
+                code::SYNTAX_ERROR,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            )
+            .hint("For example, ON CONFLICT (column_name).")
+            .at(pos));
+        }
+        Ok(OnConflict {
+            target,
+            update,
+            pos,
+        })
+    }
+
+    fn opt_returning(&mut self) -> Result<Vec<Target>> {
+        if self.eat("returning") {
+            self.targets()
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn assignment(&mut self) -> Result<Assignment> {
+        let multiple = self.is_punct(b'(');
+        let columns = if multiple {
+            self.paren_list(Self::col_id_at)?
+        } else {
+            vec![self.col_id_at()?]
+        };
+        if self.is_punct(b'[') || self.is_punct(b'.') {
+            return Err(self.unsupported("an assignment to a part of a column"));
+        }
+        if !self.eat_op("=") {
+            return Err(self.error_here());
+        }
+        let value = self.expr()?;
+        Ok(Assignment {
+            columns,
+            value,
+            multiple,
+        })
+    }
+
+    /// The table of UPDATE and DELETE, whose alias can't be SET.
+    fn modified_table(&mut self) -> Result<TableRef> {
+        let mut table = self.table_name()?;
+        if self.eat("as") || (self.is_col_id() && !self.is("set")) {
+            table.alias = Some(Alias {
+                name: self.col_id()?,
+                columns: Vec::new(),
+            });
+        }
+        Ok(table)
+    }
+
+    fn update(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
+        self.expect("update")?;
+        let table = self.modified_table()?;
+        self.expect("set")?;
+        let set = self.comma_list(Self::assignment)?;
+        let from = if self.eat("from") {
+            self.comma_list(Self::from_item)?
+        } else {
+            Vec::new()
+        };
+        let filter = self.modification_filter()?;
+        let returning = self.opt_returning()?;
+        Ok(Statement::Update(Box::new(Update {
+            with,
+            table,
+            set,
+            from,
+            filter,
+            returning,
+        })))
+    }
+
+    fn delete(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
+        self.expect_seq(&["delete", "from"])?;
+        let table = self.modified_table()?;
+        let using = if self.eat("using") {
+            self.comma_list(Self::from_item)?
+        } else {
+            Vec::new()
+        };
+        let filter = self.modification_filter()?;
+        let returning = self.opt_returning()?;
+        Ok(Statement::Delete(Box::new(Delete {
+            with,
+            table,
+            using,
+            filter,
+            returning,
+        })))
+    }
+
+    fn modification_filter(&mut self) -> Result<Option<super::super::ast::Expr>> {
+        if self.is_seq(&["where", "current", "of"]) {
+            return Err(self.unsupported("WHERE CURRENT OF"));
+        }
+        self.opt_where()
+    }
+
+    pub(super) fn truncate(&mut self) -> Result<Statement> {
+        self.expect("truncate")?;
+        self.eat("table");
+        let tables = self.comma_list(Self::table_name)?;
+        let restart_identity = self.eat_seq(&["restart", "identity"]);
+        if !restart_identity {
+            self.eat_seq(&["continue", "identity"]);
+        }
+        let cascade = self.cascade();
+        Ok(Statement::Truncate(Truncate {
+            tables,
+            restart_identity,
+            cascade,
+        }))
+    }
+
+    pub(super) fn copy(&mut self) -> Result<Statement> {
+        self.expect("copy")?;
+        if self.is("binary") {
+            return Err(self.unsupported("COPY BINARY"));
+        }
+        let source = if self.eat_punct(b'(') {
+            let statement = self.nested(Self::preparable)?;
+            self.expect_punct(b')')?;
+            CopySource::Query(Box::new(statement))
+        } else {
+            let name = self.qual_name()?;
+            let columns = if self.is_punct(b'(') {
+                self.paren_list(Self::col_id_at)?
+            } else {
+                Vec::new()
+            };
+            CopySource::Table(name, columns)
+        };
+        let from = !matches!(source, CopySource::Query(_)) && self.eat("from");
+        if !from {
+            self.expect("to")?;
+        }
+        let end = if self.eat("program") {
+            CopyEnd::Program(self.string()?)
+        } else if self.eat("stdin") || self.eat("stdout") {
+            CopyEnd::Client
+        } else {
+            CopyEnd::File(self.string()?)
+        };
+        let options = self.copy_options()?;
+        let at = self.pos();
+        let filter = self.opt_where()?;
+        if filter.is_some() && !from {
+            return Err(
+                SqlError::new(code::SYNTAX_ERROR, "WHERE clause not allowed with COPY TO").at(at),
+            );
+        }
+        Ok(Statement::Copy(Box::new(Copy {
+            source,
+            from,
+            end,
+            options,
+            filter,
+        })))
+    }
+}
