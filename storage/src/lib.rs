@@ -6,5 +6,8 @@ pub mod btree;
 pub mod buffer;
 pub mod error;
 pub mod ids;
+pub mod mutation;
 pub mod record;
 pub mod seams;
+pub(crate) mod sync;
+pub mod wal;

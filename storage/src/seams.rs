@@ -21,6 +21,8 @@ pub struct Credit<'a> {
 pub trait CreditBank: Send + Sync {
     /// Takes back `bytes` that were not used.
     fn give_back(&self, bytes: usize);
+    /// Learns of `bytes` that were used.
+    fn spent(&self, _bytes: usize) {}
 }
 
 impl<'a> Credit<'a> {
@@ -38,6 +40,7 @@ impl<'a> Credit<'a> {
     pub fn spend(&mut self, bytes: usize) {
         assert!(bytes <= self.left_bytes, "a record of {bytes} bytes exceeds its credit of {}", self.left_bytes);
         self.left_bytes -= bytes;
+        self.bank.spent(bytes);
     }
 }
 

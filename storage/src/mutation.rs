@@ -1,0 +1,65 @@
+//! Planted mistakes, to prove that the sweeps find them. Compiled in always, reachable only with the feature
+//! `mutations`; one at a time, for the whole process.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// One planted mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mutation {
+    /// None.
+    None = 0,
+    /// The log is written and not synced before commits are acknowledged.
+    SkipLogSync = 1,
+    /// Compensation records do not name the next record to undo.
+    NoUndoNext = 2,
+    /// Redo applies a record whatever the page's LSN is.
+    RedoAlways = 3,
+    /// A checkpoint does not save the undo of old transactions.
+    NoSavedUndo = 4,
+    /// The control file points to a checkpoint before that is synced.
+    ControlBeforeCheckpoint = 5,
+    /// Pages are written before the log that changed them is durable.
+    PageBeforeLog = 6,
+    /// The valid tail is not rewritten at opening.
+    NoTailRewrite = 7,
+    /// Opening after a crash keeps the epoch.
+    SameEpoch = 8,
+    /// Log is recycled up to the checkpoint's begin, whatever redo needs.
+    RecycleTooMuch = 9,
+    /// Pending frees are not carried by checkpoints.
+    DropPendingFrees = 10,
+    /// Recovery does not undo losers.
+    NoLosers = 11,
+    /// Redo starts at the checkpoint's begin, whatever dirty pages there were.
+    RedoFromBegin = 12,
+}
+
+/// All of them but none.
+pub const ALL: [Mutation; 12] = [
+    Mutation::SkipLogSync,
+    Mutation::NoUndoNext,
+    Mutation::RedoAlways,
+    Mutation::NoSavedUndo,
+    Mutation::ControlBeforeCheckpoint,
+    Mutation::PageBeforeLog,
+    Mutation::NoTailRewrite,
+    Mutation::SameEpoch,
+    Mutation::RecycleTooMuch,
+    Mutation::DropPendingFrees,
+    Mutation::NoLosers,
+    Mutation::RedoFromBegin,
+];
+
+static PLANTED: AtomicU8 = AtomicU8::new(0);
+
+/// Plants one; [`Mutation::None`] takes it back.
+pub fn plant(mutation: Mutation) {
+    assert!(cfg!(feature = "mutations"), "mistakes can be planted only with the feature `mutations`");
+    PLANTED.store(mutation as u8, Ordering::SeqCst);
+}
+
+/// Whether this one is planted. Constantly false without the feature.
+pub fn active(mutation: Mutation) -> bool {
+    cfg!(feature = "mutations") && PLANTED.load(Ordering::Relaxed) == mutation as u8
+}

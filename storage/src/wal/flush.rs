@@ -1,0 +1,229 @@
+//! Writing and syncing what is complete; whoever finds nobody at it does it.
+//!
+//! # Life of a flush
+//! take the state -> copy the complete records out of the ring behind what the last block already holds -> write
+//! whole blocks -> sync -> publish `durable` -> wake the first few waiters -> put the state back.
+//! There is no timer: while one flush is on its way to the disk, commits gather in the ring, and the next flush takes
+//! them all.
+//!
+//! # Invariants
+//! - WAL-13: `durable` is exclusive, only grows, and is stored after the sync of every byte below it has returned.
+//! - WAL-14: a block that was synced partly filled is written again with the same bytes in front, so that a torn
+//!   rewrite changes nothing that was durable.
+//! - WAL-15: after a failed write or sync nothing is written to the log again by this process: it is poisoned.
+//! - WAL-16: whoever leaves the flush state while more was asked for wakes the background flusher.
+//!
+//! # Errors
+//! Every error poisons; waiters learn of it.
+
+use super::Wal;
+use super::format::BLOCK_BYTES;
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::mutation::{self, Mutation};
+use clearway_base::vfs::{IoBuf, VfsFile, inline_io_here};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+/// The most that one flush takes out of the ring.
+const FLUSH_BYTES_MAX: usize = 4 << 20;
+
+/// What only the one who flushes touches.
+pub struct FlushState {
+    /// Everything below is written and synced.
+    flushed: Lsn,
+    /// The last block, as far as it is filled; then what is being flushed.
+    buf: IoBuf,
+    /// Bytes in use at the front of `buf`: the filled part of the block in which `flushed` lies.
+    head: usize,
+    file: Option<(u64, Arc<dyn VfsFile>)>,
+    /// A write or sync has begun and not ended.
+    in_flight: bool,
+}
+
+impl FlushState {
+    /// The state of a log that ends at `end`, whose last block holds `head` in front of `end`.
+    pub fn new(end: Lsn, head: &[u8]) -> FlushState {
+        assert!(head.len() as u64 == end.0 % BLOCK_BYTES as u64, "WAL-14: the head of the last block");
+        let mut buf = IoBuf::with_capacity(64 << 10);
+        buf.extend_from_slice(head);
+        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false }
+    }
+}
+
+/// Holds the state while flushing, and puts it back.
+struct Turn<'a> {
+    wal: &'a Wal,
+    state: Option<FlushState>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            if state.in_flight {
+                self.wal.poison("the flusher was dropped while it wrote");
+            }
+            *self.wal.flush.lock() = Some(state);
+            if self.wal.wanted.load(Ordering::SeqCst) > self.wal.durable.load(Ordering::SeqCst) {
+                self.wal.flusher_bell.ring(); // WAL-16
+            }
+        }
+    }
+}
+
+impl Wal {
+    fn take_turn(&self) -> Option<Turn<'_>> {
+        let state = self.flush.lock().take()?;
+        Some(Turn { wal: self, state: Some(state) })
+    }
+
+    /// Flushes on this thread if nobody else does and few wait; true if it did. Never awaits, so a dropped caller
+    /// can't leave a flush half done.
+    pub(super) fn flush_here(&self) -> bool {
+        if !self.options.caller_flushes || self.last_group.load(Ordering::Relaxed) > 2 {
+            return false;
+        }
+        let Some(mut turn) = self.take_turn() else { return false };
+        let _inline = inline_io_here();
+        let flushed = {
+            let step = pin!(self.flush_once(&mut turn));
+            step.poll(&mut Context::from_waker(Waker::noop()))
+        };
+        match flushed {
+            Poll::Ready(done) => done,
+            // A file system that can't work inline: the dropped turn poisons, so options must not ask for it.
+            Poll::Pending => false,
+        }
+    }
+
+    /// Takes, writes, syncs, publishes, wakes. False if nothing was complete, or the log is poisoned.
+    async fn flush_once(&self, turn: &mut Turn<'_>) -> bool {
+        let Some(state) = turn.state.as_mut() else { return false };
+        if self.poisoned().is_some() {
+            return false;
+        }
+        let from = state.flushed;
+        state.buf.resize(state.head);
+        let end = {
+            let buf = &mut state.buf;
+            self.ring.take(from, FLUSH_BYTES_MAX, |word| buf.extend_from_slice(word))
+        };
+        if end == from {
+            return false;
+        }
+        self.accounts.drained((end.0 - from.0) as usize);
+        self.credit_waiters.wake(u64::MAX, super::waiters::FIRST_BATCH);
+        state.in_flight = true;
+        let written = self.write_and_sync(state, from, end).await;
+        state.in_flight = false;
+        if let Err(err) = written {
+            self.poison(&format!("the log could not be flushed: {err}")); // WAL-15
+            return false;
+        }
+        state.flushed = end;
+        self.publish(end);
+        true
+    }
+
+    fn publish(&self, end: Lsn) {
+        let before = self.durable.swap(end.0, Ordering::SeqCst);
+        assert!(before <= end.0, "WAL-13: durable LSN {before} would fall to {end}");
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        // Waiters that come late to this flush count in the next.
+        self.last_group.store(self.durable_waiters.len(), Ordering::Relaxed);
+        self.durable_waiters.wake(end.0, super::waiters::FIRST_BATCH);
+    }
+
+    async fn write_and_sync(&self, state: &mut FlushState, from: Lsn, end: Lsn) -> Result<(), StorageError> {
+        let layout = self.segments.layout();
+        let begin = Lsn(from.0 - state.head as u64);
+        let used = state.buf.len();
+        state.buf.resize(used.next_multiple_of(BLOCK_BYTES));
+        state.buf[used..].fill(0);
+        let mut buf = std::mem::replace(&mut state.buf, IoBuf::zeroed(0));
+        let mut at = begin;
+        while at < end {
+            let number = layout.number(at);
+            let file = self.segment_for(state, number)?;
+            let in_segment = (layout.first_lsn(number + 1).0 - at.0) as usize;
+            let done = (at.0 - begin.0) as usize;
+            if done == 0 && buf.len() <= in_segment {
+                buf = file.write_at(layout.offset(at), buf).await?;
+                at = Lsn(begin.0 + buf.len() as u64);
+            } else {
+                let piece = IoBuf::from_slice(&buf[done..buf.len().min(done + in_segment)]);
+                at = Lsn(at.0 + piece.len() as u64);
+                file.write_at(layout.offset(Lsn(begin.0 + done as u64)), piece).await?;
+            }
+            if !mutation::active(Mutation::SkipLogSync) {
+                file.sync_data().await?;
+            }
+        }
+        // Keep the last block's filled part at the front (WAL-14).
+        let head = (end.0 % BLOCK_BYTES as u64) as usize;
+        buf.copy_within(used - head..used, 0);
+        buf.resize(head);
+        state.buf = buf;
+        state.head = head;
+        Ok(())
+    }
+
+    fn segment_for(&self, state: &mut FlushState, number: u64) -> Result<Arc<dyn VfsFile>, StorageError> {
+        match &state.file {
+            Some((current, file)) if *current == number => Ok(file.clone()),
+            _ => {
+                // WAL-6: what holds credit has its segment.
+                let file = self.segments.file(number).ok_or_else(|| {
+                    StorageError::Invalid(format!("log segment {number} is needed and not prepared").into())
+                })?;
+                state.file = Some((number, file.clone()));
+                Ok(file)
+            }
+        }
+    }
+
+    /// The background flusher: ends when the log is closed and flushed, or poisoned.
+    pub async fn run_flusher(&self) {
+        loop {
+            // While others hold the turn, the bell rings when they leave it (WAL-16).
+            self.flusher_bell
+                .wait_until(|| {
+                    let durable = self.durable.load(Ordering::SeqCst);
+                    let asked = self.wanted.load(Ordering::SeqCst) > durable && self.flush.lock().is_some();
+                    asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
+                })
+                .await;
+            if self.poisoned().is_some() {
+                self.fail_waiters();
+                return;
+            }
+            let end = self.ring.tail().0;
+            if self.closing.load(Ordering::SeqCst) {
+                if self.durable.load(Ordering::SeqCst) == end {
+                    return;
+                }
+                self.wanted.fetch_max(end, Ordering::SeqCst);
+            }
+            let Some(mut turn) = self.take_turn() else {
+                crate::sync::yield_now().await;
+                continue;
+            };
+            while self.wanted.load(Ordering::SeqCst) > self.durable.load(Ordering::SeqCst) {
+                if !self.flush_once(&mut turn).await {
+                    if self.poisoned().is_some() {
+                        break;
+                    }
+                    // A record is reserved and its copy not complete: no await lies between, so it soon is.
+                    crate::sync::yield_now().await;
+                }
+                // Before the next flush, whoever has no chain to wake him (WAL-8).
+                if self.wanted.load(Ordering::SeqCst) <= self.durable.load(Ordering::SeqCst) {
+                    self.durable_waiters.wake(self.durable.load(Ordering::SeqCst), usize::MAX);
+                }
+            }
+        }
+    }
+}

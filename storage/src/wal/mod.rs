@@ -1,0 +1,510 @@
+//! The write-ahead log: one stream of bytes in which every change stands before it shows anywhere else.
+//!
+//! # Structure
+//! ```text
+//!   append ── credit ── Ring (fetch_add, parallel copy) ── flush ── segment files
+//!                                                            │
+//!   wait_durable ── Waiters (LSN order, chained wake-ups) ───┘ publishes `durable`
+//!   preparer: segments ahead of the tail        Retention: who needs old segments
+//! ```
+//! [`format`] says what the bytes are, [`ring`] how records get there, [`flush`] how they get to disk, [`reader`] how
+//! they are read back, [`repair`] what happens to the tail at opening.
+//!
+//! # Invariants
+//! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
+//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`].
+//!
+//! # Latch order
+//! The mutexes here are leaves: nothing is latched and no waker runs while one is held.
+//!
+//! # Not here
+//! What records mean; checkpoints and redo ([`crate::recovery`]).
+
+pub mod credit;
+mod flush;
+pub mod format;
+pub mod reader;
+pub mod repair;
+pub mod retention;
+mod ring;
+pub mod segments;
+mod wait;
+mod waiters;
+
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::record::{LsnRange, Record, TxnLog};
+use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
+use crate::sync::{Bell, Mutex};
+use clearway_base::vfs::{OpKind, VfsError};
+use credit::Accounts;
+use flush::FlushState;
+use ring::Ring;
+use segments::Segments;
+use std::cell::RefCell;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use waiters::Waiters;
+
+#[cfg(test)]
+mod tests;
+
+pub use retention::{Holder, HolderRow, Retention};
+pub use wait::{WaitCredit, WaitDurable};
+
+/// Sizes and habits of a log.
+#[derive(Clone, Debug)]
+pub struct WalOptions {
+    /// The ring's size in bytes; a power of two.
+    pub ring_bytes: usize,
+    /// The size of a segment file in bytes, a multiple of 4096; fixed when the database is created.
+    pub segment_bytes: u64,
+    /// Prepared log that is kept ahead of the tail, in bytes.
+    pub ahead_bytes: u64,
+    /// What ordinary credit leaves for undo, commits and checkpoints, in bytes.
+    pub floor_bytes: usize,
+    /// Live log beyond which no segment is prepared for ordinary credit until a checkpoint has freed some, in bytes.
+    pub log_bytes_max: u64,
+    /// Whether a task that waits for durability flushes itself when nobody else does. It blocks its thread for a
+    /// write and a sync. Not for simulated disks.
+    pub caller_flushes: bool,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        WalOptions {
+            ring_bytes: 16 << 20,
+            segment_bytes: 16 << 20,
+            ahead_bytes: 24 << 20,
+            floor_bytes: 4 << 20,
+            log_bytes_max: 4 << 30,
+            caller_flushes: true,
+        }
+    }
+}
+
+/// Where a log goes on.
+pub struct StartAt {
+    /// The end of the valid log.
+    pub end: Lsn,
+    /// What stands before `end` in its block.
+    pub head: Vec<u8>,
+    /// The epoch of what is appended from now on.
+    pub epoch: u32,
+}
+
+/// Figures for views.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WalStats {
+    /// Flushes since the log was opened.
+    pub flushes: u64,
+    /// Bytes of the ring that nobody has a claim on.
+    pub ring_free_bytes: i64,
+    /// Bytes of prepared log that nobody has a claim on.
+    pub log_free_bytes: i64,
+    /// Bytes set aside for undo.
+    pub undo_reserved_bytes: u64,
+    /// Bytes of all segment files.
+    pub file_bytes: u64,
+}
+
+/// A position that was taken and is not yet filled. It has to be filled without an await (WAL-5).
+#[must_use = "a reserved position that is never filled stops the log"]
+#[derive(Debug)]
+pub struct Reservation {
+    range: LsnRange,
+}
+
+impl Reservation {
+    /// Where the record will stand; its end is a commit's LSN.
+    pub fn range(&self) -> LsnRange {
+        self.range
+    }
+}
+
+/// The log.
+pub struct Wal {
+    options: WalOptions,
+    epoch: u32,
+    ring: Ring,
+    accounts: Accounts,
+    segments: Segments,
+    retention: Arc<Retention>,
+    flush: Mutex<Option<FlushState>>,
+    durable: AtomicU64,
+    wanted: AtomicU64,
+    last_group: AtomicUsize,
+    flushes: AtomicU64,
+    /// Recovery may start here at the earliest; older segments are free.
+    needed: AtomicU64,
+    durable_waiters: Waiters,
+    credit_waiters: Waiters,
+    flusher_bell: Bell,
+    preparer_bell: Bell,
+    prepare_failures: AtomicU64,
+    closing: AtomicBool,
+    poison: OnceLock<Arc<str>>,
+}
+
+thread_local! {
+    // Records are put together here before their position is taken.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(16 << 10));
+}
+
+impl Wal {
+    /// A log over `segments` (already adopted up to `prepared`) that goes on at `start`.
+    ///
+    /// # Panics
+    /// If sizes are not what [`WalOptions`] asks for.
+    pub fn start(options: WalOptions, segments: Segments, start: StartAt, prepared: u64, needed: Lsn) -> Wal {
+        let layout = segments.layout();
+        assert!(layout.segment_bytes % 4096 == 0 && layout.segment_bytes >= 8192, "segments of whole blocks");
+        let accounts = Accounts::new(options.ring_bytes, options.floor_bytes);
+        accounts.prepared(layout.first_lsn(prepared).0.saturating_sub(start.end.0));
+        Wal {
+            ring: Ring::new(options.ring_bytes, start.end),
+            epoch: start.epoch,
+            accounts,
+            segments,
+            retention: Arc::default(),
+            flush: Mutex::new(Some(FlushState::new(start.end, &start.head))),
+            durable: AtomicU64::new(start.end.0),
+            wanted: AtomicU64::new(start.end.0),
+            last_group: AtomicUsize::new(0),
+            flushes: AtomicU64::new(0),
+            needed: AtomicU64::new(needed.0),
+            durable_waiters: Waiters::default(),
+            credit_waiters: Waiters::default(),
+            flusher_bell: Bell::default(),
+            preparer_bell: Bell::default(),
+            prepare_failures: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            poison: OnceLock::new(),
+            options,
+        }
+    }
+
+    /// Takes credit of `bytes` without waiting.
+    pub fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>> {
+        let taken = self.poisoned().is_none() && self.accounts.try_take(bytes, purpose).is_ok();
+        self.mind_the_gap();
+        taken.then(|| self.credit_of(purpose, bytes))
+    }
+
+    /// Credit that was taken from the accounts.
+    fn credit_of(&self, purpose: Purpose, bytes: usize) -> Credit<'_> {
+        match purpose {
+            Purpose::Undo => Credit::new(&self.accounts, bytes),
+            Purpose::Change | Purpose::System => Credit::new(self, bytes),
+        }
+    }
+
+    /// Waits for credit of `bytes`; before the first latch of a mini-transaction.
+    ///
+    /// # Errors
+    /// Poisoned; no space for ordinary credit; more than the ring holds.
+    pub async fn credit(&self, purpose: Purpose, bytes: usize) -> Result<Credit<'_>, StorageError> {
+        if bytes > self.options.ring_bytes / 2 {
+            let what = format!("one record of {bytes} bytes in a log buffer of {}", self.options.ring_bytes);
+            return Err(StorageError::NoSpace(what.into()));
+        }
+        if let Some(credit) = self.try_credit(purpose, bytes) {
+            return Ok(credit);
+        }
+        WaitCredit::new(self, bytes, purpose).await
+    }
+
+    /// Credit for a compensation record; [`Wal::undo_spent`] pays for it out of what was set aside.
+    ///
+    /// # Errors
+    /// Poisoned.
+    pub async fn credit_for_undo(&self, bytes: usize) -> Result<Credit<'_>, StorageError> {
+        self.credit(Purpose::Undo, bytes).await
+    }
+
+    /// A compensation record was appended out of [`Wal::credit_for_undo`]: `bytes` leave the reserve of `log`.
+    pub fn undo_spent(&self, log: &mut TxnLog, bytes: usize) {
+        let reserved = bytes.min(log.undo_reserved);
+        // An estimate that was too low is made good from the floor (WAL-7).
+        self.accounts.set_aside_by_force(bytes - reserved);
+        self.accounts.release_undo(bytes);
+        log.undo_reserved -= reserved;
+    }
+
+    /// Turns `bytes` of credit into a reserve for undoing what is being changed.
+    pub fn set_aside(&self, credit: &mut Credit<'_>, log: &mut TxnLog, bytes: usize) {
+        credit.spend(bytes);
+        self.accounts.set_aside(bytes);
+        log.undo_reserved += bytes;
+    }
+
+    /// Log space for undoing a loser that recovery found; taken whether there is any or not.
+    pub fn set_aside_for_loser(&self, log: &mut TxnLog, bytes: usize) {
+        self.accounts.set_aside_by_force(bytes);
+        log.undo_reserved += bytes;
+        self.mind_the_gap();
+    }
+
+    /// The transaction needs no undo any more: it committed, or has been undone.
+    pub fn release_undo(&self, log: &mut TxnLog) {
+        self.accounts.release_undo(std::mem::take(&mut log.undo_reserved));
+        self.credit_waiters.wake(u64::MAX, waiters::FIRST_BATCH);
+    }
+
+    /// The bytes that `record` takes: what credit has to cover.
+    pub fn record_bytes(record: &Record<'_>) -> usize {
+        format::encoded_len(record)
+    }
+
+    /// Appends one record. Does not wait, and does not fail.
+    ///
+    /// # Panics
+    /// If the credit does not cover it, before a position is taken.
+    pub fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let crc = format::encode(record, self.epoch, scratch);
+            credit.spend(scratch.len());
+            let range = self.ring.reserve(scratch.len());
+            self.put(range, crc, scratch);
+            range
+        })
+    }
+
+    /// Takes the position of a record of `len` bytes ([`Wal::record_bytes`]): the first half of an append, for the
+    /// commit section. Between this and [`Wal::fill`] nothing may wait, allocate or panic.
+    pub fn reserve(&self, credit: &mut Credit<'_>, len: usize) -> Reservation {
+        assert!(len % 8 == 0 && len >= format::HEADER_BYTES, "no record has {len} bytes");
+        credit.spend(len);
+        // `fill` finds its scratch large enough (WAL-5).
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            scratch.reserve(len);
+        });
+        Reservation { range: self.ring.reserve(len) }
+    }
+
+    /// Fills a reserved position with the record it was taken for.
+    pub fn fill(&self, reservation: Reservation, record: &Record<'_>) -> LsnRange {
+        let range = reservation.range;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let crc = format::encode(record, self.epoch, scratch);
+            debug_assert_eq!(scratch.len() as u64, range.end.0 - range.start.0, "filled with another record");
+            self.put(range, crc, scratch);
+        });
+        range
+    }
+
+    fn put(&self, range: LsnRange, crc: u32, bytes: &mut [u8]) {
+        format::place(bytes, crc, range.start, self.durable_lsn());
+        self.ring.copy(range, bytes);
+    }
+
+    /// What is durable, exclusive.
+    pub fn durable_lsn(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::SeqCst))
+    }
+
+    /// Where the next record will begin.
+    pub fn end_lsn(&self) -> Lsn {
+        self.ring.tail()
+    }
+
+    /// The epoch of what is appended.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Waits until `durable_lsn >= lsn`. Never wait for more than was appended.
+    pub fn wait_durable(&self, lsn: Lsn) -> WaitDurable<'_> {
+        WaitDurable::new(self, lsn)
+    }
+
+    /// Has the log flushed up to `lsn` soon, without waiting: for commits that nobody waits for.
+    pub fn ask_flush(&self, lsn: Lsn) {
+        self.wanted.fetch_max(lsn.0.min(self.ring.tail().0), Ordering::SeqCst);
+        self.flusher_bell.ring();
+    }
+
+    /// Who needs old log.
+    pub fn retention(&self) -> &Arc<Retention> {
+        &self.retention
+    }
+
+    /// The files.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Recovery needs nothing before `lsn` any more; recycles what no holder needs either.
+    ///
+    /// # Errors
+    /// A failed file operation, which poisons.
+    pub async fn release_below(&self, lsn: Lsn) -> Result<(), StorageError> {
+        self.needed.fetch_max(lsn.0, Ordering::SeqCst);
+        let oldest = lsn.min(self.retention.oldest(self.durable_lsn()));
+        let recycled = self.segments.recycle(oldest).await;
+        self.preparer_bell.ring();
+        recycled.map_err(|err| self.poison(&format!("log segments could not be recycled: {err}")))
+    }
+
+    /// Bytes of live log that recovery would read.
+    pub fn live_bytes(&self) -> u64 {
+        self.ring.tail().0 - self.needed.load(Ordering::SeqCst)
+    }
+
+    /// Stops the database: nothing is acknowledged from now on. Returns the error to hand on.
+    pub fn poison(&self, why: &str) -> StorageError {
+        let why = self.poison.get_or_init(|| why.into()).clone();
+        self.flusher_bell.ring();
+        self.preparer_bell.ring();
+        self.fail_waiters();
+        StorageError::Poisoned(why)
+    }
+
+    /// The error that stopped the database, if one did.
+    pub fn poisoned(&self) -> Option<StorageError> {
+        self.poison.get().map(|why| StorageError::Poisoned(why.clone()))
+    }
+
+    fn fail_waiters(&self) {
+        self.durable_waiters.wake(u64::MAX, usize::MAX);
+        self.credit_waiters.wake(u64::MAX, usize::MAX);
+    }
+
+    fn gap_is_short(&self) -> bool {
+        self.accounts.log_free() < self.options.ahead_bytes as i64
+    }
+
+    /// As much live log as is allowed; what undo has a claim on is prepared all the same.
+    fn at_limit(&self) -> bool {
+        self.live_bytes() > self.options.log_bytes_max && self.accounts.log_free() > 0
+    }
+
+    fn mind_the_gap(&self) {
+        if self.gap_is_short() {
+            self.preparer_bell.ring();
+        }
+    }
+
+    /// Prepares one segment if fewer than `ahead_bytes` are ready; false if nothing was to be done.
+    ///
+    /// # Errors
+    /// The disk is full, which is told to whoever waits for credit; any other failure poisons.
+    pub async fn prepare_step(&self) -> Result<bool, StorageError> {
+        if !self.gap_is_short() || self.at_limit() {
+            return Ok(false);
+        }
+        let prepared = self.segments.prepare(self.segments.end_number()).await;
+        match prepared {
+            Ok(()) => {
+                self.accounts.prepared(self.segments.layout().payload());
+                self.credit_waiters.wake(u64::MAX, usize::MAX);
+                Ok(true)
+            }
+            Err(StorageError::Io(err)) if disk_full(&err) => {
+                self.prepare_failures.fetch_add(1, Ordering::SeqCst);
+                self.credit_waiters.wake(u64::MAX, usize::MAX);
+                Err(StorageError::NoSpace("a segment of the log".into()))
+            }
+            Err(err) => Err(self.poison(&format!("a log segment could not be prepared: {err}"))),
+        }
+    }
+
+    /// The background preparer: ends when the log is closed or poisoned.
+    pub async fn run_preparer(&self) {
+        let mut failures = 0;
+        loop {
+            self.preparer_bell
+                .wait_until(|| {
+                    let asked = self.gap_is_short() && !self.at_limit();
+                    // After a failure, only if somebody waits for it.
+                    let asked = asked && (failures == 0 || self.credit_waiters.len() > 0);
+                    asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
+                })
+                .await;
+            if self.closing.load(Ordering::SeqCst) || self.poisoned().is_some() {
+                return;
+            }
+            match self.prepare_step().await {
+                Ok(true) => failures = 0,
+                // Full, or as much log as is allowed: until somebody asks again.
+                Ok(false) | Err(_) => {
+                    failures += 1;
+                    crate::sync::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// Has the background tasks end once everything appended is durable.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.flusher_bell.ring();
+        self.preparer_bell.ring();
+    }
+
+    /// Figures for views.
+    pub fn stats(&self) -> WalStats {
+        WalStats {
+            flushes: self.flushes.load(Ordering::Relaxed),
+            ring_free_bytes: self.accounts.ring_free(),
+            log_free_bytes: self.accounts.log_free(),
+            undo_reserved_bytes: self.accounts.undo_reserved(),
+            file_bytes: self.segments.bytes(),
+        }
+    }
+}
+
+fn disk_full(err: &VfsError) -> bool {
+    err.op != OpKind::SyncData && matches!(err.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+impl CreditBank for Wal {
+    fn give_back(&self, bytes: usize) {
+        self.accounts.give_back(bytes);
+        self.credit_waiters.wake(u64::MAX, 1);
+    }
+}
+
+impl PageLog for Wal {
+    fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>> {
+        Wal::try_credit(self, purpose, bytes)
+    }
+
+    fn credit(&self, purpose: Purpose, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>> {
+        Box::pin(Wal::credit(self, purpose, bytes))
+    }
+
+    fn set_aside(&self, credit: &mut Credit<'_>, log: &mut TxnLog, bytes: usize) {
+        Wal::set_aside(self, credit, log, bytes);
+    }
+
+    fn credit_for_undo(&self, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>> {
+        Box::pin(Wal::credit_for_undo(self, bytes))
+    }
+
+    fn undo_spent(&self, log: &mut TxnLog, bytes: usize) {
+        Wal::undo_spent(self, log, bytes);
+    }
+
+    fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange {
+        Wal::append(self, credit, record)
+    }
+
+    fn overhead_bytes(&self) -> (usize, usize) {
+        (format::HEADER_BYTES + format::UNDO_BYTES + 8, format::OP_BYTES)
+    }
+
+    fn durable_lsn(&self) -> Lsn {
+        Wal::durable_lsn(self)
+    }
+
+    fn end_lsn(&self) -> Lsn {
+        Wal::end_lsn(self)
+    }
+
+    fn wait_durable(&self, lsn: Lsn) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(Wal::wait_durable(self, lsn))
+    }
+}

@@ -1,0 +1,93 @@
+//! The log's buffer in memory: positions are taken with one atomic addition, copies run in parallel, and one
+//! reader takes whatever is complete.
+//!
+//! # Structure
+//! ```text
+//!   taken (flushed) ........ complete | being copied | complete ........ tail
+//!        reader ──>                     stops here                        fetch_add
+//! ```
+//! The ring is an array of atomic words. A record's first word (length and CRC, never zero) is stored last, with
+//! release; until then it is zero, so the reader sees where the complete part ends without a lock and without a
+//! second array. That is what LeanStore and Aether keep per-slot marks for; PostgreSQL's insertion locks and
+//! InnoDB's `recent_written` links cost a shared store per record beside the copy.
+//!
+//! # Invariants
+//! - WAL-3: from the reader's position on, one ring length far, every word that is not part of a copied record is
+//!   zero. The reader zeroes a word when it has read it, and only then is its room given back.
+//! - WAL-4: whoever takes a position holds credit for its bytes, so positions never overtake the reader.
+//! - WAL-5: between taking a position and storing the first word there is no await, no allocation and no panic.
+
+use crate::ids::Lsn;
+use crate::record::LsnRange;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The buffer. Its capacity is a power of two.
+pub struct Ring {
+    words: Box<[AtomicU64]>,
+    tail: AtomicU64,
+}
+
+impl Ring {
+    /// An empty ring of `capacity_bytes` whose next position is `start`.
+    ///
+    /// # Panics
+    /// If the capacity is not a power of two of at least 4096.
+    pub fn new(capacity_bytes: usize, start: Lsn) -> Ring {
+        assert!(capacity_bytes.is_power_of_two() && capacity_bytes >= 4096, "ring of {capacity_bytes} bytes");
+        let words = (0..capacity_bytes / 8).map(|_| AtomicU64::new(0)).collect();
+        Ring { words, tail: AtomicU64::new(start.0) }
+    }
+
+    /// The next position.
+    pub fn tail(&self) -> Lsn {
+        Lsn(self.tail.load(Ordering::SeqCst))
+    }
+
+    /// Takes `len` bytes, a multiple of 8, for which the caller holds credit (WAL-4).
+    pub fn reserve(&self, len: usize) -> LsnRange {
+        let start = self.tail.fetch_add(len as u64, Ordering::SeqCst);
+        LsnRange { start: Lsn(start), end: Lsn(start + len as u64) }
+    }
+
+    fn word(&self, position: u64) -> &AtomicU64 {
+        // The length is a power of two; masking keeps the index inside (WAL-5: no panic).
+        &self.words[(position / 8) as usize & (self.words.len() - 1)]
+    }
+
+    /// Copies a record to the position that was taken for it. Neither allocates nor fails (WAL-5).
+    pub fn copy(&self, at: LsnRange, bytes: &[u8]) {
+        let mut chunks = bytes.chunks_exact(8).map(|chunk| {
+            let mut word = [0; 8];
+            word.copy_from_slice(chunk);
+            u64::from_le_bytes(word)
+        });
+        let first = chunks.next().unwrap_or(0);
+        let mut position = at.start.0;
+        for word in chunks {
+            position += 8;
+            self.word(position).store(word, Ordering::Relaxed);
+        }
+        self.word(at.start.0).store(first, Ordering::Release);
+    }
+
+    /// Appends to `out` the complete records that stand from `from` on, at most about `max` bytes (one record at
+    /// least, if it is complete), zeroes their words, and returns the position behind the last. One reader only.
+    pub fn take(&self, from: Lsn, max: usize, mut out: impl FnMut(&[u8; 8])) -> Lsn {
+        let mut position = from.0;
+        while (position - from.0) < max as u64 {
+            let first = self.word(position).load(Ordering::Acquire);
+            // The length is the low half of the first word; a zero word is no record yet.
+            let len = first & 0xffff_ffff;
+            if len == 0 {
+                break;
+            }
+            for _ in 0..len / 8 {
+                let word = self.word(position);
+                out(&word.load(Ordering::Relaxed).to_le_bytes());
+                word.store(0, Ordering::Relaxed); // WAL-3
+                position += 8;
+            }
+        }
+        Lsn(position)
+    }
+}

@@ -1,0 +1,254 @@
+//! The files of the log: prepared ahead, numbered along the stream, recycled when nobody holds them.
+//!
+//! # Structure
+//! ```text
+//!   wal/<number, 16 hex digits>.wal      a segment of the stream
+//!   wal/spare-<n>.wal                    zero-filled or formerly used, to be renamed
+//!   wal/*.tmp                            unfinished; removed when the log is opened
+//! ```
+//! Segment `n` holds the stream's bytes from `n * payload` on, behind a header block.
+//!
+//! # Invariants
+//! - WAL-10: a segment gets its number only when all of its blocks were written and synced, header included, and
+//!   the name is synced before credit for it is given. So no commit pays for metadata, and a write can't run out of
+//!   space.
+//! - WAL-11: a segment is recycled only when it lies wholly below what recovery and every holder need.
+//!
+//! # Crash safety
+//! Before the rename a file is a spare or a `.tmp` and holds nothing; after it, its old content fails WAL-1.
+
+use super::format::{BLOCK_BYTES, SegmentHeader};
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::sync::Mutex;
+use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the stream's bytes stand, as arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The size of a segment file in bytes, header included.
+    pub segment_bytes: u64,
+}
+
+impl Layout {
+    /// Bytes of the stream in one segment.
+    pub fn payload(self) -> u64 {
+        self.segment_bytes - BLOCK_BYTES as u64
+    }
+
+    /// The segment that holds `lsn`.
+    pub fn number(self, lsn: Lsn) -> u64 {
+        lsn.0 / self.payload()
+    }
+
+    /// Where `lsn` stands in its file.
+    pub fn offset(self, lsn: Lsn) -> u64 {
+        BLOCK_BYTES as u64 + lsn.0 % self.payload()
+    }
+
+    /// The first position of a segment.
+    pub fn first_lsn(self, number: u64) -> Lsn {
+        Lsn(number * self.payload())
+    }
+
+    /// The name of a segment's file.
+    pub fn file_name(number: u64) -> String {
+        format!("{number:016x}.wal")
+    }
+
+    /// The number that a file's name says, if it is a segment's.
+    pub fn parse_name(name: &str) -> Option<u64> {
+        let digits = name.strip_suffix(".wal").filter(|digits| digits.len() == 16)?;
+        u64::from_str_radix(digits, 16).ok()
+    }
+}
+
+/// The segments of one log.
+pub struct Segments {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    layout: Layout,
+    database: u64,
+    files: Mutex<Files>,
+}
+
+#[derive(Default)]
+struct Files {
+    live: BTreeMap<u64, Arc<dyn VfsFile>>,
+    spares: Vec<PathBuf>,
+    spare_names: u64,
+}
+
+/// Spares kept for reuse; more are removed.
+const SPARES_MAX: usize = 4;
+
+/// How log segments are opened.
+pub fn how() -> OpenHow {
+    OpenHow::existing(FileKind::Wal).direct()
+}
+
+impl Segments {
+    /// The segments in `dir`, which exists.
+    pub fn new(vfs: Arc<dyn Vfs>, dir: &Path, layout: Layout, database: u64) -> Segments {
+        Segments { vfs, dir: dir.to_path_buf(), layout, database, files: Mutex::new(Files::default()) }
+    }
+
+    /// Where bytes stand.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Takes over what an earlier process left: live segments from `first` on without a hole, everything else as
+    /// spare. Unfinished files are removed. Returns the number behind the last live segment.
+    ///
+    /// # Errors
+    /// A failed file operation.
+    pub async fn adopt(&self, first: u64) -> Result<u64, StorageError> {
+        let mut spares = Vec::new();
+        let mut live = BTreeMap::new();
+        let mut next = first;
+        for entry in self.vfs.list(&self.dir).await? {
+            let path = self.dir.join(&entry.name);
+            match Layout::parse_name(&entry.name) {
+                Some(number) if number == next && entry.size == self.layout.segment_bytes => {
+                    let file = self.vfs.open(&path, how()).await?;
+                    let block = file.read_exact_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
+                    let header = SegmentHeader::decode(&block).ok();
+                    if header != Some(self.header(number)) {
+                        self.write_header(&file, number).await?;
+                    }
+                    live.insert(number, file);
+                    next += 1;
+                }
+                _ if entry.name.ends_with(".wal") => spares.push(path),
+                _ if entry.name.ends_with(".tmp") => self.vfs.remove(&path).await?,
+                _ => {}
+            }
+        }
+        let mut named = Vec::new();
+        for (index, path) in spares.into_iter().enumerate() {
+            // Two steps, so that no name is taken twice while others still bear it.
+            if index >= SPARES_MAX {
+                self.vfs.remove(&path).await?;
+                continue;
+            }
+            let parked = self.dir.join(format!("parked-{index}.tmp"));
+            self.vfs.rename(&path, &parked).await?;
+            named.push(parked);
+        }
+        let mut files = Files { live, spares: Vec::new(), spare_names: 0 };
+        for parked in named {
+            files.spare_names += 1;
+            let spare = self.spare_path(files.spare_names);
+            self.vfs.rename(&parked, &spare).await?;
+            files.spares.push(spare);
+        }
+        self.vfs.sync_dir(&self.dir).await?;
+        *self.files.lock() = files;
+        Ok(next)
+    }
+
+    fn spare_path(&self, name: u64) -> PathBuf {
+        self.dir.join(format!("spare-{name}.wal"))
+    }
+
+    fn header(&self, number: u64) -> SegmentHeader {
+        SegmentHeader { database: self.database, number, segment_bytes: self.layout.segment_bytes }
+    }
+
+    async fn write_header(&self, file: &Arc<dyn VfsFile>, number: u64) -> Result<(), StorageError> {
+        file.write_at(0, IoBuf::from_slice(&self.header(number).encode())).await?;
+        file.sync_data().await?;
+        Ok(())
+    }
+
+    /// The file of a segment, if it is live.
+    pub fn file(&self, number: u64) -> Option<Arc<dyn VfsFile>> {
+        self.files.lock().live.get(&number).cloned()
+    }
+
+    /// The path of a segment's file.
+    pub fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(Layout::file_name(number))
+    }
+
+    /// The number behind the last prepared segment.
+    pub fn end_number(&self) -> u64 {
+        self.files.lock().live.last_key_value().map_or(0, |(number, _)| number + 1)
+    }
+
+    /// The lowest live segment.
+    pub fn first_number(&self) -> u64 {
+        self.files.lock().live.first_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    /// Bytes of all segment files, spares included.
+    pub fn bytes(&self) -> u64 {
+        let files = self.files.lock();
+        (files.live.len() + files.spares.len()) as u64 * self.layout.segment_bytes
+    }
+
+    /// Makes segment `number` ready (WAL-10). One caller at a time.
+    ///
+    /// # Errors
+    /// A failed file operation; `StorageFull` leaves everything as it was.
+    pub async fn prepare(&self, number: u64) -> Result<(), StorageError> {
+        let spare = self.files.lock().spares.pop();
+        let source = match spare {
+            Some(path) => path,
+            None => self.create().await?,
+        };
+        let file = self.vfs.open(&source, how()).await?;
+        self.write_header(&file, number).await?;
+        self.vfs.rename(&source, &self.path(number)).await?;
+        self.vfs.sync_dir(&self.dir).await?;
+        self.files.lock().live.insert(number, file);
+        Ok(())
+    }
+
+    /// A new zero-filled file. If the disk is full it is removed again.
+    async fn create(&self) -> Result<PathBuf, StorageError> {
+        let path = self.dir.join("new.tmp");
+        let file = self.vfs.open(&path, OpenHow::create(FileKind::Wal).direct()).await?;
+        if let Err(err) = file.preallocate_zeroed(0, self.layout.segment_bytes).await {
+            drop(file);
+            // What matters is the first error; the name is removed at the next opening too.
+            let _ignored = self.vfs.remove(&path).await;
+            return Err(err.into());
+        }
+        file.sync_data().await?;
+        Ok(path)
+    }
+
+    /// Recycles segments that lie wholly below `needed` (WAL-11).
+    ///
+    /// # Errors
+    /// A failed file operation.
+    pub async fn recycle(&self, needed: Lsn) -> Result<(), StorageError> {
+        let keep = self.layout.number(needed);
+        loop {
+            let (number, file, spare) = {
+                let mut files = self.files.lock();
+                let Some((&number, _)) = files.live.first_key_value() else { break };
+                if number >= keep {
+                    break;
+                }
+                let file = files.live.remove(&number);
+                files.spare_names += 1;
+                (number, file, self.spare_path(files.spare_names))
+            };
+            drop(file);
+            let full = self.files.lock().spares.len() >= SPARES_MAX;
+            if full {
+                self.vfs.remove(&self.path(number)).await?;
+            } else {
+                self.vfs.rename(&self.path(number), &spare).await?;
+                self.files.lock().spares.push(spare);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! The futures in which tasks wait for the log.
+
+use super::Wal;
+use super::credit::Short;
+use super::waiters::{NEXT_BATCH, Place};
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::seams::{Credit, Purpose};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+/// Waits until an LSN is durable. The first poll flushes on the spot if nobody else does.
+pub struct WaitDurable<'a> {
+    wal: &'a Wal,
+    lsn: Lsn,
+    place: Option<Place>,
+}
+
+impl<'a> WaitDurable<'a> {
+    pub(super) fn new(wal: &'a Wal, lsn: Lsn) -> Self {
+        WaitDurable { wal, lsn, place: None }
+    }
+
+    fn outcome(&self) -> Option<Result<(), StorageError>> {
+        if self.wal.durable.load(Ordering::SeqCst) >= self.lsn.0 {
+            return Some(Ok(()));
+        }
+        self.wal.poisoned().map(Err)
+    }
+}
+
+impl Future for WaitDurable<'_> {
+    type Output = Result<(), StorageError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wal = self.wal;
+        if let Some(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
+        if self.place.is_none() && wal.flush_here() {
+            if let Some(outcome) = self.outcome() {
+                return Poll::Ready(outcome);
+            }
+        }
+        self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
+        // WAL-9: a flush that published before we entered has not seen us.
+        if let Some(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        wal.flusher_bell.ring();
+        Poll::Pending
+    }
+}
+
+impl Drop for WaitDurable<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        self.wal.durable_waiters.leave(place);
+        // WAL-8: the chain goes on, whether we were woken or are being dropped.
+        self.wal.durable_waiters.wake(self.wal.durable.load(Ordering::SeqCst), NEXT_BATCH);
+    }
+}
+
+/// Waits for credit.
+pub struct WaitCredit<'a> {
+    wal: &'a Wal,
+    bytes: usize,
+    purpose: Purpose,
+    place: Option<Place>,
+    /// How many attempts to prepare a segment had failed when the wait began.
+    failures: u64,
+}
+
+impl<'a> WaitCredit<'a> {
+    pub(super) fn new(wal: &'a Wal, bytes: usize, purpose: Purpose) -> Self {
+        let failures = wal.prepare_failures.load(Ordering::SeqCst);
+        WaitCredit { wal, bytes, purpose, place: None, failures }
+    }
+
+    fn outcome(&self) -> Result<Result<Credit<'a>, StorageError>, Short> {
+        if let Some(err) = self.wal.poisoned() {
+            return Ok(Err(err));
+        }
+        let short = match self.wal.accounts.try_take(self.bytes, self.purpose) {
+            Ok(()) => return Ok(Ok(self.wal.credit_of(self.purpose, self.bytes))),
+            Err(short) => short,
+        };
+        if short == Short::Log && self.wal.prepare_failures.load(Ordering::SeqCst) > self.failures {
+            let what = format!("{} bytes of log", self.bytes);
+            return Ok(Err(StorageError::NoSpace(what.into())));
+        }
+        Err(short)
+    }
+}
+
+impl<'a> Future for WaitCredit<'a> {
+    type Output = Result<Credit<'a>, StorageError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wal = self.wal;
+        if let Ok(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        self.place = Some(wal.credit_waiters.enter(0, self.place, cx.waker()));
+        match self.outcome() {
+            Ok(outcome) => return Poll::Ready(outcome),
+            Err(Short::Ring) => wal.ask_flush(wal.ring.tail()),
+            Err(Short::Log) => wal.preparer_bell.ring(),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for WaitCredit<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.wal.credit_waiters.leave(place);
+            self.wal.credit_waiters.wake(u64::MAX, 1);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Tasks that wait for the log to become durable, in LSN order.
+//!
+//! # Life of a wake-up
+//! A flush publishes the durable LSN, then wakes the first few waiters it covers. Each waiter that runs takes the
+//! next few and wakes them, so that the work of waking thousands is spread over those who were woken; whoever
+//! flushes never wakes more than a batch before it goes on with the next write.
+//!
+//! # Invariants
+//! - WAL-8: waiters leave the queue in LSN order. A waiter that left either runs or passes the wake-up on when it is
+//!   dropped; so nobody that is covered stays asleep because a task died.
+//! - WAL-9: a waiter looks at the durable LSN again after it has entered the queue, and a flush looks at the queue
+//!   after it has published; one of the two sees the other.
+
+use crate::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+
+/// How many a flush wakes itself.
+pub const FIRST_BATCH: usize = 8;
+/// How many each woken waiter wakes in its turn.
+pub const NEXT_BATCH: usize = 2;
+
+/// Place in the queue: LSN, then order of arrival.
+pub type Place = (u64, u64);
+
+/// The queue.
+#[derive(Default)]
+pub struct Waiters {
+    queue: Mutex<Queue>,
+    len: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: BTreeMap<Place, Waker>,
+    arrivals: u64,
+}
+
+impl Waiters {
+    /// Enters at `lsn`, or renews the waker of the place held.
+    pub fn enter(&self, lsn: u64, held: Option<Place>, waker: &Waker) -> Place {
+        let mut queue = self.queue.lock();
+        let place = held.unwrap_or_else(|| {
+            queue.arrivals += 1;
+            (lsn, queue.arrivals)
+        });
+        queue.waiting.insert(place, waker.clone());
+        self.len.store(queue.waiting.len(), Ordering::SeqCst);
+        place
+    }
+
+    /// Leaves the queue; false if a wake-up had already taken the place out of it.
+    pub fn leave(&self, place: Place) -> bool {
+        let mut queue = self.queue.lock();
+        let waker = queue.waiting.remove(&place);
+        self.len.store(queue.waiting.len(), Ordering::SeqCst);
+        drop(queue);
+        waker.is_some()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::SeqCst)
+    }
+
+    /// Wakes at most `max` of those at or below `durable`, in order; returns how many.
+    pub fn wake(&self, durable: u64, max: usize) -> usize {
+        if self.len() == 0 {
+            return 0;
+        }
+        let mut woken = 0;
+        while woken < max {
+            // One at a time: a waker runs foreign code and must not run under the mutex (nothing is allocated).
+            let waker = {
+                let mut queue = self.queue.lock();
+                let waker = match queue.waiting.first_entry() {
+                    Some(first) if first.key().0 <= durable => Some(first.remove()),
+                    _ => None,
+                };
+                self.len.store(queue.waiting.len(), Ordering::SeqCst);
+                waker
+            };
+            match waker {
+                Some(waker) => waker.wake(),
+                None => break,
+            }
+            woken += 1;
+        }
+        woken
+    }
+}
