@@ -1,0 +1,208 @@
+//! Classes of latches and mutexes: a name, a place in the order, and what their slow paths have cost.
+//!
+//! Every latch and mutex belongs to a class. A structure that exists once has a class of its own; the latches of all
+//! pages share one. The registry lists every class for `SHOW ENGINE INNODB MUTEX` and its like.
+
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::waits;
+
+/// A class of latches or mutexes.
+#[derive(Debug)]
+pub struct Class {
+    name: &'static str,
+    rank: u16,
+    coupled: bool,
+    listed: AtomicBool,
+    slow: AtomicU64,
+    parks: AtomicU64,
+    spin_ns: AtomicU64,
+    park_ns: AtomicU64,
+    max_ns: AtomicU64,
+    waiting: AtomicU64,
+    holder: AtomicU64,
+    held_since_ns: AtomicU64,
+    held_at: Mutex<Option<&'static Location<'static>>>,
+}
+
+static REGISTRY: Mutex<Vec<&'static Class>> = Mutex::new(Vec::new());
+static TRACK_HOLDERS: AtomicBool = AtomicBool::new(false);
+
+fn registry() -> MutexGuard<'static, Vec<&'static Class>> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Class {
+    /// A class without a place in the order, for a `static`.
+    pub const fn new(name: &'static str) -> Self {
+        Self::ranked(name, 0)
+    }
+
+    /// A class with a place in the order: a thread that holds one of rank r waits only for ranks above r. Debug builds
+    /// panic otherwise. Rank 0 is outside the order.
+    pub const fn ranked(name: &'static str, rank: u16) -> Self {
+        Self {
+            name,
+            rank,
+            coupled: false,
+            listed: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
+            parks: AtomicU64::new(0),
+            spin_ns: AtomicU64::new(0),
+            park_ns: AtomicU64::new(0),
+            max_ns: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            holder: AtomicU64::new(0),
+            held_since_ns: AtomicU64::new(0),
+            held_at: Mutex::new(None),
+        }
+    }
+
+    /// Allows a thread to wait for one of this class while it holds another of it. Whoever does so has an order of its
+    /// own within the class (left to right, top to bottom) and must keep to it: nothing checks that.
+    pub const fn coupled(mut self) -> Self {
+        self.coupled = true;
+        self
+    }
+
+    /// The class of a name, made at the first call and kept for ever: names are few and in the source.
+    pub fn named(name: &'static str) -> &'static Class {
+        let mut registry = registry();
+        if let Some(class) = registry.iter().find(|class| class.name == name) {
+            return class;
+        }
+        let class: &'static Class = Box::leak(Box::new(Class::new(name)));
+        class.listed.store(true, Relaxed);
+        registry.push(class);
+        class
+    }
+
+    /// The name: place and purpose, `storage/wal/flush`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The place in the order; 0 is outside it.
+    pub fn rank(&self) -> u16 {
+        self.rank
+    }
+
+    pub(crate) fn is_coupled(&self) -> bool {
+        self.coupled
+    }
+
+    /// Lists the class; slow paths do so by themselves.
+    pub fn list(&'static self) {
+        if !self.listed.load(Relaxed) && !self.listed.swap(true, Relaxed) {
+            registry().push(self);
+        }
+    }
+
+    pub(crate) fn begin_slow(&'static self) {
+        self.list();
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn end_slow(&self, parks: u64, spin_ns: u64, park_ns: u64) {
+        self.waiting.fetch_sub(1, Relaxed);
+        self.slow.fetch_add(1, Relaxed);
+        self.parks.fetch_add(parks, Relaxed);
+        self.spin_ns.fetch_add(spin_ns, Relaxed);
+        self.park_ns.fetch_add(park_ns, Relaxed);
+        self.max_ns.fetch_max(spin_ns + park_ns, Relaxed);
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn took(&self) {
+        if TRACK_HOLDERS.load(Relaxed) {
+            self.remember_holder(Location::caller());
+        }
+    }
+
+    #[cold]
+    fn remember_holder(&self, site: &'static Location<'static>) {
+        self.holder.store(waits::current_session_id(), Relaxed);
+        self.held_since_ns.store(waits::now_ns(), Relaxed);
+        *self.held_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(site);
+    }
+
+    #[inline]
+    pub(crate) fn gave_back(&self) {
+        if TRACK_HOLDERS.load(Relaxed) {
+            self.held_since_ns.store(0, Relaxed);
+        }
+    }
+
+    /// The session that took it last, when holders are tracked; 0 when unknown.
+    pub(crate) fn holder(&self) -> u64 {
+        self.holder.load(Relaxed)
+    }
+
+    fn read(&self) -> ClassStats {
+        let held_since_ns = self.held_since_ns.load(Relaxed);
+        let site = *self.held_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let holder = (held_since_ns != 0).then(|| Holder {
+            session: self.holder.load(Relaxed),
+            since_ns: held_since_ns,
+            site: site.map(|site| format!("{}:{}", site.file(), site.line())).unwrap_or_default(),
+        });
+        ClassStats {
+            name: self.name,
+            slow: self.slow.load(Relaxed),
+            parks: self.parks.load(Relaxed),
+            spin_ns: self.spin_ns.load(Relaxed),
+            park_ns: self.park_ns.load(Relaxed),
+            max_ns: self.max_ns.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+            holder,
+        }
+    }
+}
+
+/// What the slow paths of a class have cost since the process began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassStats {
+    /// The class's name.
+    pub name: &'static str,
+    /// How often it was not had at once.
+    pub slow: u64,
+    /// How often a thread parked for it.
+    pub parks: u64,
+    /// Time spun away for it.
+    pub spin_ns: u64,
+    /// Time parked for it.
+    pub park_ns: u64,
+    /// The longest single wait.
+    pub max_ns: u64,
+    /// How many threads wait for it now.
+    pub waiting: u64,
+    /// Who took it last and has it still, when holders are tracked. Of a class with many instances, one of them.
+    pub holder: Option<Holder>,
+}
+
+/// Who holds a latch or mutex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The session's id; 0 for a thread without one.
+    pub session: u64,
+    /// Since when, by `waits::now_ns`.
+    pub since_ns: u64,
+    /// Where in the source it was taken.
+    pub site: String,
+}
+
+/// Every listed class with its figures, by name.
+pub fn classes() -> Vec<ClassStats> {
+    let mut all: Vec<ClassStats> = registry().iter().map(|class| class.read()).collect();
+    all.sort_by_key(|class| class.name);
+    all
+}
+
+/// Whether holders are remembered (who, since when, where in the source). It costs a clock reading and a mutex per
+/// acquisition; off by default.
+pub fn track_holders(on: bool) {
+    TRACK_HOLDERS.store(on, Relaxed);
+}

@@ -1,0 +1,250 @@
+//! A mutex with a name, and a condition to wait for under it.
+//!
+//! # Invariants
+//! - MUTEX-1: the value is touched only by the holder of LOCKED.
+//! - MUTEX-2: a condition's waiter stands in line before it gives the mutex back; so a notification that follows a
+//!   change made under the mutex reaches it.
+//!
+//! # Not here
+//! Poisoning: a panic under a mutex in a background thread poisons the database, and that is the engine's to say.
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::class::Class;
+use super::held;
+use super::park::{self, Attempt, Want};
+use super::shim::AtomicU32;
+use crate::waits::{self, Object, Wait, WaitEvent};
+
+const LOCKED: u32 = 1;
+const PARKED: u32 = 2;
+
+/// A value that one thread at a time may touch. Waits are `LWLock` / `Mutex`; held for short stretches.
+pub struct Mutex<T: ?Sized> {
+    word: AtomicU32,
+    class: &'static Class,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: MUTEX-1 gives the value to one thread at a time, which is moving it between threads.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+impl<T> Mutex<T> {
+    /// A mutex of the class of that name: place and purpose, `storage/wal/flush`.
+    pub fn new(name: &'static str, value: T) -> Self {
+        Self::of_class(Class::named(name), value)
+    }
+
+    /// A mutex of a class, which may have a rank.
+    #[cfg(not(loom))]
+    pub const fn of_class(class: &'static Class, value: T) -> Self {
+        Self { word: AtomicU32::new(0), class, value: UnsafeCell::new(value) }
+    }
+
+    /// A mutex of a class, which may have a rank.
+    #[cfg(loom)]
+    pub fn of_class(class: &'static Class, value: T) -> Self {
+        Self { word: AtomicU32::new(0), class, value: UnsafeCell::new(value) }
+    }
+
+    /// The value of a mutex that nobody uses any more.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    fn key(&self) -> usize {
+        std::ptr::from_ref(&self.word) as usize
+    }
+
+    /// Waits until nobody holds the mutex, and takes it.
+    #[inline]
+    #[track_caller]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        held::check_order(self.class);
+        if self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_err() {
+            self.lock_slow();
+        }
+        self.holds()
+    }
+
+    /// Takes the mutex if nobody holds it.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.take()?;
+        Some(self.holds())
+    }
+
+    /// The value, without locking: the borrow shows that nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    #[inline]
+    #[track_caller]
+    fn holds(&self) -> MutexGuard<'_, T> {
+        held::mutex_taken(self.class);
+        self.class.took();
+        MutexGuard { mutex: self, not_send: PhantomData }
+    }
+
+    #[inline]
+    fn take(&self) -> Option<()> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            if word & LOCKED != 0 {
+                return None;
+            }
+            match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
+                Ok(_) => return Some(()),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self) {
+        let announce = |_| loop {
+            if self.take().is_some() {
+                return Attempt::Got(());
+            }
+            if self.word.compare_exchange(LOCKED, LOCKED | PARKED, Relaxed, Relaxed).is_ok()
+                || self.word.load(Relaxed) == LOCKED | PARKED
+            {
+                return Attempt::Announced; // PARK-1: PARKED can't go while we have the bucket's mutex
+            }
+        };
+        park::contend(self.class, WaitEvent::Mutex, self.key(), Want::Exclusive, |_| self.take(), announce);
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        held::mutex_given_back(self.class);
+        self.class.gave_back();
+        let before = self.word.fetch_sub(LOCKED, Release);
+        debug_assert!(before & LOCKED != 0, "MUTEX-1");
+        if before & PARKED != 0 {
+            park::wake(self.key(), || {
+                self.word.fetch_and(!PARKED, Relaxed);
+            });
+        }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").field("class", &self.class.name()).finish_non_exhaustive()
+    }
+}
+
+/// Holds a mutex until dropped. Not `Send`: no await can come between.
+#[must_use = "the mutex is given back when the guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives out only `&T`.
+unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: MUTEX-1, the guard holds LOCKED.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: MUTEX-1, the guard holds LOCKED, and it is borrowed exclusively.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.unlock();
+    }
+}
+
+/// A condition that threads wait for under a mutex. May wake without a notification: wait in a loop.
+#[derive(Debug)]
+pub struct Condvar {
+    /// Gives the condition an address of its own.
+    address: u8,
+}
+
+impl Default for Condvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Condvar {
+    /// A condition that nobody waits for.
+    pub const fn new() -> Self {
+        Self { address: 0 }
+    }
+
+    fn key(&self) -> usize {
+        std::ptr::from_ref(&self.address) as usize
+    }
+
+    /// Gives the mutex back, waits for a notification, takes the mutex again. The time counts for `event`, that of
+    /// taking the mutex again for the mutex.
+    #[track_caller]
+    pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>, event: WaitEvent) -> MutexGuard<'a, T> {
+        let mutex = guard.mutex;
+        let slot = park::enlist(self.key()); // MUTEX-2
+        drop(guard);
+        {
+            let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
+            slot.park();
+        }
+        mutex.lock()
+    }
+
+    /// As [`wait`](Self::wait), for at most `timeout_ns`; false if the time ran out first.
+    #[track_caller]
+    pub fn wait_timeout<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        event: WaitEvent,
+        timeout_ns: u64,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let mutex = guard.mutex;
+        let slot = park::enlist(self.key()); // MUTEX-2
+        drop(guard);
+        let in_time = {
+            let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
+            let deadline_ns = waits::now_ns().saturating_add(timeout_ns);
+            // Whoever took this thread off the line meant to wake it: that is a notification, if a late one.
+            slot.park_until(deadline_ns) || !park::leave(self.key(), &slot)
+        };
+        (mutex.lock(), in_time)
+    }
+
+    /// Wakes one waiting thread, the one that has waited longest.
+    pub fn notify_one(&self) {
+        park::notify(self.key(), 1);
+    }
+
+    /// Wakes all waiting threads.
+    pub fn notify_all(&self) {
+        park::notify(self.key(), usize::MAX);
+    }
+}

@@ -1,0 +1,84 @@
+//! What the calling thread knows of the task that it polls: its session, its open books, when it was woken.
+//!
+//! A thread that polls no task has the context of the thread itself: the session of a background thread, no books.
+//!
+//! # Invariants
+//! - CTX-1: sync waits of one thread are strictly nested. `waited` counts each moment once: an inner wait's time is taken
+//!   off the outer one's.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+
+use super::books::Ledger;
+use super::clock;
+use super::event::WaitEvent;
+use super::session::SessionStats;
+
+pub(super) struct Context {
+    /// The session whose future is polled, or that of the thread.
+    pub session: RefCell<Option<Arc<SessionStats>>>,
+    /// Where sync waits are booked while books are open.
+    pub ledger: RefCell<Option<Box<Ledger>>>,
+    /// The event of the first async wait that returned Pending in this poll.
+    pub pending: Cell<Option<WaitEvent>>,
+    /// When the task was woken for this poll; 0 when it was not, or when nobody measures it.
+    pub woke_ns: Cell<u64>,
+    /// All sync waits of this thread so far, each moment once (CTX-1).
+    pub waited_ns: Cell<u64>,
+}
+
+thread_local! {
+    static CONTEXT: Context = const {
+        Context {
+            session: RefCell::new(None),
+            ledger: RefCell::new(None),
+            pending: Cell::new(None),
+            woke_ns: Cell::new(0),
+            waited_ns: Cell::new(0),
+        }
+    };
+}
+
+/// Runs `f` with the calling thread's context; None while the thread ends.
+#[inline]
+pub(super) fn with<R>(f: impl FnOnce(&Context) -> R) -> Option<R> {
+    CONTEXT.try_with(f).ok()
+}
+
+/// Remembers when a task was first woken since its last poll, then wakes it.
+pub(super) struct Stamp {
+    woke_ns: AtomicU64,
+    inner: Mutex<Waker>,
+}
+
+impl Stamp {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { woke_ns: AtomicU64::new(0), inner: Mutex::new(Waker::noop().clone()) })
+    }
+
+    /// At the start of a poll: whom to wake from now on, and when the task was woken for this poll (0: it was not).
+    pub fn rearm(&self, waker: &Waker) -> u64 {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !inner.will_wake(waker) {
+            inner.clone_from(waker);
+        }
+        drop(inner);
+        self.woke_ns.swap(0, Relaxed)
+    }
+}
+
+impl Wake for Stamp {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.woke_ns.load(Relaxed) == 0 {
+            let _ = self.woke_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
+        }
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        inner.wake();
+    }
+}

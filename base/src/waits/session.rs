@@ -1,0 +1,277 @@
+//! A session's block, which says what it waits for now, and its totals; anybody may read both at any time.
+//!
+//! # Life of a wait in the block
+//! idle -> `begin` stores since, object and behind, then the event with a new generation -> `end` stores idle with a new
+//! generation. A reader reads the generation before and after the rest and tries again where they differ.
+//!
+//! # Invariants
+//! - SES-1: the generation changes between any two waits and is odd while one is shown, so a reader that sees the same
+//!   odd generation before and after has seen one wait's fields.
+//! - SES-2: the block has one writer at a time: the thread that polls the session's futures.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::event::WaitEvent;
+use super::totals::{add_single_writer, raise_single_writer};
+
+/// What a wait is for, in two words that the event explains (tree and key hash, file and block, lock class and
+/// instance); zeros where there is nothing to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    /// The kind or the container: a tree, a file, a lock class.
+    pub space: u64,
+    /// The thing itself: a key's hash, a block, an address.
+    pub item: u64,
+}
+
+impl Object {
+    /// Nothing to say.
+    pub const NONE: Object = Object { space: 0, item: 0 };
+
+    /// An object of two words.
+    pub const fn new(space: u64, item: u64) -> Self {
+        Self { space, item }
+    }
+}
+
+/// What a session waits for at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurrentWait {
+    /// The event.
+    pub event: WaitEvent,
+    /// When the wait began, by `clock::now_ns`; 0 when its instrument is not timed.
+    pub since_ns: u64,
+    /// What it is for.
+    pub object: Object,
+    /// The id of the session that it waits behind; 0 when unknown or nobody.
+    pub behind: u64,
+}
+
+/// One cache line: the wait that a session is in.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct SessionBlock {
+    /// Generation in the upper 56 bits, event index in the lower 8; the lowest bit of the generation says that a wait is
+    /// shown.
+    state: AtomicU64,
+    since_ns: AtomicU64,
+    space: AtomicU64,
+    item: AtomicU64,
+    behind: AtomicU64,
+}
+
+const _: () = assert!(size_of::<SessionBlock>() == 64, "one cache line");
+
+const SHOWN: u64 = 1 << 8;
+
+impl SessionBlock {
+    #[inline]
+    fn begin(&self, wait: &CurrentWait) {
+        self.end();
+        // Whoever sees a field of this wait must also see that the one before it had ended.
+        fence(Release);
+        self.since_ns.store(wait.since_ns, Relaxed);
+        self.space.store(wait.object.space, Relaxed);
+        self.item.store(wait.object.item, Relaxed);
+        self.behind.store(wait.behind, Relaxed);
+        let generation = (self.state.load(Relaxed) >> 8) | 1;
+        self.state.store((generation << 8) | wait.event.index() as u64, Release);
+    }
+
+    #[inline]
+    fn end(&self) {
+        let state = self.state.load(Relaxed);
+        if state & SHOWN != 0 {
+            self.state.store(((state >> 8) + 1) << 8, Relaxed);
+        }
+    }
+
+    fn read(&self) -> Option<CurrentWait> {
+        loop {
+            let state = self.state.load(Acquire);
+            if state & SHOWN == 0 {
+                return None;
+            }
+            let wait = self.fields(state);
+            fence(Acquire);
+            if self.state.load(Relaxed) == state {
+                return wait; // SES-1
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn fields(&self, state: u64) -> Option<CurrentWait> {
+        Some(CurrentWait {
+            event: WaitEvent::from_index((state & 0xff) as usize)?,
+            since_ns: self.since_ns.load(Relaxed),
+            object: Object::new(self.space.load(Relaxed), self.item.load(Relaxed)),
+            behind: self.behind.load(Relaxed),
+        })
+    }
+}
+
+/// What one session's waits of one event add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionTotals {
+    /// How many waits there were.
+    pub count: u64,
+    /// How long they were together.
+    pub total_ns: u64,
+    /// How long the longest was.
+    pub max_ns: u64,
+}
+
+#[derive(Default)]
+struct SessionCell {
+    count: AtomicU64,
+    total_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+/// A session's waits: the one it is in and the totals of those before. A session is a client's connection, an embedded
+/// caller, or a background thread.
+pub struct SessionStats {
+    id: u64,
+    name: Box<str>,
+    block: SessionBlock,
+    totals: Box<[SessionCell]>,
+}
+
+impl std::fmt::Debug for SessionStats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionStats").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Registry {
+    last_id: u64,
+    live: BTreeMap<u64, Weak<SessionStats>>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { last_id: 0, live: BTreeMap::new() });
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SessionStats {
+    /// Begins a session and lists it until the last reference goes. Ids are given out in order and never again; they are
+    /// what the views show as pid.
+    pub fn new(name: &str) -> Arc<Self> {
+        let totals = (0..WaitEvent::COUNT).map(|_| SessionCell::default()).collect();
+        let mut registry = registry();
+        registry.last_id += 1;
+        let id = registry.last_id;
+        let session = Arc::new(Self { id, name: name.into(), block: SessionBlock::default(), totals });
+        registry.live.insert(id, Arc::downgrade(&session));
+        session
+    }
+
+    /// The session's id; never 0.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The name that it was begun with: a background thread's name, or what kind of client it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the session waits for now; None while it runs or stands idle outside every wait.
+    pub fn current(&self) -> Option<CurrentWait> {
+        self.block.read()
+    }
+
+    /// The totals of each event that the session has waited for.
+    pub fn totals(&self) -> Vec<(WaitEvent, SessionTotals)> {
+        let read = |cell: &SessionCell| SessionTotals {
+            count: cell.count.load(Relaxed),
+            total_ns: cell.total_ns.load(Relaxed),
+            max_ns: cell.max_ns.load(Relaxed),
+        };
+        let events = WaitEvent::all().iter().zip(&self.totals).map(|(&event, cell)| (event, read(cell)));
+        events.filter(|(_, totals)| totals.count != 0).collect()
+    }
+
+    #[inline]
+    pub(super) fn show(&self, wait: &CurrentWait) {
+        self.block.begin(wait);
+    }
+
+    #[inline]
+    pub(super) fn show_nothing(&self) {
+        self.block.end();
+    }
+
+    #[inline]
+    pub(super) fn record(&self, event: WaitEvent, ns: u64) {
+        let cell = &self.totals[event.index()];
+        add_single_writer(&cell.count, 1);
+        add_single_writer(&cell.total_ns, ns);
+        raise_single_writer(&cell.max_ns, ns);
+    }
+}
+
+impl Drop for SessionStats {
+    fn drop(&mut self) {
+        registry().live.remove(&self.id);
+    }
+}
+
+/// Every live session, by id.
+pub fn sessions() -> Vec<Arc<SessionStats>> {
+    registry().live.values().filter_map(Weak::upgrade).collect()
+}
+
+/// The live session of an id.
+pub fn session(id: u64) -> Option<Arc<SessionStats>> {
+    registry().live.get(&id).and_then(Weak::upgrade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_shows_the_wait_that_it_is_in() {
+        let session = SessionStats::new("test");
+        assert_eq!(session.current(), None);
+        let wait =
+            CurrentWait { event: WaitEvent::LockTuple, since_ns: 7, object: Object::new(1, 2), behind: 3 };
+        session.show(&wait);
+        assert_eq!(session.current(), Some(wait));
+        session.show_nothing();
+        session.show_nothing();
+        assert_eq!(session.current(), None);
+        assert!(sessions().iter().any(|s| s.id() == session.id()));
+        let id = session.id();
+        drop(session);
+        assert!(super::session(id).is_none());
+    }
+
+    #[test]
+    fn readers_never_see_half_a_wait() {
+        let session = SessionStats::new("test");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                for n in 1..200_000 {
+                    let object = Object::new(n, n);
+                    session.show(&CurrentWait { event: WaitEvent::LockTuple, since_ns: n, object, behind: n });
+                    session.show_nothing();
+                }
+                stop.store(true, Relaxed);
+            });
+            while !stop.load(Relaxed) {
+                if let Some(wait) = session.current() {
+                    let n = wait.since_ns;
+                    assert_eq!((wait.object, wait.behind), (Object::new(n, n), n), "SES-1");
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,336 @@
+//! The wrappers around everything that waits: a guard for calls that block the thread, a future for those that don't.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::books::Mark;
+use super::event::{WaitClass, WaitEvent};
+use super::session::{CurrentWait, Object, SessionStats};
+use super::{clock, context, totals};
+
+/// A wait that blocks the calling thread, from `begin` until the guard is dropped: around a system call, a join, a
+/// pause. Parking and spinning for a latch or a mutex open one of their own.
+///
+/// The session of the calling task or thread shows it meanwhile; thread, session and open books count it when it ends.
+///
+/// # Panics
+/// `begin` panics while the calling thread holds a latch, unless the event is of class LWLock: I/O and waits under a
+/// latch would stall everybody who wants it.
+#[must_use = "the wait ends when the guard is dropped"]
+pub struct Wait {
+    event: WaitEvent,
+    timed: bool,
+    enabled: bool,
+    shown: CurrentWait,
+    outer: Option<CurrentWait>,
+    began_ns: u64,
+    spun_until_ns: u64,
+    waited_before_ns: u64,
+    books: Option<BookedWait>,
+    not_send: PhantomData<*const ()>,
+}
+
+/// What a wait remembers while books are open.
+struct BookedWait {
+    began: Mark,
+    spun: Option<Mark>,
+    consumed_before: Mark,
+}
+
+impl Wait {
+    /// Begins a wait for `object`, or for [`Object::NONE`].
+    #[inline]
+    pub fn begin(event: WaitEvent, object: Object) -> Wait {
+        if event.class() != WaitClass::LwLock {
+            crate::sync::assert_no_latches();
+        }
+        let instrument = totals::instrument(event);
+        let mut wait = Wait {
+            event,
+            timed: instrument.timed,
+            enabled: instrument.enabled,
+            shown: CurrentWait { event, since_ns: 0, object, behind: 0 },
+            outer: None,
+            began_ns: 0,
+            spun_until_ns: 0,
+            waited_before_ns: 0,
+            books: None,
+            not_send: PhantomData,
+        };
+        context::with(|context| wait.open(context));
+        wait
+    }
+
+    /// Says which session the wait is behind.
+    pub fn behind(mut self, session: u64) -> Wait {
+        self.shown.behind = session;
+        if self.enabled {
+            show(Some(&self.shown));
+        }
+        self
+    }
+
+    /// Says that all until now was spun away on a processor and that the thread parks from here on.
+    pub fn spun(&mut self) {
+        if self.timed {
+            self.spun_until_ns = clock::now_ns();
+        }
+        if let Some(books) = &mut self.books {
+            books.spun = Some(Mark::take());
+        }
+    }
+
+    #[inline]
+    fn open(&mut self, context: &context::Context) {
+        if let Some(ledger) = context.ledger.borrow().as_ref() {
+            let consumed_before = ledger.consumed;
+            self.books = Some(BookedWait { began: Mark::take(), spun: None, consumed_before });
+        }
+        self.waited_before_ns = context.waited_ns.get();
+        if self.timed {
+            self.began_ns = self.books.as_ref().map_or_else(clock::now_ns, |books| books.began.wall_ns);
+            self.shown.since_ns = self.began_ns;
+        }
+        if let Some(session) = context.session.borrow().as_ref().filter(|_| self.enabled) {
+            self.outer = session.current();
+            session.show(&self.shown);
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, context: &context::Context) {
+        let mut ended_ns = 0;
+        if let Some(books) = self.books.take() {
+            let ended = Mark::take();
+            ended_ns = ended.wall_ns;
+            if let Some(ledger) = context.ledger.borrow_mut().as_mut() {
+                ledger.book_wait(self.event, &books.began, books.spun.as_ref(), &ended, books.consumed_before);
+            }
+        }
+        if self.timed && ended_ns == 0 {
+            ended_ns = clock::now_ns();
+        }
+        // CTX-1: what inner waits took is theirs.
+        let elapsed_ns = ended_ns.saturating_sub(self.began_ns);
+        let inner_ns = context.waited_ns.get().saturating_sub(self.waited_before_ns);
+        let own_ns = elapsed_ns.saturating_sub(inner_ns);
+        context.waited_ns.set(self.waited_before_ns + elapsed_ns.max(inner_ns));
+        if !self.enabled {
+            return;
+        }
+        let spin_ns = self.spun_until_ns.saturating_sub(self.began_ns).min(own_ns);
+        totals::record(self.event, own_ns, spin_ns);
+        if let Some(session) = context.session.borrow().as_ref() {
+            session.record(self.event, own_ns);
+            match &self.outer {
+                Some(outer) => session.show(outer),
+                None => session.show_nothing(),
+            }
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        context::with(|context| self.close(context));
+    }
+}
+
+fn show(wait: Option<&CurrentWait>) {
+    context::with(|context| {
+        if let Some(session) = context.session.borrow().as_ref() {
+            match wait {
+                Some(wait) => session.show(wait),
+                None => session.show_nothing(),
+            }
+        }
+    });
+}
+
+/// Declares what a future waits for: if its first poll is Pending, the session shows the wait until the future is ready
+/// or dropped, and thread, session and open books count it. A future that is ready at once costs nothing and counts as
+/// no wait. The time from the wake-up to the poll that it led to belongs to the run queue, not to the wait.
+///
+/// # Panics
+/// When the future is Pending while the calling thread holds a latch.
+pub fn in_wait<F: Future>(event: WaitEvent, object: Object, future: F) -> InWait<F> {
+    InWait { future, event, object, behind: 0, open: None }
+}
+
+pin_project! {
+    /// The future that [`in_wait`] returns.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct InWait<F> {
+        #[pin]
+        future: F,
+        event: WaitEvent,
+        object: Object,
+        behind: u64,
+        open: Option<OpenWait>,
+    }
+}
+
+impl<F> InWait<F> {
+    /// Says which session the wait is behind.
+    pub fn behind(mut self, session: u64) -> Self {
+        self.behind = session;
+        self
+    }
+}
+
+impl<F: Future> Future for InWait<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let polled = this.future.poll(cx);
+        if polled.is_ready() {
+            *this.open = None;
+            return polled;
+        }
+        crate::sync::assert_no_latches();
+        let (event, object, behind) = (*this.event, *this.object, *this.behind);
+        this.open.get_or_insert_with(|| OpenWait::begin(event, object, behind)).pending();
+        polled
+    }
+}
+
+/// An async wait that has begun; it is counted when this is dropped.
+struct OpenWait {
+    shown: CurrentWait,
+    instrument: totals::Instrument,
+    session: Option<Arc<SessionStats>>,
+}
+
+impl OpenWait {
+    fn begin(event: WaitEvent, object: Object, behind: u64) -> Self {
+        let instrument = totals::instrument(event);
+        let since_ns = if instrument.timed { clock::now_ns() } else { 0 };
+        let session = context::with(|context| context.session.borrow().clone()).flatten();
+        Self { shown: CurrentWait { event, since_ns, object, behind }, instrument, session }
+    }
+
+    /// At the end of every poll that is Pending. Of waits that stand within each other, or beside each other in one
+    /// task, the session shows the innermost, or the first.
+    fn pending(&self) {
+        context::with(|context| {
+            if context.pending.get().is_none() {
+                context.pending.set(Some(self.shown.event));
+            }
+        });
+        if let Some(session) = self.session.as_ref().filter(|_| self.instrument.enabled)
+            && session.current().is_none()
+        {
+            session.show(&self.shown);
+        }
+    }
+}
+
+impl Drop for OpenWait {
+    fn drop(&mut self) {
+        if !self.instrument.enabled {
+            return;
+        }
+        let mut waited_ns = 0;
+        if self.instrument.timed {
+            let woke_ns = context::with(|context| context.woke_ns.get()).unwrap_or(0);
+            let ended_ns = if woke_ns > self.shown.since_ns { woke_ns } else { clock::now_ns() };
+            waited_ns = ended_ns.saturating_sub(self.shown.since_ns);
+        }
+        totals::record(self.shown.event, waited_ns, 0);
+        if let Some(session) = &self.session {
+            session.record(self.shown.event, waited_ns);
+            let current = session.current();
+            if current.is_some_and(|current| current.event == self.shown.event) {
+                session.show_nothing();
+            }
+        }
+    }
+}
+
+pin_project! {
+    /// The future that [`with_session`] returns.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct WithSession<F> {
+        #[pin]
+        future: F,
+        session: Option<Arc<SessionStats>>,
+        stamp: Arc<context::Stamp>,
+        suspended_ns: u64,
+    }
+}
+
+/// Runs a future as work of a session: waits inside show in its block and count in its totals, and the time between a
+/// wake-up and the poll that follows counts as run queue.
+pub fn with_session<F: Future>(session: Arc<SessionStats>, future: F) -> WithSession<F> {
+    WithSession { future, session: Some(session), stamp: context::Stamp::new(), suspended_ns: 0 }
+}
+
+impl<F: Future> Future for WithSession<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let mut woke_ns = this.stamp.rearm(cx.waker());
+        let waker = Arc::clone(this.stamp).into();
+        if *this.suspended_ns != 0 && woke_ns != 0 {
+            woke_ns = woke_ns.max(*this.suspended_ns);
+            let queued_ns = clock::now_ns().saturating_sub(woke_ns);
+            totals::record(WaitEvent::RunQueue, queued_ns, 0);
+            if let Some(session) = this.session {
+                session.record(WaitEvent::RunQueue, queued_ns);
+            }
+        }
+        let entered = Entered::session(this.session, woke_ns);
+        let polled = this.future.poll(&mut TaskContext::from_waker(&waker));
+        drop(entered);
+        *this.suspended_ns = clock::now_ns();
+        polled
+    }
+}
+
+/// Puts a task's session into the thread's context and takes it out again, also when the poll panics.
+struct Entered<'a> {
+    slot: &'a mut Option<Arc<SessionStats>>,
+    woke_before_ns: u64,
+}
+
+impl<'a> Entered<'a> {
+    fn session(slot: &'a mut Option<Arc<SessionStats>>, woke_ns: u64) -> Self {
+        let woke_before_ns = context::with(|context| {
+            std::mem::swap(&mut *context.session.borrow_mut(), slot);
+            context.woke_ns.replace(woke_ns)
+        });
+        Self { slot, woke_before_ns: woke_before_ns.unwrap_or(0) }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        context::with(|context| {
+            std::mem::swap(&mut *context.session.borrow_mut(), self.slot);
+            context.woke_ns.set(self.woke_before_ns);
+        });
+    }
+}
+
+/// Makes `session` that of the calling thread: what it does outside tasks of other sessions counts there.
+pub fn set_thread_session(session: Option<Arc<SessionStats>>) {
+    context::with(|context| *context.session.borrow_mut() = session);
+}
+
+/// The session that the calling code works for, if there is one.
+pub fn current_session() -> Option<Arc<SessionStats>> {
+    context::with(|context| context.session.borrow().clone()).flatten()
+}
+
+/// The id of that session; 0 if there is none.
+pub fn current_session_id() -> u64 {
+    context::with(|context| context.session.borrow().as_ref().map_or(0, |session| session.id())).unwrap_or(0)
+}
+
