@@ -12,10 +12,12 @@
 //! # Not here
 //! The simulated disk (`vfs::sim`), which uses the executor; models of the layers above.
 
-// pub mod datadriven;
+pub mod datadriven;
 mod rng;
 mod seed;
 mod sim;
+#[cfg(test)]
+mod sim_tests;
 
 pub use rng::Rng;
 pub use seed::{Caller, for_each_seed};

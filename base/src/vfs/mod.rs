@@ -36,7 +36,10 @@ mod op;
 pub mod mem;
 pub mod pool;
 pub mod real;
-// pub mod sim;
+pub mod sim;
+
+#[cfg(test)]
+mod file_tests;
 
 use std::path::Path;
 use std::sync::Arc;
