@@ -1,5 +1,536 @@
 //! Locks that transactions own: modes, queues, hand-off and deadlocks.
+//!
+//! # Structure
+//! ```text
+//! acquire ──► fast path: a weak table mode, no strong locker about ──► Owner.held.fast
+//!    │
+//!    ╰─► shard (mutex) ── tag -> Lock { holders, queue }
+//!           ├─ granted ──► Owner.held.locks
+//!           ╰─ queued  ──► Owner.waiting ──► search for a deadlock (detect.rs, deadlock.rs) ──► WaitFuture
+//! release_* ──► Owner.held taken out ──► each lock: next compatible group admitted, woken after the shard's mutex
+//! ```
+//! A row that a transaction changed is locked by the row's tag alone, and a transaction's id by its state; neither has a lock
+//! here until somebody must wait for it. The waiter then enters the holder on its behalf (`Implicit`), and the holder's release finds it.
+//!
+//! # Latch order
+//! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. Nothing else is taken inside.
+//!
+//! # Invariants
+//! LKM-1 in modes.rs, LKM-2 to 4 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, and
+//! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
+//!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
 
 pub mod deadlock;
+mod detect;
 pub mod modes;
+mod owner;
+mod queue;
+pub mod report;
 pub mod tag;
+pub mod view;
+mod wait;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clearway_base::sync::{Mutex, MutexGuard};
+use clearway_base::waits::{self, WaitEvent, clock};
+use clearway_storage::ids::{Lsn, TxnId};
+
+pub use modes::{LockMode, ModeSet};
+pub use owner::{LockMark, LockScope, Owner};
+use queue::{Decision, Lock};
+use report::{Archive, DeadlockReport};
+pub use tag::{AdvisoryKey, LockTag, VirtualId};
+use wait::{WaitFuture, Waiter};
+
+const SHARDS: usize = 128;
+/// Announcements of strong table locks are counted per hash of the relation, as in PostgreSQL's `FastPathStrongRelationLocks`.
+const STRONG_SLOTS: usize = 1024;
+
+/// Why a lock was not given.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// It would have had to wait and was told not to (SQLSTATE 55P03).
+    #[error("could not obtain lock")]
+    NotAvailable,
+    /// Waiting for it closed a ring (SQLSTATE 40P01).
+    #[error("deadlock detected")]
+    Deadlock(Option<Arc<DeadlockReport>>),
+    /// The wait was taken back by its own session.
+    #[error("the wait was abandoned")]
+    Left,
+}
+
+/// What to do when the lock is not free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfTaken {
+    /// Stand in the queue. A timeout or a cancel drops the future.
+    Wait,
+    /// Fail at once: `NOWAIT`, `SKIP LOCKED`, `pg_try_advisory_lock`.
+    Fail,
+}
+
+/// A holder that the lock table does not know yet: the writer that a row's tag names, or a transaction that has an id.
+#[derive(Clone, Debug)]
+pub struct Implicit {
+    /// The session of the transaction.
+    pub owner: Arc<Owner>,
+    /// The transaction; if it no longer runs there is nobody to wait for.
+    pub txn: TxnId,
+    /// What its change amounts to.
+    pub mode: LockMode,
+}
+
+/// A request for a lock.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// For whom.
+    pub owner: &'a Arc<Owner>,
+    /// What.
+    pub tag: LockTag,
+    /// How.
+    pub mode: LockMode,
+    /// For how long.
+    pub scope: LockScope,
+    /// If it is taken.
+    pub if_taken: IfTaken,
+    /// A holder that only the caller knows of.
+    pub implicit: Option<Implicit>,
+}
+
+/// A lock that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The commit that the reply must wait for: the highest of those who gave the lock up.
+    pub dep_lsn: Lsn,
+    /// Whether it had to wait.
+    pub waited: bool,
+}
+
+#[derive(Default)]
+struct Shard {
+    locks: HashMap<LockTag, Lock>,
+}
+
+type ShardGuard<'a> = MutexGuard<'a, Shard>;
+
+/// The lock table.
+pub struct LockManager {
+    shards: Box<[Mutex<Shard>]>,
+    strong: Box<[AtomicU32]>,
+    hasher: RandomState,
+    owners: Mutex<Vec<Option<Arc<Owner>>>>,
+    archive: Archive,
+}
+
+impl Default for LockManager {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LockManager {
+    /// An empty lock table.
+    pub fn new() -> LockManager {
+        LockManager {
+            shards: (0..SHARDS).map(|_| Mutex::new("txn/lockmgr/shard", Shard::default())).collect(),
+            strong: (0..STRONG_SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            hasher: RandomState::new(),
+            owners: Mutex::new("txn/lockmgr/owners", Vec::new()),
+            archive: Archive::new(),
+        }
+    }
+
+    /// Deadlocks and how they were resolved.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// A session begins; its slot number is the lowest free one.
+    pub fn register(&self, pid: i32) -> Arc<Owner> {
+        let mut owners = self.owners.lock();
+        let free = owners.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            owners.push(None);
+            owners.len() - 1
+        });
+        let owner = Owner::new(u32::try_from(at + 1).expect("fewer than 2^32 sessions"), pid);
+        owners[at] = Some(owner.clone());
+        owner
+    }
+
+    /// A session ends: whatever it still holds goes.
+    pub fn unregister(&self, owner: &Arc<Owner>) {
+        self.release_transaction(owner, Lsn::ZERO);
+        self.release_session(owner);
+        self.owners.lock()[owner.id as usize - 1] = None;
+    }
+
+    pub(super) fn owners(&self) -> Vec<Arc<Owner>> {
+        self.owners.lock().iter().flatten().cloned().collect()
+    }
+
+    fn shard_index(&self, tag: &LockTag) -> usize {
+        self.hasher.hash_one(tag) as usize % SHARDS
+    }
+
+    fn shard_of(&self, tag: &LockTag) -> &Mutex<Shard> {
+        &self.shards[self.shard_index(tag)]
+    }
+
+    fn strong_count(&self, database: u32, relation: u64) -> &AtomicU32 {
+        &self.strong[self.hasher.hash_one((database, relation)) as usize % STRONG_SLOTS]
+    }
+
+    /// Takes a lock, waiting for it if need be.
+    ///
+    /// # Errors
+    /// `NotAvailable` where the request says `Fail`; `Deadlock` if the wait closes a ring. Dropping the future gives up the wait and
+    /// whatever it was just granted.
+    pub async fn acquire(&self, request: Request<'_>) -> Result<Granted, LockError> {
+        if self.try_fast(&request) {
+            return Ok(Granted { dep_lsn: Lsn::ZERO, waited: false });
+        }
+        let announced = self.announce(&request);
+        match self.enter(&request) {
+            Entered::Granted(dep_lsn, anew) => {
+                if anew {
+                    announced.keep();
+                }
+                Ok(Granted { dep_lsn, waited: false })
+            }
+            Entered::Refused => Err(LockError::NotAvailable),
+            Entered::Queued(waiter, behind) => {
+                let wait = WaitFuture { manager: self, waiter: waiter.clone(), done: false };
+                // LKM-4: nobody can have closed a ring through an owner behind whom nobody waits.
+                if waiter.owner.blocking.load(Ordering::SeqCst) {
+                    self.resolve_deadlock(&waiter, false);
+                }
+                let (event, object) = wait_event(&request.tag);
+                let dep_lsn = waits::in_wait_behind(event, object, u64::from(behind), wait).await?;
+                announced.keep();
+                Ok(Granted { dep_lsn, waited: true })
+            }
+        }
+    }
+
+    /// LKM-3: a weak table lock while no strong locker is about.
+    fn try_fast(&self, request: &Request<'_>) -> bool {
+        let LockTag::Relation { database, relation } = request.tag else { return false };
+        if !request.mode.is_weak_table_mode() || request.scope != LockScope::Transaction {
+            return false;
+        }
+        let mut held = request.owner.held.lock();
+        if self.strong_count(database, relation).load(Ordering::SeqCst) != 0 {
+            return false;
+        }
+        held.add_fast(database, relation, request.mode, clock::now_ns());
+        true
+    }
+
+    /// LKM-3: announces a strong locker and moves everybody's weak locks on the relation to the lock table.
+    fn announce<'m>(&'m self, request: &Request<'_>) -> Announced<'m> {
+        let LockTag::Relation { database, relation } = request.tag else { return Announced(None) };
+        if !request.mode.is_strong_table_mode() {
+            return Announced(None);
+        }
+        let count = self.strong_count(database, relation);
+        count.fetch_add(1, Ordering::SeqCst);
+        let mut shard = self.shard_of(&request.tag).lock();
+        for owner in self.owners() {
+            let mut held = owner.held.lock();
+            if let Some(at) = held.fast.iter().position(|f| f.database == database && f.relation == relation) {
+                let fast = held.fast.swap_remove(at);
+                let lock = shard.locks.entry(request.tag.clone()).or_default();
+                for mode in fast.modes.iter() {
+                    lock.grant(&owner, mode);
+                }
+                let entry = held.locks.entry(request.tag.clone()).or_default();
+                entry.txn = entry.txn.union(fast.modes);
+                entry.statement = fast.statement;
+                entry.since_ns = fast.since_ns;
+            }
+        }
+        Announced(Some(count))
+    }
+
+    /// Grants or queues, in one step.
+    fn enter(&self, request: &Request<'_>) -> Entered {
+        let mut guard = self.shard_of(&request.tag).lock();
+        let now_ns = clock::now_ns();
+        let lock = guard.locks.entry(request.tag.clone()).or_default();
+        if let Some(implicit) = &request.implicit {
+            enter_implicit(lock, &request.tag, implicit, now_ns);
+        }
+        let entered = match lock.decide(request.owner, request.mode) {
+            Decision::Grant => {
+                let anew = !lock.held_by(request.owner).contains(request.mode);
+                lock.grant(request.owner, request.mode);
+                request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
+                Entered::Granted(lock.dep_lsn, anew)
+            }
+            Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
+            Decision::Wait(position) => {
+                let waiter = Waiter::new(request.owner, &request.tag, request.mode, request.scope, now_ns);
+                let conflicts = request.mode.conflicts();
+                for holder in lock.holders.iter().filter(|h| conflicts.meets(h.modes)) {
+                    holder.owner.blocking.store(true, Ordering::SeqCst);
+                }
+                if position < lock.queue.len() {
+                    // Those whom it overtakes wait for it from now on.
+                    request.owner.blocking.store(true, Ordering::SeqCst);
+                }
+                let behind = lock.holders.iter().find(|h| conflicts.meets(h.modes)).map_or(0, |h| h.owner.id);
+                lock.queue.insert(position, waiter.clone());
+                lock.version += 1;
+                *request.owner.waiting.lock() = Some(waiter.clone());
+                Entered::Queued(waiter, behind)
+            }
+        };
+        if lock.is_idle() {
+            guard.locks.remove(&request.tag);
+        }
+        entered
+    }
+
+    /// Admits who is next, books the lock to each and returns them to be woken after the shard's mutex.
+    fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
+        let admitted = lock.admit();
+        for waiter in &admitted {
+            waiter.owner.held.lock().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
+            if !lock.queue.is_empty() {
+                waiter.owner.blocking.store(true, Ordering::SeqCst);
+            }
+            waiter.granted(lock.dep_lsn);
+        }
+        admitted
+    }
+
+    /// The wait is over, however it ended.
+    fn wait_over(&self, waiter: &Arc<Waiter>) {
+        let mut waiting = waiter.owner.waiting.lock();
+        if waiting.as_ref().is_some_and(|w| Arc::ptr_eq(w, waiter)) {
+            *waiting = None;
+        }
+    }
+
+    /// LKM-8: the session no longer wants what it waited for.
+    fn abandon(&self, waiter: &Arc<Waiter>) {
+        let mut guard = self.shard_of(&waiter.tag).lock();
+        let mut wake = Vec::new();
+        if waiter.left() {
+            if let Some(lock) = guard.locks.get_mut(&waiter.tag) {
+                lock.queue.retain(|w| !Arc::ptr_eq(w, waiter));
+                lock.version += 1;
+                wake = self.admit(lock);
+            }
+        } else if waiter.was_granted() {
+            let kept = {
+                let mut held = waiter.owner.held.lock();
+                forget(&mut held, &waiter.tag, waiter.mode, waiter.scope)
+            };
+            wake = self.reduce(&mut guard, &waiter.tag, &waiter.owner, kept, Lsn::ZERO);
+        }
+        drop(guard);
+        wake.iter().for_each(|w| w.wake());
+    }
+
+    /// Leaves `owner` only `kept` of a lock and admits who is next.
+    fn reduce(
+        &self,
+        shard: &mut Shard,
+        tag: &LockTag,
+        owner: &Owner,
+        kept: ModeSet,
+        commit_lsn: Lsn,
+    ) -> Vec<Arc<Waiter>> {
+        let Some(lock) = shard.locks.get_mut(tag) else { return Vec::new() };
+        lock.keep(owner, kept);
+        lock.dep_lsn = lock.dep_lsn.max(commit_lsn);
+        let wake = self.admit(lock);
+        if lock.is_idle() {
+            shard.locks.remove(tag);
+        }
+        wake
+    }
+
+    /// LKM-3: strong modes that were given up are no longer announced.
+    fn retract(&self, tag: &LockTag, before: ModeSet, kept: ModeSet) {
+        let LockTag::Relation { database, relation } = *tag else { return };
+        for _ in before.iter().filter(|m| m.is_strong_table_mode() && !kept.contains(*m)) {
+            self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The transaction ends: everything that it holds goes, and those who get it depend on `commit_lsn` (zero after an abort). For a
+    /// commit, call it when the commit record is in the log buffer.
+    pub fn release_transaction(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
+        let released = {
+            let mut held = owner.held.lock();
+            held.txn = None;
+            held.fast.clear();
+            held.trail.clear();
+            if held.locks.is_empty() {
+                owner.blocking.store(false, Ordering::SeqCst);
+                return;
+            }
+            let tags: Vec<LockTag> = held.locks.iter().filter(|(_, l)| !l.txn.is_empty()).map(|(t, _)| t.clone()).collect();
+            tags
+        };
+        for tag in &released {
+            self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
+        }
+        owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+    }
+
+    /// The session ends: its session-level locks go.
+    pub fn release_session(&self, owner: &Arc<Owner>) {
+        let tags: Vec<LockTag> = {
+            let held = owner.held.lock();
+            held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect()
+        };
+        for tag in &tags {
+            self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
+        }
+    }
+
+    /// Gives up one acquisition at session level (`pg_advisory_unlock`). False if there was none.
+    pub fn release_one(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
+        let mut found = false;
+        self.release_where(owner, tag, Lsn::ZERO, |lock| {
+            if let Some(at) = lock.session.iter().position(|(m, _)| *m == mode) {
+                found = true;
+                lock.session[at].1 -= 1;
+                if lock.session[at].1 == 0 {
+                    lock.session.remove(at);
+                }
+            }
+        });
+        found
+    }
+
+    /// A savepoint is rolled back: what the transaction took since goes, latest first.
+    pub fn release_to(&self, owner: &Arc<Owner>, mark: LockMark) {
+        let steps = {
+            let mut held = owner.held.lock();
+            let from = mark.0.min(held.trail.len());
+            held.trail.split_off(from)
+        };
+        for step in steps.into_iter().rev() {
+            let fast = {
+                let mut held = owner.held.lock();
+                forget_fast(&mut held, &step.tag, step.mode)
+            };
+            if !fast {
+                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| lock.txn = lock.txn.without(step.mode));
+            }
+        }
+    }
+
+    /// Changes what `owner` holds of one lock and passes on what it no longer holds.
+    fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
+        let mut guard = self.shard_of(tag).lock();
+        let (before, kept) = {
+            let mut held = owner.held.lock();
+            let Some(lock) = held.locks.get_mut(tag) else { return };
+            let before = lock.modes();
+            change(lock);
+            let kept = lock.modes();
+            if kept.is_empty() {
+                held.locks.remove(tag);
+            }
+            (before, kept)
+        };
+        let wake = self.reduce(&mut guard, tag, owner, kept, lsn);
+        self.retract(tag, before, kept);
+        drop(guard);
+        wake.iter().for_each(|w| w.wake());
+    }
+}
+
+enum Entered {
+    /// With the LSN to depend on, and whether the owner did not hold the mode before.
+    Granted(Lsn, bool),
+    Refused,
+    Queued(Arc<Waiter>, u32),
+}
+
+/// A strong locker that was announced; taken back when the request fails.
+struct Announced<'m>(Option<&'m AtomicU32>);
+
+impl Announced<'_> {
+    /// The lock is held; its release takes the announcement back.
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        if let Some(count) = self.0 {
+            count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// LKM-9: enters a holder on its behalf, if its transaction has not begun to release.
+fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
+    let mut held = implicit.owner.held.lock();
+    if held.txn == Some(implicit.txn) && !lock.held_by(&implicit.owner).contains(implicit.mode) {
+        held.add(tag, implicit.mode, LockScope::Transaction, now_ns);
+        lock.grant(&implicit.owner, implicit.mode);
+    }
+}
+
+/// Takes one acquisition out of the owner's list; returns what is left of the lock.
+fn forget(held: &mut owner::Held, tag: &LockTag, mode: LockMode, scope: LockScope) -> ModeSet {
+    let Some(lock) = held.locks.get_mut(tag) else { return ModeSet::EMPTY };
+    match scope {
+        LockScope::Transaction => lock.txn = lock.txn.without(mode),
+        LockScope::Session => {
+            if let Some((_, count)) = lock.session.iter_mut().find(|(m, _)| *m == mode) {
+                *count -= 1;
+            }
+            lock.session.retain(|(_, count)| *count > 0);
+        }
+    }
+    let kept = lock.modes();
+    if kept.is_empty() {
+        held.locks.remove(tag);
+    }
+    if scope == LockScope::Transaction {
+        held.trail.retain(|s| !(s.mode == mode && s.tag == *tag));
+    }
+    kept
+}
+
+/// Takes a mode out of a fast-path entry. False if there is none.
+fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
+    let LockTag::Relation { database, relation } = *tag else { return false };
+    let Some(at) = held.fast.iter().position(|f| f.relation == relation && f.database == database) else { return false };
+    held.fast[at].modes = held.fast[at].modes.without(mode);
+    if held.fast[at].modes.is_empty() {
+        held.fast.swap_remove(at);
+    }
+    true
+}
+
+/// Under which event a wait for `tag` is booked.
+fn wait_event(tag: &LockTag) -> (WaitEvent, waits::Object) {
+    use waits::Object;
+    match tag {
+        LockTag::Relation { database, relation } => (WaitEvent::LockRelation, Object::new(u64::from(*database), *relation)),
+        LockTag::Row { tree, .. } => (WaitEvent::LockTuple, Object::new(tree.0, 0)),
+        LockTag::UniqueKey { tree, .. } => (WaitEvent::LockTransactionid, Object::new(tree.0, 0)),
+        LockTag::Transaction(txn) => (WaitEvent::LockTransactionid, Object::new(0, txn.0)),
+        LockTag::VirtualTransaction(id) => (WaitEvent::LockVirtualxid, Object::new(u64::from(id.session), id.local)),
+        LockTag::Object { class, object, .. } => (WaitEvent::LockObject, Object::new(u64::from(*class), *object)),
+        LockTag::Advisory { database, .. } => (WaitEvent::LockAdvisory, Object::new(u64::from(*database), 0)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

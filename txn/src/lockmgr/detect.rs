@@ -1,0 +1,223 @@
+//! The search for a deadlock at the start of a wait, and the background scan that checks on it.
+//!
+//! # Structure
+//! ```text
+//! collect: outward from the waiter, one shard at a time ──► WaitGraph ──► judge ──► act: the shards of the cycle, in order
+//! ```
+//! No latch covers the whole graph, so what was collected may be stale when it is judged: `act` looks again under the
+//! mutexes of the shards concerned and starts over if an edge is gone. What was collected may also lack an edge that came later;
+//! then the wait that made that edge finds the cycle, since it was published before its own search (LKM-4).
+//!
+//! Cost: one mutex per lock reached and one per owner met there. A lock that is held by thousands costs a look at each of
+//! them, some 30 ns apiece; only holders that stand against somebody in the queue are looked at.
+//!
+//! # Latch order
+//! shard (ascending by index) -> owner.held, owner.waiting
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use clearway_base::waits::clock;
+
+use super::deadlock::{Edge, LockQueue, Verdict, WaitGraph};
+use super::modes::ModeSet;
+use super::owner::Owner;
+use super::report::{DeadlockReport, Participant};
+use super::tag::LockTag;
+use super::wait::Waiter;
+use super::{LockManager, Shard};
+
+/// A copy of what the waiter can reach, and how to find it again.
+struct Collected {
+    graph: WaitGraph,
+    tags: Vec<LockTag>,
+    versions: Vec<u64>,
+    owners: HashMap<u32, Arc<Owner>>,
+}
+
+/// After so many changes under its feet the search leaves the rest to the background scan; each retry means that somebody else got on.
+const RETRIES_MAX: usize = 100;
+
+impl LockManager {
+    /// Looks for a cycle through `waiter` and breaks it. `scan`: the search is the background scan's.
+    pub(super) fn resolve_deadlock(&self, waiter: &Arc<Waiter>, scan: bool) {
+        self.archive.count_search();
+        for _ in 0..RETRIES_MAX {
+            let collected = self.collect(waiter);
+            let verdict = collected.graph.judge(waiter.owner.id);
+            let settled = match &verdict {
+                Verdict::NoCycle => return,
+                Verdict::Hard(cycle) => self.kill(waiter, &collected, cycle, scan),
+                Verdict::Reorder(orders) => self.reorder(waiter, &collected, orders),
+            };
+            if settled {
+                if scan {
+                    self.archive.count_missed();
+                }
+                return;
+            }
+            if !waiter.is_queued() {
+                return;
+            }
+        }
+    }
+
+    /// Looks at everybody who has waited for at least `older_than_ns`. The safety net: what it finds, the search at the start of a
+    /// wait had missed, and `Archive::missed_by_fast_path` counts it.
+    pub fn background_scan(&self, older_than_ns: u64) {
+        let now = clock::now_ns();
+        for owner in self.owners() {
+            let waiting = owner.waiting.lock().clone();
+            if let Some(waiter) = waiting
+                && waiter.is_queued()
+                && now.saturating_sub(waiter.since_ns) >= older_than_ns
+            {
+                self.resolve_deadlock(&waiter, true);
+            }
+        }
+    }
+
+    fn collect(&self, start: &Waiter) -> Collected {
+        let mut found = Collected {
+            graph: WaitGraph::default(),
+            tags: Vec::new(),
+            versions: Vec::new(),
+            owners: HashMap::new(),
+        };
+        let mut reached: BTreeSet<u32> = BTreeSet::from([start.owner.id]);
+        let mut seen: HashMap<LockTag, ()> = HashMap::new();
+        let mut todo = vec![start.tag.clone()];
+        while let Some(tag) = todo.pop() {
+            if seen.insert(tag.clone(), ()).is_some() {
+                continue;
+            }
+            for owner in self.copy_queue(&tag, &mut found) {
+                if reached.insert(owner.id) {
+                    let waiting = owner.waiting.lock().clone();
+                    if let Some(waiter) = waiting {
+                        todo.push(waiter.tag.clone());
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Copies one queue and names the holders that stand against somebody in it.
+    fn copy_queue(&self, tag: &LockTag, found: &mut Collected) -> Vec<Arc<Owner>> {
+        let shard = self.shard_of(tag).lock();
+        let Some(lock) = shard.locks.get(tag) else { return Vec::new() };
+        // Nobody waits behind one who lets others pass.
+        let (aside, in_line): (Vec<_>, Vec<_>) = lock.queue.iter().partition(|w| w.is_aside());
+        let wanted = lock.queue.iter().fold(ModeSet::EMPTY, |set, w| set.union(w.mode.conflicts()));
+        let against: Vec<Arc<Owner>> =
+            lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect();
+        found.graph.add(LockQueue {
+            granted: lock.holders.iter().map(|h| (h.owner.id, h.modes)).collect(),
+            waiters: in_line.iter().chain(&aside).map(|w| (w.owner.id, w.mode)).collect(),
+        });
+        found.tags.push(tag.clone());
+        found.versions.push(lock.version);
+        for owner in lock.holders.iter().map(|h| &h.owner).chain(lock.queue.iter().map(|w| &w.owner)) {
+            found.owners.insert(owner.id, owner.clone());
+        }
+        against
+    }
+
+    /// Takes the victim, if the cycle is still there.
+    fn kill(&self, victim: &Arc<Waiter>, collected: &Collected, cycle: &[Edge], scan: bool) -> bool {
+        let tags: Vec<&LockTag> = cycle.iter().map(|e| &collected.tags[e.lock]).collect();
+        let mut shards = self.lock_shards(&tags);
+        let standing = cycle.iter().zip(&tags).all(|(edge, tag)| {
+            let Some(lock) = self.shard_in(&mut shards, tag).locks.get(*tag) else { return false };
+            let Some(waiter) = lock.queue.iter().find(|w| w.owner.id == edge.waiter) else { return false };
+            lock.holders.iter().any(|h| h.owner.id == edge.blocker && waiter.mode.conflicts().meets(h.modes))
+        });
+        if !standing || !victim.is_queued() {
+            return false;
+        }
+        let report = Arc::new(self.report(victim, collected, cycle, scan));
+        let shard = self.shard_in(&mut shards, &victim.tag);
+        let mut wake = Vec::new();
+        if let Some(lock) = shard.locks.get_mut(&victim.tag) {
+            lock.queue.retain(|w| !Arc::ptr_eq(w, victim));
+            lock.version += 1;
+            victim.killed(report.clone());
+            wake = self.admit(lock);
+        }
+        drop(shards);
+        self.archive.keep(report);
+        victim.wake();
+        wake.iter().for_each(|w| w.wake());
+        true
+    }
+
+    /// Gives the queues their new orders, if they are still as they were.
+    fn reorder(&self, start: &Waiter, collected: &Collected, orders: &[(usize, Vec<u32>)]) -> bool {
+        let tags: Vec<&LockTag> = collected.tags.iter().collect();
+        let mut shards = self.lock_shards(&tags);
+        let same = collected
+            .tags
+            .iter()
+            .zip(&collected.versions)
+            .all(|(tag, version)| self.shard_in(&mut shards, tag).locks.get(tag).is_some_and(|l| l.version == *version));
+        if !same || !start.is_queued() {
+            return false;
+        }
+        let mut wake = Vec::new();
+        for (index, order) in orders {
+            let tag = &collected.tags[*index];
+            if let Some(lock) = self.shard_in(&mut shards, tag).locks.get_mut(tag) {
+                let place: HashMap<u32, usize> = order.iter().enumerate().map(|(i, o)| (*o, i)).collect();
+                lock.queue.make_contiguous().sort_by_key(|w| place.get(&w.owner.id).copied().unwrap_or(usize::MAX));
+                lock.version += 1;
+                wake.extend(self.admit(lock));
+            }
+        }
+        drop(shards);
+        self.archive.count_reordered();
+        wake.iter().for_each(|w| w.wake());
+        true
+    }
+
+    fn report(&self, victim: &Waiter, collected: &Collected, cycle: &[Edge], scan: bool) -> DeadlockReport {
+        let now = clock::now_ns();
+        let participants = (0..cycle.len()).filter_map(|i| {
+            let (edge, before) = (&cycle[i], &cycle[(i + cycle.len() - 1) % cycle.len()]);
+            let owner = collected.owners.get(&edge.waiter)?;
+            let waiting = owner.waiting.lock().clone();
+            let held_tag = &collected.tags[before.lock];
+            let held = owner.held.lock();
+            let lock = held.locks.get(held_tag);
+            Some(Participant {
+                pid: owner.pid(),
+                virtual_id: owner.virtual_id(),
+                txn: held.txn,
+                wanted: collected.tags[edge.lock].clone(),
+                mode: collected.graph.lock(edge.lock).waiters.iter().find(|(n, _)| *n == edge.waiter)?.1,
+                waited_ns: waiting.map_or(0, |w| now.saturating_sub(w.since_ns)),
+                held: held_tag.clone(),
+                held_modes: lock.map_or(ModeSet::EMPTY, |l| l.modes()),
+                held_by_statement: lock.and_then(|l| l.statement.clone()),
+                statements: held.statements(),
+            })
+        });
+        DeadlockReport {
+            number: self.archive.next_number(),
+            at_us: clock::wall_us(),
+            found_in_ns: now.saturating_sub(victim.since_ns),
+            by_background_scan: scan,
+            participants: participants.collect(),
+        }
+    }
+
+    /// Locks the shards of these tags in ascending order.
+    fn lock_shards(&self, tags: &[&LockTag]) -> HashMap<usize, super::ShardGuard<'_>> {
+        let indexes: BTreeSet<usize> = tags.iter().map(|t| self.shard_index(t)).collect();
+        indexes.into_iter().map(|i| (i, self.shards[i].lock())).collect()
+    }
+
+    fn shard_in<'g>(&self, shards: &'g mut HashMap<usize, super::ShardGuard<'_>>, tag: &LockTag) -> &'g mut Shard {
+        shards.get_mut(&self.shard_index(tag)).expect("the shard of every tag concerned was locked")
+    }
+}

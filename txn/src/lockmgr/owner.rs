@@ -1,0 +1,226 @@
+//! A participant in locking: one session, whatever transaction it runs. Keeps the list of what it holds.
+//!
+//! # Structure
+//! ```text
+//! Owner ── held (mutex) ── locks: tag -> HeldLock      what stands in the lock table, too
+//!       │               ├─ fast: weak table locks       what stands here only (PostgreSQL's fast path)
+//!       │               └─ trail: acquisitions in order, for ROLLBACK TO SAVEPOINT
+//!       ├─ waiting (mutex) ── the one wait in progress
+//!       └─ blocking: somebody has waited behind a lock of this owner since its last release of everything
+//! ```
+//!
+//! # Invariants
+//! - LKM-2: a lock of this owner stands in `held.locks` exactly if the owner stands among the lock's holders; both change under the
+//!   shard's mutex, with `held` locked inside it.
+//! - LKM-3: a weak table lock stands in `held.fast` only while it was granted with no strong locker announced; whoever
+//!   announces one moves the entry to the lock table before it looks for conflicts.
+//! - LKM-4: `blocking` is set, under the shard's mutex, before the waiter's own search begins; so of two owners that begin to wait
+//!   for each other at the same time at least one sees the other.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::TxnId;
+
+use super::modes::{LockMode, ModeSet};
+use super::tag::{LockTag, VirtualId};
+use super::wait::Waiter;
+
+/// How many statements of a transaction a report can name; the first and the latest are kept.
+const STATEMENTS_MAX: usize = 64;
+
+/// Position in a transaction: a lock taken at or after a savepoint's mark goes when the savepoint is rolled back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockMark(pub(super) usize);
+
+/// How long a lock is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockScope {
+    /// Until the transaction ends or a savepoint before the acquisition is rolled back.
+    Transaction,
+    /// Until it is released as often as it was acquired, or the session ends.
+    Session,
+}
+
+/// One session as the lock manager sees it.
+pub struct Owner {
+    pub(super) id: u32,
+    pid: AtomicI32,
+    local: AtomicU64,
+    pub(super) held: Mutex<Held>,
+    pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
+    pub(super) blocking: AtomicBool,
+}
+
+/// What an owner holds.
+#[derive(Default)]
+pub(super) struct Held {
+    /// The transaction that runs, once it has an id.
+    pub(super) txn: Option<TxnId>,
+    pub(super) locks: HashMap<LockTag, HeldLock>,
+    pub(super) fast: Vec<FastLock>,
+    pub(super) trail: Vec<Step>,
+    statement: Option<Arc<str>>,
+    statements: VecDeque<Arc<str>>,
+    statements_left_out: usize,
+}
+
+/// A weak table lock that is in nobody's table.
+pub(super) struct FastLock {
+    pub(super) database: u32,
+    pub(super) relation: u64,
+    pub(super) modes: ModeSet,
+    pub(super) statement: Option<Arc<str>>,
+    pub(super) since_ns: u64,
+}
+
+/// A lock that stands in the lock table.
+#[derive(Clone, Default)]
+pub(super) struct HeldLock {
+    /// Modes kept until the transaction ends.
+    pub(super) txn: ModeSet,
+    /// Modes kept by the session, with counts.
+    pub(super) session: Vec<(LockMode, u32)>,
+    pub(super) statement: Option<Arc<str>>,
+    pub(super) since_ns: u64,
+}
+
+/// One acquisition for the transaction.
+pub(super) struct Step {
+    pub(super) tag: LockTag,
+    pub(super) mode: LockMode,
+}
+
+impl HeldLock {
+    /// Every mode held.
+    pub(super) fn modes(&self) -> ModeSet {
+        self.session.iter().fold(self.txn, |set, (mode, _)| set.with(*mode))
+    }
+}
+
+impl Held {
+    /// Books one acquisition; `now_ns` is kept for the first.
+    pub(super) fn add(&mut self, tag: &LockTag, mode: LockMode, scope: LockScope, now_ns: u64) {
+        let statement = self.statement.clone();
+        let lock = self.locks.entry(tag.clone()).or_insert_with(|| HeldLock {
+            statement,
+            since_ns: now_ns,
+            ..HeldLock::default()
+        });
+        match scope {
+            LockScope::Transaction if lock.txn.contains(mode) => {}
+            LockScope::Transaction => {
+                lock.txn = lock.txn.with(mode);
+                self.trail.push(Step { tag: tag.clone(), mode });
+            }
+            LockScope::Session => match lock.session.iter_mut().find(|(m, _)| *m == mode) {
+                Some((_, count)) => *count += 1,
+                None => lock.session.push((mode, 1)),
+            },
+        }
+    }
+
+    /// Books a weak table lock that needs no entry in the lock table.
+    pub(super) fn add_fast(&mut self, database: u32, relation: u64, mode: LockMode, now_ns: u64) {
+        let at = match self.fast.iter().position(|f| f.relation == relation && f.database == database) {
+            Some(at) => at,
+            None => {
+                self.fast.push(FastLock {
+                    database,
+                    relation,
+                    modes: ModeSet::EMPTY,
+                    statement: self.statement.clone(),
+                    since_ns: now_ns,
+                });
+                self.fast.len() - 1
+            }
+        };
+        let Some(lock) = self.fast.get_mut(at) else { return };
+        if !lock.modes.contains(mode) {
+            lock.modes = lock.modes.with(mode);
+            self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode });
+        }
+    }
+
+    /// The statements of the transaction, oldest first; a line says how many were left out.
+    pub(super) fn statements(&self) -> Vec<Arc<str>> {
+        let mut all: Vec<Arc<str>> = self.statements.iter().cloned().collect();
+        if self.statements_left_out > 0 {
+            all.insert(1, format!("... {} statements ...", self.statements_left_out).into());
+        }
+        all
+    }
+}
+
+impl Owner {
+    pub(super) fn new(id: u32, pid: i32) -> Arc<Owner> {
+        Arc::new(Owner {
+            id,
+            pid: AtomicI32::new(pid),
+            local: AtomicU64::new(0),
+            held: Mutex::new("txn/lockmgr/owner", Held::default()),
+            waiting: Mutex::new("txn/lockmgr/waiting", None),
+            blocking: AtomicBool::new(false),
+        })
+    }
+
+    /// The slot number, from 1; reused after the session ended.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The number that `pg_stat_activity` calls pid.
+    pub fn pid(&self) -> i32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// The virtual id of the transaction that runs.
+    pub fn virtual_id(&self) -> VirtualId {
+        VirtualId { session: self.id, local: self.local.load(Ordering::Relaxed) }
+    }
+
+    /// A new transaction begins: it has a new virtual id and no statements.
+    pub fn begin(&self) -> VirtualId {
+        self.local.fetch_add(1, Ordering::Relaxed);
+        let mut held = self.held.lock();
+        held.statements.clear();
+        held.statements_left_out = 0;
+        drop(held);
+        self.virtual_id()
+    }
+
+    /// The transaction got its id: from now on others may wait for it, or for rows that carry its tags.
+    pub fn set_txn(&self, txn: TxnId) {
+        self.held.lock().txn = Some(txn);
+    }
+
+    /// The transaction's id, if it has one and has not ended.
+    pub fn txn(&self) -> Option<TxnId> {
+        self.held.lock().txn
+    }
+
+    /// A statement begins; the locks that it takes are booked to it.
+    pub fn statement(&self, text: &Arc<str>) {
+        let mut held = self.held.lock();
+        held.statement = Some(text.clone());
+        if held.statements.len() == STATEMENTS_MAX {
+            held.statements.remove(1);
+            held.statements_left_out += 1;
+        }
+        held.statements.push_back(text.clone());
+    }
+
+    /// Where the transaction stands, for a savepoint.
+    pub fn mark(&self) -> LockMark {
+        LockMark(self.held.lock().trail.len())
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "owner {} (pid {})", self.id, self.pid())
+    }
+}

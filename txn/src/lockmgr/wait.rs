@@ -1,0 +1,158 @@
+//! One wait for a lock: the waiter in the queue, and the future that its session polls.
+//!
+//! # Life of a wait
+//! ```text
+//! queued ──► granted        the hand-off: it is a holder already when it is woken
+//!   │  ╰──► killed          it closed a deadlock; the report is attached
+//!   ╰─────► left            its future was dropped: cancel, timeout, NOWAIT rounds
+//! ```
+//! A state is left once, under the shard's mutex.
+//!
+//! # Invariants
+//! - LKM-8: a grant whose future was dropped before it was polled again passes on: the drop gives the mode back and admits the next.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::Lsn;
+
+use super::modes::LockMode;
+use super::owner::{LockScope, Owner};
+use super::report::DeadlockReport;
+use super::tag::LockTag;
+use super::{LockError, LockManager};
+
+const QUEUED: u8 = 0;
+const GRANTED: u8 = 1;
+const KILLED: u8 = 2;
+const LEFT: u8 = 3;
+
+/// A request that stands in a queue.
+pub struct Waiter {
+    pub(super) owner: Arc<Owner>,
+    pub(super) tag: LockTag,
+    pub(super) mode: LockMode,
+    pub(super) scope: LockScope,
+    /// When the wait began, by the clock of wait events.
+    pub(super) since_ns: u64,
+    state: AtomicU8,
+    aside: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+    dep_lsn: AtomicU64,
+    report: OnceLock<Arc<DeadlockReport>>,
+}
+
+impl Waiter {
+    pub(super) fn new(owner: &Arc<Owner>, tag: &LockTag, mode: LockMode, scope: LockScope, since_ns: u64) -> Arc<Waiter> {
+        Arc::new(Waiter {
+            owner: owner.clone(),
+            tag: tag.clone(),
+            mode,
+            scope,
+            since_ns,
+            state: AtomicU8::new(QUEUED),
+            aside: AtomicBool::new(false),
+            waker: Mutex::new("txn/lockmgr/waker", None),
+            dep_lsn: AtomicU64::new(0),
+            report: OnceLock::new(),
+        })
+    }
+
+    /// Whether it lets others pass: a DDL statement between two rounds.
+    pub(super) fn is_aside(&self) -> bool {
+        self.aside.load(Ordering::Relaxed)
+    }
+
+    /// Whether it still waits.
+    pub(super) fn is_queued(&self) -> bool {
+        self.state.load(Ordering::Acquire) == QUEUED
+    }
+
+    /// The hand-off; the caller has entered it as a holder and books it to the owner. Wake it after the shard's mutex is released.
+    pub(super) fn granted(&self, dep_lsn: Lsn) {
+        self.dep_lsn.store(dep_lsn.0, Ordering::Relaxed);
+        self.leave_queue(GRANTED);
+    }
+
+    /// It is the victim; the caller has taken it out of the queue.
+    pub(super) fn killed(&self, report: Arc<DeadlockReport>) {
+        // Only one cycle can take it: the state is left once.
+        let _ = self.report.set(report);
+        self.leave_queue(KILLED);
+    }
+
+    fn leave_queue(&self, to: u8) {
+        let from = self.state.swap(to, Ordering::AcqRel);
+        assert_eq!(from, QUEUED, "a waiter leaves its queue once");
+    }
+
+    /// Wakes the session that polls it.
+    pub(super) fn wake(&self) {
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The wait itself. Resolves to the LSN that the holder of the lock now depends on.
+pub(super) struct WaitFuture<'a> {
+    pub(super) manager: &'a LockManager,
+    pub(super) waiter: Arc<Waiter>,
+    pub(super) done: bool,
+}
+
+impl Future for WaitFuture<'_> {
+    type Output = Result<Lsn, LockError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = {
+            let mut waker = self.waiter.waker.lock();
+            match self.waiter.state.load(Ordering::Acquire) {
+                QUEUED => {
+                    match waker.as_mut() {
+                        Some(waker) => waker.clone_from(cx.waker()),
+                        None => *waker = Some(cx.waker().clone()),
+                    }
+                    return Poll::Pending;
+                }
+                GRANTED => Ok(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed))),
+                KILLED => Err(LockError::Deadlock(self.waiter.report.get().cloned())),
+                _ => Err(LockError::Left),
+            }
+        };
+        self.done = true;
+        self.manager.wait_over(&self.waiter);
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for WaitFuture<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.manager.abandon(&self.waiter);
+            self.manager.wait_over(&self.waiter);
+        }
+    }
+}
+
+impl Waiter {
+    /// Taken out of the queue by its own session. False if it had been granted or killed before.
+    pub(super) fn left(&self) -> bool {
+        self.state.compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether it was granted.
+    pub(super) fn was_granted(&self) -> bool {
+        self.state.load(Ordering::Acquire) == GRANTED
+    }
+
+    /// Lets others pass, or no longer.
+    pub(super) fn set_aside(&self, aside: bool) {
+        self.aside.store(aside, Ordering::Relaxed);
+    }
+}
