@@ -136,7 +136,9 @@ impl LockManager {
     /// An empty lock table.
     pub fn new() -> LockManager {
         LockManager {
-            shards: (0..SHARDS).map(|_| Mutex::new("txn/lockmgr/shard", Shard::default())).collect(),
+            shards: (0..SHARDS)
+                .map(|_| Mutex::new("txn/lockmgr/shard", Shard::default()))
+                .collect(),
             strong: (0..STRONG_SLOTS).map(|_| AtomicU32::new(0)).collect(),
             hasher: RandomState::new(),
             owners: Mutex::new("txn/lockmgr/owners", Vec::new()),
@@ -157,7 +159,10 @@ impl LockManager {
             owners.push(None);
             owners.len() - 1
         });
-        let owner = Owner::new(u32::try_from(at + 1).expect("fewer than 2^32 sessions"), pid);
+        let owner = Owner::new(
+            u32::try_from(at + 1).expect("fewer than 2^32 sessions"),
+            pid,
+        );
         owners[at] = Some(owner.clone());
         owner
     }
@@ -191,35 +196,56 @@ impl LockManager {
     /// `NotAvailable` where the request says `Fail`; `Deadlock` if the wait closes a ring. Dropping the future gives up the wait and
     /// whatever it was just granted.
     pub async fn acquire(&self, request: Request<'_>) -> Result<Granted, LockError> {
-        if self.try_fast(&request) {
-            return Ok(Granted { dep_lsn: Lsn::ZERO, waited: false });
+        match self.begin(&request)? {
+            Begun::Granted(granted) => Ok(granted),
+            Begun::Queued(pending) => pending.wait().await,
         }
-        let announced = self.announce(&request);
-        match self.enter(&request) {
+    }
+
+    /// Takes a lock or a place in its queue, in one step and without waiting: what a writer does while it has the row's page
+    /// latched, so that nobody can come between what it saw of the row and its request.
+    ///
+    /// # Errors
+    /// `NotAvailable` where the request says `Fail` and the lock is taken.
+    pub fn begin(&self, request: &Request<'_>) -> Result<Begun<'_>, LockError> {
+        if self.try_fast(request) {
+            return Ok(Begun::Granted(Granted {
+                dep_lsn: Lsn::ZERO,
+                waited: false,
+            }));
+        }
+        let announced = self.announce(request);
+        match self.enter(request) {
             Entered::Granted(dep_lsn, anew) => {
                 if anew {
                     announced.keep();
                 }
-                Ok(Granted { dep_lsn, waited: false })
+                Ok(Begun::Granted(Granted {
+                    dep_lsn,
+                    waited: false,
+                }))
             }
             Entered::Refused => Err(LockError::NotAvailable),
             Entered::Queued(waiter, behind) => {
-                let wait = WaitFuture { manager: self, waiter: waiter.clone(), done: false };
-                // LKM-4: nobody can have closed a ring through an owner behind whom nobody waits.
-                if waiter.owner.blocking.load(Ordering::SeqCst) {
-                    self.resolve_deadlock(&waiter, false);
-                }
-                let (event, object) = wait_event(&request.tag);
-                let dep_lsn = waits::in_wait_behind(event, object, u64::from(behind), wait).await?;
-                announced.keep();
-                Ok(Granted { dep_lsn, waited: true })
+                let wait = WaitFuture {
+                    manager: self,
+                    waiter,
+                    done: false,
+                };
+                Ok(Begun::Queued(PendingLock {
+                    wait,
+                    announced,
+                    behind,
+                }))
             }
         }
     }
 
     /// LKM-3: a weak table lock while no strong locker is about.
     fn try_fast(&self, request: &Request<'_>) -> bool {
-        let LockTag::Relation { database, relation } = request.tag else { return false };
+        let LockTag::Relation { database, relation } = request.tag else {
+            return false;
+        };
         if !request.mode.is_weak_table_mode() || request.scope != LockScope::Transaction {
             return false;
         }
@@ -233,7 +259,9 @@ impl LockManager {
 
     /// LKM-3: announces a strong locker and moves everybody's weak locks on the relation to the lock table.
     fn announce<'m>(&'m self, request: &Request<'_>) -> Announced<'m> {
-        let LockTag::Relation { database, relation } = request.tag else { return Announced(None) };
+        let LockTag::Relation { database, relation } = request.tag else {
+            return Announced(None);
+        };
         if !request.mode.is_strong_table_mode() {
             return Announced(None);
         }
@@ -242,7 +270,11 @@ impl LockManager {
         let mut shard = self.shard_of(&request.tag).lock();
         for owner in self.owners() {
             let mut held = owner.held.lock();
-            if let Some(at) = held.fast.iter().position(|f| f.database == database && f.relation == relation) {
+            if let Some(at) = held
+                .fast
+                .iter()
+                .position(|f| f.database == database && f.relation == relation)
+            {
                 let fast = held.fast.swap_remove(at);
                 let lock = shard.locks.entry(request.tag.clone()).or_default();
                 for mode in fast.modes.iter() {
@@ -269,12 +301,22 @@ impl LockManager {
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
-                request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
+                request
+                    .owner
+                    .held
+                    .lock()
+                    .add(&request.tag, request.mode, request.scope, now_ns);
                 Entered::Granted(lock.dep_lsn, anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
             Decision::Wait(position) => {
-                let waiter = Waiter::new(request.owner, &request.tag, request.mode, request.scope, now_ns);
+                let waiter = Waiter::new(
+                    request.owner,
+                    &request.tag,
+                    request.mode,
+                    request.scope,
+                    now_ns,
+                );
                 let conflicts = request.mode.conflicts();
                 for holder in lock.holders.iter().filter(|h| conflicts.meets(h.modes)) {
                     holder.owner.blocking.store(true, Ordering::SeqCst);
@@ -283,7 +325,11 @@ impl LockManager {
                     // Those whom it overtakes wait for it from now on.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
-                let behind = lock.holders.iter().find(|h| conflicts.meets(h.modes)).map_or(0, |h| h.owner.id);
+                let behind = lock
+                    .holders
+                    .iter()
+                    .find(|h| conflicts.meets(h.modes))
+                    .map_or(0, |h| h.owner.id);
                 lock.queue.insert(position, waiter.clone());
                 lock.version += 1;
                 *request.owner.waiting.lock() = Some(waiter.clone());
@@ -300,7 +346,11 @@ impl LockManager {
     fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
         let admitted = lock.admit();
         for waiter in &admitted {
-            waiter.owner.held.lock().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
+            waiter
+                .owner
+                .held
+                .lock()
+                .add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
             if !lock.queue.is_empty() {
                 waiter.owner.blocking.store(true, Ordering::SeqCst);
             }
@@ -347,7 +397,9 @@ impl LockManager {
         kept: ModeSet,
         commit_lsn: Lsn,
     ) -> Vec<Arc<Waiter>> {
-        let Some(lock) = shard.locks.get_mut(tag) else { return Vec::new() };
+        let Some(lock) = shard.locks.get_mut(tag) else {
+            return Vec::new();
+        };
         lock.keep(owner, kept);
         lock.dep_lsn = lock.dep_lsn.max(commit_lsn);
         let wake = self.admit(lock);
@@ -359,9 +411,15 @@ impl LockManager {
 
     /// LKM-3: strong modes that were given up are no longer announced.
     fn retract(&self, tag: &LockTag, before: ModeSet, kept: ModeSet) {
-        let LockTag::Relation { database, relation } = *tag else { return };
-        for _ in before.iter().filter(|m| m.is_strong_table_mode() && !kept.contains(*m)) {
-            self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
+        let LockTag::Relation { database, relation } = *tag else {
+            return;
+        };
+        for _ in before
+            .iter()
+            .filter(|m| m.is_strong_table_mode() && !kept.contains(*m))
+        {
+            self.strong_count(database, relation)
+                .fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -377,20 +435,31 @@ impl LockManager {
                 owner.blocking.store(false, Ordering::SeqCst);
                 return;
             }
-            let tags: Vec<LockTag> = held.locks.iter().filter(|(_, l)| !l.txn.is_empty()).map(|(t, _)| t.clone()).collect();
+            let tags: Vec<LockTag> = held
+                .locks
+                .iter()
+                .filter(|(_, l)| !l.txn.is_empty())
+                .map(|(t, _)| t.clone())
+                .collect();
             tags
         };
         for tag in &released {
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
         }
-        owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+        owner
+            .blocking
+            .store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
     }
 
     /// The session ends: its session-level locks go.
     pub fn release_session(&self, owner: &Arc<Owner>) {
         let tags: Vec<LockTag> = {
             let held = owner.held.lock();
-            held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect()
+            held.locks
+                .iter()
+                .filter(|(_, l)| !l.session.is_empty())
+                .map(|(t, _)| t.clone())
+                .collect()
         };
         for tag in &tags {
             self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
@@ -425,17 +494,27 @@ impl LockManager {
                 forget_fast(&mut held, &step.tag, step.mode)
             };
             if !fast {
-                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| lock.txn = lock.txn.without(step.mode));
+                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| {
+                    lock.txn = lock.txn.without(step.mode)
+                });
             }
         }
     }
 
     /// Changes what `owner` holds of one lock and passes on what it no longer holds.
-    fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
+    fn release_where(
+        &self,
+        owner: &Arc<Owner>,
+        tag: &LockTag,
+        lsn: Lsn,
+        change: impl FnOnce(&mut owner::HeldLock),
+    ) {
         let mut guard = self.shard_of(tag).lock();
         let (before, kept) = {
             let mut held = owner.held.lock();
-            let Some(lock) = held.locks.get_mut(tag) else { return };
+            let Some(lock) = held.locks.get_mut(tag) else {
+                return;
+            };
             let before = lock.modes();
             change(lock);
             let kept = lock.modes();
@@ -448,6 +527,47 @@ impl LockManager {
         self.retract(tag, before, kept);
         drop(guard);
         wake.iter().for_each(|w| w.wake());
+    }
+}
+
+/// What a request came to.
+pub enum Begun<'m> {
+    /// The lock is held.
+    Granted(Granted),
+    /// It stands in the queue.
+    Queued(PendingLock<'m>),
+}
+
+/// A place in a queue. Dropping it gives the place up.
+pub struct PendingLock<'m> {
+    wait: WaitFuture<'m>,
+    announced: Announced<'m>,
+    behind: u32,
+}
+
+impl PendingLock<'_> {
+    /// Waits until the lock is handed over. The search for a deadlock comes first.
+    ///
+    /// # Errors
+    /// `Deadlock` if this wait closed a ring.
+    pub async fn wait(self) -> Result<Granted, LockError> {
+        let PendingLock {
+            wait,
+            announced,
+            behind,
+        } = self;
+        let waiter = wait.waiter.clone();
+        // LKM-4: nobody can have closed a ring through an owner behind whom nobody waits.
+        if waiter.owner.blocking.load(Ordering::SeqCst) {
+            wait.manager.resolve_deadlock(&waiter, false);
+        }
+        let (event, object) = wait_event(&waiter.tag);
+        let dep_lsn = waits::in_wait_behind(event, object, u64::from(behind), wait).await?;
+        announced.keep();
+        Ok(Granted {
+            dep_lsn,
+            waited: true,
+        })
     }
 }
 
@@ -487,7 +607,9 @@ fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u
 
 /// Takes one acquisition out of the owner's list; returns what is left of the lock.
 fn forget(held: &mut owner::Held, tag: &LockTag, mode: LockMode, scope: LockScope) -> ModeSet {
-    let Some(lock) = held.locks.get_mut(tag) else { return ModeSet::EMPTY };
+    let Some(lock) = held.locks.get_mut(tag) else {
+        return ModeSet::EMPTY;
+    };
     match scope {
         LockScope::Transaction => lock.txn = lock.txn.without(mode),
         LockScope::Session => {
@@ -509,8 +631,16 @@ fn forget(held: &mut owner::Held, tag: &LockTag, mode: LockMode, scope: LockScop
 
 /// Takes a mode out of a fast-path entry. False if there is none.
 fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
-    let LockTag::Relation { database, relation } = *tag else { return false };
-    let Some(at) = held.fast.iter().position(|f| f.relation == relation && f.database == database) else { return false };
+    let LockTag::Relation { database, relation } = *tag else {
+        return false;
+    };
+    let Some(at) = held
+        .fast
+        .iter()
+        .position(|f| f.relation == relation && f.database == database)
+    else {
+        return false;
+    };
     held.fast[at].modes = held.fast[at].modes.without(mode);
     if held.fast[at].modes.is_empty() {
         held.fast.swap_remove(at);
@@ -522,13 +652,25 @@ fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
 fn wait_event(tag: &LockTag) -> (WaitEvent, waits::Object) {
     use waits::Object;
     match tag {
-        LockTag::Relation { database, relation } => (WaitEvent::LockRelation, Object::new(u64::from(*database), *relation)),
+        LockTag::Relation { database, relation } => (
+            WaitEvent::LockRelation,
+            Object::new(u64::from(*database), *relation),
+        ),
         LockTag::Row { tree, .. } => (WaitEvent::LockTuple, Object::new(tree.0, 0)),
         LockTag::UniqueKey { tree, .. } => (WaitEvent::LockTransactionid, Object::new(tree.0, 0)),
         LockTag::Transaction(txn) => (WaitEvent::LockTransactionid, Object::new(0, txn.0)),
-        LockTag::VirtualTransaction(id) => (WaitEvent::LockVirtualxid, Object::new(u64::from(id.session), id.local)),
-        LockTag::Object { class, object, .. } => (WaitEvent::LockObject, Object::new(u64::from(*class), *object)),
-        LockTag::Advisory { database, .. } => (WaitEvent::LockAdvisory, Object::new(u64::from(*database), 0)),
+        LockTag::VirtualTransaction(id) => (
+            WaitEvent::LockVirtualxid,
+            Object::new(u64::from(id.session), id.local),
+        ),
+        LockTag::Object { class, object, .. } => (
+            WaitEvent::LockObject,
+            Object::new(u64::from(*class), *object),
+        ),
+        LockTag::Advisory { database, .. } => (
+            WaitEvent::LockAdvisory,
+            Object::new(u64::from(*database), 0),
+        ),
     }
 }
 

@@ -31,8 +31,6 @@ pub struct LockRow {
     pub since_ns: u64,
     /// The statement that took it; `None` for a wait.
     pub statement: Option<Arc<str>>,
-
-
 }
 
 impl LockManager {
@@ -60,11 +58,22 @@ impl LockManager {
             statement: statement.clone(),
         };
         for fast in &held.fast {
-            let tag = LockTag::Relation { database: fast.database, relation: fast.relation };
-            rows.extend(fast.modes.iter().map(|m| row(&tag, m, true, fast.since_ns, &fast.statement)));
+            let tag = LockTag::Relation {
+                database: fast.database,
+                relation: fast.relation,
+            };
+            rows.extend(
+                fast.modes
+                    .iter()
+                    .map(|m| row(&tag, m, true, fast.since_ns, &fast.statement)),
+            );
         }
         for (tag, lock) in &held.locks {
-            rows.extend(lock.modes().iter().map(|m| row(tag, m, false, lock.since_ns, &lock.statement)));
+            rows.extend(
+                lock.modes()
+                    .iter()
+                    .map(|m| row(tag, m, false, lock.since_ns, &lock.statement)),
+            );
         }
         if let Some(waiter) = waiting.filter(|w| w.is_queued()) {
             let mut wait = row(&waiter.tag, waiter.mode, false, waiter.since_ns, &None);
@@ -76,31 +85,61 @@ impl LockManager {
     /// The sessions that stand in the way of this one: holders of a conflicting mode and, as `pg_blocking_pids` counts them, those who
     /// wait ahead of it for one. Locks one shard.
     pub fn blockers(&self, pid: i32) -> Vec<i32> {
-        let Some(owner) = self.owners().into_iter().find(|o| o.pid() == pid) else { return Vec::new() };
-        let Some(waiter) = owner.waiting.lock().clone() else { return Vec::new() };
+        let Some(owner) = self.owners().into_iter().find(|o| o.pid() == pid) else {
+            return Vec::new();
+        };
+        let Some(waiter) = owner.waiting.lock().clone() else {
+            return Vec::new();
+        };
         let shard = self.shard_of(&waiter.tag).lock();
-        let Some(lock) = shard.locks.get(&waiter.tag) else { return Vec::new() };
+        let Some(lock) = shard.locks.get(&waiter.tag) else {
+            return Vec::new();
+        };
         let conflicts: ModeSet = waiter.mode.conflicts();
-        let holders = lock.holders.iter().filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes)).map(|h| h.owner.pid());
-        let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter)).filter(|w| !w.is_aside());
-        let mut pids: Vec<i32> =
-            holders.chain(ahead.filter(|w| conflicts.contains(w.mode)).map(|w| w.owner.pid())).collect();
+        let holders = lock
+            .holders
+            .iter()
+            .filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes))
+            .map(|h| h.owner.pid());
+        let ahead = lock
+            .queue
+            .iter()
+            .take_while(|w| !Arc::ptr_eq(w, &waiter))
+            .filter(|w| !w.is_aside());
+        let mut pids: Vec<i32> = holders
+            .chain(
+                ahead
+                    .filter(|w| conflicts.contains(w.mode))
+                    .map(|w| w.owner.pid()),
+            )
+            .collect();
         pids.sort_unstable();
         pids.dedup();
-        if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) { pids } else { Vec::new() }
+        if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) {
+            pids
+        } else {
+            Vec::new()
+        }
     }
 
     /// The queue of a lock, first in line first.
     pub fn queue_of(&self, tag: &LockTag) -> Vec<(i32, LockMode)> {
         let shard = self.shard_of(tag).lock();
-        let Some(lock) = shard.locks.get(tag) else { return Vec::new() };
+        let Some(lock) = shard.locks.get(tag) else {
+            return Vec::new();
+        };
         lock.queue.iter().map(|w| (w.owner.pid(), w.mode)).collect()
     }
 
     /// The holders of a lock that the lock table knows.
     pub fn holders_of(&self, tag: &LockTag) -> Vec<(Arc<Owner>, ModeSet)> {
         let shard = self.shard_of(tag).lock();
-        let Some(lock) = shard.locks.get(tag) else { return Vec::new() };
-        lock.holders.iter().map(|h| (h.owner.clone(), h.modes)).collect()
+        let Some(lock) = shard.locks.get(tag) else {
+            return Vec::new();
+        };
+        lock.holders
+            .iter()
+            .map(|h| (h.owner.clone(), h.modes))
+            .collect()
     }
 }

@@ -47,7 +47,13 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn new(owner: &Arc<Owner>, tag: &LockTag, mode: LockMode, scope: LockScope, since_ns: u64) -> Arc<Waiter> {
+    pub(super) fn new(
+        owner: &Arc<Owner>,
+        tag: &LockTag,
+        mode: LockMode,
+        scope: LockScope,
+        since_ns: u64,
+    ) -> Arc<Waiter> {
         Arc::new(Waiter {
             owner: owner.clone(),
             tag: tag.clone(),
@@ -143,7 +149,9 @@ impl Drop for WaitFuture<'_> {
 impl Waiter {
     /// Taken out of the queue by its own session. False if it had been granted or killed before.
     pub(super) fn left(&self) -> bool {
-        self.state.compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.state
+            .compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 
     /// Whether it was granted.
