@@ -1,0 +1,268 @@
+//! Snapshots: a number each, and the bound below which nobody may still read.
+//!
+//! # Structure
+//! ```text
+//! session ── Reader { slot, open snapshots } ──► Slot.read_lsn   one word per session, written by that session only
+//! pruner  ── refresh: publish bound ──► scan slots ──► Horizon { bound, active } for everybody
+//! ```
+//!
+//! # Life of a snapshot
+//! load the LSN, store it in the slot, fence, load the bound; if the bound has passed the LSN, again. So either the scan that follows the
+//! publishing of a bound sees the slot, or the beginner sees the bound: Dekker's argument, both sides sequentially consistent.
+//!
+//! # Invariants
+//! - SNP-1: once `refresh` has returned, every snapshot below its bound that is or ever will be open stands in its list.
+//! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
+//! - SNP-3: snapshots of one session never go back.
+//!
+//! The cost of beginning one does not depend on how many transactions are open: nothing is copied.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::Lsn;
+
+const IDLE: u64 = u64::MAX;
+
+#[derive(Debug)]
+struct Slot {
+    read_lsn: AtomicU64,
+}
+
+/// What may be pruned: everything that no snapshot in `active` and none at or above `bound` can see.
+#[derive(Debug)]
+pub struct Horizon {
+    bound: Lsn,
+    active: Box<[Lsn]>,
+}
+
+impl Horizon {
+    /// Whether every snapshot that is or will be open sees a change that was committed at `commit`, and it is durable.
+    pub fn covers(&self, commit: Lsn) -> bool {
+        commit <= self.oldest()
+    }
+
+    /// The oldest LSN at which somebody may read.
+    pub fn oldest(&self) -> Lsn {
+        self.active
+            .first()
+            .copied()
+            .unwrap_or(self.bound)
+            .min(self.bound)
+    }
+
+    /// Whether a version that was current from `from` until `until` (commit LSNs) can still be read by anybody.
+    pub fn needs(&self, from: Lsn, until: Lsn) -> bool {
+        if until > self.bound {
+            return true;
+        }
+        let first = self.active.partition_point(|s| *s < from);
+        self.active.get(first).is_some_and(|s| *s < until)
+    }
+}
+
+/// All sessions' snapshots.
+#[derive(Debug)]
+pub struct Snapshots {
+    bound: AtomicU64,
+    slots: Mutex<Vec<Arc<Slot>>>,
+    horizon: Mutex<Arc<Horizon>>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Snapshots {
+    /// No snapshot, nothing prunable.
+    pub fn new() -> Snapshots {
+        Snapshots {
+            bound: AtomicU64::new(0),
+            slots: Mutex::new("txn/mvcc/slots", Vec::new()),
+            horizon: Mutex::new(
+                "txn/mvcc/horizon",
+                Arc::new(Horizon {
+                    bound: Lsn::ZERO,
+                    active: Box::new([]),
+                }),
+            ),
+        }
+    }
+
+    /// A session's place among the readers.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        let slot = Arc::new(Slot {
+            read_lsn: AtomicU64::new(IDLE),
+        });
+        self.slots.lock().push(slot.clone());
+        Reader {
+            all: self.clone(),
+            slot,
+            open: Vec::new(),
+            latest: Lsn::ZERO,
+        }
+    }
+
+    /// Moves the bound up to `durable` and looks who still reads below it. SNP-1, SNP-2.
+    pub fn refresh(&self, durable: Lsn) -> Arc<Horizon> {
+        let slots = self.slots.lock();
+        let bound = self
+            .bound
+            .fetch_max(durable.0, Ordering::SeqCst)
+            .max(durable.0);
+        fence(Ordering::SeqCst);
+        let mut active: Vec<Lsn> = slots
+            .iter()
+            .map(|s| s.read_lsn.load(Ordering::SeqCst))
+            .filter(|lsn| *lsn < bound)
+            .map(Lsn)
+            .collect();
+        active.sort_unstable();
+        active.dedup();
+        let horizon = Arc::new(Horizon {
+            bound: Lsn(bound),
+            active: active.into(),
+        });
+        *self.horizon.lock() = horizon.clone();
+        horizon
+    }
+
+    /// What the latest `refresh` found; it errs on the side of keeping.
+    pub fn horizon(&self) -> Arc<Horizon> {
+        self.horizon.lock().clone()
+    }
+
+    /// The LSNs at which sessions read now, with the session's number in the order of registration; for views and for naming
+    /// who pins old versions.
+    pub fn active(&self) -> Vec<Lsn> {
+        let slots = self.slots.lock();
+        slots
+            .iter()
+            .map(|s| Lsn(s.read_lsn.load(Ordering::Relaxed)))
+            .filter(|l| l.0 != IDLE)
+            .collect()
+    }
+}
+
+/// A snapshot that is open; give it back to its `Reader`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Commits at or below this are seen.
+    pub read_lsn: Lsn,
+}
+
+/// A session's place among the readers.
+#[derive(Debug)]
+pub struct Reader {
+    all: Arc<Snapshots>,
+    slot: Arc<Slot>,
+    /// Open snapshots, oldest first; the slot shows the first.
+    open: Vec<Lsn>,
+    latest: Lsn,
+}
+
+impl Reader {
+    /// Opens a snapshot at what `lsn` says; it is asked again if the horizon passed in between.
+    pub fn begin(&mut self, lsn: impl Fn() -> Lsn) -> Snapshot {
+        loop {
+            // SNP-3: never before what this session has seen.
+            let read_lsn = lsn().max(self.latest);
+            if self.open.is_empty() {
+                self.slot.read_lsn.store(read_lsn.0, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
+                if self.all.bound.load(Ordering::SeqCst) > read_lsn.0 {
+                    continue;
+                }
+            }
+            // Under an older snapshot of the same session nothing that this one needs can go.
+            self.latest = read_lsn;
+            self.open.push(read_lsn);
+            return Snapshot { read_lsn };
+        }
+    }
+
+    /// Closes a snapshot.
+    pub fn end(&mut self, snapshot: Snapshot) {
+        let at = self
+            .open
+            .iter()
+            .position(|l| *l == snapshot.read_lsn)
+            .expect("a snapshot is closed by the session that opened it");
+        self.open.remove(at);
+        let oldest = self.open.first().map_or(IDLE, |l| l.0);
+        self.slot.read_lsn.store(oldest, Ordering::SeqCst);
+    }
+
+    /// How many snapshots are open.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.all
+            .slots
+            .lock()
+            .retain(|s| !Arc::ptr_eq(s, &self.slot));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_between_two_snapshots_is_not_needed() {
+        let all = Arc::new(Snapshots::new());
+        let (mut old, mut new) = (all.reader(), all.reader());
+        let a = old.begin(|| Lsn(10));
+        let _b = new.begin(|| Lsn(50));
+        let horizon = all.refresh(Lsn(100));
+        assert_eq!(horizon.oldest(), Lsn(10));
+        assert!(horizon.needs(Lsn(5), Lsn(20)), "read at 10");
+        assert!(
+            horizon.needs(Lsn(10), Lsn(20)),
+            "a commit at 10 is seen at 10"
+        );
+        assert!(!horizon.needs(Lsn(11), Lsn(50)), "between 10 and 50");
+        assert!(!horizon.needs(Lsn(51), Lsn(100)));
+        assert!(horizon.needs(Lsn(60), Lsn(101)), "not durable yet");
+        old.end(a);
+        assert_eq!(all.refresh(Lsn(100)).oldest(), Lsn(50));
+    }
+
+    #[test]
+    fn a_snapshot_that_the_bound_has_passed_begins_again() {
+        let all = Arc::new(Snapshots::new());
+        all.refresh(Lsn(30));
+        let asked = AtomicU64::new(0);
+        let mut reader = all.reader();
+        // The first answer is stale, as if the beginner had been interrupted between load and store.
+        let snapshot = reader.begin(|| {
+            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                Lsn(20)
+            } else {
+                Lsn(40)
+            }
+        });
+        assert_eq!((snapshot.read_lsn, asked.into_inner()), (Lsn(40), 2));
+    }
+
+    #[test]
+    fn an_older_snapshot_of_the_session_keeps_holding() {
+        let all = Arc::new(Snapshots::new());
+        let mut reader = all.reader();
+        let cursor = reader.begin(|| Lsn(10));
+        let statement = reader.begin(|| Lsn(20));
+        reader.end(statement);
+        assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(10));
+        let statement = reader.begin(|| Lsn(15));
+        assert_eq!(statement.read_lsn, Lsn(20), "SNP-3");
+        reader.end(cursor);
+        assert_eq!(all.refresh(Lsn(99)).oldest(), Lsn(20));
+    }
+}

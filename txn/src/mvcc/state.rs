@@ -1,0 +1,126 @@
+//! What everybody may know of a transaction that changes something: whether it runs, committed (when) or aborted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::{Lsn, Tag, TxnId};
+
+use crate::lockmgr::Owner;
+
+const ACTIVE: u64 = 0;
+const ABORTED: u64 = u64::MAX;
+
+/// How a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It runs, or undoes its changes.
+    Active,
+    /// Its commit record ends here.
+    Committed(Lsn),
+    /// It has undone all its changes.
+    Aborted,
+}
+
+/// A transaction that changes something.
+///
+/// # Invariants
+/// - TXN-1: the status leaves `Active` once; to `Committed` inside the commit section, after the record was reserved; to `Aborted` when
+///   the last change is undone.
+pub struct TxnState {
+    id: TxnId,
+    owner: Arc<Owner>,
+    status: AtomicU64,
+    position: AtomicU32,
+    /// The tags of its changes, oldest first.
+    changes: Mutex<Vec<Tag>>,
+}
+
+impl TxnState {
+    /// A transaction that begins to change.
+    pub fn new(id: TxnId, owner: Arc<Owner>) -> Arc<TxnState> {
+        Arc::new(TxnState {
+            id,
+            owner,
+            status: AtomicU64::new(ACTIVE),
+            position: AtomicU32::new(0),
+            changes: Mutex::new("txn/mvcc/changes", Vec::new()),
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// Its session.
+    pub fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        match self.status.load(Ordering::Acquire) {
+            ACTIVE => Status::Active,
+            ABORTED => Status::Aborted,
+            lsn => Status::Committed(Lsn(lsn)),
+        }
+    }
+
+    /// TXN-1: it committed.
+    pub fn committed(&self, lsn: Lsn) {
+        let was = self.status.swap(lsn.0, Ordering::AcqRel);
+        assert_eq!(was, ACTIVE, "TXN-1: {:?}", self.id);
+    }
+
+    /// TXN-1: it has undone everything.
+    pub fn aborted(&self) {
+        let was = self.status.swap(ABORTED, Ordering::AcqRel);
+        assert_eq!(was, ACTIVE, "TXN-1: {:?}", self.id);
+    }
+
+    pub(super) fn next_position(&self) -> u32 {
+        self.position.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many changes it has made, undone ones included: a mark for statements, savepoints and cursors.
+    pub fn position(&self) -> u32 {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn changed(&self, tag: Tag) {
+        self.changes.lock().push(tag);
+    }
+
+    /// Takes the latest change off the list.
+    pub fn pop_change(&self) -> Option<Tag> {
+        self.changes.lock().pop()
+    }
+
+    /// The latest change.
+    pub fn last_change(&self) -> Option<Tag> {
+        self.changes.lock().last().copied()
+    }
+
+    /// How many changes stand.
+    pub fn changes(&self) -> usize {
+        self.changes.lock().len()
+    }
+
+    /// All that stand, oldest first.
+    pub fn all_changes(&self) -> Vec<Tag> {
+        self.changes.lock().clone()
+    }
+
+    /// Takes the whole list, when the transaction has ended.
+    pub fn take_changes(&self) -> Vec<Tag> {
+        std::mem::take(&mut *self.changes.lock())
+    }
+}
+
+impl fmt::Debug for TxnState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.id, self.status())
+    }
+}
