@@ -151,7 +151,7 @@ impl UndoStore {
                 .map(|_| Mutex::new("txn/mvcc/undo", Shard::default()))
                 .collect(),
             bytes: (0..SHARDS).map(|_| AtomicI64::new(0)).collect(),
-            next_chunk: AtomicU64::new((high_water.0 >> PLACE_BITS) + 1),
+            next_chunk: AtomicU64::new((high_water.0 >> PLACE_BITS) / SHARDS as u64 + 1),
         }
     }
 

@@ -1,0 +1,152 @@
+//! Keys: tuples of values as bytes that sort as the values do.
+//!
+//! Each value begins with a byte that says whether it is null (after everything, or before it by the column's choice) or not; the
+//! rest sorts bytewise: integers big-endian with the sign bit flipped, floats by the IEEE total order trick, bytes with 0x00 escaped and
+//! a terminator (the encoding of FoundationDB's tuple layer), decimals as in `Decimal::encode_key`. A descending column has every byte complemented.
+//!
+//! # Invariants
+//! - KEY-1: for tuples a and b of the same columns, `encode(a) < encode(b)` exactly if a sorts before b.
+//! - KEY-2: no encoded value is a proper prefix of another, so columns can be appended and prefixes searched.
+
+use crate::decimal::Decimal;
+use crate::value::{Storage, Value};
+
+/// How a column of a key sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// How the value is stored.
+    pub storage: Storage,
+    /// From high to low.
+    pub descending: bool,
+    /// Nulls before everything instead of after.
+    pub nulls_first: bool,
+}
+
+impl KeyColumn {
+    /// Ascending, nulls last: PostgreSQL's default.
+    pub fn ascending(storage: Storage) -> KeyColumn {
+        KeyColumn { storage, descending: false, nulls_first: false }
+    }
+}
+
+const NULL_FIRST: u8 = 0x00;
+const PRESENT: u8 = 0x01;
+const NULL_LAST: u8 = 0x02;
+
+/// Appends one value. The value fits the column.
+pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.push(if column.nulls_first { NULL_FIRST } else { NULL_LAST });
+        return;
+    }
+    out.push(PRESENT);
+    let from = out.len();
+    match (value, column.storage) {
+        (Value::Bool(b), _) => out.push(u8::from(*b)),
+        (Value::Int(i), Storage::Int(width)) => {
+            let flipped = (*i as u64) ^ (1 << 63) >> (64 - 8 * u32::from(width));
+            out.extend_from_slice(&flipped.to_be_bytes()[8 - usize::from(width)..]);
+        }
+        (Value::Int(i), _) => out.extend_from_slice(&((*i as u64) ^ (1 << 63)).to_be_bytes()),
+        (Value::Float(f), _) => out.extend_from_slice(&float_key(*f).to_be_bytes()),
+        (Value::Decimal(d), _) => d.encode_key(out),
+        (Value::Bytes(bytes), _) => escape(bytes, out),
+        (Value::Null, _) => {}
+    }
+    if column.descending {
+        out[from..].iter_mut().for_each(|b| *b = !*b);
+    }
+}
+
+/// The key of a tuple.
+pub fn encode_key(columns: &[KeyColumn], values: &[Value]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(10 * columns.len());
+    columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut out));
+    out
+}
+
+/// Reads one value off the front. For storages whose key form is not invertible the value is passed over and given as `None`; the
+/// row's value part has it. The outer `None`: the bytes are no such key.
+pub fn decode_value<'a>(column: KeyColumn, bytes: &'a [u8]) -> Option<(Option<Value>, &'a [u8])> {
+    let (head, rest) = bytes.split_first()?;
+    match *head {
+        NULL_FIRST | NULL_LAST => return Some((Some(Value::Null), rest)),
+        PRESENT => {}
+        _ => return None,
+    }
+    if !column.descending {
+        return decode_present(column.storage, rest);
+    }
+    let complemented: Vec<u8> = rest.iter().map(|b| !b).collect();
+    let (value, left) = decode_present(column.storage, &complemented)?;
+    Some((value, rest.get(rest.len() - left.len()..)?))
+}
+
+fn decode_present(storage: Storage, bytes: &[u8]) -> Option<(Option<Value>, &[u8])> {
+    Some(match storage {
+        Storage::Bool => {
+            let (b, rest) = bytes.split_first()?;
+            (Some(Value::Bool(*b != 0)), rest)
+        }
+        Storage::Int(width) => {
+            let (int, rest) = bytes.split_at_checked(usize::from(width))?;
+            let unsigned = int.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+            let shift = 64 - 8 * u32::from(width);
+            let flipped = (unsigned << shift) ^ (1 << 63);
+            (Some(Value::Int((flipped as i64) >> shift)), rest)
+        }
+        Storage::Float => (None, bytes.get(8..)?),
+        Storage::Decimal => (None, Decimal::skip_key(bytes)?),
+        Storage::Bytes => {
+            let (value, rest) = unescape(bytes)?;
+            (Some(Value::Bytes(value.into())), rest)
+        }
+    })
+}
+
+/// The IEEE total order, with -0 as 0 and one NaN above everything.
+fn float_key(f: f64) -> u64 {
+    if f.is_nan() {
+        return u64::MAX;
+    }
+    let bits = if f == 0.0 { 0 } else { f.to_bits() };
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        out.push(*byte);
+        if *byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+fn unescape(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut value = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        if *byte != 0 {
+            value.push(*byte);
+            continue;
+        }
+        let (mark, after) = rest.split_first()?;
+        rest = after;
+        match *mark {
+            0 => return Some((value, rest)),
+            0xff => value.push(0),
+            _ => return None,
+        }
+    }
+}
+
+/// The smallest key that is above every key that begins with `prefix`; `None` if there is none.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|b| *b != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}

@@ -1,0 +1,214 @@
+//! Rows: the part of a tuple that stands in the tree's value, beside the key.
+//!
+//! # Structure
+//! ```text
+//! head (1 byte: schema version & 0x3f, 0x40 = version continues in 2 more bytes, 0x80 = some value is null)
+//! [null bits, one a column, if some value is null]
+//! fixed columns at their declared width, little-endian; nulls take no space
+//! variable columns: end offsets (1 byte each if the variable part is at most 255 bytes, else 2, else 4; which one: see below), then bytes
+//! ```
+//! With no variable column there are no offsets. The width of an offset follows from a byte before the offsets: 1, 2 or 4; the
+//! last variable column needs no offset, it ends with the row, so a row with a single variable column has neither byte nor offsets.
+//!
+//! # Invariants
+//! - ROW-1: decoding what was encoded with the same columns gives the same values; the bytes of anybody else give an error, not a panic.
+//! - ROW-2: a row without nulls and variable columns costs one byte beside its columns.
+
+use crate::decimal::Decimal;
+use crate::value::{Storage, Value};
+
+const LONG_VERSION: u8 = 0x40;
+const HAS_NULLS: u8 = 0x80;
+
+/// The bytes are no row of these columns: what was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a stored row is damaged: {0}")]
+pub struct RowDamage(pub &'static str);
+
+/// Appends the value part of a row. The values fit the columns.
+pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut Vec<u8>) {
+    debug_assert_eq!(columns.len(), values.len());
+    let nulls = values.iter().any(Value::is_null);
+    let head = if nulls { HAS_NULLS } else { 0 };
+    if version < u16::from(LONG_VERSION) {
+        out.push(head | version as u8);
+    } else {
+        out.push(head | LONG_VERSION);
+        out.extend_from_slice(&version.to_le_bytes());
+    }
+    if nulls {
+        let from = out.len();
+        out.resize(from + columns.len().div_ceil(8), 0);
+        for (i, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
+            out[from + i / 8] |= 1 << (i % 8);
+        }
+    }
+    let mut ends = Vec::new();
+    let mut variable = Vec::new();
+    for (storage, value) in columns.iter().zip(values) {
+        match value {
+            Value::Null => {}
+            Value::Bool(b) => out.push(u8::from(*b)),
+            Value::Int(i) => {
+                let width = storage.fixed_width().unwrap_or(8);
+                out.extend_from_slice(&i.to_le_bytes()[..width]);
+            }
+            Value::Float(f) => out.extend_from_slice(&f.to_le_bytes()),
+            Value::Decimal(d) => {
+                d.encode(&mut variable);
+                ends.push(variable.len());
+            }
+            Value::Bytes(bytes) => {
+                variable.extend_from_slice(bytes);
+                ends.push(variable.len());
+            }
+        }
+    }
+    if ends.len() > 1 {
+        let width = match variable.len() {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            _ => 4,
+        };
+        out.push(width as u8);
+        ends[..ends.len() - 1].iter().for_each(|e| out.extend_from_slice(&(*e as u32).to_le_bytes()[..width]));
+    }
+    out.extend_from_slice(&variable);
+}
+
+/// A stored row that is read column by column.
+#[derive(Clone, Copy, Debug)]
+pub struct RowReader<'a> {
+    /// The schema version with which it was written.
+    pub version: u16,
+    nulls: Option<&'a [u8]>,
+    body: &'a [u8],
+}
+
+impl<'a> RowReader<'a> {
+    /// Reads the head; the columns are those of the row's schema version, which the caller looks up.
+    pub fn head(bytes: &'a [u8]) -> Result<(u16, RowHead<'a>), RowDamage> {
+        let (head, rest) = bytes.split_first().ok_or(RowDamage("it is empty"))?;
+        let (version, rest) = if head & LONG_VERSION == 0 {
+            (u16::from(head & (LONG_VERSION - 1)), rest)
+        } else {
+            let (version, rest) = rest.split_first_chunk::<2>().ok_or(RowDamage("its schema version is cut off"))?;
+            (u16::from_le_bytes(*version), rest)
+        };
+        Ok((version, RowHead { version, has_nulls: head & HAS_NULLS != 0, rest }))
+    }
+
+    fn is_null(&self, column: usize) -> bool {
+        self.nulls.is_some_and(|bits| bits.get(column / 8).is_some_and(|b| b & (1 << (column % 8)) != 0))
+    }
+
+    /// Every value, in the order of the columns.
+    pub fn values(&self, columns: &[Storage]) -> Result<Vec<Value>, RowDamage> {
+        let mut values = Vec::with_capacity(columns.len());
+        self.read_into(columns, &mut values)?;
+        Ok(values)
+    }
+
+    /// Appends every value, in the order of the columns.
+    pub fn read_into(&self, columns: &[Storage], values: &mut Vec<Value>) -> Result<(), RowDamage> {
+        let from = values.len();
+        let mut fixed = self.body;
+        let mut variable_columns = 0;
+        for (i, storage) in columns.iter().enumerate() {
+            if self.is_null(i) {
+                values.push(Value::Null);
+                continue;
+            }
+            let Some(width) = storage.fixed_width() else {
+                variable_columns += 1;
+                values.push(Value::Bool(false));
+                continue;
+            };
+            let (bytes, rest) = fixed.split_at_checked(width).ok_or(RowDamage("a fixed column is cut off"))?;
+            values.push(fixed_value(*storage, bytes));
+            fixed = rest;
+        }
+        if variable_columns == 0 {
+            return fixed.is_empty().then_some(()).ok_or(RowDamage("bytes follow its last column"));
+        }
+        let mut ends = Ends::new(fixed, variable_columns)?;
+        for (i, storage) in columns.iter().enumerate() {
+            if storage.fixed_width().is_none() && !self.is_null(i) {
+                let bytes = ends.next()?;
+                values[from + i] = match storage {
+                    Storage::Decimal => Value::Decimal(Decimal::decode(bytes).ok_or(RowDamage("a decimal is malformed"))?),
+                    _ => Value::Bytes(bytes.into()),
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row whose schema version is known and whose columns are not yet.
+#[derive(Clone, Copy, Debug)]
+pub struct RowHead<'a> {
+    version: u16,
+    has_nulls: bool,
+    rest: &'a [u8],
+}
+
+impl<'a> RowHead<'a> {
+    /// The row, which has this many columns.
+    pub fn reader(self, columns: usize) -> Result<RowReader<'a>, RowDamage> {
+        let bits = if self.has_nulls { columns.div_ceil(8) } else { 0 };
+        let (nulls, body) = self.rest.split_at_checked(bits).ok_or(RowDamage("its null bits are cut off"))?;
+        Ok(RowReader { version: self.version, nulls: self.has_nulls.then_some(nulls), body })
+    }
+}
+
+/// The variable columns of a row, one after the other.
+struct Ends<'a> {
+    offsets: &'a [u8],
+    width: usize,
+    data: &'a [u8],
+    at: usize,
+    left: usize,
+}
+
+impl<'a> Ends<'a> {
+    fn new(bytes: &'a [u8], columns: usize) -> Result<Self, RowDamage> {
+        if columns == 1 {
+            return Ok(Ends { offsets: &[], width: 1, data: bytes, at: 0, left: 1 });
+        }
+        let (width, rest) = bytes.split_first().ok_or(RowDamage("its offsets are cut off"))?;
+        let width = match width {
+            1 | 2 | 4 => usize::from(*width),
+            _ => return Err(RowDamage("the width of its offsets is neither 1, 2 nor 4")),
+        };
+        let (offsets, data) =
+            rest.split_at_checked(width * (columns - 1)).ok_or(RowDamage("its offsets are cut off"))?;
+        Ok(Ends { offsets, width, data, at: 0, left: columns })
+    }
+
+    fn next(&mut self) -> Result<&'a [u8], RowDamage> {
+        self.left -= 1;
+        let end = if self.left == 0 {
+            self.data.len()
+        } else {
+            let (offset, rest) = self.offsets.split_at_checked(self.width).ok_or(RowDamage("its offsets are cut off"))?;
+            self.offsets = rest;
+            offset.iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b))
+        };
+        let bytes = self.data.get(self.at..end).ok_or(RowDamage("an offset lies outside the row"))?;
+        self.at = end;
+        Ok(bytes)
+    }
+}
+
+fn fixed_value(storage: Storage, bytes: &[u8]) -> Value {
+    let unsigned = bytes.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    match storage {
+        Storage::Bool => Value::Bool(unsigned != 0),
+        Storage::Float => Value::Float(f64::from_bits(unsigned)),
+        _ => {
+            let shift = 64 - 8 * bytes.len() as u32;
+            Value::Int((unsigned << shift) as i64 >> shift)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Exact decimals as they are stored: base-10000 digits with a weight, as PostgreSQL keeps them. Arithmetic is the SQL layer's.
+
+use std::sync::Arc;
+
+/// Sign of a decimal, or that it is no finite number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Sign {
+    /// Minus infinity.
+    NegativeInfinity = 1,
+    /// Below zero.
+    Negative = 2,
+    /// Zero.
+    Zero = 3,
+    /// Above zero.
+    Positive = 4,
+    /// Plus infinity.
+    Infinity = 5,
+    /// Not a number; sorts above everything.
+    Nan = 6,
+}
+
+/// `sign * 0.d1 d2 d3 ... * 10000^(weight + 1)`, shown with `scale` digits after the point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    /// Its sign.
+    pub sign: Sign,
+    /// The power of 10000 of the first digit.
+    pub weight: i16,
+    /// Decimal digits shown after the point.
+    pub scale: u16,
+    /// Base-10000 digits, most significant first, without zeros at either end; empty for zero and for what is not finite.
+    pub digits: Arc<[u16]>,
+}
+
+/// The base of a digit.
+pub const BASE: u16 = 10_000;
+
+impl Decimal {
+    /// Appends the order-preserving form: equal numbers give equal bytes whatever their scale, and bytes sort as numbers do.
+    pub fn encode_key(&self, out: &mut Vec<u8>) {
+        out.push(self.sign as u8);
+        let flip = match self.sign {
+            Sign::Positive => 0u16,
+            Sign::Negative => u16::MAX,
+            _ => return,
+        };
+        let weight = (self.weight as u16) ^ 0x8000 ^ flip;
+        out.extend_from_slice(&weight.to_be_bytes());
+        for digit in self.digits.iter() {
+            // 1..=10000, so that the end (0) sorts before every digit; complemented for negative numbers.
+            out.extend_from_slice(&((digit + 1) ^ flip).to_be_bytes());
+        }
+        out.extend_from_slice(&flip.to_be_bytes());
+    }
+
+    /// Reads over the order-preserving form of one decimal; `None` if the bytes are no such form.
+    pub fn skip_key(bytes: &[u8]) -> Option<&[u8]> {
+        let (sign, mut rest) = bytes.split_first()?;
+        let end: u16 = match *sign {
+            s if s == Sign::Positive as u8 => 0,
+            s if s == Sign::Negative as u8 => u16::MAX,
+            1 | 3 | 5 | 6 => return Some(rest),
+            _ => return None,
+        };
+        rest = rest.get(2..)?;
+        loop {
+            let (digit, after) = rest.split_first_chunk::<2>()?;
+            rest = after;
+            if u16::from_be_bytes(*digit) == end {
+                return Some(rest);
+            }
+        }
+    }
+
+    /// Appends the stored form, which keeps the scale.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.sign as u8);
+        out.extend_from_slice(&self.scale.to_le_bytes());
+        if matches!(self.sign, Sign::Positive | Sign::Negative) {
+            out.extend_from_slice(&self.weight.to_le_bytes());
+            self.digits.iter().for_each(|d| out.extend_from_slice(&d.to_le_bytes()));
+        }
+    }
+
+    /// Reads the stored form; `None` if the bytes are no such form.
+    pub fn decode(bytes: &[u8]) -> Option<Decimal> {
+        let (sign, rest) = bytes.split_first()?;
+        let sign = match sign {
+            1 => Sign::NegativeInfinity,
+            2 => Sign::Negative,
+            3 => Sign::Zero,
+            4 => Sign::Positive,
+            5 => Sign::Infinity,
+            6 => Sign::Nan,
+            _ => return None,
+        };
+        let (scale, rest) = rest.split_first_chunk::<2>()?;
+        let scale = u16::from_le_bytes(*scale);
+        if !matches!(sign, Sign::Positive | Sign::Negative) {
+            return rest.is_empty().then(|| Decimal { sign, weight: 0, scale, digits: Arc::new([]) });
+        }
+        let (weight, rest) = rest.split_first_chunk::<2>()?;
+        let (digits, []) = rest.as_chunks::<2>() else { return None };
+        let digits: Arc<[u16]> = digits.iter().map(|d| u16::from_le_bytes(*d)).collect();
+        let valid = digits.iter().all(|d| *d < BASE) && digits.first().is_some_and(|d| *d > 0) && digits.last() != Some(&0);
+        valid.then(|| Decimal { sign, weight: i16::from_le_bytes(*weight), scale, digits })
+    }
+}

@@ -1,0 +1,129 @@
+//! Values as the engine stores and orders them. What a value means (a timestamp, a varchar(10)) is the business of whoever declares
+//! the column; the engine knows how wide it is and how it sorts.
+
+use std::sync::Arc;
+
+use crate::decimal::Decimal;
+
+/// How a column is stored, and so how it sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// True or false, one byte.
+    Bool,
+    /// A signed integer of this many bytes: 1, 2, 3, 4 or 8.
+    Int(u8),
+    /// A double, eight bytes. -0 equals 0; NaN equals itself and sorts above everything, as in PostgreSQL.
+    Float,
+    /// An exact decimal of any length.
+    Decimal,
+    /// Bytes; text is bytes, sorted as bytes.
+    Bytes,
+}
+
+impl Storage {
+    /// The bytes it takes in every row, or `None` where that depends on the value.
+    pub fn fixed_width(self) -> Option<usize> {
+        match self {
+            Storage::Bool => Some(1),
+            Storage::Int(width) => Some(usize::from(width)),
+            Storage::Float => Some(8),
+            Storage::Decimal | Storage::Bytes => None,
+        }
+    }
+
+    /// The number by which the catalog knows it.
+    pub fn code(self) -> u8 {
+        match self {
+            Storage::Bool => 1,
+            Storage::Int(width) => 16 + width,
+            Storage::Float => 2,
+            Storage::Decimal => 3,
+            Storage::Bytes => 4,
+        }
+    }
+
+    /// The storage with that number.
+    pub fn from_code(code: u8) -> Option<Storage> {
+        match code {
+            1 => Some(Storage::Bool),
+            2 => Some(Storage::Float),
+            3 => Some(Storage::Decimal),
+            4 => Some(Storage::Bytes),
+            17 | 18 | 19 | 20 | 24 => Some(Storage::Int(code - 16)),
+            _ => None,
+        }
+    }
+
+    /// Whether the order-preserving key form of a value gives the value back.
+    pub fn key_is_invertible(self) -> bool {
+        // 1.0 and 1.00 are the same key and two values; so are -0 and 0.
+        !matches!(self, Storage::Decimal | Storage::Float)
+    }
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// See [`Storage::Bool`].
+    Bool(bool),
+    /// See [`Storage::Int`].
+    Int(i64),
+    /// See [`Storage::Float`].
+    Float(f64),
+    /// See [`Storage::Decimal`].
+    Decimal(Decimal),
+    /// See [`Storage::Bytes`].
+    Bytes(Arc<[u8]>),
+}
+
+impl Value {
+    /// Text or bytes.
+    pub fn bytes(bytes: &[u8]) -> Value {
+        Value::Bytes(bytes.into())
+    }
+
+    /// Whether there is no value.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// Whether the value can stand in a column of this storage: integers fit their width.
+    pub fn fits(&self, storage: Storage) -> bool {
+        match (self, storage) {
+            (Value::Null, _)
+            | (Value::Bool(_), Storage::Bool)
+            | (Value::Float(_), Storage::Float)
+            | (Value::Decimal(_), Storage::Decimal)
+            | (Value::Bytes(_), Storage::Bytes) => true,
+            (Value::Int(i), Storage::Int(width)) => {
+                let bits = 8 * u32::from(width);
+                bits >= 64 || (*i >> (bits - 1)) == 0 || (*i >> (bits - 1)) == -1
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_fit_their_width() {
+        assert!(Value::Int(127).fits(Storage::Int(1)) && !Value::Int(128).fits(Storage::Int(1)));
+        assert!(Value::Int(-128).fits(Storage::Int(1)) && !Value::Int(-129).fits(Storage::Int(1)));
+        assert!(Value::Int(8_388_607).fits(Storage::Int(3)) && !Value::Int(8_388_608).fits(Storage::Int(3)));
+        assert!(Value::Int(i64::MIN).fits(Storage::Int(8)));
+    }
+
+    #[test]
+    fn storage_codes_are_read_back() {
+        let all = [Storage::Bool, Storage::Float, Storage::Decimal, Storage::Bytes];
+        for storage in all.into_iter().chain([1, 2, 3, 4, 8].map(Storage::Int)) {
+            assert_eq!(Storage::from_code(storage.code()), Some(storage));
+        }
+        assert_eq!(Storage::from_code(21), None);
+    }
+}
