@@ -1,5 +1,8 @@
 //! Snapshots, locks and the commit section.
 #![forbid(unsafe_code)]
 
+pub mod error;
 pub mod lockmgr;
 pub mod mvcc;
+pub mod transaction;
+pub mod transactions;

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::{Lsn, Tag, TreeId};
+use clearway_storage::record::{BeforeImage, UndoEntry};
 
 use super::state::TxnState;
 use crate::lockmgr::LockMode;
@@ -29,29 +30,6 @@ use crate::lockmgr::LockMode;
 const PLACES: usize = 64;
 const PLACE_BITS: u32 = 6;
 const SHARDS: usize = 64;
-
-/// A row as it was before a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Before {
-    /// There was none.
-    Absent,
-    /// This one.
-    Row {
-        /// Deleted already, and kept for older snapshots.
-        ghost: bool,
-        /// Its bytes.
-        value: Box<[u8]>,
-    },
-}
-
-impl Before {
-    fn bytes(&self) -> usize {
-        match self {
-            Before::Absent => 0,
-            Before::Row { value, .. } => value.len(),
-        }
-    }
-}
 
 /// One change of one row.
 #[derive(Debug)]
@@ -65,13 +43,15 @@ pub struct UndoRecord {
     /// The key in it.
     pub key: Box<[u8]>,
     /// The row before the change.
-    pub before: Before,
+    pub before: BeforeImage,
     /// The tag that the row had before.
     pub prev: Tag,
     /// When the version before the change had been committed; zero if nobody needs to know any more.
     pub before_lsn: Lsn,
     /// What lock the change amounts to: `RowUpdate` for a delete or a change of key, else `RowNoKeyUpdate`.
     pub strength: LockMode,
+    /// The change deleted the row: what stands there now is a ghost.
+    pub deletes: bool,
     /// For a delete that is half of a key update: the row's new key.
     pub moved_to: Option<Box<[u8]>>,
     lsn: AtomicU64,
@@ -88,13 +68,15 @@ pub struct NewUndo {
     /// The key.
     pub key: Box<[u8]>,
     /// The row before.
-    pub before: Before,
+    pub before: BeforeImage,
     /// Its tag.
     pub prev: Tag,
     /// When that version had been committed.
     pub before_lsn: Lsn,
     /// The lock that the change amounts to.
     pub strength: LockMode,
+    /// The change deletes the row.
+    pub deletes: bool,
     /// Where a key update went.
     pub moved_to: Option<Box<[u8]>>,
 }
@@ -118,7 +100,24 @@ impl UndoRecord {
 
     /// What it weighs in the budget, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + self.before.bytes()
+        let before = match &self.before {
+            BeforeImage::Absent => 0,
+            BeforeImage::Row { value, .. } => value.len(),
+        };
+        size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + before
+    }
+
+    /// The change as its rollback needs it.
+    pub fn entry(&self, tag: Tag) -> UndoEntry {
+        UndoEntry {
+            lsn: self.lsn(),
+            undo_next: self.undo_next(),
+            tree: self.tree,
+            key: self.key.clone(),
+            tag,
+            prev_tag: self.prev,
+            before: self.before.clone(),
+        }
     }
 }
 
@@ -167,6 +166,7 @@ impl UndoStore {
             prev: new.prev,
             before_lsn: new.before_lsn,
             strength: new.strength,
+            deletes: new.deletes,
             moved_to: new.moved_to,
             lsn: AtomicU64::new(0),
             undo_next: AtomicU64::new(0),

@@ -1,0 +1,481 @@
+//! One transaction: what it sees, what it changes, how far it can go back.
+//!
+//! # Life of a transaction
+//! begin -> reads (no id, nothing shared is written) -> first change: an id -> changes, savepoints -> commit, or roll back -> end.
+//! Changing a row is one edit of its leaf: under the leaf's latch the newest version is judged, a conflicting writer is queued for, or the
+//! new version is put in place with its undo; so nobody comes between judgement and change.
+//!
+//! # Invariants
+//! - TXN-2: what a statement sees of its own transaction are the changes below its mark, so it never meets its own rows again.
+//! - TXN-3: a row that another transaction has locked is not changed: whoever changes a row in a page that bears the hint "has memory locks"
+//!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
+//! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them go.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use clearway_storage::btree::{Edit, LeafRow, Tree};
+use clearway_storage::ids::{Lsn, Tag, TxnId};
+use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog};
+use clearway_storage::recovery::undo::undo_one;
+use clearway_storage::seams::Purpose;
+use clearway_storage::wal::Wal;
+
+use crate::error::TxnError;
+use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request};
+use crate::mvcc::book::{Newest, View};
+use crate::mvcc::state::TxnState;
+use crate::mvcc::undo::{NewUndo, UndoRecord};
+use crate::transactions::Transactions;
+
+/// Why the caller believes that it knows the row that it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// It has read the row in a view; if the newest version is another one, nothing is changed.
+    Read(View),
+    /// It has locked the row and read the newest version since.
+    Locked,
+}
+
+/// A change of one row.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// A row where there is none.
+    Insert {
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Another value.
+    Update {
+        /// The new value.
+        value: &'a [u8],
+        /// The lock that it amounts to.
+        strength: LockMode,
+    },
+    /// No row any more.
+    Delete {
+        /// Where the row went, if its key was changed.
+        moved_to: Option<&'a [u8]>,
+    },
+}
+
+/// What came of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It is done.
+    Done,
+    /// Nothing was changed: the newest version is not the one that was read, or there is none. Lock the row and look again.
+    Newer,
+    /// Nothing was inserted: a row stands there. `mine`: this transaction put it there.
+    Exists {
+        /// Whether this transaction wrote it.
+        mine: bool,
+    },
+    /// Nothing was changed: this statement changed the row already.
+    Again,
+}
+
+/// The newest version of a row that is locked now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockedRow {
+    /// Its value; a reference if `overflow`. Empty for a ghost.
+    pub value: Vec<u8>,
+    /// The value is a reference to an overflow chain.
+    pub overflow: bool,
+    /// The row has been deleted.
+    pub ghost: bool,
+    /// When its newest version was committed; zero if everybody sees it or it is the transaction's own.
+    pub commit: Lsn,
+    /// The version is the transaction's own change at this position.
+    pub mine: Option<u32>,
+    /// If it was deleted by a change of its key: the new one.
+    pub moved_to: Option<Box<[u8]>>,
+}
+
+/// A place in the transaction to which it can go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    changes: usize,
+    locks: LockMark,
+}
+
+/// A transaction.
+pub struct Transaction {
+    all: Arc<Transactions>,
+    owner: Arc<Owner>,
+    state: Option<Arc<TxnState>>,
+    log: TxnLog,
+    read_only: bool,
+    dep_lsn: Lsn,
+}
+
+enum Attempt<'m> {
+    Finished(Changed, Option<Arc<UndoRecord>>),
+    Wait(PendingLock<'m>),
+    Refused,
+}
+
+impl Transaction {
+    /// Begins; nothing is written before the first change.
+    pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
+        owner.begin();
+        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, dep_lsn: Lsn::ZERO }
+    }
+
+    /// Its id, if it has changed something.
+    pub fn id(&self) -> Option<TxnId> {
+        self.state.as_ref().map(|s| s.id())
+    }
+
+    /// Its session.
+    pub fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// All transactions.
+    pub fn all(&self) -> &Arc<Transactions> {
+        &self.all
+    }
+
+    /// The highest commit that anything it was told depends on; replies wait until that is durable.
+    pub fn dep_lsn(&self) -> Lsn {
+        self.dep_lsn
+    }
+
+    /// Notes that a reply depends on a commit.
+    pub fn depends_on(&mut self, lsn: Lsn) {
+        self.dep_lsn = self.dep_lsn.max(lsn);
+    }
+
+    /// What a statement sees that reads at `read_lsn`: TXN-2.
+    pub fn view(&self, read_lsn: Lsn) -> View {
+        let (txn, mark) = self.state.as_ref().map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
+        View { read_lsn, txn, mark }
+    }
+
+    /// An id, at the first change.
+    ///
+    /// # Errors
+    /// `ReadOnly`.
+    pub fn assign(&mut self) -> Result<Arc<TxnState>, TxnError> {
+        if self.read_only {
+            return Err(TxnError::ReadOnly);
+        }
+        if self.state.is_none() {
+            let state = self.all.assign(&self.owner);
+            self.log = TxnLog::new(state.id());
+            self.state = Some(state);
+        }
+        Ok(self.state.clone().expect("just assigned"))
+    }
+
+    /// The transaction's place in the log, for what the store itself changes on its behalf (trees created).
+    pub fn log(&mut self) -> &mut TxnLog {
+        &mut self.log
+    }
+
+    /// Changes a row, waiting for whoever is changing or has locked it.
+    ///
+    /// # Errors
+    /// `LockNotAvailable` if told not to wait; `Deadlock`; what the tree says.
+    pub async fn change(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        change: Change<'_>,
+        basis: Basis,
+        if_taken: IfTaken,
+    ) -> Result<Changed, TxnError> {
+        let state = self.assign()?;
+        let value = match change {
+            Change::Insert { value } | Change::Update { value, .. } => value,
+            Change::Delete { .. } => &[],
+        };
+        let (value, overflow) = tree.prepare_value(value).await?;
+        let all = self.all.clone();
+        loop {
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let value: &[u8] = &value;
+            let prev_lsn = self.log.last_lsn;
+            let (attempt, logged) = tree
+                .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
+                .await?;
+            match attempt {
+                Attempt::Finished(changed, record) => {
+                    if let (Some(record), Some(range)) = (record, logged) {
+                        record.logged(range.start, prev_lsn);
+                    }
+                    return Ok(changed);
+                }
+                Attempt::Wait(pending) => {
+                    let granted = pending.wait().await?;
+                    self.depends_on(granted.dep_lsn);
+                }
+                Attempt::Refused => return Err(TxnError::LockNotAvailable),
+            }
+        }
+    }
+
+    /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked.
+    ///
+    /// # Errors
+    /// `LockNotAvailable` if told not to wait; `Deadlock`; what the tree says.
+    pub async fn lock_row(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        if_taken: IfTaken,
+    ) -> Result<Option<LockedRow>, TxnError> {
+        let state = self.assign()?;
+        let all = self.all.clone();
+        loop {
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
+            match attempt {
+                LockAttempt::Locked(row, dep_lsn) => {
+                    self.depends_on(dep_lsn);
+                    self.depends_on(row.commit);
+                    return Ok(Some(row));
+                }
+                LockAttempt::Absent => return Ok(None),
+                LockAttempt::Wait(pending) => {
+                    let granted = pending.wait().await?;
+                    self.depends_on(granted.dep_lsn);
+                }
+                LockAttempt::Refused => return Err(TxnError::LockNotAvailable),
+            }
+        }
+    }
+
+    /// Where the transaction stands.
+    pub fn mark(&self) -> Mark {
+        Mark { changes: self.state.as_ref().map_or(0, |s| s.changes()), locks: self.owner.mark() }
+    }
+
+    /// Goes back to a mark: undoes changes, latest first, then gives up the locks taken since (TXN-4).
+    ///
+    /// # Errors
+    /// From the trees; the database is then unusable, since a rollback has what it needs set aside.
+    pub async fn roll_back_to(&mut self, mark: Mark) -> Result<(), TxnError> {
+        self.undo_changes(mark.changes).await?;
+        self.all.locks().release_to(&self.owner, mark.locks);
+        Ok(())
+    }
+
+    async fn undo_changes(&mut self, left: usize) -> Result<(), TxnError> {
+        let Some(state) = self.state.clone() else { return Ok(()) };
+        let undo = self.all.book().undo();
+        while state.changes() > left {
+            let Some(tag) = state.last_change() else { break };
+            if let Some(record) = undo.get(tag)
+                && record.lsn() != Lsn::ZERO
+            {
+                undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
+            }
+            state.pop_change();
+            undo.free(tag);
+        }
+        Ok(())
+    }
+
+    /// Ends it for good: everybody sees its changes from now on, and its locks are gone. Returns the commit LSN if it changed
+    /// anything; a client may hear of it when the log is durable up to that.
+    ///
+    /// # Errors
+    /// If the log takes no more; the transaction is then still to be rolled back.
+    pub async fn commit(&mut self, body: &[u8]) -> Result<Option<Lsn>, TxnError> {
+        let Some(state) = self.state.clone() else {
+            self.all.locks().release_transaction(&self.owner, self.dep_lsn);
+            return Ok(None);
+        };
+        let lsn = self.all.commit(&state, &mut self.log, body).await?;
+        self.state = None;
+        Ok(Some(lsn))
+    }
+
+    /// Undoes everything and ends it.
+    ///
+    /// # Errors
+    /// As [`Transaction::roll_back_to`].
+    pub async fn roll_back(&mut self) -> Result<(), TxnError> {
+        self.undo_changes(0).await?;
+        if let Some(state) = self.state.take() {
+            if self.log.first_lsn != Lsn::ZERO {
+                self.log_abort_end(state.id()).await?;
+            }
+            state.aborted();
+            self.all.store().wal().release_undo(&mut self.log);
+        }
+        self.all.locks().release_transaction(&self.owner, self.dep_lsn);
+        Ok(())
+    }
+
+    async fn log_abort_end(&mut self, txn: TxnId) -> Result<(), TxnError> {
+        let record = Record { kind: RecordKind::AbortEnd, txn, undo_next: Lsn::ZERO, undo: None, ops: &[], body: &[] };
+        let wal = self.all.store().wal();
+        let mut credit = wal.credit(Purpose::System, Wal::record_bytes(&record)).await?;
+        wal.append(&mut credit, &record);
+        Ok(())
+    }
+}
+
+/// Judges the newest version of a row under its leaf's latch.
+struct Judge<'m, 'a> {
+    all: &'m Transactions,
+    state: &'a Arc<TxnState>,
+    tree: &'a Tree,
+    key: &'a [u8],
+    if_taken: IfTaken,
+}
+
+enum LockAttempt<'m> {
+    Locked(LockedRow, Lsn),
+    Absent,
+    Wait(PendingLock<'m>),
+    Refused,
+}
+
+impl<'m> Judge<'m, '_> {
+    /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
+    fn ask(&self, mode: LockMode, busy: Option<&UndoRecord>) -> Result<Begun<'m>, ()> {
+        let implicit = busy.map(|record| Implicit {
+            owner: record.txn.owner().clone(),
+            txn: record.txn.id(),
+            mode: record.strength,
+        });
+        let request = Request {
+            owner: self.state.owner(),
+            tag: LockTag::Row { tree: self.tree.id(), key: self.key.into() },
+            mode,
+            scope: LockScope::Transaction,
+            if_taken: self.if_taken,
+            implicit,
+        };
+        self.all.locks().begin(&request).map_err(|_| ())
+    }
+
+    fn change<'v>(
+        &self,
+        leaf: LeafRow<'_>,
+        change: Change<'_>,
+        basis: Basis,
+        value: &'v [u8],
+        overflow: bool,
+    ) -> (Edit<'v>, Attempt<'m>) {
+        let strength = match change {
+            Change::Insert { .. } => LockMode::RowNoKeyUpdate,
+            Change::Update { strength, .. } => strength,
+            Change::Delete { .. } => LockMode::RowUpdate,
+        };
+        let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
+        let newest = self.all.book().newest(tag, self.state.id());
+        let busy = match &newest {
+            Newest::Busy(record) => Some(&**record),
+            _ => None,
+        };
+        // TXN-3
+        if leaf.memory_locks || busy.is_some() {
+            match self.ask(strength, busy) {
+                Err(()) => return (Edit::Keep, Attempt::Refused),
+                Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
+                // The writer ended between the look at its status and the request.
+                Ok(Begun::Granted(_)) if busy.is_some() => {
+                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None));
+                }
+                Ok(Begun::Granted(_)) => {}
+            }
+        }
+        if let Some(no) = self.refuse(&leaf, change, basis, &newest) {
+            return (Edit::Keep, Attempt::Finished(no, None));
+        }
+        let (prev, before_lsn) = self.all.book().link(tag);
+        let (deletes, moved_to) = match change {
+            Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
+            _ => (false, None),
+        };
+        let before = leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
+            ghost: r.ghost,
+            overflow: r.overflow,
+            value: r.value.into(),
+        });
+        let (new_tag, record) = self.all.book().undo().push(
+            self.state.id().0 as usize,
+            NewUndo {
+                txn: self.state.clone(),
+                tree: self.tree.id(),
+                key: self.key.into(),
+                before,
+                prev,
+                before_lsn,
+                strength,
+                deletes,
+                moved_to,
+            },
+        );
+        let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
+        (edit, Attempt::Finished(Changed::Done, Some(record)))
+    }
+
+    /// Why nothing is to be changed, if so.
+    fn refuse(&self, leaf: &LeafRow<'_>, change: Change<'_>, basis: Basis, newest: &Newest) -> Option<Changed> {
+        let live = leaf.row.is_some_and(|r| !r.ghost);
+        if let Change::Insert { .. } = change {
+            return live.then_some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) });
+        }
+        match (basis, newest) {
+            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => Some(Changed::Again),
+            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => Some(Changed::Newer),
+            _ if !live => Some(Changed::Newer),
+            _ => None,
+        }
+    }
+
+    fn lock(&self, leaf: LeafRow<'_>, mode: LockMode) -> (Edit<'static>, LockAttempt<'m>) {
+        let Some(row) = leaf.row else { return (Edit::Keep, LockAttempt::Absent) };
+        let newest = self.all.book().newest(row.tag, self.state.id());
+        let busy = match &newest {
+            Newest::Busy(record) => Some(&**record),
+            _ => None,
+        };
+        let dep_lsn = match self.ask(mode, busy) {
+            Err(()) => return (Edit::Keep, LockAttempt::Refused),
+            Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending)),
+            Ok(Begun::Granted(granted)) => granted.dep_lsn,
+        };
+        let mut locked = LockedRow {
+            value: row.value.to_vec(),
+            overflow: row.overflow,
+            ghost: row.ghost,
+            commit: Lsn::ZERO,
+            mine: None,
+            moved_to: None,
+        };
+        match self.all.book().newest(row.tag, self.state.id()) {
+            Newest::Committed(lsn) => {
+                locked.commit = lsn;
+                locked.moved_to = self.all.book().undo().get(row.tag).and_then(|r| r.moved_to.clone());
+            }
+            Newest::Mine(position) => locked.mine = Some(position),
+            Newest::Settled => {}
+            // A writer whose change is compatible with the lock: what it changes is not what the lock protects; the version
+            // before its change is the newest committed one.
+            Newest::Busy(record) => before_of(&record, &mut locked),
+        }
+        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
+    }
+}
+
+/// The version before a change that is still in progress.
+fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
+    match &record.before {
+        BeforeImage::Absent => locked.ghost = true,
+        BeforeImage::Row { ghost, overflow, value } => {
+            locked.value = value.to_vec();
+            locked.ghost = *ghost;
+            locked.overflow = *overflow;
+            locked.commit = record.before_lsn;
+        }
+    }
+}
+

@@ -1,0 +1,152 @@
+//! All transactions: ids, the commit section, what is visible, and the upkeep of old versions.
+//!
+//! # Structure
+//! ```text
+//! Transactions ── book (versions, snapshots) ── locks (lock table) ── store (log, pages, trees)
+//!        └─ commit section (mutex): reserve the commit record, store its LSN as the status, publish visible_lsn
+//! ```
+//!
+//! # Life of a commit
+//! credit -> section { reserve, status, visible_lsn } -> fill the record -> release locks with the LSN -> wait until it is durable -> reply.
+//! Once the record is reserved the transaction can't fail.
+//!
+//! # Invariants
+//! - COM-1: `visible_lsn` only rises, and a snapshot at `visible_lsn` sees every transaction that committed at or below it: statuses are
+//!   stored before it is published, inside the section.
+//! - COM-2: nothing in the section waits, allocates or touches what the transaction wrote.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::{Lsn, TxnId};
+use clearway_storage::record::{Record, RecordKind, TxnLog};
+use clearway_storage::seams::Purpose;
+use clearway_storage::store::Store;
+use clearway_storage::wal::Wal;
+
+use crate::error::TxnError;
+use crate::lockmgr::{LockManager, Owner};
+use crate::mvcc::book::VersionBook;
+use crate::mvcc::state::TxnState;
+
+/// After how many commits old versions are looked through.
+const PRUNE_EVERY: u64 = 64;
+
+/// All transactions of a database directory.
+pub struct Transactions {
+    store: Arc<Store>,
+    book: Arc<VersionBook>,
+    locks: Arc<LockManager>,
+    next_txn: AtomicU64,
+    visible_lsn: AtomicU64,
+    section: Mutex<()>,
+    commits: AtomicU64,
+    pruning: Mutex<()>,
+}
+
+impl Transactions {
+    /// Transactions over a store that was opened with `book` as its versions. `next` is the first id that was never given out, `visible`
+    /// what recovery made visible.
+    pub fn new(store: Arc<Store>, book: Arc<VersionBook>, next: TxnId, visible: Lsn) -> Transactions {
+        Transactions {
+            store,
+            book,
+            locks: Arc::new(LockManager::new()),
+            next_txn: AtomicU64::new(next.0.max(1)),
+            visible_lsn: AtomicU64::new(visible.0),
+            section: Mutex::new("txn/commit/section", ()),
+            commits: AtomicU64::new(0),
+            pruning: Mutex::new("txn/commit/pruning", ()),
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Versions and snapshots.
+    pub fn book(&self) -> &Arc<VersionBook> {
+        &self.book
+    }
+
+    /// The lock table.
+    pub fn locks(&self) -> &Arc<LockManager> {
+        &self.locks
+    }
+
+    /// Commits at or below this are visible to whoever does not insist on durability.
+    pub fn visible_lsn(&self) -> Lsn {
+        Lsn(self.visible_lsn.load(Ordering::Acquire))
+    }
+
+    /// Commits at or below this are durable; what a read-only statement outside a block sees. Never above `visible_lsn`.
+    pub fn durable_snapshot(&self) -> Lsn {
+        self.store.wal().durable_lsn().min(self.visible_lsn())
+    }
+
+    /// The id that the next transaction that changes something gets.
+    pub fn next_id(&self) -> TxnId {
+        TxnId(self.next_txn.load(Ordering::Relaxed))
+    }
+
+    /// A transaction begins to change something: it gets an id.
+    pub(crate) fn assign(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
+        let id = TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed));
+        owner.set_txn(id);
+        TxnState::new(id, owner.clone())
+    }
+
+    /// Commits: when this returns, everybody sees it, and the locks are gone; it is durable when the log is, up to the LSN returned.
+    ///
+    /// # Errors
+    /// Before the record is reserved only: no credit to be had, or the log is poisoned. The transaction then still runs.
+    pub(crate) async fn commit(&self, txn: &Arc<TxnState>, log: &mut TxnLog, body: &[u8]) -> Result<Lsn, TxnError> {
+        let record = Record { kind: RecordKind::Commit, txn: txn.id(), undo_next: log.last_lsn, undo: None, ops: &[], body };
+        let bytes = Wal::record_bytes(&record);
+        let wal = self.store.wal();
+        let mut credit = wal.credit(Purpose::System, bytes).await?;
+        // COM-1, COM-2
+        let reservation = {
+            let _section = self.section.lock();
+            let reservation = wal.reserve(&mut credit, bytes);
+            txn.committed(reservation.range().end);
+            self.visible_lsn.store(reservation.range().end.0, Ordering::Release);
+            reservation
+        };
+        let lsn = wal.fill(reservation, &record).end;
+        drop(credit);
+        wal.release_undo(log);
+        self.locks.release_transaction(txn.owner(), lsn);
+        self.book.retire(txn, lsn);
+        self.upkeep();
+        Ok(lsn)
+    }
+
+    /// Every so many commits somebody looks through old versions; who finds somebody at it goes on.
+    fn upkeep(&self) {
+        if self.commits.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == 0
+            && let Some(_pruning) = self.pruning.try_lock()
+        {
+            self.book.prune(self.durable_snapshot());
+        }
+    }
+
+    /// One step of background upkeep: frees old versions and takes settled ghosts out of their trees. Returns how much it did.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn upkeep_step(&self) -> Result<usize, TxnError> {
+        let mut done = {
+            let _pruning = self.pruning.lock();
+            self.book.prune(self.durable_snapshot())
+        };
+        while let Some(row) = self.book.next_purgeable() {
+            let tree = self.store.tree(row.tree);
+            tree.purge(&row.key, &*self.book).await?;
+            done += 1;
+        }
+        Ok(done)
+    }
+}
