@@ -4,5 +4,3 @@
 pub mod error;
 pub mod lockmgr;
 pub mod mvcc;
-pub mod transaction;
-pub mod transactions;

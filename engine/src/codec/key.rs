@@ -78,7 +78,7 @@ pub fn encode_key(columns: &[KeyColumn], values: &[Value]) -> Vec<u8> {
 
 /// Reads one value off the front. For storages whose key form is not invertible the value is passed over and given as `None`; the
 /// row's value part has it. The outer `None`: the bytes are no such key.
-pub fn decode_value<'a>(column: KeyColumn, bytes: &'a [u8]) -> Option<(Option<Value>, &'a [u8])> {
+pub fn decode_value(column: KeyColumn, bytes: &[u8]) -> Option<(Option<Value>, &[u8])> {
     let (head, rest) = bytes.split_first()?;
     match *head {
         NULL_FIRST | NULL_LAST => return Some((Some(Value::Null), rest)),

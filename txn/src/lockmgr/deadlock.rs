@@ -18,6 +18,7 @@
 //! - DLK-2: after the orders of a `Reorder` are applied, nothing that the new waiter reaches lies on a cycle through it or through a moved waiter.
 //! - DLK-3: the length of a chain is never a reason: cost is linear in the owners and edges reached, recursion-free.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::modes::{ALL_MODES, LockMode, ModeSet};
@@ -257,15 +258,13 @@ impl WaitGraph {
     fn expand(&self, constraints: &[Constraint]) -> Option<Orders> {
         let mut orders = Orders::new();
         for constraint in constraints {
-            if !orders.contains_key(&constraint.lock) {
+            if let Entry::Vacant(vacant) = orders.entry(constraint.lock) {
                 let of_lock: Vec<&Constraint> = constraints
                     .iter()
                     .filter(|c| c.lock == constraint.lock)
                     .collect();
-                orders.insert(
-                    constraint.lock,
-                    sort_queue(&self.locks[constraint.lock].waiters, &of_lock)?,
-                );
+                let waiters = &self.locks[constraint.lock].waiters;
+                vacant.insert(sort_queue(waiters, &of_lock)?);
             }
         }
         Some(orders)

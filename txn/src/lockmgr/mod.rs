@@ -562,7 +562,9 @@ impl PendingLock<'_> {
             wait.manager.resolve_deadlock(&waiter, false);
         }
         let (event, object) = wait_event(&waiter.tag);
-        let dep_lsn = waits::in_wait_behind(event, object, u64::from(behind), wait).await?;
+        let dep_lsn = waits::in_wait(event, object, wait)
+            .behind(u64::from(behind))
+            .await?;
         announced.keep();
         Ok(Granted {
             dep_lsn,

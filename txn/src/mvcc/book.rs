@@ -35,7 +35,7 @@ pub enum Newest {
 }
 
 /// Who asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
     /// Commits at or below this are seen.
     pub read_lsn: Lsn,
@@ -108,10 +108,14 @@ impl VersionBook {
             return Newest::Settled;
         }
         // UND-1: under the latch the row's tag is live, so a record that is gone is a settled one.
-        let Some(record) = self.undo.get(tag) else { return Newest::Settled };
+        let Some(record) = self.undo.get(tag) else {
+            return Newest::Settled;
+        };
         match record.txn.status() {
             Status::Committed(lsn) => Newest::Committed(lsn),
-            Status::Active if record.txn.id() == me && me != TxnId::NONE => Newest::Mine(record.position),
+            Status::Active if record.txn.id() == me && me != TxnId::NONE => {
+                Newest::Mine(record.position)
+            }
             _ => Newest::Busy(record),
         }
     }
@@ -124,13 +128,17 @@ impl VersionBook {
             if tag.is_settled() {
                 break;
             }
-            let Some(record) = self.undo.get(tag) else { break };
+            let Some(record) = self.undo.get(tag) else {
+                break;
+            };
             match record.txn.status() {
                 Status::Committed(lsn) if lsn <= view.read_lsn => {
                     *dep_lsn = lsn.max(*dep_lsn);
                     break;
                 }
-                Status::Active if record.txn.id() == view.txn && record.position < view.mark => break,
+                Status::Active if record.txn.id() == view.txn && record.position < view.mark => {
+                    break;
+                }
                 _ => {}
             }
             if record.before == BeforeImage::Absent {
@@ -149,13 +157,20 @@ impl VersionBook {
         let horizon = self.snapshots.horizon();
         let mut committed = Lsn::ZERO;
         while !tag.is_settled() {
-            let Some(record) = self.undo.get(tag) else { return (Tag::SETTLED, committed) };
-            let Status::Committed(lsn) = record.txn.status() else { return (tag, committed) };
+            let Some(record) = self.undo.get(tag) else {
+                return (Tag::SETTLED, committed);
+            };
+            let Status::Committed(lsn) = record.txn.status() else {
+                return (tag, committed);
+            };
             committed = committed.max(lsn);
             if horizon.covers(lsn) {
                 return (Tag::SETTLED, committed);
             }
-            if record.before == BeforeImage::Absent || record.deletes || horizon.needs(record.before_lsn, lsn) {
+            if record.before == BeforeImage::Absent
+                || record.deletes
+                || horizon.needs(record.before_lsn, lsn)
+            {
                 return (tag, committed);
             }
             self.undo.free(tag);
@@ -168,7 +183,10 @@ impl VersionBook {
     pub fn retire(&self, txn: &TxnState, at: Lsn) {
         let changes = txn.take_changes();
         if !changes.is_empty() {
-            self.retired.lock().push_back(Retired { commit: at, changes });
+            self.retired.lock().push_back(Retired {
+                commit: at,
+                changes,
+            });
         }
     }
 
@@ -189,7 +207,10 @@ impl VersionBook {
                 if let Some(record) = self.undo.get(tag)
                     && record.deletes
                 {
-                    let purgeable = Purgeable { tree: record.tree, key: record.key.clone() };
+                    let purgeable = Purgeable {
+                        tree: record.tree,
+                        key: record.key.clone(),
+                    };
                     self.purgeable.lock().push_back(purgeable);
                 }
                 self.undo.free(tag);
@@ -211,7 +232,9 @@ impl VersionBook {
 
 impl Versions for VersionBook {
     fn is_settled(&self, tag: Tag) -> bool {
-        let Some(record) = self.undo.get(tag) else { return true };
+        let Some(record) = self.undo.get(tag) else {
+            return true;
+        };
         matches!(record.txn.status(), Status::Committed(lsn) if self.snapshots.horizon().covers(lsn))
     }
 
