@@ -23,6 +23,7 @@
 //! Preemption inside a poll: threads that really run in parallel are loom's or shuttle's matter.
 
 use super::Rng;
+use crate::waits::clock::{self, Installed, TimerKey, VirtualClock, VirtualTime};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -499,15 +500,45 @@ impl Drop for Sim {
 }
 
 /// Makes a simulation current on this thread, and takes it back at the end, panics included.
+/// Code under test reads the simulation's time through `waits::now_ns` and sleeps on it through `sync::sleep`.
+/// Its origin is not zero, which the books take for "never".
+impl VirtualTime for Shared {
+    fn now_ns(&self) -> u64 {
+        VirtualClock::ORIGIN_NS + self.state().now_ns
+    }
+
+    fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
+        let mut state = self.state();
+        let key = (deadline_ns.saturating_sub(VirtualClock::ORIGIN_NS), state.fresh_id());
+        state.timers.insert(key, waker);
+        key
+    }
+
+    fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
+        let waker = waker.clone();
+        let mut state = self.state();
+        let replaced = state.timers.get_mut(&key).map(|slot| std::mem::replace(slot, waker));
+        drop(state); // SIM-3
+        replaced.is_some()
+    }
+
+    fn cancel_timer(&self, key: TimerKey) {
+        let removed = self.state().timers.remove(&key);
+        drop(removed); // SIM-3: the state is given back by now
+    }
+}
+
 struct Entered {
     outer: Option<Arc<Shared>>,
+    _time: Installed,
 }
 
 impl Entered {
     fn enter(shared: &Arc<Shared>) -> Self {
         let outer = CURRENT.with(|current| current.borrow_mut().replace(shared.clone()));
         assert!(outer.is_none(), "a simulation inside a simulation");
-        Entered { outer }
+        let _time = clock::install(shared.clone());
+        Entered { outer, _time }
     }
 }
 

@@ -27,7 +27,7 @@ static VIRTUAL_CLOCKS: AtomicUsize = AtomicUsize::new(0);
 static MACHINE: OnceLock<Machine> = OnceLock::new();
 
 thread_local! {
-    static INSTALLED: RefCell<Option<Arc<VirtualClock>>> = const { RefCell::new(None) };
+    static INSTALLED: RefCell<Option<Arc<dyn VirtualTime>>> = const { RefCell::new(None) };
 }
 
 struct Machine {
@@ -70,13 +70,13 @@ pub fn wall_us() -> i64 {
 
 /// Processor time of the calling thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    installed().map_or_else(kernel::thread_cpu_ns, |clock| clock.cpu_ns.load(Relaxed))
+    installed().map_or_else(kernel::thread_cpu_ns, |clock| clock.thread_cpu_ns())
 }
 
 /// Time that the calling thread was ready to run and did not, by the scheduler's own figure, in nanoseconds; None where
 /// the kernel does not keep it.
 pub fn run_delay_ns() -> Option<u64> {
-    installed().map_or_else(kernel::run_delay_ns, |clock| Some(clock.run_delay_ns.load(Relaxed)))
+    installed().map_or_else(kernel::run_delay_ns, |clock| clock.run_delay_ns())
 }
 
 /// Which clock answers, and why not a better one.
@@ -89,7 +89,7 @@ pub fn description() -> String {
 
 /// The virtual clock of the calling thread, if a simulation installed one.
 #[inline]
-pub fn installed() -> Option<Arc<VirtualClock>> {
+pub fn installed() -> Option<Arc<dyn VirtualTime>> {
     if VIRTUAL_CLOCKS.load(Relaxed) == 0 {
         return None;
     }
@@ -145,6 +145,43 @@ fn simultaneous() -> (u64, u64) {
     (best.1, best.2)
 }
 
+/// The time of a simulation: a clock that its scheduler moves, and the timers that it fires.
+pub trait VirtualTime: Send + Sync {
+    /// Virtual nanoseconds.
+    fn now_ns(&self) -> u64;
+
+    /// Virtual wall clock in microseconds since 1970-01-01 00:00 UTC.
+    fn wall_us(&self) -> i64 {
+        VirtualClock::ORIGIN_WALL_US + (self.now_ns() / 1_000) as i64
+    }
+
+    /// Processor time of the running task, if the simulation has such a thing.
+    fn thread_cpu_ns(&self) -> u64 {
+        0
+    }
+
+    /// Time ready but without a processor, if the simulation has such a thing.
+    fn run_delay_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Wakes `waker` once time has reached `deadline_ns`.
+    fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey;
+
+    /// Replaces the waker of a timer; false if it has fired already.
+    fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool;
+
+    /// Forgets a timer.
+    fn cancel_timer(&self, key: TimerKey);
+}
+
+/// Makes this the time of the calling thread until the guard is dropped.
+pub fn install(time: Arc<dyn VirtualTime>) -> Installed {
+    VIRTUAL_CLOCKS.fetch_add(1, Relaxed);
+    let before = INSTALLED.with(|slot| slot.replace(Some(time)));
+    Installed { before, not_send: PhantomData }
+}
+
 /// A clock that moves only when it is told to: the time of a simulation, with the figures that the books need.
 ///
 /// Install it on the one thread that runs the simulation; everything that reads time there reads this clock.
@@ -189,19 +226,12 @@ impl VirtualClock {
 
     /// Makes this the clock of the calling thread until the guard is dropped.
     pub fn install(self: &Arc<Self>) -> Installed {
-        VIRTUAL_CLOCKS.fetch_add(1, Relaxed);
-        let before = INSTALLED.with(|slot| slot.replace(Some(Arc::clone(self))));
-        Installed { before, not_send: PhantomData }
+        install(Arc::clone(self) as Arc<dyn VirtualTime>)
     }
 
     /// Virtual nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.now_ns.load(Relaxed)
-    }
-
-    /// Virtual wall clock in microseconds since 1970-01-01 00:00 UTC.
-    pub fn wall_us(&self) -> i64 {
-        Self::ORIGIN_WALL_US + ((self.now_ns() - Self::ORIGIN_NS) / 1_000) as i64
     }
 
     /// The running task computes for `ns`: time and processor time pass.
@@ -233,31 +263,6 @@ impl VirtualClock {
         self.lock().by_deadline.keys().next().map(|&(deadline, _)| deadline)
     }
 
-    /// Wakes `waker` once time has reached `deadline_ns`.
-    pub fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
-        let mut timers = self.lock();
-        timers.next_id += 1;
-        let key = (deadline_ns, timers.next_id);
-        timers.by_deadline.insert(key, waker);
-        key
-    }
-
-    /// Replaces the waker of a timer; false if it has fired already.
-    pub fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
-        match self.lock().by_deadline.get_mut(&key) {
-            Some(slot) => {
-                slot.clone_from(waker);
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Forgets a timer.
-    pub fn cancel_timer(&self, key: TimerKey) {
-        self.lock().by_deadline.remove(&key);
-    }
-
     /// CLK-2. Wakers run outside the mutex, in the order of their deadlines.
     fn fire(&self, now_ns: u64) {
         loop {
@@ -280,10 +285,50 @@ impl VirtualClock {
     }
 }
 
+impl VirtualTime for VirtualClock {
+    fn now_ns(&self) -> u64 {
+        self.now_ns()
+    }
+
+    fn wall_us(&self) -> i64 {
+        Self::ORIGIN_WALL_US + ((self.now_ns() - Self::ORIGIN_NS) / 1_000) as i64
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.cpu_ns.load(Relaxed)
+    }
+
+    fn run_delay_ns(&self) -> Option<u64> {
+        Some(self.run_delay_ns.load(Relaxed))
+    }
+
+    fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
+        let mut timers = self.lock();
+        timers.next_id += 1;
+        let key = (deadline_ns, timers.next_id);
+        timers.by_deadline.insert(key, waker);
+        key
+    }
+
+    fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
+        match self.lock().by_deadline.get_mut(&key) {
+            Some(slot) => {
+                slot.clone_from(waker);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn cancel_timer(&self, key: TimerKey) {
+        self.lock().by_deadline.remove(&key);
+    }
+}
+
 /// Keeps a virtual clock installed on the calling thread; dropping it restores what was there before.
 #[must_use = "the clock is taken off the thread when this is dropped"]
 pub struct Installed {
-    before: Option<Arc<VirtualClock>>,
+    before: Option<Arc<dyn VirtualTime>>,
     not_send: PhantomData<*const ()>,
 }
 

@@ -27,7 +27,7 @@ mod tsc;
 mod wait;
 
 pub use books::{Books, InBooks, WaitShare, books, books_of};
-pub use clock::{VirtualClock, now_ns, wall_us};
+pub use clock::{VirtualClock, VirtualTime, now_ns, wall_us};
 pub use event::{WaitClass, WaitEvent, WaitEventRow, markdown};
 pub use session::{CurrentWait, Object, SessionStats, SessionTotals, session, sessions};
 pub use totals::{EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, set_instrument, totals};
