@@ -2,22 +2,41 @@
 //!
 //! # Structure
 //! ```text
-//! Mutex, Condvar   Latch, RwLock        threads that wait
-//!        \          /      \
-//!         park: spin, then park          class: name, rank, figures     held: what this thread holds
-//!                                        
+//!  tasks:   WaitQueue   LsnWaiters   timer (sleep, timeout)     thread (spawn_thread, block_on, Parker)
+//!                 \         |         /
+//!  threads:        Mutex, Condvar     Latch, RwLock
+//!                           \         /
+//!                    park: spin, then park        class: name, rank, figures     held: what this thread holds
+//!  --------------------------------------------------------------------------------------------------------
+//!  shim: real atomics and threads, or loom's
 //! ```
-//! `shim` puts loom's atomics under all of them for the tests under `--cfg loom`.
+//! Tests of the primitives under loom: `RUSTFLAGS="--cfg loom" cargo test -p clearway-base --release --test loom`.
+//!
+//! # Latch order
+//! By `Class::ranked`: a thread that holds rank r waits only for higher ranks; lower layers (storage) have the higher
+//! ranks, since calls go downward. A latch may be waited for under a latch, a mutex under both; anything else is
+//! waited for with no latch held (`assert_no_latches`).
+
 mod class;
 mod held;
 mod latch;
+mod lsn;
 mod mutex;
 mod park;
+mod queue;
 mod rwlock;
 mod shim;
+mod thread;
+#[cfg(not(loom))]
+mod timer;
 
 pub use class::{Class, ClassStats, Holder, classes, track_holders};
 pub use held::{assert_no_latches, latches_held};
 pub use latch::{Exclusive, Latch, Shared, Version};
+pub use lsn::{Closed, LsnWaiters, WaitLsn};
 pub use mutex::{Condvar, Mutex, MutexGuard};
+pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use thread::{JoinHandle, Parker, block_on, spawn_thread, yield_now};
+#[cfg(not(loom))]
+pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};
