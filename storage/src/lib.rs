@@ -11,3 +11,6 @@ pub mod record;
 pub mod seams;
 pub(crate) mod sync;
 pub mod wal;
+
+#[cfg(test)]
+mod testing;

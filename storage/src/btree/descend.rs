@@ -1,0 +1,166 @@
+//! From the root to the node that owns a key, without a latch.
+//!
+//! # Invariants
+//! - BTR-6: a pointer is only a hint. A node counts as found when, in one validated version, it is a live node of
+//!   this tree and of the level expected, and `low <= key < high`. A key at or above `high` leads to the right; a
+//!   key below `low`, or anything else, back to the root. So a page that was split, merged away, freed or used
+//!   again since the pointer was read misleads nobody, however long the wait in between.
+//! - BTR-7: a descent never waits: a miss is told to the caller, who fetches the page and descends again.
+
+use super::node::Node;
+use super::tree::Tree;
+use crate::buffer::Optimistic;
+use crate::buffer::page::kind;
+use crate::error::{Corruption, StorageError};
+use crate::ids::PageId;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'k> {
+    /// The node that owns this key.
+    Key(&'k [u8]),
+    /// The node that owns the keys just below this bound, or the last one.
+    Below(Option<&'k [u8]>),
+}
+
+/// A separator that a parent lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    /// The left fence of the node that the parent does not know.
+    pub(super) separator: Vec<u8>,
+    /// That node.
+    pub(super) child: PageId,
+    /// The parent's level.
+    pub(super) level: u8,
+}
+
+/// Where a descent ended.
+pub(super) enum Descent<'p> {
+    /// At the node; with a separator that some parent lacks, if one was noticed.
+    At(Optimistic<'p>, Option<Pending>),
+    /// This page must be fetched first.
+    Miss(PageId),
+}
+
+enum Step<'p> {
+    Here,
+    Right(PageId),
+    Down(PageId, u8),
+    Again,
+    Wrong(Optimistic<'p>, String),
+}
+
+impl Target<'_> {
+    fn is_left_of(&self, node: Node<'_>) -> bool {
+        match self {
+            Target::Key(key) => !node.low_admits(key),
+            Target::Below(None) => false,
+            Target::Below(Some(bound)) => !node.low_is_below(bound),
+        }
+    }
+
+    fn is_right_of(&self, node: Node<'_>) -> bool {
+        match self {
+            Target::Key(key) => !node.high_admits(key),
+            Target::Below(bound) => node.high_is_below(*bound),
+        }
+    }
+
+    fn child(&self, node: Node<'_>) -> Option<usize> {
+        match self {
+            Target::Key(key) => node.child_index(key),
+            Target::Below(None) => node.count().checked_sub(1),
+            Target::Below(Some(bound)) => match node.search(bound) {
+                Ok(index) | Err(index) => index.checked_sub(1),
+            },
+        }
+    }
+}
+
+impl Tree {
+    /// Finds the node at `level` for `target`. Counts as one descent however often it begins again.
+    pub(super) fn descend(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Descent<'_>, StorageError> {
+        self.pool().counters().descents.add(1);
+        loop {
+            match self.descend_once(root, target, level)? {
+                Some(descent) => return Ok(descent),
+                None => self.pool().counters().restarts.add(1),
+            }
+        }
+    }
+
+    fn descend_once(
+        &self,
+        root: PageId,
+        target: Target<'_>,
+        level: u8,
+    ) -> Result<Option<Descent<'_>>, StorageError> {
+        let mut id = root;
+        let mut expected = None;
+        let mut pending = None;
+        loop {
+            let Some(page) = self.pool().read(id) else { return Ok(Some(Descent::Miss(id))) };
+            let step = self.step(page, target, level, expected);
+            if !page.validate() {
+                return Ok(None);
+            }
+            match step {
+                Step::Here => return Ok(Some(Descent::At(page, pending))),
+                Step::Down(child, below) => {
+                    id = child;
+                    expected = Some(below);
+                }
+                Step::Right(right) => {
+                    // The parent sent us too far left: it may not know of `right` yet.
+                    let node = Node(page.page);
+                    if let (Some(separator), true) = (node.high(), id != root) {
+                        pending = Some(Pending { separator, child: right, level: node.0.level() + 1 });
+                    }
+                    if !page.validate() {
+                        return Ok(None);
+                    }
+                    self.pool().counters().right_steps.add(1);
+                    id = right;
+                }
+                Step::Again => return Ok(None),
+                Step::Wrong(page, found) => {
+                    let expected = format!("the root of {:?}", self.id());
+                    let corruption = Corruption::in_page(page.id(), page.page.lsn(), expected, found);
+                    return Err(corruption.in_file(self.pool().space().file_name(page.id())).into());
+                }
+            }
+        }
+    }
+
+    /// What to do at one page; to be believed after validation only.
+    fn step<'p>(&self, page: Optimistic<'p>, target: Target<'_>, level: u8, expected: Option<u8>) -> Step<'p> {
+        let node = Node(page.page);
+        let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id();
+        let here = node.0.level();
+        if !is_ours || expected.is_some_and(|expected| expected != here) {
+            if expected.is_none() {
+                return Step::Wrong(page, format!("kind {} of {:?}", node.0.kind(), node.0.tree()));
+            }
+            return Step::Again;
+        }
+        if target.is_left_of(node) {
+            return Step::Again;
+        }
+        if target.is_right_of(node) {
+            return match node.right() {
+                PageId(0) => Step::Again,
+                right => Step::Right(right),
+            };
+        }
+        if here == level {
+            return Step::Here;
+        }
+        if here < level {
+            return Step::Wrong(page, format!("level {here}, looking for level {level}"));
+        }
+        match target.child(node) {
+            Some(index) => Step::Down(node.child(index), here - 1),
+            None => Step::Again,
+        }
+    }
+}

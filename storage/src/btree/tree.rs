@@ -1,0 +1,232 @@
+//! A tree as its users hold it, and reading single rows.
+
+use super::descend::{Descent, Target};
+use super::node::{GHOST, MEMORY_LOCKS, Node};
+use crate::buffer::{Optimistic, Pool, Seen};
+use crate::error::StorageError;
+use crate::ids::{PageId, Tag, TreeId};
+use crate::seams::Versions;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+/// A handle on a tree; cheap to clone.
+#[derive(Clone)]
+pub struct Tree {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: TreeId,
+    pool: Arc<Pool>,
+    versions: Arc<dyn Versions>,
+    // A root never moves, so once known it stays known.
+    root: OnceLock<PageId>,
+}
+
+/// A row as a leaf holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// Its value; a 16-byte reference if it stands in an overflow chain.
+    pub value: &'a [u8],
+    /// Its tag; settled if every snapshot sees it.
+    pub tag: Tag,
+    /// Deleted, but kept for older snapshots.
+    pub ghost: bool,
+    /// `value` is a reference to an overflow chain.
+    pub overflow: bool,
+}
+
+/// A row copied out of a leaf. Its memory is used again by the next read.
+#[derive(Clone, Debug, Default)]
+pub struct RowBuf {
+    pub(super) value: Vec<u8>,
+    pub(super) tag: Tag,
+    pub(super) ghost: bool,
+    pub(super) overflow: bool,
+    pub(super) memory_locks: bool,
+}
+
+impl RowBuf {
+    /// The row; as the leaf held it, but for a value fetched from its overflow chain by [`Tree::get`].
+    pub fn row(&self) -> Row<'_> {
+        Row { value: &self.value, tag: self.tag, ghost: self.ghost, overflow: self.overflow }
+    }
+
+    /// The leaf's hint that rows of it have locks in the lock manager.
+    pub fn memory_locks(&self) -> bool {
+        self.memory_locks
+    }
+}
+
+/// What a read found; the row, if any, is in the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// A row, ghosts included.
+    Found(Seen),
+    /// No row; `Seen` is of the leaf where it would stand.
+    Absent(Seen),
+}
+
+impl Lookup {
+    /// Where to ask whether it still holds.
+    pub fn seen(&self) -> Seen {
+        match self {
+            Lookup::Found(seen) | Lookup::Absent(seen) => *seen,
+        }
+    }
+}
+
+/// What a read without waiting found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryGet {
+    /// As [`Lookup::Found`]; the value may be an overflow reference.
+    Hit(Seen),
+    /// As [`Lookup::Absent`].
+    Absent(Seen),
+    /// A page is not in memory, or the tree is damaged: [`Tree::get`] will wait, or tell.
+    Miss,
+}
+
+/// What an edit finds under the leaf latch.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafRow<'a> {
+    /// The row with the key, ghosts included.
+    pub row: Option<Row<'a>>,
+    /// The leaf's hint that rows of it have locks in the lock manager.
+    pub memory_locks: bool,
+    /// The leaf.
+    pub page: PageId,
+    /// Where the row stands in it, or would.
+    pub slot: u16,
+}
+
+/// What an edit wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit<'v> {
+    /// Nothing.
+    Keep,
+    /// The hint set that rows of this leaf have locks in the lock manager. Not logged.
+    SetMemoryLockHint,
+    /// The row put in or replaced.
+    Put {
+        /// Its value, at most as long as was announced; a reference if `overflow`.
+        value: Cow<'v, [u8]>,
+        /// Its tag.
+        tag: Tag,
+        /// It is a ghost.
+        ghost: bool,
+        /// `value` is what [`Tree::write_overflow`] gave.
+        overflow: bool,
+    },
+    /// The row taken out physically.
+    Remove,
+}
+
+impl Tree {
+    /// The tree with this id; whether it exists shows at the first use.
+    pub fn new(id: TreeId, pool: Arc<Pool>, versions: Arc<dyn Versions>) -> Tree {
+        Tree { inner: Arc::new(Inner { id, pool, versions, root: OnceLock::new() }) }
+    }
+
+    /// The tree's id.
+    pub fn id(&self) -> TreeId {
+        self.inner.id
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    pub(super) fn versions(&self) -> &dyn Versions {
+        &*self.inner.versions
+    }
+
+    pub(super) fn root_now(&self) -> Option<PageId> {
+        if let Some(root) = self.inner.root.get() {
+            return Some(*root);
+        }
+        let root = self.pool().space().root_now(self.id())?;
+        Some(*self.inner.root.get_or_init(|| root))
+    }
+
+    pub(super) async fn root(&self) -> Result<PageId, StorageError> {
+        if let Some(root) = self.root_now() {
+            return Ok(root);
+        }
+        let root = self.pool().space().root(self.id()).await?;
+        Ok(*self.inner.root.get_or_init(|| root))
+    }
+
+    /// Copies the row with `key` out, if all pages on the way are in memory.
+    #[inline]
+    pub fn try_get(&self, key: &[u8], out: &mut RowBuf) -> TryGet {
+        let Some(root) = self.root_now() else { return TryGet::Miss };
+        loop {
+            let leaf = match self.descend(root, Target::Key(key), 0) {
+                Ok(Descent::At(leaf, _)) => leaf,
+                Ok(Descent::Miss(_)) | Err(_) => return TryGet::Miss,
+            };
+            match copy_row(&leaf, key, out) {
+                Some(Lookup::Found(seen)) => return TryGet::Hit(seen),
+                Some(Lookup::Absent(seen)) => return TryGet::Absent(seen),
+                None => self.pool().counters().restarts.add(1),
+            }
+        }
+    }
+
+    /// Copies the row with `key` out, with its whole value.
+    pub async fn get(&self, key: &[u8], out: &mut RowBuf) -> Result<Lookup, StorageError> {
+        let root = self.root().await?;
+        loop {
+            let miss = match self.descend(root, Target::Key(key), 0)? {
+                Descent::Miss(page) => Some(page),
+                Descent::At(leaf, _) => match copy_row(&leaf, key, out) {
+                    Some(Lookup::Found(seen)) if out.overflow => {
+                        if self.read_overflow(out, &seen).await? {
+                            return Ok(Lookup::Found(seen));
+                        }
+                        None
+                    }
+                    Some(lookup) => return Ok(lookup),
+                    None => None,
+                },
+            };
+            match miss {
+                Some(page) => self.pool().fetch(page).await?,
+                None => self.pool().counters().restarts.add(1),
+            }
+        }
+    }
+
+    /// Whether nothing in the leaf has changed since `seen` (a reader resolves tags between copy and this; F3).
+    #[inline]
+    pub fn still(&self, seen: &Seen) -> bool {
+        self.pool().still(seen)
+    }
+}
+
+/// Copies a row out of a leaf; none if the leaf changed meanwhile.
+#[inline]
+fn copy_row(leaf: &Optimistic<'_>, key: &[u8], out: &mut RowBuf) -> Option<Lookup> {
+    let node = Node(leaf.page);
+    let found = node.search(key);
+    if let Ok(index) = found {
+        read_row(node, index, out);
+    }
+    if !leaf.validate() {
+        return None;
+    }
+    Some(if found.is_ok() { Lookup::Found(leaf.seen()) } else { Lookup::Absent(leaf.seen()) })
+}
+
+/// Copies the row at an index.
+pub(super) fn read_row(node: Node<'_>, index: usize, out: &mut RowBuf) {
+    let slot = node.slot(index);
+    let cell = node.cell(slot);
+    out.value.clear();
+    node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
+    out.tag = node.tag(slot, &cell);
+    out.ghost = slot & GHOST != 0;
+    out.overflow = cell.overflow;
+    out.memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
+}

@@ -1,0 +1,434 @@
+//! Changing rows: edit, undo, purge. One leaf latched, one record, no wait in between.
+//!
+//! # Life of an edit
+//! ```text
+//!   credit -> descend -> latch -> room? -> closure -> page changed, record appended, page_lsn set -> latch goes
+//!      ^         | miss: fetch       | no: strip or split
+//!      |         | separator missing: put it in
+//!      +---------+-------------------+   everything given back before any wait
+//! ```
+//!
+//! # Invariants
+//! - BTR-8: credit is never held across a wait, so whoever waits for log space waits for background work alone.
+//! - BTR-9: the closure runs exactly once, under the latch of the leaf that owns the key, and what it decides fits.
+
+use super::descend::{Descent, Pending, Target};
+use super::edit::{put, remove};
+use super::image::{NodeRow, node_of, row_bytes};
+use super::node::{GHOST, MEMORY_LOCKS};
+use super::ops;
+use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
+use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
+use crate::buffer::Latched;
+use crate::error::{Corruption, StorageError};
+use crate::ids::{PageId, Tag};
+use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
+use crate::seams::{Credit, PageLog, Purpose, Versions};
+use std::borrow::Cow;
+
+/// Why an attempt ended without doing its work.
+pub(super) enum Hurdle {
+    /// This page must be fetched.
+    Miss(PageId),
+    /// The leaf must be stripped or split first.
+    Room,
+    /// A parent lacks a separator.
+    Separator(Pending),
+    /// A page changed meanwhile.
+    Again,
+}
+
+/// How an attempt ended.
+pub(super) type Attempt<T> = Result<Result<T, Hurdle>, StorageError>;
+
+/// What a record costs in the log: `parts` bytes of arguments, keys and images in `ops` operations.
+pub(super) fn record_bytes(log: &dyn PageLog, ops: usize, parts: usize) -> usize {
+    let (per_record, per_op) = log.overhead_bytes();
+    per_record + ops * per_op + parts
+}
+
+/// Bytes set aside when a change is made for the record that undoes it.
+pub fn undo_bytes(log: &dyn PageLog, key_len: usize, before_len: usize) -> usize {
+    // Flags, key length, tag: at most 16 bytes.
+    record_bytes(log, 1, 16 + key_len + before_len)
+}
+
+/// Credit: at once where there is room.
+pub(super) async fn take_credit(
+    log: &dyn PageLog,
+    purpose: Purpose,
+    bytes: usize,
+) -> Result<Credit<'_>, StorageError> {
+    match log.try_credit(purpose, bytes) {
+        Some(credit) => Ok(credit),
+        None => log.credit(purpose, bytes).await,
+    }
+}
+
+impl Tree {
+    fn check_lengths(&self, key: &[u8], value_len: usize) -> Result<(), StorageError> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+        }
+        let max = ROW_BYTES_MAX - key.len();
+        if value_len > max {
+            return Err(StorageError::ValueTooLong { len: value_len, max });
+        }
+        Ok(())
+    }
+
+    /// The longest value that a leaf holds for a key; longer ones go to [`Tree::write_overflow`].
+    pub fn inline_max(key_len: usize) -> usize {
+        ROW_BYTES_MAX.saturating_sub(key_len)
+    }
+
+    /// Calls `f` once with the row that `key` has now, under the exclusive latch of its leaf, and does what it
+    /// decides, logged as one Row record. A value may have `max_value` bytes at most. `f` neither waits, nor
+    /// latches pages, nor panics. Dropped early, the edit has not happened.
+    pub async fn edit<'v, T, F>(
+        &self,
+        log: &mut TxnLog,
+        key: &[u8],
+        max_value: usize,
+        f: F,
+    ) -> Result<(T, Option<LsnRange>), StorageError>
+    where
+        F: FnOnce(LeafRow<'_>) -> (Edit<'v>, T) + Send,
+        T: Send,
+    {
+        self.check_lengths(key, max_value)?;
+        let root = self.root().await?;
+        let wal = self.pool().log().clone();
+        // The before-image may be any row with this key; its undo is paid for as well.
+        let before_max = ROW_BYTES_MAX - key.len();
+        let bytes = record_bytes(&*wal, 1, 16 + key.len() + max_value + key.len() + before_max)
+            + undo_bytes(&*wal, key.len(), before_max);
+        let mut f = Some(f);
+        let mut before = RowBuf::default();
+        before.value.reserve(before_max.min(256));
+        self.pool().throttle().await?;
+        loop {
+            let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
+            let attempt = self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
+            // BTR-8.
+            drop(credit);
+            match attempt {
+                Ok(done) => return Ok(done),
+                Err(hurdle) => self.clear(hurdle, key, max_value, Purpose::Change).await?,
+            }
+        }
+    }
+
+    /// Removes what stood in an attempt's way.
+    pub(super) async fn clear(
+        &self,
+        hurdle: Hurdle,
+        key: &[u8],
+        max_value: usize,
+        purpose: Purpose,
+    ) -> Result<(), StorageError> {
+        match hurdle {
+            Hurdle::Miss(page) => self.pool().fetch(page).await,
+            Hurdle::Room => self.make_room(key, max_value, purpose).await,
+            Hurdle::Separator(pending) => self.put_separator(pending).await,
+            Hurdle::Again => {
+                self.pool().counters().restarts.add(1);
+                Ok(())
+            }
+        }
+    }
+
+    /// The leaf that owns `key`, latched.
+    fn latch_leaf(&self, root: PageId, key: &[u8]) -> Attempt<Latched<'_>> {
+        Ok(match self.descend(root, Target::Key(key), 0)? {
+            Descent::Miss(page) => Err(Hurdle::Miss(page)),
+            Descent::At(_, Some(pending)) => Err(Hurdle::Separator(pending)),
+            Descent::At(leaf, None) => leaf.latch().ok_or(Hurdle::Again),
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one attempt of one caller; a struct would only rename them")]
+    fn try_edit<'v, T, F>(
+        &self,
+        root: PageId,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        key: &[u8],
+        max_value: usize,
+        before: &mut RowBuf,
+        f: &mut Option<F>,
+    ) -> Attempt<(T, Option<LsnRange>)>
+    where
+        F: FnOnce(LeafRow<'_>) -> (Edit<'v>, T),
+    {
+        let mut leaf = match self.latch_leaf(root, key)? {
+            Ok(leaf) => leaf,
+            Err(hurdle) => return Ok(Err(hurdle)),
+        };
+        if !has_room(&mut leaf, key, max_value) {
+            return Ok(Err(Hurdle::Room));
+        }
+        let node = node_of(leaf.page());
+        let found = node.search(key);
+        if let Ok(index) = found {
+            read_row(node, index, before);
+        }
+        let slot = found.unwrap_or_else(|index| index);
+        let row = found.is_ok().then(|| before.row());
+        let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
+        let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
+        let (edit, result) = f(LeafRow { row, memory_locks, page: node.0.id(), slot: slot as u16 });
+        let before = row;
+        let range = match edit {
+            Edit::Keep => None,
+            Edit::SetMemoryLockHint => {
+                leaf.will_change();
+                leaf.page().set_flags(leaf.page().flags() | MEMORY_LOCKS);
+                None
+            }
+            Edit::Put { value, tag, ghost, overflow } => {
+                assert!(value.len() <= max_value.max(before.map_or(0, |row| row.value.len())), "BTR-9: a value longer than announced");
+                let row = NodeRow { key, value: &value, tag, ghost, overflow };
+                Some(self.log_put(&mut leaf, log, credit, &row, before))
+            }
+            Edit::Remove => before.map(|before| self.log_remove(&mut leaf, log, credit, key, before)),
+        };
+        Ok(Ok((result, range)))
+    }
+
+    fn log_put(
+        &self,
+        leaf: &mut Latched<'_>,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        row: &NodeRow<'_>,
+        before: Option<Row<'_>>,
+    ) -> LsnRange {
+        let mut head = Vec::with_capacity(1);
+        ops::put_head(row, false, &mut head);
+        leaf.will_change();
+        put(leaf.page(), row).expect("BTR-9: room was made");
+        let payload = [&head[..], row.value];
+        self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
+    }
+
+    fn log_remove(
+        &self,
+        leaf: &mut Latched<'_>,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        key: &[u8],
+        before: Row<'_>,
+    ) -> LsnRange {
+        let mut args = Vec::with_capacity(1);
+        ops::remove_args(None, &mut args);
+        leaf.will_change();
+        assert!(remove(leaf.page(), key), "the row that was just read");
+        self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
+    fn append_row(
+        &self,
+        leaf: &mut Latched<'_>,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        op: u8,
+        payload: &[&[u8]],
+        key: &[u8],
+        tag: Tag,
+        before: Option<Row<'_>>,
+    ) -> LsnRange {
+        let wal = self.pool().log();
+        let undo = RowUndo {
+            tree: self.id(),
+            key,
+            tag,
+            prev_tag: before.map_or(Tag::SETTLED, |row| row.tag),
+            before: before.map_or(Before::Absent, |row| Before::Row {
+                ghost: row.ghost,
+                overflow: row.overflow,
+                value: row.value,
+            }),
+        };
+        let record = Record {
+            kind: RecordKind::Row,
+            txn: log.txn,
+            undo_next: log.last_lsn,
+            undo: Some(undo),
+            ops: &[PageOp { page: leaf.page().id(), op, payload }],
+            body: &[],
+        };
+        let reserve = undo_bytes(&**wal, key.len(), before.map_or(0, |row| row.value.len()));
+        wal.set_aside(credit, log, reserve);
+        let range = wal.append(credit, &record);
+        leaf.changed(range.end);
+        log.appended(range);
+        range
+    }
+
+    /// Undoes one change of a row: finds it by its key wherever it stands now, and puts back what was there.
+    /// Logged as a compensation record that names the next change to undo. Dropped early, it has not happened.
+    pub async fn compensate(&self, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
+        let root = self.root().await?;
+        let wal = self.pool().log().clone();
+        let value_len = match &entry.before {
+            BeforeImage::Absent => 0,
+            BeforeImage::Row { value, .. } => value.len(),
+        };
+        let bytes = undo_bytes(&*wal, entry.key.len(), value_len);
+        loop {
+            let mut credit = wal.credit_for_undo(bytes).await?;
+            let attempt = self.try_compensate(root, log, &mut credit, entry, value_len)?;
+            drop(credit);
+            match attempt {
+                Ok(range) => {
+                    wal.undo_spent(log, bytes);
+                    return Ok(range);
+                }
+                Err(hurdle) => self.clear(hurdle, &entry.key, value_len, Purpose::System).await?,
+            }
+        }
+    }
+
+    fn try_compensate(
+        &self,
+        root: PageId,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        entry: &UndoEntry,
+        value_len: usize,
+    ) -> Attempt<LsnRange> {
+        let mut leaf = match self.latch_leaf(root, &entry.key)? {
+            Ok(leaf) => leaf,
+            Err(hurdle) => return Ok(Err(hurdle)),
+        };
+        if !has_room(&mut leaf, &entry.key, value_len) {
+            return Ok(Err(Hurdle::Room));
+        }
+        self.check_undoable(&leaf, entry)?;
+        leaf.will_change();
+        let mut head = Vec::with_capacity(16 + entry.key.len());
+        let (op, value): (u8, &[u8]) = match &entry.before {
+            BeforeImage::Absent => {
+                remove(leaf.page(), &entry.key);
+                ops::remove_args(Some(&entry.key), &mut head);
+                (ops::REMOVE, &[])
+            }
+            BeforeImage::Row { ghost, overflow, value } => {
+                let row = NodeRow {
+                    key: &entry.key,
+                    value,
+                    tag: entry.prev_tag,
+                    ghost: *ghost,
+                    overflow: *overflow,
+                };
+                ops::put_head(&row, true, &mut head);
+                put(leaf.page(), &row).expect("BTR-9: room was made");
+                (ops::PUT, value)
+            }
+        };
+        let record = Record {
+            kind: RecordKind::Compensation,
+            txn: log.txn,
+            undo_next: entry.undo_next,
+            undo: None,
+            ops: &[PageOp { page: leaf.page().id(), op, payload: &[&head, value] }],
+            body: &[],
+        };
+        let range = self.pool().log().append(credit, &record);
+        leaf.changed(range.end);
+        log.last_lsn = entry.undo_next;
+        Ok(Ok(range))
+    }
+
+    /// The row that is to be undone carries the tag that the change wrote; or was removed, if that was the change.
+    fn check_undoable(&self, leaf: &Latched<'_>, entry: &UndoEntry) -> Result<(), StorageError> {
+        let node = node_of(leaf.page());
+        let tag = node.search(&entry.key).ok().map(|index| {
+            let slot = node.slot(index);
+            node.tag(slot, &node.cell(slot))
+        });
+        let removed = tag.is_none() && entry.tag.is_settled();
+        if removed || tag == Some(entry.tag) {
+            return Ok(());
+        }
+        let expected = format!("a row with key {:02x?} and {:?}", entry.key, entry.tag);
+        let found = tag.map_or("no such row".to_owned(), |tag| format!("{tag:?}"));
+        let page = leaf.page().id();
+        let corruption = Corruption::in_page(page, leaf.page().lsn(), expected, found);
+        Err(corruption.in_file(self.pool().space().file_name(page)).into())
+    }
+
+    /// Takes the ghost with this key out, if it still is one and is settled; looked at under the latch. Whether it
+    /// did.
+    pub async fn purge(&self, key: &[u8], versions: &dyn Versions) -> Result<bool, StorageError> {
+        let root = self.root().await?;
+        let wal = self.pool().log().clone();
+        let bytes = record_bytes(&*wal, 1, 8 + key.len());
+        loop {
+            let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
+            let attempt = self.try_purge(root, &mut credit, key, versions)?;
+            drop(credit);
+            match attempt {
+                Ok(purged) => return Ok(purged),
+                Err(hurdle) => self.clear(hurdle, key, 0, Purpose::Change).await?,
+            }
+        }
+    }
+
+    fn try_purge(
+        &self,
+        root: PageId,
+        credit: &mut Credit<'_>,
+        key: &[u8],
+        versions: &dyn Versions,
+    ) -> Attempt<bool> {
+        let mut leaf = match self.latch_leaf(root, key)? {
+            Ok(leaf) => leaf,
+            Err(hurdle) => return Ok(Err(hurdle)),
+        };
+        let node = node_of(leaf.page());
+        let Ok(index) = node.search(key) else { return Ok(Ok(false)) };
+        let slot = node.slot(index);
+        let tag = node.tag(slot, &node.cell(slot));
+        if slot & GHOST == 0 || !(tag.is_settled() || versions.is_settled(tag)) {
+            return Ok(Ok(false));
+        }
+        let horizon = versions.horizon().0.to_le_bytes();
+        leaf.will_change();
+        remove(leaf.page(), key);
+        let op = PageOp { page: leaf.page().id(), op: ops::PURGE, payload: &[&horizon, key] };
+        let range = self.pool().log().append(credit, &Record::structure(&[op]));
+        leaf.changed(range.end);
+        Ok(Ok(true))
+    }
+}
+
+/// Whether any row with `key` and at most `max_value` bytes fits the node; compacts it if that is what it takes.
+pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> bool {
+    let node = node_of(leaf.page());
+    let prefix_len = node.prefix_len();
+    if key.len() >= prefix_len {
+        let most = row_bytes(key.len() - prefix_len, max_value, false, true) + 1;
+        let has_prefix = node.0.compare(node.tail(), prefix_len, &key[..prefix_len]).is_eq();
+        if has_prefix && node.gap() >= most {
+            return true;
+        }
+    }
+    super::split::compact(leaf, key, max_value)
+}
+
+/// A value that stands in the caller's memory.
+impl<'v> Edit<'v> {
+    /// Puts a live row.
+    pub fn put(value: &'v [u8], tag: Tag) -> Edit<'v> {
+        Edit::Put { value: Cow::Borrowed(value), tag, ghost: false, overflow: false }
+    }
+
+    /// Leaves a ghost without a value.
+    pub fn ghost(tag: Tag) -> Edit<'v> {
+        Edit::Put { value: Cow::Borrowed(&[]), tag, ghost: true, overflow: false }
+    }
+}
+
