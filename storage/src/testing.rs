@@ -328,7 +328,8 @@ impl Rig {
     /// Redoes the log from the beginning into an empty pool on another file system, and gives that rig.
     pub async fn redone(&self, vfs: &dyn Vfs, frames: usize) -> Rig {
         let rig = Rig::new(vfs, frames).await;
-        for record in self.log.records.lock().unwrap().iter() {
+        let records = self.log.records.lock().unwrap().clone();
+        for record in &records {
             let undo = record.undo.as_ref().map(|undo| RowUndo {
                 tree: undo.tree,
                 key: &undo.key,

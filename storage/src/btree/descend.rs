@@ -66,7 +66,8 @@ impl Target<'_> {
         }
     }
 
-    fn child(&self, node: Node<'_>) -> Option<usize> {
+    /// The index of the child that leads there.
+    pub(super) fn child(&self, node: Node<'_>) -> Option<usize> {
         match self {
             Target::Key(key) => node.child_index(key),
             Target::Below(None) => node.count().checked_sub(1),

@@ -5,7 +5,7 @@
 //! - BTR-4: a change that does not fit leaves the node as it was.
 
 use super::image::{CellHead, Frame, Image, NodeRow, Rows, node_of, row_bytes};
-use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_RIGHT, AT_SHARED_TAG, OWN, SLOT_BYTES, SLOTS};
+use super::node::{AT_COUNT, AT_GARBAGE, AT_HEAP_TOP, AT_SHARED_TAG, OWN, SLOT_BYTES, SLOTS};
 use crate::buffer::page::{PAGE_BYTES, PageMut};
 use crate::ids::{PageId, Tag};
 use std::cmp::Ordering;
@@ -204,11 +204,6 @@ impl Strip {
         }
         bytes.is_empty().then_some(strip)
     }
-}
-
-/// Sets the right neighbour.
-pub(super) fn set_right(page: &PageMut<'_>, right: PageId) {
-    page.set_u32(AT_RIGHT, right.0);
 }
 
 /// The shortest key that is greater than `left` and not greater than `right`.

@@ -6,6 +6,7 @@
 //!   descend   root to leaf without a latch        split    compact, strip, split, separators
 //!   node      a node's bytes, for reading         edit     changes of one node
 //!   image     a node built afresh                 ops      operations in the log, redo
+//!   cursor    ranges, both ways, read-ahead
 //!   overflow  values longer than a leaf holds      check    the checker
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
@@ -14,6 +15,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
+//! 13: `cursor`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -26,6 +28,7 @@
 //! Which version of a row a snapshot sees; locks of transactions (both above storage).
 
 mod check;
+mod cursor;
 mod descend;
 mod edit;
 mod image;
@@ -38,6 +41,7 @@ mod write;
 
 pub use ops::{TreeRedo, root_init};
 pub use check::TreeReport;
+pub use cursor::{Cursor, Direction, KeyRange, LeafCopy};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
 pub use write::undo_bytes;

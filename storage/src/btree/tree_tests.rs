@@ -1,7 +1,7 @@
 //! Whole trees against a map: tasks of the deterministic executor on a simulated file system, with a pool much
 //! smaller than the tree, and the log redone afterwards.
 
-use super::{Edit, Lookup, RowBuf, Tree};
+use super::{Direction, Edit, KeyRange, LeafRow, Lookup, RowBuf, Tree};
 use crate::ids::{Tag, TxnId};
 use crate::record::{TxnLog, UndoEntry};
 use crate::testing::{Rig, now};
@@ -85,6 +85,7 @@ fn a_tree_agrees_with_a_map_and_its_log_redoes_it() {
             drop(cleaner);
             let expected = model.lock().unwrap().clone();
             assert_eq!(contents(&tree, expected.keys()).await, expected);
+            scans_agree(&tree, &expected, seed).await;
             let report = tree.check().await.unwrap();
             assert_eq!(report.rows, expected.len() as u64);
             assert_eq!(report.pages, rig.space.used());
@@ -111,28 +112,32 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
         key.push(b'A' + task as u8);
         let tag = (task + 1) << 32 | (round + 1);
         match rng.below(10) {
-            0..5 => {
-                let len = rng.index(300);
-                let value = vec![rng.below(256) as u8; len];
-                if rng.chance(1, 8) && value.len() > 100 {
-                    let reference = tree.write_overflow(&mut log, Tag(tag), &value).await.unwrap();
-                    let edit = Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true };
-                    tree.edit(&mut log, &key, 16, |_| (edit, ())).await.unwrap();
+            action @ 0..7 => {
+                let removes = action >= 5;
+                let value = vec![rng.below(256) as u8; rng.index(300)];
+                let reference;
+                let edit = if removes {
+                    Edit::Remove
+                } else if rng.chance(1, 8) {
+                    reference = tree.write_overflow(&mut log, Tag(tag), &value).await.unwrap();
+                    Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true }
                 } else {
-                    put(tree, &mut log, &key, &value, tag).await;
-                }
+                    Edit::put(&value, Tag(tag))
+                };
+                let old_chain = |row: LeafRow<'_>| row.row.filter(|row| row.overflow).map(|row| row.value.to_vec());
+                let max = value.len().max(16);
+                let (old, _) = tree.edit(&mut log, &key, max, |row| (edit, old_chain(row))).await.unwrap();
                 if rng.chance(1, 4) {
                     roll_back(rig, tree, &mut log).await;
+                    continue;
+                }
+                if removes {
+                    model.lock().unwrap().remove(&key);
                 } else {
                     model.lock().unwrap().insert(key, value);
                 }
-            }
-            5..7 => {
-                tree.edit(&mut log, &key, 0, |_| (Edit::Remove, ())).await.unwrap();
-                if rng.chance(1, 3) {
-                    roll_back(rig, tree, &mut log).await;
-                } else {
-                    model.lock().unwrap().remove(&key);
+                if let Some(old) = old {
+                    tree.free_overflow(&old).await.unwrap();
                 }
             }
             7 => {
@@ -165,4 +170,38 @@ async fn roll_back(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
         }
     }
     assert_eq!(log.undo_reserved, 0);
+}
+
+/// Ranges both ways, with overflow rows fetched.
+async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
+    let mut rng = Rng::new(seed);
+    for round in 0..12 {
+        let direction = if round % 2 == 0 { Direction::Forward } else { Direction::Backward };
+        let mut range = KeyRange::all();
+        if round >= 2 {
+            range = KeyRange::new(random_key(&mut rng, 500), Some(random_key(&mut rng, 500)));
+        }
+        let mut wanted: Vec<_> = expected
+            .iter()
+            .filter(|(key, _)| **key >= range.from && range.to.as_ref().is_none_or(|to| *key < to))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let mut cursor = tree.cursor(range, direction);
+        let mut found = Vec::new();
+        while let Some(leaf) = cursor.next_leaf().await.unwrap() {
+            let mut rows: Vec<_> =
+                leaf.iter().map(|(key, row)| (key.to_vec(), row.value.to_vec(), row.overflow)).collect();
+            if direction == Direction::Backward {
+                rows.reverse();
+            }
+            for (key, value, overflow) in rows {
+                let value = if overflow { tree.read_chain(&value).await.unwrap() } else { value };
+                found.push((key, value));
+            }
+        }
+        if direction == Direction::Backward {
+            wanted.reverse();
+        }
+        assert_eq!(found, wanted);
+    }
 }

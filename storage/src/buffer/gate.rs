@@ -6,11 +6,11 @@
 
 use super::counters::{Count, Counters};
 use crate::ids::PageId;
+use clearway_base::sync::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 const GATES: usize = 64;
@@ -31,9 +31,14 @@ impl Gates {
 }
 
 /// A place to wait at until it is next opened.
-#[derive(Default)]
 pub(super) struct Gate {
     inner: Mutex<Inner>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate { inner: Mutex::new("BufferGate", Inner::default()) }
+    }
 }
 
 #[derive(Default)]
@@ -43,19 +48,15 @@ struct Inner {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A future that ends when the gate is opened after now (BUF-11).
     pub(super) fn listen(&self) -> Listening<'_> {
-        Listening { gate: self, since: self.lock().openings }
+        Listening { gate: self, since: self.inner.lock().openings }
     }
 
     /// Wakes all who listen.
     pub(super) fn open(&self) {
         let wakers = {
-            let mut inner = self.lock();
+            let mut inner = self.inner.lock();
             inner.openings += 1;
             std::mem::take(&mut inner.wakers)
         };
@@ -73,7 +74,7 @@ impl Future for Listening<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut inner = self.gate.lock();
+        let mut inner = self.gate.inner.lock();
         if inner.openings != self.since {
             return Poll::Ready(());
         }
@@ -95,14 +96,14 @@ impl Stock {
     /// All frames of a new pool.
     pub(super) fn new(frames: usize) -> Stock {
         Stock {
-            frames: Mutex::new((0..frames as u32).rev().collect()),
+            frames: Mutex::new("BufferFreeFrames", (0..frames as u32).rev().collect()),
             refilled: Gate::default(),
             wanted: Gate::default(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+        self.frames.lock()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -8,7 +8,7 @@ use super::page::{self, PAGE_BYTES, PAGE_WORDS, Page, PageBytes, PageMut, kind};
 use super::table::{FRAMES_MAX, State, Table, Word};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, TreeId};
-use crate::seams::{PageLog, PageSpace};
+use crate::seams::{BoxFuture, PageLog, PageSpace};
 use clearway_base::vfs::IoBuf;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -248,6 +248,24 @@ impl Pool {
     /// Brings a page into memory. It may be gone again, or be another page by then: look again.
     pub async fn fetch(&self, id: PageId) -> Result<(), StorageError> {
         self.load(id, Load::Existing).await.map(|_| ())
+    }
+
+    /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The first
+    /// page counts; that others can't be read shows when they are asked for.
+    pub async fn fetch_all(&self, pages: &[PageId]) -> Result<(), StorageError> {
+        let Some((first, others)) = pages.split_first() else { return Ok(()) };
+        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first))];
+        for page in others.iter().take(self.frames() / 4) {
+            let page = *page;
+            if !Word(self.entry(page).load(Relaxed)).is_resident() {
+                reads.push(Box::pin(async move {
+                    // A hint may be out of date; the page is verified when it is needed.
+                    let _ = self.fetch(page).await;
+                    Ok(())
+                }));
+            }
+        }
+        super::cleaner::all(reads).await
     }
 
     /// Pins a page, reading it if need be.

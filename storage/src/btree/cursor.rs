@@ -1,0 +1,276 @@
+//! Ranges, leaf by leaf, both ways.
+//!
+//! # Life of a scan
+//! Each step copies the rows of one leaf that lie in the range, with the leaf's version, and remembers only a key:
+//! where to go on. So it holds nothing between steps, and splits, merges and evictions can't lead it astray.
+//! Forward it tries the right link first, backward it descends for the keys just below. Where leaves are not in
+//! memory, it learns from their parent which come next and reads many of them at once, more with every leaf that
+//! it had to wait for.
+//!
+//! # Invariants
+//! - BTR-13: a step yields all rows of `[from, to)` that were in the tree during the whole scan, each once, in
+//!   order: the next step begins at the fence where this one ended.
+
+use super::descend::{Descent, Target};
+use super::image::{NodeRow, Rows};
+use super::node::Node;
+use super::tree::{Row, Tree};
+use crate::buffer::page::kind;
+use crate::buffer::{Optimistic, Seen};
+use crate::error::StorageError;
+use crate::ids::PageId;
+
+/// Leaves read at once at most.
+const AHEAD_MAX: usize = 64;
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// Keys from `from`, inclusive, to `to`, exclusive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The first key; empty for the first of all.
+    pub from: Vec<u8>,
+    /// The bound above; none for all.
+    pub to: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys.
+    pub fn all() -> KeyRange {
+        KeyRange::default()
+    }
+
+    /// Keys of `from..to`.
+    pub fn new(from: impl Into<Vec<u8>>, to: Option<Vec<u8>>) -> KeyRange {
+        KeyRange { from: from.into(), to }
+    }
+
+    /// Keys that begin with `prefix`.
+    pub fn prefix(prefix: &[u8]) -> KeyRange {
+        let mut to = prefix.to_vec();
+        while let Some(last) = to.pop() {
+            if last < u8::MAX {
+                to.push(last + 1);
+                return KeyRange::new(prefix, Some(to));
+            }
+        }
+        KeyRange::new(prefix, None)
+    }
+}
+
+/// A walk over a range.
+pub struct Cursor {
+    tree: Tree,
+    range: KeyRange,
+    direction: Direction,
+    // Forward: `range.from` moves up; backward: `range.to` moves down.
+    done: bool,
+    right: PageId,
+    ahead: usize,
+    copy: LeafCopy,
+}
+
+/// The rows of one leaf that lie in a range, in ascending order.
+#[derive(Default)]
+pub struct LeafCopy {
+    rows: Rows,
+    seen: Option<Seen>,
+    memory_locks: bool,
+}
+
+impl LeafCopy {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has no rows; a range goes on behind an empty leaf.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 0
+    }
+
+    /// The key and row at an index.
+    pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
+        let NodeRow { key, value, tag, ghost, overflow } = self.rows.get(index);
+        (key, Row { value, tag, ghost, overflow })
+    }
+
+    /// Keys and rows in ascending order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Row<'_>)> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Where to ask whether the leaf still is as it was copied.
+    pub fn seen(&self) -> Seen {
+        self.seen.expect("a copy that was made")
+    }
+
+    /// The leaf's hint that rows of it have locks in the lock manager.
+    pub fn memory_locks(&self) -> bool {
+        self.memory_locks
+    }
+}
+
+/// The way on from a leaf.
+struct Onward {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    right: PageId,
+}
+
+impl Tree {
+    /// A walk over `range`.
+    pub fn cursor(&self, range: KeyRange, direction: Direction) -> Cursor {
+        let done = range.to.as_ref().is_some_and(|to| *to <= range.from);
+        Cursor {
+            tree: self.clone(),
+            range,
+            direction,
+            done,
+            right: PageId(0),
+            ahead: 1,
+            copy: LeafCopy::default(),
+        }
+    }
+}
+
+impl Cursor {
+    /// The next leaf of the range; none behind the last. A leaf may have no rows in the range.
+    pub async fn next_leaf(&mut self) -> Result<Option<&LeafCopy>, StorageError> {
+        if self.done {
+            return Ok(None);
+        }
+        let root = self.tree.root().await?;
+        loop {
+            match self.try_leaf(root)? {
+                Ok(()) => return Ok(Some(&self.copy)),
+                Err(Some(page)) => self.fetch_ahead(root, page).await?,
+                Err(None) => self.tree.pool().counters().restarts.add(1),
+            }
+        }
+    }
+
+    /// Copies the next leaf without waiting; or says which page is missing, or that a page changed meanwhile.
+    fn try_leaf(&mut self, root: PageId) -> Result<Result<(), Option<PageId>>, StorageError> {
+        let tree = self.tree.clone();
+        let leaf = match self.neighbour(&tree) {
+            Some(leaf) => leaf,
+            None => {
+                let target = match self.direction {
+                    Direction::Forward => Target::Key(&self.range.from),
+                    Direction::Backward => Target::Below(self.range.to.as_deref()),
+                };
+                match tree.descend(root, target, 0)? {
+                    Descent::At(leaf, _) => leaf,
+                    Descent::Miss(page) => return Ok(Err(Some(page))),
+                }
+            }
+        };
+        let Some(onward) = self.copy_leaf(&leaf) else {
+            self.right = PageId(0);
+            return Ok(Err(None));
+        };
+        self.go_on(onward);
+        Ok(Ok(()))
+    }
+
+    /// The leaf behind the right link, if it is in memory and begins where the last one ended.
+    fn neighbour<'t>(&self, tree: &'t Tree) -> Option<Optimistic<'t>> {
+        if self.right == PageId(0) {
+            return None;
+        }
+        let page = tree.pool().read(self.right)?;
+        let node = Node(page.page);
+        let is_next = node.0.kind() == kind::NODE
+            && node.0.tree() == tree.id()
+            && node.is_leaf()
+            && node.low_admits(&self.range.from)
+            && node.high_admits(&self.range.from);
+        (page.validate() && is_next).then_some(page)
+    }
+
+    fn copy_leaf(&mut self, leaf: &Optimistic<'_>) -> Option<Onward> {
+        let node = Node(leaf.page);
+        let place = |key: &[u8]| node.search(key).unwrap_or_else(|index| index);
+        let from = place(&self.range.from);
+        let to = self.range.to.as_deref().map_or(node.count(), place);
+        self.copy.rows.clear();
+        self.copy.rows.extend(node, from, to);
+        self.copy.memory_locks = node.0.flags() & super::node::MEMORY_LOCKS != 0;
+        self.copy.seen = Some(leaf.seen());
+        let onward = Onward { low: node.low(), high: node.high(), right: node.right() };
+        leaf.validate().then_some(onward)
+    }
+
+    fn go_on(&mut self, onward: Onward) {
+        match self.direction {
+            Direction::Forward => match onward.high {
+                Some(high) if self.range.to.as_ref().is_none_or(|to| high < *to) => {
+                    self.range.from = high;
+                    self.right = onward.right;
+                }
+                _ => self.done = true,
+            },
+            Direction::Backward => {
+                self.done = onward.low <= self.range.from || onward.low.is_empty();
+                self.range.to = Some(onward.low);
+            }
+        }
+    }
+
+    /// Fetches a page, and with it the leaves that come next.
+    async fn fetch_ahead(&mut self, root: PageId, page: PageId) -> Result<(), StorageError> {
+        let mut pages = vec![page];
+        if self.ahead > 1 {
+            for next in self.leaves_ahead(root)? {
+                if !pages.contains(&next) {
+                    pages.push(next);
+                }
+            }
+        }
+        self.ahead = (self.ahead * 2).min(AHEAD_MAX);
+        self.tree.pool().fetch_all(&pages).await
+    }
+
+    /// The next leaves on the way, as far as their parent knows; hints, nothing more.
+    fn leaves_ahead(&self, root: PageId) -> Result<Vec<PageId>, StorageError> {
+        let mut pages = Vec::new();
+        let target = match self.direction {
+            Direction::Forward => Target::Key(&self.range.from),
+            Direction::Backward => Target::Below(self.range.to.as_deref()),
+        };
+        let Some(top) = self.tree.pool().read(root) else { return Ok(pages) };
+        let is_leaf = Node(top.page).is_leaf();
+        if !top.validate() || is_leaf {
+            return Ok(pages);
+        }
+        let Descent::At(parent, _) = self.tree.descend(root, target, 1)? else { return Ok(pages) };
+        let node = Node(parent.page);
+        let Some(here) = target.child(node) else { return Ok(pages) };
+        match self.direction {
+            Direction::Forward => {
+                let end = match &self.range.to {
+                    Some(to) => node.search(to).unwrap_or_else(|index| index),
+                    None => node.count(),
+                };
+                pages.extend((here..end.min(here + self.ahead)).map(|index| node.child(index)));
+            }
+            Direction::Backward => {
+                let first = node.child_index(&self.range.from).unwrap_or(0);
+                let low = first.max((here + 1).saturating_sub(self.ahead));
+                pages.extend((low..here + 1).rev().map(|index| node.child(index)));
+            }
+        }
+        if !parent.validate() {
+            pages.clear();
+        }
+        Ok(pages)
+    }
+}
