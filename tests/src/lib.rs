@@ -1,1 +1,3 @@
 //! Black-box tests and the model of the protocol.
+
+pub mod model;
