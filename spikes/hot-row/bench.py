@@ -25,6 +25,9 @@ SERVERS = {  # what is compared; every other flag has the default of src/main.rs
     "tokio-int8": f"--sched tokio --interval 8 {BEST}", "own-int8": f"--sched own --interval 8 {BEST}",
     "tokio-nice": f"--sched tokio {BEST}", "own-nice": f"--sched own {BEST}",  # run under nice -15
     "own-int8-nice": f"--sched own --interval 8 {BEST}",
+    "tokio-pinned": f"--sched tokio --workers 1 {BEST}", "const-pinned": "--sched tokio --workers 1 --constant",
+    "own-pinned": f"--sched own --workers 1 {BEST}", "own-int8-pinned": f"--sched own --workers 1 --interval 8 {BEST}",
+    "own-flat-pinned": f"--sched own --workers 1 --no-priorities {BEST}",
     "tokio-int16": f"--sched tokio --interval 16 {BEST}", "own-int16": f"--sched own --interval 16 {BEST}",
     "tokio-1w": f"--sched tokio --workers 1 {BEST}", "own-1w": f"--sched own --workers 1 {BEST}",
     "thread": "--sched tokio --flush thread", "inline": "--sched tokio --flush inline",
@@ -56,6 +59,8 @@ class Server:
         command = [BINARY, "serve", *SERVERS[name].split(), "--port", str(PORT), "--log", f"{SCRATCH}/ring.log"]
         if name.endswith("-nice"):
             command = ["nice", "-n", "-15", *command]
+        if name.endswith("-pinned"):  # one CPU for the server, the other for the clients, readers behind the hot row
+            command = ["taskset", "-c", "0", *command]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline().startswith("ready")
         self.port, self.pid = PORT, self.process.pid
@@ -91,12 +96,14 @@ class Server:
             self.process.wait()
 
 
-def pgbench(port, clients, mode, seconds, log_prefix=None):
+def pgbench(server, clients, mode, seconds, log_prefix=None):
     threads = 1 if clients == 1 else 2
-    command = [f"{PGBIN}/pgbench", "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres",
+    command = [f"{PGBIN}/pgbench", "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres",
                "-c", str(clients), "-j", str(threads), "-T", str(seconds), "-P", "1", "-f", f"{SCRATCH}/{mode}.sql"]
     if log_prefix:
         command += ["-l", f"--log-prefix={log_prefix}"]
+    if server.name.endswith("-pinned"):
+        command = ["taskset", "-c", "1", "nice", "-n", "10" if mode == "read" else "0", *command]
     return subprocess.Popen(command + ["postgres"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -119,11 +126,11 @@ def measure(server, clients, mode, readers, seconds):
     prefix = "/dev/shm/hotrow-log"
     for old in glob.glob(prefix + "*"):
         os.remove(old)
-    reader = pgbench(server.port, 64, "read", seconds + 2 + clients // 1000) if readers else None
+    reader = pgbench(server, 64, "read", seconds + 2 + clients // 1000) if readers else None
     if reader:
         wait_for_progress(reader)
     before = server.report()
-    hot = pgbench(server.port, clients, mode, seconds, prefix)
+    hot = pgbench(server, clients, mode, seconds, prefix)
     text = wait_for_progress(hot)
     begin, first = time.time(), server.usage()
     time.sleep(max(0.5, seconds - 1.4))
