@@ -1,0 +1,217 @@
+//! The catalog: which objects there are. Stored in a tree of the database itself and changed by transactions like any row; in memory, an
+//! immutable version that statements share.
+//!
+//! # Structure
+//! ```text
+//! tree 1: object number (8 bytes, big-endian) -> Object as JSON
+//! Catalog (immutable, shared) ── with(object) / without(oid) ──► the next one
+//! ```
+//!
+//! # Invariants
+//! - CAT-1: a name is unique in its name space.
+//! - CAT-2: the indexes of a table are those whose `table` is its number; nothing is said twice.
+
+pub mod object;
+
+use imbl::OrdMap;
+use std::sync::Arc;
+
+use clearway_storage::ids::{Lsn, TreeId};
+
+pub use object::{
+    Check, Column, Database, FIRST_USER_OID, ForeignKey, Grant, Index, IndexColumn, IndexState,
+    Object, Oid, ReferentialAction, Relation, RelationKind, Role, Schema, Sequence,
+};
+
+use crate::error::EngineError;
+use crate::value::Storage;
+
+/// The tree in which the catalog stands.
+pub const CATALOG_TREE: TreeId = TreeId(1);
+/// The tree in which sequences keep their values.
+pub const SEQUENCE_TREE: TreeId = TreeId(2);
+/// The number of the role that a new directory has.
+pub const BOOTSTRAP_ROLE: Oid = 10;
+
+/// One version of the catalog.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    objects: OrdMap<Oid, Arc<Object>>,
+    names: OrdMap<(u8, Oid, Arc<str>), Oid>,
+    indexes_of: OrdMap<Oid, Vec<Oid>>,
+    referenced_by: OrdMap<Oid, Vec<Oid>>,
+    /// The commit that made this version; what a statement reads in it depends on that.
+    pub lsn: Lsn,
+}
+
+impl Catalog {
+    /// The object with a number.
+    pub fn get(&self, oid: Oid) -> Option<&Arc<Object>> {
+        self.objects.get(&oid)
+    }
+
+    /// Every object, by number.
+    pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.values()
+    }
+
+    fn named(&self, space: u8, within: Oid, name: &str) -> Option<&Arc<Object>> {
+        self.objects
+            .get(self.names.get(&(space, within, name.into()))?)
+    }
+
+    /// A database by name.
+    pub fn database(&self, name: &str) -> Option<&Database> {
+        match &**self.named(b'd', 0, name)? {
+            Object::Database(database) => Some(database),
+            _ => None,
+        }
+    }
+
+    /// A schema by name.
+    pub fn schema(&self, database: Oid, name: &str) -> Option<&Schema> {
+        match &**self.named(b'n', database, name)? {
+            Object::Schema(schema) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// A role by name.
+    pub fn role(&self, name: &str) -> Option<&Role> {
+        match &**self.named(b'a', 0, name)? {
+            Object::Role(role) => Some(role),
+            _ => None,
+        }
+    }
+
+    /// A table, view, index or sequence by name.
+    pub fn in_schema(&self, schema: Oid, name: &str) -> Option<&Arc<Object>> {
+        self.named(b'r', schema, name)
+    }
+
+    /// A relation by number.
+    pub fn relation(&self, oid: Oid) -> Option<&Relation> {
+        match &**self.objects.get(&oid)? {
+            Object::Relation(relation) => Some(relation),
+            _ => None,
+        }
+    }
+
+    /// The indexes of a table, in the order of their numbers, the primary key's included.
+    pub fn indexes(&self, table: Oid) -> impl Iterator<Item = &Index> {
+        let oids = self.indexes_of.get(&table).map_or(&[][..], |v| v);
+        oids.iter()
+            .filter_map(|oid| match &**self.objects.get(oid)? {
+                Object::Index(index) => Some(index),
+                _ => None,
+            })
+    }
+
+    /// The tables that have a foreign key to this one.
+    pub fn referring(&self, table: Oid) -> impl Iterator<Item = &Relation> {
+        let oids = self.referenced_by.get(&table).map_or(&[][..], |v| v);
+        oids.iter().filter_map(|oid| self.relation(*oid))
+    }
+
+    /// The version with an object added or replaced.
+    ///
+    /// # Errors
+    /// `Exists` if another object has the name (CAT-1); `BadCatalog` if a column's storage is unknown.
+    pub fn with(&self, object: Object) -> Result<Catalog, EngineError> {
+        if let Object::Relation(relation) = &object
+            && let Some(column) = relation
+                .columns
+                .iter()
+                .find(|c| Storage::from_code(c.storage).is_none())
+        {
+            return Err(EngineError::BadCatalog(format!(
+                "column {} of {} has an unknown storage",
+                column.name, relation.name
+            )));
+        }
+        let mut next = self.without(object.oid());
+        let (space, within) = object.name_space();
+        let name = (space, within, Arc::from(object.name()));
+        if next.names.contains_key(&name) {
+            return Err(EngineError::Exists {
+                kind: object.kind(),
+                name: object.name().to_owned(),
+            });
+        }
+        next.names.insert(name, object.oid());
+        match &object {
+            Object::Index(index) => {
+                insert_sorted(next.indexes_of.entry(index.table).or_default(), index.oid)
+            }
+            Object::Relation(relation) => {
+                for key in &relation.foreign_keys {
+                    insert_sorted(
+                        next.referenced_by.entry(key.references).or_default(),
+                        relation.oid,
+                    );
+                }
+            }
+            _ => {}
+        }
+        next.objects.insert(object.oid(), Arc::new(object));
+        Ok(next)
+    }
+
+    /// The version without an object.
+    #[must_use]
+    pub fn without(&self, oid: Oid) -> Catalog {
+        let mut next = self.clone();
+        let Some(object) = next.objects.remove(&oid) else {
+            return next;
+        };
+        let (space, within) = object.name_space();
+        next.names.remove(&(space, within, object.name().into()));
+        match &*object {
+            Object::Index(index) => remove_from(&mut next.indexes_of, index.table, oid),
+            Object::Relation(relation) => {
+                for key in &relation.foreign_keys {
+                    remove_from(&mut next.referenced_by, key.references, oid);
+                }
+            }
+            _ => {}
+        }
+        next
+    }
+}
+
+fn insert_sorted(list: &mut Vec<Oid>, oid: Oid) {
+    if let Err(at) = list.binary_search(&oid) {
+        list.insert(at, oid);
+    }
+}
+
+fn remove_from(map: &mut OrdMap<Oid, Vec<Oid>>, key: Oid, oid: Oid) {
+    if let Some(list) = map.get_mut(&key) {
+        list.retain(|o| *o != oid);
+        if list.is_empty() {
+            map.remove(&key);
+        }
+    }
+}
+
+/// The key under which an object stands in the catalog's tree.
+pub fn object_key(oid: Oid) -> [u8; 8] {
+    u64::from(oid).to_be_bytes()
+}
+
+/// An object as it is stored.
+///
+/// # Errors
+/// `BadCatalog`, which cannot happen for objects made in memory.
+pub fn encode_object(object: &Object) -> Result<Vec<u8>, EngineError> {
+    serde_json::to_vec(object)
+        .map_err(|e| EngineError::BadCatalog(format!("{} {}: {e}", object.kind(), object.name())))
+}
+
+/// An object as it was stored.
+///
+/// # Errors
+/// `BadCatalog` if the bytes are none.
+pub fn decode_object(bytes: &[u8]) -> Result<Object, EngineError> {
+    serde_json::from_slice(bytes).map_err(|e| EngineError::BadCatalog(e.to_string()))
+}

@@ -1,0 +1,362 @@
+//! What the catalog knows: databases, schemas, tables, indexes, sequences, views, roles. Plain data; stored as JSON, so that a field can be
+//! added later and files of an older version stay readable.
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::Storage;
+
+/// An object's number, unique in the whole directory; what SQL calls its oid. User objects begin at 16384, as in PostgreSQL.
+pub type Oid = u32;
+
+/// The first number given to a user's object.
+pub const FIRST_USER_OID: Oid = 16_384;
+
+/// What an owner allowed somebody to do, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `U`, `C`, `c`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The role; 0 is PUBLIC.
+    pub role: Oid,
+    /// By whom.
+    pub by: Oid,
+    /// The letters.
+    pub privileges: String,
+}
+
+/// A database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Database {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: Oid,
+}
+
+/// A schema of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// Its number.
+    pub oid: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: Oid,
+}
+
+/// What a relation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RelationKind {
+    /// A table.
+    Table,
+    /// A view: its text is run instead of it.
+    View,
+    /// A view whose rows are stored.
+    MaterializedView,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// How it is stored (`Storage::code`).
+    pub storage: u8,
+    /// The SQL type's oid.
+    pub type_oid: Oid,
+    /// The SQL type's modifier, -1 for none.
+    pub type_mod: i32,
+    /// No nulls.
+    pub not_null: bool,
+    /// The text of its default.
+    pub default: Option<String>,
+    /// `a` for GENERATED ALWAYS AS IDENTITY, `d` for BY DEFAULT.
+    pub identity: Option<char>,
+    /// It was dropped; rows written before still have it.
+    #[serde(default)]
+    pub dropped: bool,
+    /// The schema version in which it came; rows of older versions have `missing` in its place.
+    #[serde(default)]
+    pub since_version: u16,
+    /// The text form of the value that rows older than the column have; `None` for null.
+    #[serde(default)]
+    pub missing: Option<String>,
+}
+
+impl Column {
+    /// How it is stored.
+    ///
+    /// # Panics
+    /// If the code is none that `Storage::code` gives; `Catalog` checks that when it reads a table.
+    pub fn storage(&self) -> Storage {
+        Storage::from_code(self.storage).expect("checked when the catalog was read")
+    }
+}
+
+/// A condition that every row meets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// The text of the condition.
+    pub condition: String,
+}
+
+/// What happens to the rows that refer to a row when that goes or changes its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReferentialAction {
+    /// Error, checked at the end of the statement.
+    NoAction,
+    /// Error at once.
+    Restrict,
+    /// They go, or follow.
+    Cascade,
+    /// They become null.
+    SetNull,
+    /// They get their defaults.
+    SetDefault,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Columns of the referring table.
+    pub columns: Vec<usize>,
+    /// The table referred to.
+    pub references: Oid,
+    /// Its columns, in the same order.
+    pub referenced: Vec<usize>,
+    /// On DELETE of the row referred to.
+    pub on_delete: ReferentialAction,
+    /// On UPDATE of its key.
+    pub on_update: ReferentialAction,
+    /// False between ADD ... NOT VALID and VALIDATE.
+    pub validated: bool,
+}
+
+/// A table, view or materialized view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relation {
+    /// Its number.
+    pub oid: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its schema.
+    pub schema: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: Oid,
+    /// What it is.
+    pub kind: RelationKind,
+    /// Its columns, dropped ones included, so that positions stay.
+    pub columns: Vec<Column>,
+    /// The tree of its rows; 0 for a view.
+    pub tree: u64,
+    /// Positions of the primary key's columns, by which the table is organised; empty: by implicit row id.
+    pub key: Vec<usize>,
+    /// The version with which new rows are written; rises when columns come.
+    pub version: u16,
+    /// Conditions.
+    pub checks: Vec<Check>,
+    /// Foreign keys that leave it.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The query of a view.
+    pub query: Option<String>,
+    /// Names of rules ON INSERT DO INSTEAD NOTHING.
+    #[serde(default)]
+    pub insert_nothing_rules: Vec<String>,
+    /// Options that were accepted and are shown again (`fillfactor=70`).
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// Who may do what; empty: the owner everything.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
+    /// A materialized view that has never been filled has no rows to show.
+    #[serde(default)]
+    pub populated: bool,
+}
+
+/// One column of an index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexColumn {
+    /// Position in the table.
+    pub column: usize,
+    /// From high to low.
+    pub descending: bool,
+    /// Nulls first.
+    pub nulls_first: bool,
+}
+
+/// How far an index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Writers keep it up; nobody reads it.
+    WriteOnly,
+    /// Everybody whose snapshot is at or above `valid_from_lsn` reads it.
+    Public,
+}
+
+/// An index. The primary key of a table has one, too, which shares the table's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Its number.
+    pub oid: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its schema.
+    pub schema: Oid,
+    /// Its name.
+    pub name: String,
+    /// The table.
+    pub table: Oid,
+    /// Its tree.
+    pub tree: u64,
+    /// Its columns.
+    pub columns: Vec<IndexColumn>,
+    /// No two rows have the same values, nulls aside.
+    pub unique: bool,
+    /// It is the table's primary key.
+    pub primary: bool,
+    /// It belongs to a constraint of the same name.
+    pub constraint: bool,
+    /// How far it is.
+    pub state: IndexState,
+    /// Older snapshots do not use it.
+    pub valid_from_lsn: u64,
+    /// CLUSTER ... USING was asked for.
+    #[serde(default)]
+    pub clustered: bool,
+}
+
+/// A sequence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Its number.
+    pub oid: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its schema.
+    pub schema: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: Oid,
+    /// The SQL type's oid.
+    pub type_oid: Oid,
+    /// First value.
+    pub start: i64,
+    /// Step.
+    pub increment: i64,
+    /// Lowest value.
+    pub min: i64,
+    /// Highest value.
+    pub max: i64,
+    /// How many a session takes at once.
+    pub cache: i64,
+    /// Whether it begins again.
+    pub cycle: bool,
+    /// The column that it belongs to: dropped with it.
+    pub owned_by: Option<(Oid, usize)>,
+    /// Who may do what.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
+}
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Role {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// It may log in.
+    pub login: bool,
+    /// It may do everything.
+    pub superuser: bool,
+    /// It may create databases.
+    pub create_db: bool,
+    /// It may create roles.
+    pub create_role: bool,
+    /// The SCRAM-SHA-256 verifier of its password.
+    pub password: Option<String>,
+    /// Connections at once, -1 for any number.
+    pub connection_limit: i32,
+}
+
+/// Any object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Object {
+    /// See [`Database`].
+    Database(Database),
+    /// See [`Schema`].
+    Schema(Schema),
+    /// See [`Relation`].
+    Relation(Relation),
+    /// See [`Index`].
+    Index(Index),
+    /// See [`Sequence`].
+    Sequence(Sequence),
+    /// See [`Role`].
+    Role(Role),
+}
+
+impl Object {
+    /// Its number.
+    pub fn oid(&self) -> Oid {
+        match self {
+            Object::Database(o) => o.oid,
+            Object::Schema(o) => o.oid,
+            Object::Relation(o) => o.oid,
+            Object::Index(o) => o.oid,
+            Object::Sequence(o) => o.oid,
+            Object::Role(o) => o.oid,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Object::Database(o) => &o.name,
+            Object::Schema(o) => &o.name,
+            Object::Relation(o) => &o.name,
+            Object::Index(o) => &o.name,
+            Object::Sequence(o) => &o.name,
+            Object::Role(o) => &o.name,
+        }
+    }
+
+    /// What it is, for errors.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Object::Database(_) => "database",
+            Object::Schema(_) => "schema",
+            Object::Relation(r) => match r.kind {
+                RelationKind::Table => "table",
+                RelationKind::View => "view",
+                RelationKind::MaterializedView => "materialized view",
+            },
+            Object::Index(_) => "index",
+            Object::Sequence(_) => "sequence",
+            Object::Role(_) => "role",
+        }
+    }
+
+    /// The name space in which its name is unique: relations, indexes and sequences of a schema share one.
+    pub fn name_space(&self) -> (u8, Oid) {
+        match self {
+            Object::Database(_) => (b'd', 0),
+            Object::Role(_) => (b'a', 0),
+            Object::Schema(o) => (b'n', o.database),
+            Object::Relation(o) => (b'r', o.schema),
+            Object::Index(o) => (b'r', o.schema),
+            Object::Sequence(o) => (b'r', o.schema),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What can go wrong in the engine.
+
+use clearway_storage::error::StorageError;
+use clearway_txn::error::TxnError;
+
+use crate::codec::row::RowDamage;
+
+/// An error of the engine. The comment gives the SQLSTATE that it becomes.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// From a transaction: conflicts, deadlocks, storage.
+    #[error(transparent)]
+    Txn(#[from] TxnError),
+    /// 23505: a row with this key stands there.
+    #[error("duplicate key value violates unique constraint \"{index}\"")]
+    Duplicate {
+        /// The index's name.
+        index: String,
+        /// Its number.
+        oid: u32,
+    },
+    /// 42710, 42P07, 42P04, 42P06: an object of the name exists.
+    #[error("{kind} \"{name}\" already exists")]
+    Exists {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// 42P01 and its kin: no such object.
+    #[error("{kind} \"{name}\" does not exist")]
+    Missing {
+        /// What was looked for.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// 22003 and its kin: a value does not fit its column's storage.
+    #[error("value does not fit column \"{column}\"")]
+    DoesNotFit {
+        /// The column.
+        column: String,
+    },
+    /// XX001: the stored catalog is damaged.
+    #[error("the catalog is damaged: {0}")]
+    BadCatalog(String),
+    /// XX001: a stored row is damaged.
+    #[error("{table}: {damage}")]
+    BadRow {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        damage: RowDamage,
+    },
+    /// 55006: the object is in use.
+    #[error("{0}")]
+    InUse(String),
+    /// 25P02: the transaction has failed and only takes ROLLBACK.
+    #[error("current transaction is aborted, commands ignored until end of transaction block")]
+    Aborted,
+}
+
+impl From<StorageError> for EngineError {
+    fn from(error: StorageError) -> EngineError {
+        EngineError::Txn(error.into())
+    }
+}
