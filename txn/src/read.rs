@@ -1,0 +1,222 @@
+//! Reading rows as a view sees them.
+//!
+//! # Invariants
+//! - RDV-1: what is returned was resolved and then found still in place: the page had not changed since it was copied. So a tag whose undo
+//!   was gone belonged to a version that everybody sees, not to one that was rolled back in between.
+
+use clearway_storage::btree::{Cursor, Direction, KeyRange, Lookup, Row, RowBuf, Tree, TryGet};
+use clearway_storage::ids::Lsn;
+use clearway_storage::record::BeforeImage;
+
+use crate::error::TxnError;
+use crate::mvcc::book::{View, Visible, VersionBook};
+
+/// A row that was found is in the buffer.
+#[derive(Debug, Default)]
+pub struct Reading {
+    leaf: RowBuf,
+    older: Option<Vec<u8>>,
+}
+
+impl Reading {
+    /// The value of the row that was found last.
+    pub fn value(&self) -> &[u8] {
+        self.older.as_deref().unwrap_or(self.leaf.row().value)
+    }
+
+    /// Looks a row up as `view` sees it; true if there is one. `dep_lsn` rises to the commits that the answer depends on.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn get(
+        &mut self,
+        book: &VersionBook,
+        tree: &Tree,
+        key: &[u8],
+        view: &View,
+        dep_lsn: &mut Lsn,
+    ) -> Result<bool, TxnError> {
+        loop {
+            let lookup = match tree.try_get(key, &mut self.leaf) {
+                TryGet::Hit(seen) if !self.leaf.row().overflow => Lookup::Found(seen),
+                TryGet::Absent(seen) => Lookup::Absent(seen),
+                TryGet::Hit(_) | TryGet::Miss => tree.get(key, &mut self.leaf).await?,
+            };
+            self.older = None;
+            let Lookup::Found(seen) = lookup else { return Ok(false) };
+            let row = self.leaf.row();
+            if row.tag.is_settled() {
+                return Ok(!row.ghost);
+            }
+            let mut dep = *dep_lsn;
+            let visible = book.resolve(row.tag, view, &mut dep);
+            // RDV-1
+            if !tree.still(&seen) {
+                continue;
+            }
+            *dep_lsn = dep;
+            return match visible {
+                Visible::Nothing => Ok(false),
+                Visible::Current => Ok(!row.ghost),
+                Visible::Older(record) => match &record.before {
+                    BeforeImage::Row { ghost: false, overflow, value } => {
+                        self.older = Some(match overflow {
+                            true => tree.read_chain(value).await?,
+                            false => value.to_vec(),
+                        });
+                        Ok(true)
+                    }
+                    _ => Ok(false),
+                },
+            };
+        }
+    }
+}
+
+/// Rows of one leaf, side by side in one buffer.
+#[derive(Debug, Default)]
+pub struct RowBatch {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, usize)>,
+}
+
+impl RowBatch {
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Key and value of a row.
+    pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
+        let (key_end, end) = self.ends[index];
+        let from = if index == 0 { 0 } else { self.ends[index - 1].1 };
+        (&self.bytes[from..key_end], &self.bytes[key_end..end])
+    }
+
+    /// Keys and values.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + ExactSizeIterator {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+}
+
+/// A walk over the rows of a range as a view sees them.
+pub struct Scan {
+    tree: Tree,
+    range: KeyRange,
+    direction: Direction,
+    view: View,
+    cursor: Cursor,
+}
+
+impl Scan {
+    /// A walk over `range`.
+    pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
+        let cursor = tree.cursor(range.clone(), direction);
+        Scan { tree: tree.clone(), range, direction, view, cursor }
+    }
+
+    /// The rows of the next leaf, in the order of the walk; false behind the last. A batch may be empty.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        loop {
+            out.clear();
+            let mut dep = *dep_lsn;
+            let mut chains: Vec<(usize, Vec<u8>)> = Vec::new();
+            let Some(leaf) = self.cursor.next_leaf().await? else { return Ok(false) };
+            let mut last: Option<Vec<u8>> = None;
+            let mut take = |(key, row): (&[u8], Row<'_>)| {
+                take_row(book, &self.view, key, row, &mut dep, out, &mut chains);
+                last = Some(key.to_vec());
+            };
+            match self.direction {
+                Direction::Forward => leaf.iter().for_each(&mut take),
+                Direction::Backward => leaf.iter().rev().for_each(&mut take),
+            }
+            let seen = leaf.seen();
+            // RDV-1: else the same leaf again, which the cursor has left behind.
+            if !self.tree.still(&seen) {
+                self.cursor = self.tree.cursor(self.range.clone(), self.direction);
+                continue;
+            }
+            *dep_lsn = dep;
+            match (last, self.direction) {
+                (Some(mut key), Direction::Forward) => {
+                    key.push(0);
+                    self.range.from = key;
+                }
+                (Some(key), Direction::Backward) => self.range.to = Some(key),
+                (None, _) => {}
+            }
+            if !chains.is_empty() {
+                self.fetch_chains(chains, out).await?;
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Puts whole values where references stand.
+    async fn fetch_chains(&self, chains: Vec<(usize, Vec<u8>)>, out: &mut RowBatch) -> Result<(), TxnError> {
+        let mut whole = RowBatch::default();
+        let mut chains = chains.into_iter().peekable();
+        for index in 0..out.len() {
+            let (key, value) = out.get(index);
+            match chains.next_if(|(at, _)| *at == index) {
+                Some((_, reference)) => whole.push(key, &self.tree.read_chain(&reference).await?),
+                None => whole.push(key, value),
+            }
+        }
+        *out = whole;
+        Ok(())
+    }
+}
+
+fn take_row(
+    book: &VersionBook,
+    view: &View,
+    key: &[u8],
+    row: Row<'_>,
+    dep: &mut Lsn,
+    out: &mut RowBatch,
+    chains: &mut Vec<(usize, Vec<u8>)>,
+) {
+    let mut keep = |ghost: bool, overflow: bool, value: &[u8]| {
+        if ghost {
+            return;
+        }
+        if overflow {
+            chains.push((out.len(), value.to_vec()));
+        }
+        out.push(key, if overflow { &[] } else { value });
+    };
+    if row.tag.is_settled() {
+        return keep(row.ghost, row.overflow, row.value);
+    }
+    match book.resolve(row.tag, view, dep) {
+        Visible::Nothing => {}
+        Visible::Current => keep(row.ghost, row.overflow, row.value),
+        Visible::Older(record) => {
+            if let BeforeImage::Row { ghost, overflow, value } = &record.before {
+                keep(*ghost, *overflow, value);
+            }
+        }
+    }
+}
