@@ -4,3 +4,4 @@
 pub mod error;
 pub mod lockmgr;
 pub mod mvcc;
+pub mod read;

@@ -9,7 +9,7 @@ use clearway_storage::ids::Lsn;
 use clearway_storage::record::BeforeImage;
 
 use crate::error::TxnError;
-use crate::mvcc::book::{View, Visible, VersionBook};
+use crate::mvcc::book::{VersionBook, View, Visible};
 
 /// A row that was found is in the buffer.
 #[derive(Debug, Default)]
@@ -43,7 +43,9 @@ impl Reading {
                 TryGet::Hit(_) | TryGet::Miss => tree.get(key, &mut self.leaf).await?,
             };
             self.older = None;
-            let Lookup::Found(seen) = lookup else { return Ok(false) };
+            let Lookup::Found(seen) = lookup else {
+                return Ok(false);
+            };
             let row = self.leaf.row();
             if row.tag.is_settled() {
                 return Ok(!row.ghost);
@@ -59,7 +61,11 @@ impl Reading {
                 Visible::Nothing => Ok(false),
                 Visible::Current => Ok(!row.ghost),
                 Visible::Older(record) => match &record.before {
-                    BeforeImage::Row { ghost: false, overflow, value } => {
+                    BeforeImage::Row {
+                        ghost: false,
+                        overflow,
+                        value,
+                    } => {
                         self.older = Some(match overflow {
                             true => tree.read_chain(value).await?,
                             false => value.to_vec(),
@@ -94,7 +100,11 @@ impl RowBatch {
     /// Key and value of a row.
     pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
         let (key_end, end) = self.ends[index];
-        let from = if index == 0 { 0 } else { self.ends[index - 1].1 };
+        let from = if index == 0 {
+            0
+        } else {
+            self.ends[index - 1].1
+        };
         (&self.bytes[from..key_end], &self.bytes[key_end..end])
     }
 
@@ -129,19 +139,32 @@ impl Scan {
     /// A walk over `range`.
     pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
         let cursor = tree.cursor(range.clone(), direction);
-        Scan { tree: tree.clone(), range, direction, view, cursor }
+        Scan {
+            tree: tree.clone(),
+            range,
+            direction,
+            view,
+            cursor,
+        }
     }
 
     /// The rows of the next leaf, in the order of the walk; false behind the last. A batch may be empty.
     ///
     /// # Errors
     /// From the tree.
-    pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+    pub async fn next(
+        &mut self,
+        book: &VersionBook,
+        dep_lsn: &mut Lsn,
+        out: &mut RowBatch,
+    ) -> Result<bool, TxnError> {
         loop {
             out.clear();
             let mut dep = *dep_lsn;
             let mut chains: Vec<(usize, Vec<u8>)> = Vec::new();
-            let Some(leaf) = self.cursor.next_leaf().await? else { return Ok(false) };
+            let Some(leaf) = self.cursor.next_leaf().await? else {
+                return Ok(false);
+            };
             let mut last: Option<Vec<u8>> = None;
             let mut take = |(key, row): (&[u8], Row<'_>)| {
                 take_row(book, &self.view, key, row, &mut dep, out, &mut chains);
@@ -174,7 +197,11 @@ impl Scan {
     }
 
     /// Puts whole values where references stand.
-    async fn fetch_chains(&self, chains: Vec<(usize, Vec<u8>)>, out: &mut RowBatch) -> Result<(), TxnError> {
+    async fn fetch_chains(
+        &self,
+        chains: Vec<(usize, Vec<u8>)>,
+        out: &mut RowBatch,
+    ) -> Result<(), TxnError> {
         let mut whole = RowBatch::default();
         let mut chains = chains.into_iter().peekable();
         for index in 0..out.len() {
@@ -214,7 +241,12 @@ fn take_row(
         Visible::Nothing => {}
         Visible::Current => keep(row.ghost, row.overflow, row.value),
         Visible::Older(record) => {
-            if let BeforeImage::Row { ghost, overflow, value } = &record.before {
+            if let BeforeImage::Row {
+                ghost,
+                overflow,
+                value,
+            } = &record.before
+            {
                 keep(*ghost, *overflow, value);
             }
         }

@@ -191,11 +191,12 @@ impl Transaction {
             Change::Insert { value } | Change::Update { value, .. } => value,
             Change::Delete { .. } => &[],
         };
-        let (value, overflow) = tree.prepare_value(value).await?;
+        let overflow = value.len() > Tree::inline_max(key.len());
+        let reference = if overflow { self.write_chain(&state, tree, value).await? } else { [0; 16] };
+        let value = if overflow { &reference[..] } else { value };
         let all = self.all.clone();
         loop {
             let judge = Judge { all: &all, state: &state, tree, key, if_taken };
-            let value: &[u8] = &value;
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
@@ -214,6 +215,29 @@ impl Transaction {
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
+    }
+
+    /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.
+    async fn write_chain(&mut self, state: &Arc<TxnState>, tree: &Tree, value: &[u8]) -> Result<[u8; 16], TxnError> {
+        let mut undo = Vec::new();
+        let written = tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo).await;
+        // Also what was written before it failed has to be undone.
+        for entry in undo {
+            let new = NewUndo {
+                txn: state.clone(),
+                tree: entry.tree,
+                key: entry.key,
+                before: BeforeImage::Absent,
+                prev: Tag::SETTLED,
+                before_lsn: Lsn::ZERO,
+                strength: LockMode::RowNoKeyUpdate,
+                deletes: false,
+                moved_to: None,
+            };
+            let (_, record) = self.all.book().undo().push(state.id().0 as usize, new);
+            record.logged(entry.lsn, entry.undo_next);
+        }
+        Ok(written?)
     }
 
     /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked.

@@ -18,7 +18,7 @@ use crate::buffer::page::{PAGE_BYTES, PageMut, kind};
 use crate::buffer::{Latched, Pin, Pool, Seen};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, Tag, TreeId};
-use crate::record::{Before, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
+use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{PageLog, Purpose};
 
 const AT_NEXT: usize = 28;
@@ -96,12 +96,14 @@ fn args(tree: TreeId, next: PageId, index: usize, chain: u64) -> [u8; 24] {
 
 impl Tree {
     /// Writes a value into a chain of pages and gives the reference to put into a leaf. From the last page to the
-    /// first, some pages a record, each with its undo: rolled back, the transaction frees them.
+    /// first, some pages a record, each with its undo: rolled back, the transaction frees them. The undo of what was
+    /// written is in `undo`, oldest first, whether all of it was or not.
     pub async fn write_overflow(
         &self,
         log: &mut TxnLog,
         tag: Tag,
         value: &[u8],
+        undo: &mut Vec<UndoEntry>,
     ) -> Result<[u8; OVERFLOW_REF_BYTES], StorageError> {
         if value.len() > VALUE_BYTES_MAX {
             return Err(StorageError::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });
@@ -113,13 +115,15 @@ impl Tree {
         while end > 0 {
             let start = end.saturating_sub(BATCH_PAGES);
             self.pool().throttle().await?;
-            next = self.write_chunks(log, tag, chain, &chunks[start..end], start, next).await?;
+            let entry = self.write_chunks(log, tag, chain, &chunks[start..end], start, next).await?;
+            next = chain_pages(&entry.key).next().expect("a record of at least one page");
+            undo.push(entry);
             end = start;
         }
         Ok(Reference { len: value.len() as u32, first: next, chain }.encode())
     }
 
-    /// Writes chunks that begin at `index`, linked to `next`; gives the first page.
+    /// Writes chunks that begin at `index`, linked to `next`; gives the undo, whose key names the pages.
     async fn write_chunks(
         &self,
         log: &mut TxnLog,
@@ -128,7 +132,7 @@ impl Tree {
         chunks: &[&[u8]],
         index: usize,
         next: PageId,
-    ) -> Result<PageId, StorageError> {
+    ) -> Result<UndoEntry, StorageError> {
         let wal = self.pool().log().clone();
         let count = chunks.len();
         let mut reservation = self.pool().space().reserve(count).await?;
@@ -178,8 +182,19 @@ impl Tree {
         for latched in &mut latches {
             latched.changed(range.end);
         }
-        log.appended(range);
-        Ok(pages[0])
+        let undo_next = std::mem::replace(&mut log.last_lsn, range.start);
+        if log.first_lsn == Lsn::ZERO {
+            log.first_lsn = range.start;
+        }
+        Ok(UndoEntry {
+            lsn: range.start,
+            undo_next,
+            tree: CHAIN_PAGES,
+            key: key.into(),
+            tag,
+            prev_tag: Tag::SETTLED,
+            before: BeforeImage::Absent,
+        })
     }
 
     /// Replaces the reference in `out` by the value; false if the row has changed meanwhile.
@@ -287,12 +302,13 @@ fn free_bytes(wal: &dyn PageLog, pages: usize) -> usize {
 
 /// Undoes the allocation of a chain's pages ([`CHAIN_PAGES`]).
 pub async fn compensate_chain(pool: &Pool, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
-    let pages: Vec<PageId> = entry
-        .key
-        .chunks_exact(4)
-        .map(|bytes| PageId(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
-        .collect();
+    let pages: Vec<PageId> = chain_pages(&entry.key).collect();
     free_pages(pool, &pages, Some((log, entry))).await
+}
+
+/// The pages that the key of such an undo names.
+fn chain_pages(key: &[u8]) -> impl Iterator<Item = PageId> {
+    key.as_chunks::<4>().0.iter().map(|bytes| PageId(u32::from_le_bytes(*bytes)))
 }
 
 /// Frees pages in one record: as structure, or as the compensation of an entry.

@@ -119,7 +119,7 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
                 let edit = if removes {
                     Edit::Remove
                 } else if rng.chance(1, 8) {
-                    reference = tree.write_overflow(&mut log, Tag(tag), &value).await.unwrap();
+                    reference = tree.write_overflow(&mut log, Tag(tag), &value, &mut Vec::new()).await.unwrap();
                     Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true }
                 } else {
                     Edit::put(&value, Tag(tag))
