@@ -1,2 +1,117 @@
-//! Checks of the repository, run by `cargo xtask`.
-fn main() {}
+//! Checks of the repository: `cargo xtask check` (about a minute, what changed), `cargo xtask ci`
+//! (everything), `cargo xtask static` (no compiler), `cargo xtask ratchet` (lowers the ratchets).
+//!
+//! # Structure
+//! ```text
+//!   tree      the files of the repository, and Rust text without comments, strings and tests
+//!   layers    crates depend only downward; files, sockets, clocks and unsafe only where they belong
+//!   size      length of files and functions, number of crates        ─┐
+//!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
+//!   commands  cargo, and how many tests it ran
+//! ```
+//!
+//! # Not here
+//! Opinions about style that rustfmt and clippy already have.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a tool, no part of the database")]
+
+mod commands;
+mod layers;
+mod names;
+mod ratchet;
+mod size;
+mod tree;
+
+#[cfg(test)]
+mod fixture_tests;
+
+use commands::Report;
+use std::path::Path;
+use std::process::ExitCode;
+use tree::Tree;
+
+/// One thing that is wrong: where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// `path` or `path:line`.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Problem {
+    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Problem {
+            place: place.into(),
+            what: what.into(),
+        }
+    }
+}
+
+/// A check that needs no compiler.
+type StaticCheck = fn(&Tree) -> Vec<Problem>;
+
+const STATIC_CHECKS: [(&str, StaticCheck); 6] = [
+    ("layers: dependencies run downward", layers::dependencies),
+    ("layers: files, sockets, clocks, threads", layers::places),
+    (
+        "unsafe only where STYLE.md names the file",
+        layers::unsafe_files,
+    ),
+    ("size of files and functions, number of crates", size::check),
+    ("wait events defined and used", names::wait_events),
+    ("invariants defined and cited", names::invariants),
+];
+
+fn main() -> ExitCode {
+    // `cargo run` starts in the caller's directory; everything here is relative to the root.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."));
+    let command = std::env::args().nth(1).unwrap_or_default();
+    let mut report = Report::default();
+    match command.as_str() {
+        "check" => {
+            static_checks(root, &mut report);
+            commands::check(root, &mut report);
+        }
+        "ci" => {
+            static_checks(root, &mut report);
+            commands::ci(root, &mut report);
+        }
+        "static" => static_checks(root, &mut report),
+        "ratchet" => match ratchet::lower(root) {
+            Ok(count) => println!("{count} entries lowered or removed"),
+            Err(err) => report.failed("ratchet", &err),
+        },
+        _ => {
+            eprintln!("usage: cargo xtask check | ci | static | ratchet");
+            return ExitCode::from(2);
+        }
+    }
+    report.print();
+    if report.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn static_checks(root: &Path, report: &mut Report) {
+    let tree = match Tree::read(root) {
+        Ok(tree) => tree,
+        Err(err) => return report.failed("reading the repository", &err.to_string()),
+    };
+    for (name, check) in STATIC_CHECKS {
+        let problems = check(&tree);
+        if problems.is_empty() {
+            report.passed(name);
+        } else {
+            let lines: Vec<_> = problems
+                .iter()
+                .map(|problem| format!("{}: {}", problem.place, problem.what))
+                .collect();
+            report.failed(name, &lines.join("\n"));
+        }
+    }
+}

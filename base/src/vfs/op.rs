@@ -33,7 +33,7 @@ enum State<T: Send + 'static> {
 
 /// How a driver performs an operation.
 pub(super) trait Begin<T: Send + 'static>: Send {
-    /// Performs it on this thread and returns when it has ended.
+    /// Performs it on this thread and returns when it has ended (VFS-1: not before somebody asks).
     fn perform(self: Box<Self>) -> Result<T, VfsError>;
 
     /// Either hands it to the driver, to be completed later, or performs it and returns the result.

@@ -1,0 +1,257 @@
+//! Runs cargo, counts the tests it ran, and adds up.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What passed and what failed: tests and checks alike.
+#[derive(Default)]
+pub struct Report {
+    passed: u64,
+    failed: u64,
+    failures: Vec<String>,
+}
+
+impl Report {
+    /// A check passed.
+    pub fn passed(&mut self, name: &str) {
+        println!("ok      {name}");
+        self.passed += 1;
+    }
+
+    /// A check failed.
+    pub fn failed(&mut self, name: &str, why: &str) {
+        println!("FAILED  {name}\n{why}");
+        self.failed += 1;
+        self.failures.push(name.to_owned());
+    }
+
+    /// Whether nothing failed.
+    pub fn is_clean(&self) -> bool {
+        self.failed == 0
+    }
+
+    /// The last words: what failed, and one line with the sums.
+    pub fn print(&self) {
+        for failure in &self.failures {
+            println!("failed: {failure}");
+        }
+        println!("{} passed, {} failed", self.passed, self.failed);
+    }
+}
+
+/// The fast check: format, lint and tests of the packages that differ from main (or from the last
+/// commit, on main itself).
+pub fn check(root: &Path, report: &mut Report) {
+    cargo(root, report, "format", &["fmt", "--all", "--check"], &[]);
+    let changed = match changed_packages(root) {
+        Ok(changed) => changed,
+        Err(err) => return report.failed("what changed", &err),
+    };
+    if changed.is_empty() {
+        return println!("no package changed");
+    }
+    let mut packages: Vec<String> = Vec::new();
+    for package in &changed {
+        packages.extend(["-p".to_owned(), package.clone()]);
+    }
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    // The bans on clocks and the like hold outside tests only; `cargo xtask static` has seen to them.
+    let lints = [
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+        "-A",
+        "clippy::disallowed_methods",
+        "-A",
+        "clippy::disallowed_types",
+    ];
+    cargo(
+        root,
+        report,
+        "clippy",
+        &[&["clippy"], &packages[..], &lints[..]].concat(),
+        &[],
+    );
+    cargo_test(
+        root,
+        report,
+        "tests",
+        &[&["test", "--no-fail-fast"], &packages[..]].concat(),
+        &[],
+    );
+}
+
+/// Everything.
+pub fn ci(root: &Path, report: &mut Report) {
+    cargo(root, report, "format", &["fmt", "--all", "--check"], &[]);
+    let lints = ["clippy", "--workspace", "--", "-D", "warnings"];
+    cargo(root, report, "clippy", &lints, &[]);
+    let allow = [
+        "-A",
+        "clippy::disallowed_methods",
+        "-A",
+        "clippy::disallowed_types",
+    ];
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(
+        root,
+        report,
+        "clippy of tests",
+        &[&lints[..], &allow[..]].concat(),
+        &[],
+    );
+    cargo_test(
+        root,
+        report,
+        "tests",
+        &["test", "--workspace", "--no-fail-fast"],
+        &[],
+    );
+    loom(root, report);
+}
+
+/// Tests under loom's scheduler, where there are any: built apart, since every dependency sees the flag.
+fn loom(root: &Path, report: &mut Report) {
+    if !root.join("base/tests/loom.rs").exists() {
+        return;
+    }
+    let env = [
+        ("RUSTFLAGS", "--cfg loom"),
+        ("CARGO_TARGET_DIR", "target/loom"),
+    ];
+    let args = ["test", "--release", "-p", "clearway-base", "--test", "loom"];
+    cargo_test(root, report, "loom", &args, &env);
+    // The proof that the tests can fail: one atomic ordering of the latch weakened.
+    let planted = [&args[..], &["--features", "plant-weak-latch"]].concat();
+    let name = "loom finds the planted weak ordering";
+    match command(root, &planted, &env).stderr(Stdio::null()).output() {
+        Ok(output) if String::from_utf8_lossy(&output.stdout).contains("test result: FAILED") => {
+            report.passed(name);
+        }
+        Ok(output) => {
+            report.failed(
+                name,
+                &format!(
+                    "{}\nno test failed",
+                    String::from_utf8_lossy(&output.stdout)
+                ),
+            );
+        }
+        Err(err) => report.failed(name, &format!("cargo: {err}")),
+    }
+}
+
+/// The packages with a file that differs. A package stands in the directory of its layer.
+fn changed_packages(root: &Path) -> Result<BTreeSet<String>, String> {
+    let base = git(root, &["merge-base", "HEAD", "main"]).unwrap_or_else(|_| "HEAD".to_owned());
+    let differing = git(root, &["diff", "--name-only", base.trim()])?;
+    let untracked = git(root, &["ls-files", "--others", "--exclude-standard"])?;
+    let mut packages = BTreeSet::new();
+    for path in differing.lines().chain(untracked.lines()) {
+        let Some((dir, _)) = path.split_once('/') else {
+            continue;
+        };
+        let manifest =
+            std::fs::read_to_string(root.join(dir).join("Cargo.toml")).unwrap_or_default();
+        let name = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        packages.extend(name.map(str::to_owned));
+    }
+    Ok(packages)
+}
+
+fn git(root: &Path, args: &[&str]) -> Result<String, String> {
+    let output = Command::new("git").current_dir(root).args(args).output();
+    let output = output.map_err(|err| format!("git: {err}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "git {}: {}",
+            args.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(root)
+        .args(args)
+        .envs(env.iter().copied())
+        .stdin(Stdio::null());
+    command
+}
+
+fn cargo(root: &Path, report: &mut Report, name: &str, args: &[&str], env: &[(&str, &str)]) {
+    match command(root, args, env).status() {
+        Ok(status) if status.success() => report.passed(name),
+        Ok(status) => report.failed(name, &format!("cargo {}: {status}", args.join(" "))),
+        Err(err) => report.failed(name, &format!("cargo: {err}")),
+    }
+}
+
+/// Runs tests, shows their output, and counts each.
+fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: &[(&str, &str)]) {
+    let mut child = match command(root, args, env).stdout(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(err) => return report.failed(name, &format!("cargo: {err}")),
+    };
+    let failed_before = report.failed;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            println!("{line}");
+            if let Some((passed, failed)) = test_result(&line) {
+                report.passed += passed;
+                report.failed += failed;
+            } else if let Some(test) = line
+                .strip_prefix("test ")
+                .and_then(|rest| rest.strip_suffix(" ... FAILED"))
+            {
+                report.failures.push(test.to_owned());
+            }
+        }
+    }
+    match child.wait() {
+        Ok(status) if status.success() => {}
+        // A test that failed has been counted; anything else (it does not compile, it aborted) has not.
+        Ok(_) if report.failed > failed_before => {}
+        Ok(status) => report.failed(name, &format!("cargo {}: {status}", args.join(" "))),
+        Err(err) => report.failed(name, &format!("cargo: {err}")),
+    }
+}
+
+/// The numbers of a line `test result: ok. 3 passed; 0 failed; ...`.
+fn test_result(line: &str) -> Option<(u64, u64)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |unit: &str| {
+        let before = rest.split_once(unit)?.0.trim_end();
+        before.rsplit(' ').next()?.parse().ok()
+    };
+    Some((number("passed")?, number("failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_test_run_are_read() {
+        let line =
+            "test result: FAILED. 39 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert_eq!(test_result(line), Some((39, 2)));
+        assert_eq!(test_result("test a::b ... ok"), None);
+    }
+}

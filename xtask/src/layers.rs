@@ -1,0 +1,355 @@
+//! Who may depend on whom, and what may be called where.
+
+use crate::Problem;
+use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
+
+/// The layers from bottom to top: a crate may depend on those before it.
+pub const LAYERS: [(&str, &str); 7] = [
+    ("base", "clearway-base"),
+    ("storage", "clearway-storage"),
+    ("txn", "clearway-txn"),
+    ("engine", "clearway-engine"),
+    ("sql", "clearway-sql"),
+    ("server", "clearway-server"),
+    ("cli", "clearway"),
+];
+
+/// Crates of tools: what they may depend on.
+const TOOLS: [(&str, &str, &[&str]); 3] = [
+    // The lab reads every server through its SQL views (and starts Clearway as a process).
+    ("lab", "clearway-lab", &["clearway-base"]),
+    ("xtask", "xtask", &[]),
+    (
+        "tests",
+        "clearway-tests",
+        &[
+            "clearway-base",
+            "clearway-storage",
+            "clearway-txn",
+            "clearway-engine",
+            "clearway-sql",
+            "clearway-server",
+            "clearway",
+            "clearway-lab",
+        ],
+    ),
+];
+
+/// The rules on what one crate may depend on.
+fn allowed(dir: &str) -> Option<Vec<&'static str>> {
+    if let Some(level) = LAYERS.iter().position(|(layer, _)| *layer == dir) {
+        // The command line starts labs and watches servers.
+        let tools = (dir == "cli").then_some("clearway-lab");
+        return Some(
+            LAYERS[..level]
+                .iter()
+                .map(|(_, name)| *name)
+                .chain(tools)
+                .collect(),
+        );
+    }
+    let tool = TOOLS.iter().find(|(tool, _, _)| *tool == dir);
+    tool.map(|(_, _, allowed)| allowed.to_vec())
+}
+
+/// Crates depend only downward.
+pub fn dependencies(tree: &Tree) -> Vec<Problem> {
+    let ours: Vec<&str> = LAYERS
+        .iter()
+        .map(|(_, name)| *name)
+        .chain(TOOLS.map(|tool| tool.1))
+        .collect();
+    let mut problems = Vec::new();
+    for (path, text) in tree
+        .files
+        .iter()
+        .filter(|(path, _)| path.ends_with("/Cargo.toml"))
+    {
+        let dir = path.trim_end_matches("/Cargo.toml");
+        let Some(allowed) = allowed(dir) else {
+            problems.push(Problem::new(
+                path,
+                "a crate that the layer check does not know (xtask/src/layers.rs)",
+            ));
+            continue;
+        };
+        for (line, name) in manifest_dependencies(text) {
+            if ours.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
+                let what =
+                    format!("{dir} must not depend on {name}: dependencies run downward only");
+                problems.push(Problem::new(format!("{path}:{line}"), what));
+            }
+        }
+    }
+    problems
+}
+
+/// The packages that a manifest depends on, development and build dependencies included, with lines.
+/// Dev-dependencies count too: a test that needs an upper layer belongs to `tests/`.
+pub fn manifest_dependencies(manifest: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut section = String::new();
+    for (number, line) in manifest.lines().enumerate() {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+            if let Some((kind, name)) = section.rsplit_once('.')
+                && kind.ends_with("dependencies")
+            {
+                found.push((number + 1, name.trim_matches('"').to_owned()));
+            }
+            continue;
+        }
+        let in_table = section.ends_with("dependencies") && !section.starts_with("workspace");
+        let renamed = line
+            .split_once("package = \"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        if section.contains("dependencies")
+            && let Some((package, _)) = renamed
+        {
+            found.push((number + 1, package.to_owned()));
+        }
+        if in_table && let Some((key, _)) = line.split_once('=') {
+            let name = key
+                .trim()
+                .split('.')
+                .next()
+                .unwrap_or_default()
+                .trim_matches('"');
+            if !name.starts_with('#') {
+                found.push((number + 1, name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Something that only some places may name.
+struct Rule {
+    /// Paths or last names, e.g. `std::fs` or `File::open`.
+    patterns: &'static [&'static str],
+    /// Prefixes of paths where it is allowed.
+    places: &'static [&'static str],
+    why: &'static str,
+}
+
+const RULES: [Rule; 3] = [
+    // The kernel's own figures (/proc) are no files of the database.
+    Rule {
+        patterns: &[
+            "std::fs",
+            "File::open",
+            "File::create",
+            "File::options",
+            "OpenOptions",
+            "rustix::fs",
+            "tokio::fs",
+            "libc::open",
+            "memmap",
+            "memmap2",
+        ],
+        places: &[
+            "base/src/vfs/",
+            "base/src/waits/kernel.rs",
+            "xtask/",
+            "lab/",
+        ],
+        why: "only base/src/vfs touches files: simulation and the wait events depend on it",
+    },
+    Rule {
+        patterns: &[
+            "TcpStream",
+            "TcpListener",
+            "UdpSocket",
+            "UnixStream",
+            "UnixListener",
+            "UnixDatagram",
+            "tokio::net",
+            "rustix::net",
+            "socket2",
+        ],
+        places: &["server/", "lab/", "cli/", "xtask/"],
+        why: "only the server (and the clients in cli and lab) opens sockets",
+    },
+    Rule {
+        patterns: &[
+            "std::time::Instant",
+            "std::time::SystemTime",
+            "Instant::now",
+            "SystemTime",
+            "UNIX_EPOCH",
+            "thread::sleep",
+            "thread::spawn",
+            "thread::Builder",
+            "thread::scope",
+            "tokio::time",
+            "std::sync::Mutex",
+            "std::sync::Condvar",
+            "std::sync::RwLock",
+            "std::sync::Barrier",
+            "std::sync::mpsc",
+            "parking_lot",
+        ],
+        places: &["base/", "xtask/", "lab/"],
+        why: "clocks, sleeps, threads and mutexes come from base (waits, sync): else a wait escapes the books",
+    },
+];
+
+/// Files, sockets, clocks, threads and mutexes only where they belong. Tests are free.
+pub fn places(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let test_files = tree.test_files();
+    for (path, text) in tree.rust().filter(|(path, _)| !test_files.contains(path)) {
+        let code = without_tests(&blank(text));
+        let paths = named_paths(&code);
+        for rule in &RULES {
+            if rule.places.iter().any(|place| path.starts_with(place)) {
+                continue;
+            }
+            for (offset, named) in &paths {
+                if rule.patterns.iter().any(|pattern| names(named, pattern)) {
+                    let place = format!("{path}:{}", line_of(&code, *offset));
+                    problems.push(Problem::new(place, format!("{named}: {}", rule.why)));
+                }
+            }
+        }
+    }
+    problems.dedup();
+    problems
+}
+
+/// Whether a path as written is, lies under, or ends in what a pattern says.
+fn names(path: &str, pattern: &str) -> bool {
+    let segments: Vec<&str> = path.split("::").collect();
+    let wanted: Vec<&str> = pattern.split("::").collect();
+    segments
+        .windows(wanted.len())
+        .any(|window| window == wanted)
+}
+
+/// Every path that the code writes, with `use a::{b, c::d}` written out as `a::b` and `a::c::d`.
+fn named_paths(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut outer: Vec<String> = Vec::new();
+    let mut path = String::new();
+    let mut start = 0;
+    let mut chars = code.char_indices().peekable();
+    let mut flush = |path: &mut String, start: usize| {
+        if !path.is_empty() {
+            found.push((start, std::mem::take(path)));
+        }
+    };
+    let prefix = |outer: &[String]| outer.last().cloned().unwrap_or_default();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            c if is_word(c) => {
+                if path.is_empty() {
+                    start = at;
+                    path = prefix(&outer);
+                }
+                path.push(c);
+            }
+            ':' if chars.peek().is_some_and(|next| next.1 == ':') => {
+                chars.next();
+                path.push_str("::");
+            }
+            '{' => {
+                // A group of a use declaration follows `::`; any other brace ends the path.
+                let group = path.ends_with("::");
+                outer.push(if group {
+                    std::mem::take(&mut path)
+                } else {
+                    String::new()
+                });
+                flush(&mut path, start);
+            }
+            '}' => {
+                flush(&mut path, start);
+                outer.pop();
+            }
+            _ => flush(&mut path, start),
+        }
+    }
+    flush(&mut path, start);
+    found
+}
+
+/// `unsafe` only in the files that STYLE.md lists under its heading "Unsafe".
+pub fn unsafe_files(tree: &Tree) -> Vec<Problem> {
+    let listed: Vec<&str> = tree
+        .text("STYLE.md")
+        .lines()
+        .skip_while(|line| !line.starts_with("## Unsafe"))
+        .skip(1)
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("- `")?.split('`').next())
+        .collect();
+    let mut problems = Vec::new();
+    let mut used = Vec::new();
+    for (path, text) in tree.rust() {
+        let code = blank(text);
+        let Some((offset, _)) = words(&code).find(|(_, word)| *word == "unsafe") else {
+            continue;
+        };
+        if listed.contains(&path) {
+            used.push(path);
+        } else {
+            let place = format!("{path}:{}", line_of(&code, offset));
+            problems.push(Problem::new(
+                place,
+                "unsafe in a file that STYLE.md does not name",
+            ));
+        }
+    }
+    for path in listed.iter().filter(|path| !used.contains(path)) {
+        problems.push(Problem::new(
+            "STYLE.md",
+            format!("{path} is listed, but has no unsafe code"),
+        ));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_write_a_dependency_is_seen() {
+        let manifest = "[dependencies]\na = \"1\"\nb.workspace = true\nc = { package = \"real-c\", version = \"1\" }\n\
+                        [target.'cfg(unix)'.dependencies]\nd = \"1\"\n[dev-dependencies.e]\nversion = \"1\"\n\
+                        [features]\nf = []\n";
+        let names: Vec<_> = manifest_dependencies(manifest)
+            .into_iter()
+            .map(|found| found.1)
+            .collect();
+        assert_eq!(names, ["a", "b", "real-c", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn use_groups_are_written_out() {
+        let paths = named_paths(
+            "use std::{fs::{self, File}, sync::{Arc, Mutex}};\nfn f() { Instant::now() }",
+        );
+        let paths: Vec<_> = paths.into_iter().map(|found| found.1).collect();
+        for expected in [
+            "std::fs::File",
+            "std::sync::Mutex",
+            "std::sync::Arc",
+            "Instant::now",
+        ] {
+            assert!(
+                paths.iter().any(|path| path == expected),
+                "{expected} in {paths:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pattern_matches_whole_segments() {
+        assert!(names("std::fs::File", "std::fs"));
+        assert!(names("x::SystemTime::now", "SystemTime"));
+        assert!(!names("std::fsync", "std::fs"));
+        assert!(!names("MyInstant::now", "Instant::now"));
+    }
+}
