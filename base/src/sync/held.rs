@@ -46,6 +46,19 @@ pub(super) fn latch_given_back(class: &'static Class) {
     order::given_back(class);
 }
 
+/// Counts a latch that lives in a word of its owner's own design (a page's entry in the buffer pool): taken by a try,
+/// so the order of classes is not checked. The owner calls [`note_latch_given_back`] on the same thread.
+#[inline]
+pub fn note_latch_taken(class: &'static Class) {
+    latch_taken(class);
+}
+
+/// The other half of [`note_latch_taken`].
+#[inline]
+pub fn note_latch_given_back(class: &'static Class) {
+    latch_given_back(class);
+}
+
 #[inline]
 pub(super) fn mutex_taken(class: &'static Class) {
     if !cfg!(loom) {

@@ -31,7 +31,7 @@ mod thread;
 mod timer;
 
 pub use class::{Class, ClassStats, Holder, classes, track_holders};
-pub use held::{assert_no_latches, latches_held};
+pub use held::{assert_no_latches, latches_held, note_latch_given_back, note_latch_taken};
 pub use latch::{Exclusive, Latch, Shared, Version};
 pub use lsn::{Closed, LsnWaiters, WaitLsn};
 pub use mutex::{Condvar, Mutex, MutexGuard};
