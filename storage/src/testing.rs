@@ -1,6 +1,7 @@
 //! A log and a space of the simplest kind, for tests of pages and trees alone.
 
 use crate::btree::{Tree, TreeRedo, root_init};
+use crate::buffer::page::{PageBytes, checksum};
 use crate::buffer::{DoubleWrite, Pool, PoolOptions};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, Tag, TreeId};
@@ -13,7 +14,7 @@ use crate::seams::{
     SpaceOp, Versions,
 };
 use clearway_base::testkit;
-use clearway_base::vfs::{FileKind, MemVfs, OpenHow, Vfs, VfsFile};
+use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, Vfs, VfsFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -325,10 +326,14 @@ impl Rig {
         Tree::new(id, self.pool.clone(), self.mark.clone())
     }
 
-    /// Redoes the log from the beginning into an empty pool on another file system, and gives that rig.
-    pub async fn redone(&self, vfs: &dyn Vfs, frames: usize) -> Rig {
+    /// Restores torn pages, redoes the log up to `until` into a new pool on another file system, and gives that
+    /// rig. Its space believes what this one believes.
+    pub async fn redone(&self, vfs: &dyn Vfs, frames: usize, until: Lsn) -> Rig {
         let rig = Rig::new(vfs, frames).await;
-        let records = self.log.records.lock().unwrap().clone();
+        let twins = vfs.open(Path::new("/twins"), OpenHow::create(FileKind::Data)).await.unwrap();
+        DoubleWrite::new(twins).restore(&*rig.space).await.unwrap();
+        let mut records = self.log.records.lock().unwrap().clone();
+        records.retain(|record| record.range.end <= until);
         for record in &records {
             let undo = record.undo.as_ref().map(|undo| RowUndo {
                 tree: undo.tree,
@@ -353,7 +358,25 @@ impl Rig {
         };
         *rig.space.inner.lock().unwrap() = pages;
         rig.log.end.store(self.log.end.load(SeqCst), SeqCst);
+        rig.log.durable.store(until.0, SeqCst);
         rig
+    }
+}
+
+impl Rig {
+    /// How many pages of the space are on disk with a wrong checksum.
+    pub async fn torn(&self, vfs: &dyn Vfs) -> usize {
+        let file = vfs.open(Path::new("/pages"), OpenHow::create(FileKind::Data)).await.unwrap();
+        let mut torn = 0;
+        let end = self.space.inner.lock().unwrap().next;
+        for page in 1..end {
+            let at = u64::from(page) * crate::buffer::PAGE_BYTES as u64;
+            let read = file.read_at(at, IoBuf::with_capacity(0), crate::buffer::PAGE_BYTES).await.unwrap();
+            let Ok(bytes) = <&PageBytes>::try_from(&read[..]) else { continue };
+            let written = bytes.iter().any(|byte| *byte != 0);
+            torn += usize::from(written && bytes[..4] != checksum(bytes).to_le_bytes());
+        }
+        torn
     }
 }
 

@@ -47,9 +47,9 @@ pub struct TreeReport {
 }
 
 /// A node copied out whole.
-struct Copy {
-    frame: Frame,
-    rows: Rows,
+pub(super) struct Copy {
+    pub(super) frame: Frame,
+    pub(super) rows: Rows,
     lsn: Lsn,
     used: usize,
 }
@@ -187,7 +187,7 @@ impl Tree {
     }
 
     /// A consistent copy of a live node of this tree.
-    async fn copy_node(&self, page: PageId) -> Result<Copy, StorageError> {
+    pub(super) async fn copy_node(&self, page: PageId) -> Result<Copy, StorageError> {
         loop {
             let Some(found) = self.pool().read(page) else {
                 self.pool().fetch(page).await?;

@@ -7,7 +7,7 @@
 //!   node      a node's bytes, for reading         edit     changes of one node
 //!   image     a node built afresh                 ops      operations in the log, redo
 //!   cursor    ranges, both ways, read-ahead
-//!   overflow  values longer than a leaf holds      check    the checker
+//!   overflow  values longer than a leaf holds      check    the checker; print
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -35,6 +35,7 @@ mod image;
 mod node;
 mod ops;
 mod overflow;
+mod print;
 mod split;
 mod tree;
 mod write;

@@ -15,17 +15,21 @@
 //! A failed write or sync poisons the pool: the pages' state on disk is unknown. Nothing is tried again.
 
 use super::page::{PAGE_BYTES, PageBytes, seal};
-use super::pool::{Latched, NO_PAGE, Pool};
+use super::guard::Latched;
+use super::pool::{NO_PAGE, Pool};
 use super::table::Word;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::seams::Place;
+use clearway_base::sync::{timeout, yield_now};
 use clearway_base::vfs::IoBuf;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::task::Poll;
+use std::time::Duration;
 
 /// A page copied out, to be written.
 struct Copied {
@@ -91,9 +95,25 @@ impl Pool {
             }
             if written == 0 {
                 // Pages that someone else is writing, or that were latched just now.
-                yield_once().await;
+                yield_now().await;
             }
         }
+    }
+
+    /// The cleaner's loop, until the pool is poisoned or `stop` says so; looks at `stop` at least every 50 ms.
+    pub async fn run_cleaner(&self, stop: impl Fn() -> bool) -> Result<(), StorageError> {
+        while !stop() {
+            self.poisoned()?;
+            if self.wants_cleaning() && self.clean_step().await? > 0 {
+                continue;
+            }
+            // Frames that are wanted but can't be had from dirty pages come from pins and reads that end.
+            let wanted = timeout(Duration::from_millis(50), self.frames_wanted());
+            if in_wait(WaitEvent::CleanerMain, Object::NONE, wanted).await.is_ok() {
+                self.clean_step().await?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is enough to do for a step before anybody waits: dirty pages beyond an eighth of the pool,
@@ -216,16 +236,4 @@ where
     })
     .await;
     failed.map_or(Ok(()), Err)
-}
-
-async fn yield_once() {
-    let mut yielded = false;
-    std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

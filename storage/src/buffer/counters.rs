@@ -70,6 +70,8 @@ counters! {
     double_writes,
     /// Times that a thread found a latch taken.
     latch_waits,
+    /// Times that a writer was slowed down.
+    throttled,
     /// Times that a task waited for a free frame.
     frame_waits,
     /// Reads, writes or awaits begun by a thread that held a latch. Must stay 0.

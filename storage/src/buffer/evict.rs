@@ -3,10 +3,13 @@
 //! # Invariants
 //! - BUF-6 and BUF-10 (see the module above).
 
-use super::pool::{Latched, NO_PAGE, Pool};
+use super::guard::Latched;
+use super::pool::{NO_PAGE, Pool};
 use super::table::{State, Word};
 use crate::error::StorageError;
 use crate::ids::PageId;
+use clearway_base::sync::latches_held;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 /// A free frame; goes back to the stock if it is not used.
@@ -35,7 +38,7 @@ impl Drop for Ticket<'_> {
 impl Pool {
     /// A free frame: from the stock, or by evicting, or when the cleaner has cleaned.
     pub(super) async fn take_frame(&self) -> Result<Ticket<'_>, StorageError> {
-        if super::gate::latches_held() != 0 {
+        if latches_held() != 0 {
             self.counters.io_under_latch.add(1);
         }
         loop {
@@ -50,7 +53,7 @@ impl Pool {
             self.poisoned()?;
             self.counters.frame_waits.add(1);
             self.free.wanted.open();
-            waiting.await;
+            in_wait(WaitEvent::FreeFrame, Object::NONE, waiting).await;
         }
     }
 

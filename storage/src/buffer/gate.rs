@@ -6,8 +6,8 @@
 
 use super::counters::{Count, Counters};
 use crate::ids::PageId;
-use clearway_base::sync::{Mutex, MutexGuard};
-use std::cell::Cell;
+use clearway_base::sync::{self, Class, Mutex, MutexGuard};
+use clearway_base::waits::{Object, Wait, WaitEvent, in_wait};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,17 +124,19 @@ impl Stock {
 pub(super) struct Spin<'c> {
     turns: u32,
     waits: &'c Count,
+    booked: Option<Wait>,
 }
 
 impl<'c> Spin<'c> {
     pub(super) fn new(counters: &'c Counters) -> Spin<'c> {
-        Spin { turns: 0, waits: &counters.latch_waits }
+        Spin { turns: 0, waits: &counters.latch_waits, booked: None }
     }
 
     /// Waits a little, more with every turn.
     pub(super) fn turn(&mut self) {
         if self.turns == 0 {
             self.waits.add(1);
+            self.booked = Some(Wait::begin(WaitEvent::Latch, Object::NONE));
         }
         self.turns += 1;
         if self.turns < 64 {
@@ -145,21 +147,15 @@ impl<'c> Spin<'c> {
     }
 }
 
-thread_local! {
-    static LATCHES: Cell<u32> = const { Cell::new(0) };
-}
+/// Latches on pages, as the books know them.
+static PAGE_LATCH: Class = Class::new("storage/buffer/page").coupled();
 
 pub(super) fn latch_taken() {
-    LATCHES.with(|latches| latches.set(latches.get() + 1));
+    sync::note_latch_taken(&PAGE_LATCH);
 }
 
 pub(super) fn latch_given_back() {
-    LATCHES.with(|latches| latches.set(latches.get() - 1));
-}
-
-/// Latches that this thread holds; zero at every await (BUF-5).
-pub(super) fn latches_held() -> u32 {
-    LATCHES.with(Cell::get)
+    sync::note_latch_given_back(&PAGE_LATCH);
 }
 
 /// One task at a time; the others wait at a gate.
@@ -181,7 +177,7 @@ impl Turn {
             if !self.taken.swap(true, Ordering::SeqCst) {
                 return TurnGuard { turn: self };
             }
-            waiting.await;
+            in_wait(WaitEvent::BufferIo, Object::NONE, waiting).await;
         }
     }
 }

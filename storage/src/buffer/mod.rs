@@ -3,7 +3,9 @@
 //! # Structure
 //! ```text
 //!   page id -> table (one atomic word) -> frame (meta + words in the arena)
-//!   pool     read, latch, pin, miss        the only way to a page
+//!   pool     read, throttle                the only way to a page
+//!   guard    optimistic views, latches, pins
+//!   load     misses
 //!   evict    clock hand, free frames
 //!   cleaner  dirty pages -> double write -> data files
 //! ```
@@ -43,6 +45,8 @@ mod counters;
 mod double_write;
 mod evict;
 mod gate;
+mod guard;
+mod load;
 pub mod page;
 mod pool;
 mod table;
@@ -50,4 +54,5 @@ mod table;
 pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};
 pub use page::{PAGE_BYTES, Page, PageMut};
-pub use pool::{Latched, Optimistic, Pin, Pool, PoolOptions, Seen};
+pub use guard::{Latched, Optimistic, Pin, Seen};
+pub use pool::{Pool, PoolOptions};

@@ -1,0 +1,193 @@
+//! Misses: one task reads, the others wait at the gate; nobody holds a latch.
+//!
+//! # Invariants
+//! - BUF-4 (see `table`): a frame gets into an entry here and nowhere else.
+//! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
+
+use super::evict::Ticket;
+use super::guard::Pin;
+use super::page::{self, PAGE_BYTES, PageBytes, PageMut, kind};
+use super::pool::Pool;
+use super::table::{State, Word};
+use crate::error::{Corruption, StorageError};
+use crate::ids::{Lsn, PageId, TreeId};
+use crate::seams::BoxFuture;
+use clearway_base::vfs::IoBuf;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU64, fence};
+
+impl Pool {
+    /// Brings a page into memory. It may be gone again, or be another page by then: look again.
+    pub async fn fetch(&self, id: PageId) -> Result<(), StorageError> {
+        self.load(id, Load::Existing).await.map(|_| ())
+    }
+
+    /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The first
+    /// page counts; that others can't be read shows when they are asked for.
+    pub async fn fetch_all(&self, pages: &[PageId]) -> Result<(), StorageError> {
+        let Some((first, others)) = pages.split_first() else { return Ok(()) };
+        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first))];
+        for page in others.iter().take(self.frames() / 4) {
+            let page = *page;
+            if !Word(self.entry(page).load(Relaxed)).is_resident() {
+                reads.push(Box::pin(async move {
+                    // A hint may be out of date; the page is verified when it is needed.
+                    let _ = self.fetch(page).await;
+                    Ok(())
+                }));
+            }
+        }
+        super::cleaner::all(reads).await
+    }
+
+    /// Pins a page, reading it if need be.
+    pub async fn pin(&self, id: PageId) -> Result<Pin<'_>, StorageError> {
+        loop {
+            if let Some(pin) = self.try_pin(id) {
+                return Ok(pin);
+            }
+            self.load(id, Load::Existing).await?;
+        }
+    }
+
+    /// Pins the frame of a page that is about to be formatted: nothing is read.
+    pub async fn pin_new(&self, id: PageId) -> Result<Pin<'_>, StorageError> {
+        loop {
+            if let Some(pin) = self.try_pin(id) {
+                return Ok(pin);
+            }
+            self.load(id, Load::New).await?;
+        }
+    }
+
+    /// Pins a page for redo. One that was never written, or whose bytes are damaged, comes as an empty page of
+    /// kind FREE with LSN 0, and false: the first operation must format it.
+    pub async fn pin_for_redo(&self, id: PageId) -> Result<(Pin<'_>, bool), StorageError> {
+        let mut whole = true;
+        loop {
+            if let Some(pin) = self.try_pin(id) {
+                return Ok((pin, whole));
+            }
+            whole = self.load(id, Load::Redo).await?;
+        }
+    }
+
+    /// Loads a page unless it is in memory. False: it was damaged or never written (only for redo).
+    async fn load(&self, id: PageId, how: Load) -> Result<bool, StorageError> {
+        let entry = self.entry(id);
+        let ticket = loop {
+            let word = Word(entry.load(Acquire));
+            match word.state() {
+                State::Resident | State::Latched => return Ok(true),
+                State::Loading => {
+                    let gate = self.gates.of(id);
+                    let waiting = gate.listen();
+                    if Word(entry.load(SeqCst)).state() == State::Loading {
+                        in_wait(WaitEvent::BufferIo, Object::NONE, waiting).await;
+                    }
+                }
+                State::Absent => {
+                    let ticket = self.take_frame().await?;
+                    let word = Word(entry.load(Acquire));
+                    let loading = word.with_state(State::Loading);
+                    if word.state() == State::Absent
+                        && entry.compare_exchange(word.0, loading.0, AcqRel, Relaxed).is_ok()
+                    {
+                        break ticket;
+                    }
+                }
+            }
+        };
+        // From here on dropping this future makes the entry absent again.
+        let loading = Loading { pool: self, entry, id, done: false };
+        if how == Load::New {
+            self.counters.new_pages.add(1);
+            self.install(loading, ticket, None);
+            return Ok(true);
+        }
+        let (place, offset) = self.space.locate(id)?;
+        let buf = place.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
+        self.counters.misses.add(1);
+        match verify(id, &buf) {
+            Ok(bytes) => {
+                self.install(loading, ticket, Some(bytes));
+                Ok(true)
+            }
+            Err(_) if how == Load::Redo => {
+                self.install(loading, ticket, None);
+                Ok(false)
+            }
+            Err(corruption) => Err(corruption.in_file(self.space.file_name(id)).into()),
+        }
+    }
+
+    /// Makes the page resident with these bytes, or as an empty page of kind FREE.
+    fn install(&self, mut loading: Loading<'_>, ticket: Ticket<'_>, bytes: Option<&PageBytes>) {
+        let frame = ticket.into_frame();
+        let page = PageMut::new(&self.words[frame]);
+        // A frame's words may still be read by someone who holds an old word; the version tells him (BUF-3).
+        fence(Release);
+        match bytes {
+            Some(bytes) => page.copy_in(bytes),
+            None => page.format(loading.id, TreeId(0), 0, kind::FREE),
+        }
+        let meta = &self.metas[frame];
+        meta.page.store(loading.id.0, Relaxed);
+        meta.referenced.store(true, Relaxed);
+        let word = Word(loading.entry.load(Relaxed)).with_frame(frame).with_state(State::Resident).bumped();
+        loading.entry.store(word.0, SeqCst);
+        loading.done = true;
+        self.gates.of(loading.id).open();
+    }
+}
+
+/// What a load expects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Load {
+    Existing,
+    New,
+    Redo,
+}
+
+/// The duty to bring an entry out of LOADING.
+struct Loading<'p> {
+    pool: &'p Pool,
+    entry: &'p AtomicU64,
+    id: PageId,
+    done: bool,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let word = Word(self.entry.load(Relaxed)).with_state(State::Absent).bumped();
+            self.entry.store(word.0, SeqCst);
+            self.pool.gates.of(self.id).open();
+        }
+    }
+}
+
+/// Whether these bytes are the page `id` as it was written.
+fn verify(id: PageId, bytes: &[u8]) -> Result<&PageBytes, Corruption> {
+    let whole: Result<&PageBytes, _> = bytes.try_into();
+    let Ok(bytes) = whole else {
+        let found = format!("{} bytes", bytes.len());
+        return Err(Corruption::in_page(id, Lsn::ZERO, format!("a page of {PAGE_BYTES} bytes"), found));
+    };
+    let field = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let lsn = Lsn(u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")));
+    let (stored, computed) = (field(page::AT_CHECKSUM), page::checksum(bytes));
+    if stored != computed {
+        let found = if bytes.iter().all(|byte| *byte == 0) {
+            "a page of zeros (never written)".to_owned()
+        } else {
+            format!("{stored:#010x}")
+        };
+        return Err(Corruption::in_page(id, lsn, format!("checksum {computed:#010x}"), found));
+    }
+    if field(4) != id.0 {
+        return Err(Corruption::in_page(id, lsn, format!("page {id}"), format!("page {}", field(4))));
+    }
+    Ok(bytes)
+}
