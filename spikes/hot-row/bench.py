@@ -4,7 +4,7 @@
   bench.py OUT.tsv ROUND SECONDS CELL...     a CELL is  NAME:CLIENTS:MODE[:readers]
   bench.py --medians OUT.tsv                 medians over the rounds, as markdown
 
-NAME is a server below; MODE is auto (UPDATE alone) or block (BEGIN, UPDATE, COMMIT, a round trip each) or read.
+SECONDS is at least 2. NAME is a server below; MODE is auto (UPDATE alone) or block (BEGIN, UPDATE, COMMIT, a round trip each) or read.
 Cells of one NAME that follow each other use one server process. Scratch files live under $HOTROW (/tmp/hotrow).
 """
 import glob, os, re, statistics, subprocess, sys, time

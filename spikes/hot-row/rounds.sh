@@ -11,3 +11,5 @@ run $(cells "tokio own" "10:auto:readers 100:auto:readers 1000:auto:readers 10:b
 run $(cells "tokio tokio-1w own thread inline last-group direct" "1:auto 100:block") block:1:auto block:100:auto direct:100:auto
 run $(cells "const pg" "1:auto 10:auto 100:auto") const:1000:auto const:1:auto:readers const:100:auto:readers $(cells pg "1:block 10:block 100:block")
 run pg:1000:auto pg:1000:block
+pinned="tokio-pinned own-pinned"
+run const-pinned:1:auto const-pinned:1:auto:readers $(cells "$pinned" "100:block 100:auto 100:auto:readers") $(cells "$pinned own-flat-pinned" "100:block:readers")

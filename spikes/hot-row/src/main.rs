@@ -68,7 +68,7 @@ fn parse_flags(arguments: &[String]) -> Flags {
     let mut flags = Flags {
         sched: Sched::Tokio,
         io: Io::Fdatasync,
-        flusher: Flusher::Thread,
+        flusher: Flusher::Probe,
         wake: Wake::Direct,
         codec: Codec::Pgwire,
         workers: 2,
