@@ -89,6 +89,7 @@ impl Class {
         self.rank
     }
 
+    #[cfg(debug_assertions)]
     pub(crate) fn is_coupled(&self) -> bool {
         self.coupled
     }

@@ -209,11 +209,11 @@ impl Condvar {
     #[track_caller]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>, event: WaitEvent) -> MutexGuard<'a, T> {
         let mutex = guard.mutex;
-        let slot = park::enlist(self.key()); // MUTEX-2
+        let signal = park::enlist(self.key()); // MUTEX-2
         drop(guard);
         {
             let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
-            slot.park();
+            signal.wait();
         }
         mutex.lock()
     }
@@ -227,13 +227,13 @@ impl Condvar {
         timeout_ns: u64,
     ) -> (MutexGuard<'a, T>, bool) {
         let mutex = guard.mutex;
-        let slot = park::enlist(self.key()); // MUTEX-2
+        let signal = park::enlist(self.key()); // MUTEX-2
         drop(guard);
         let in_time = {
             let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
             let deadline_ns = waits::now_ns().saturating_add(timeout_ns);
             // Whoever took this thread off the line meant to wake it: that is a notification, if a late one.
-            slot.park_until(deadline_ns) || !park::leave(self.key(), &slot)
+            signal.wait_until(deadline_ns) || !park::leave(self.key(), &signal)
         };
         (mutex.lock(), in_time)
     }

@@ -3,10 +3,9 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::shim::{self, AtomicBool};
+use super::shim::Signal;
 use crate::waits::{self, Object, SessionStats, Wait, WaitEvent};
 
 /// A thread that was started by [`spawn_thread`].
@@ -51,39 +50,28 @@ pub fn spawn_thread<T: Send + 'static>(
 /// Stands still until somebody calls `unpark` on it; an `unpark` that came before counts.
 #[derive(Debug)]
 pub struct Parker {
-    signaled: AtomicBool,
-    thread: shim::Thread,
+    signal: Signal,
 }
 
 impl Parker {
     /// A parker of the calling thread, which alone may park on it.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { signaled: AtomicBool::new(false), thread: shim::current() })
+        Arc::new(Self { signal: Signal::new() })
     }
 
     /// Parks until there is a signal, and takes it. Declares no wait: the caller says what it is for.
     pub fn park(&self) {
-        while !self.signaled.swap(false, AcqRel) {
-            shim::park();
-        }
+        self.signal.wait();
     }
 
     /// Parks at most until `deadline_ns`; false if that came first.
     pub fn park_until(&self, deadline_ns: u64) -> bool {
-        while !self.signaled.swap(false, AcqRel) {
-            let now_ns = waits::now_ns();
-            if now_ns >= deadline_ns {
-                return false;
-            }
-            shim::park_timeout_ns(deadline_ns - now_ns);
-        }
-        true
+        self.signal.wait_until(deadline_ns)
     }
 
     /// Signals the parked thread, or the next park.
     pub fn unpark(&self) {
-        self.signaled.store(true, Release);
-        self.thread.unpark();
+        self.signal.set();
     }
 }
 

@@ -1,0 +1,186 @@
+//! The books close: exactly on a virtual clock. On the real one see `examples/books.rs`.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+
+use clearway_base::sync::{sleep, timeout, yield_now};
+use clearway_base::waits::clock::{self, VirtualClock};
+use clearway_base::waits::{
+    Books, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals, with_session,
+};
+use std::time::Duration;
+
+/// Whether the one task of a test was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Drives one task: when it sleeps, time goes to its timer; when it is woken it stands `queue_ns` in a run queue.
+fn drive<F: Future>(clock: &VirtualClock, queue_ns: u64, task: F) -> F::Output {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut task = pin!(task);
+    loop {
+        if let Poll::Ready(output) = task.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        while !woken.0.swap(false, Relaxed) {
+            clock.advance_to(clock.next_deadline_ns().expect("a task that nothing will wake"));
+        }
+        clock.advance(queue_ns);
+    }
+}
+
+fn installed() -> (Arc<VirtualClock>, clock::Installed) {
+    let clock = Arc::new(VirtualClock::new());
+    let guard = clock.install();
+    (clock, guard)
+}
+
+fn share(event: WaitEvent, count: u64, wait_ns: u64, spin_ns: u64) -> WaitShare {
+    WaitShare { event, count, wait_ns, spin_ns }
+}
+
+#[test]
+fn every_share_is_exact_on_the_virtual_clock() {
+    let (clock, _installed) = installed();
+    let task = async {
+        clock.compute(1_000);
+        clock.preempt(200);
+        // A held latch: spin, then park; preempted in both.
+        let mut latch = Wait::begin(WaitEvent::Latch, Object::NONE);
+        clock.compute(30);
+        clock.preempt(4);
+        latch.spun();
+        clock.advance(500);
+        clock.preempt(6);
+        drop(latch);
+        // I/O that costs the kernel some processor time.
+        let io = Wait::begin(WaitEvent::WalSync, Object::new(1, 2));
+        clock.compute(70);
+        clock.advance(7_000);
+        drop(io);
+        in_wait(WaitEvent::LockTuple, Object::NONE, sleep(Duration::from_nanos(90_000))).await;
+        clock.compute(2_000);
+    };
+    let ((), closed) = drive(&clock, 40, books(task));
+    let expected = Books {
+        elapsed_ns: 1_000 + 200 + 34 + 506 + 7_070 + 90_000 + 40 + 2_000,
+        cpu_ns: 3_000,
+        run_queue_ns: 200 + 4 + 6 + 40,
+        run_delay_known: true,
+        waits: vec![
+            share(WaitEvent::Latch, 1, 500, 30),
+            share(WaitEvent::WalSync, 1, 7_070, 0),
+            share(WaitEvent::LockTuple, 1, 90_000, 0),
+        ],
+        unaccounted_ns: 0,
+    };
+    assert_eq!(closed, expected, "BOOK-1, BOOK-2");
+}
+
+#[test]
+fn what_no_wrapper_declares_is_unaccounted() {
+    let (clock, _installed) = installed();
+    let task = async {
+        clock.advance(300); // blocked outside every wait
+        sleep(Duration::from_nanos(5_000)).await; // suspended outside every wait
+        clock.compute(10);
+    };
+    let ((), closed) = drive(&clock, 0, books(task));
+    assert_eq!((closed.elapsed_ns, closed.cpu_ns, closed.wait_ns()), (5_310, 10, 0));
+    assert_eq!(closed.unaccounted_ns, 5_300, "BOOK-3");
+}
+
+#[test]
+fn an_inner_wait_is_not_the_outer_ones() {
+    let (clock, _installed) = installed();
+    let ((), closed) = books_of(|| {
+        let outer = Wait::begin(WaitEvent::DataFileRead, Object::NONE);
+        clock.advance(100);
+        {
+            let mut inner = Wait::begin(WaitEvent::Mutex, Object::NONE);
+            clock.compute(7);
+            inner.spun();
+            clock.advance(20);
+        }
+        clock.advance(3);
+        drop(outer);
+    });
+    assert_eq!(closed.waits, [share(WaitEvent::Mutex, 1, 20, 7), share(WaitEvent::DataFileRead, 1, 103, 0)], "BOOK-2");
+    assert_eq!((closed.elapsed_ns, closed.cpu_ns, closed.unaccounted_ns), (130, 0, 0));
+}
+
+#[test]
+fn books_within_books_count_in_both() {
+    let (clock, _installed) = installed();
+    let task = async {
+        clock.compute(1);
+        let ((), inner) = books(async {
+            clock.compute(10);
+            drop({
+                let wait = Wait::begin(WaitEvent::WalWrite, Object::NONE);
+                clock.advance(100);
+                wait
+            });
+            in_wait(WaitEvent::PgSleep, Object::NONE, sleep(Duration::from_nanos(1_000))).await;
+        })
+        .await;
+        inner
+    };
+    let (inner, outer) = drive(&clock, 5, books(task));
+    assert_eq!((inner.elapsed_ns, inner.cpu_ns, inner.run_queue_ns, inner.unaccounted_ns), (1_115, 10, 5, 0));
+    assert_eq!((outer.elapsed_ns, outer.cpu_ns, outer.run_queue_ns, outer.unaccounted_ns), (1_116, 11, 5, 0));
+    assert_eq!(inner.waits, outer.waits);
+}
+
+#[test]
+fn a_yield_is_run_queue_alone() {
+    let (clock, _installed) = installed();
+    let ((), closed) = drive(&clock, 25, books(async {
+        yield_now().await;
+        yield_now().await;
+    }));
+    assert_eq!((closed.elapsed_ns, closed.run_queue_ns, closed.unaccounted_ns), (50, 50, 0));
+}
+
+#[test]
+fn a_session_shows_its_wait_and_counts_it() {
+    let (clock, _installed) = installed();
+    let session = SessionStats::new("client");
+    let watched = Arc::clone(&session);
+    let before = totals()[WaitEvent::LockAdvisory.index()];
+    let start_ns = clock::now_ns();
+    let task = with_session(Arc::clone(&session), async {
+        let lock = in_wait(WaitEvent::LockAdvisory, Object::new(7, 8), sleep(Duration::from_nanos(400))).behind(99);
+        // Once more within a task: the outer wait must not hide the inner one, nor end with it.
+        timeout(Duration::from_nanos(1_000), lock).await
+    });
+    let mut task: Pin<Box<_>> = Box::pin(task);
+    assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let shown = watched.current().expect("the wait shows");
+    assert_eq!((shown.event, shown.object, shown.behind), (WaitEvent::LockAdvisory, Object::new(7, 8), 99));
+    assert_eq!(shown.since_ns, start_ns);
+    assert_eq!(drive(&clock, 0, task), Ok(()));
+    assert_eq!(watched.current(), None);
+    let (event, counted) = session.totals()[0];
+    assert_eq!((event, counted.count, counted.total_ns), (WaitEvent::LockAdvisory, 1, 400));
+    let after = totals()[WaitEvent::LockAdvisory.index()].since(&before);
+    assert_eq!((after.count, after.total_ns), (1, 400));
+}
+
+#[test]
+fn a_future_that_is_ready_at_once_is_no_wait() {
+    let before = totals()[WaitEvent::SnapshotDrain.index()];
+    let ready = pin!(in_wait(WaitEvent::SnapshotDrain, Object::NONE, std::future::ready(3)));
+    assert_eq!(ready.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(3));
+    assert_eq!(totals()[WaitEvent::SnapshotDrain.index()].since(&before).count, 0);
+}
