@@ -1,16 +1,17 @@
 //! The protocol as designed passes every scenario, and every clause that is left out is found.
 //!
-//! `CLEARWAY_REWRITE_GOLDEN=1 cargo test -p clearway-tests --test protocol_model golden` writes the traces anew to
+//! `CLEARWAY_REWRITE=1 cargo test -p clearway-tests --test protocol_model golden` writes the traces anew to
 //! `docs/design/protocol-model-traces.md`; without the variable each test compares what it found with that file.
 
 use std::path::PathBuf;
 
+use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};
 use clearway_tests::model::explore::explore;
 use clearway_tests::model::golden::{PAIR, SEED, line, section, whole};
 use clearway_tests::model::mutation::{Mutation, Planted};
 use clearway_tests::model::scenarios::{SCENARIOS, killer_of, named};
 
-const REWRITE: &str = "CLEARWAY_REWRITE_GOLDEN";
+const REWRITE: &str = "CLEARWAY_REWRITE";
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/design/protocol-model-traces.md")
@@ -20,11 +21,34 @@ fn rewriting() -> bool {
     std::env::var_os(REWRITE).is_some()
 }
 
+fn read_golden() -> String {
+    let read = || {
+        let file = RealVfs::inline()
+            .open(&path(), OpenHow::read_only(FileKind::Other))
+            .wait()?;
+        let len = file.len().wait()? as usize;
+        file.read_at(0, IoBuf::with_capacity(len), len).wait()
+    };
+    let bytes = read().unwrap_or_else(|err| panic!("{err}"));
+    String::from_utf8(bytes.to_vec()).expect("the golden file is text")
+}
+
+fn write_golden(text: &str) {
+    let write = || {
+        let file = RealVfs::inline()
+            .open(&path(), OpenHow::existing(FileKind::Other))
+            .wait()?;
+        file.set_len(0).wait()?;
+        file.write_at(0, IoBuf::from_slice(text.as_bytes())).wait()
+    };
+    write().unwrap_or_else(|err| panic!("{err}"));
+}
+
 fn expect_in_golden(text: &str) {
     if rewriting() {
         return;
     }
-    let golden = std::fs::read_to_string(path()).expect("the golden file can be read");
+    let golden = read_golden();
     assert!(
         golden.contains(text.trim_end()),
         "not in {}; rewrite it with {REWRITE}=1 if this is right:\n{text}",
@@ -95,6 +119,7 @@ scenarios! {
     hot_row: "hot row";
     commit_section: "commit section";
     ghosts: "ghosts";
+    reading_after_writing: "reading after writing";
     counts: "counts";
     errors: "errors";
     ends: "ends";
@@ -138,6 +163,7 @@ mutations! {
     horizon_published_late: HorizonPublishedLate;
     horizon_published_low: HorizonPublishedLow;
     visible_with_holes: VisibleWithHoles;
+    writer_ahead_of_visible: WriterAheadOfVisible;
     flush_before_visible: FlushBeforeVisible;
     own_commit_ignored: OwnCommitIgnored;
     steal_before_flush: StealBeforeFlush;
@@ -189,13 +215,13 @@ fn fingerprints_do_not_collide() {
     }
 }
 
-/// The golden file has a section for every mutation; with `CLEARWAY_REWRITE_GOLDEN` set it is written.
+/// The golden file has a section for every mutation; with `CLEARWAY_REWRITE` set it is written.
 #[test]
 fn golden_file_is_complete() {
     if rewriting() {
-        std::fs::write(path(), whole()).expect("the golden file can be written");
+        write_golden(&whole());
     }
-    let golden = std::fs::read_to_string(path()).expect("the golden file can be read");
+    let golden = read_golden();
     let sections = golden
         .lines()
         .filter(|line| line.starts_with("## "))

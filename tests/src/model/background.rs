@@ -102,13 +102,14 @@ impl Engine<'_> {
             }
             Pruner::Idle => {
                 let low = self.without(Mutation::HorizonPublishedLow);
-                self.state.horizon = if low { target.min(oldest) } else { target };
+                let aim = if low { target.min(oldest) } else { target };
+                self.state.horizon = self.state.horizon.max(aim);
                 self.state.pruner = Pruner::Published(target);
                 let published = self.state.horizon;
                 self.note(|| format!("the pruner publishes its horizon, {}", position(published)));
             }
             Pruner::Published(target) => {
-                let horizon = target.min(oldest);
+                let horizon = self.state.horizon.min(oldest);
                 self.state.pruner = Pruner::Scanned(horizon, target);
                 self.note(|| {
                     format!(
@@ -117,7 +118,10 @@ impl Engine<'_> {
                     )
                 });
             }
-            Pruner::Scanned(..) => self.state.pruner = Pruner::Idle,
+            Pruner::Scanned(..) => {
+                self.state.pruner = Pruner::Idle;
+                self.note(|| "the pruner rests".into());
+            }
         }
         true
     }

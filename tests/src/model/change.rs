@@ -4,7 +4,8 @@ use super::engine::Engine;
 use super::mutation::Mutation;
 use super::program::{Op, body, letter, name};
 use super::state::{
-    Addr, Block, Commit, NO_SNAPSHOT, Phase, Record, Reply, Scope, Session, Slot, Undo, Version,
+    Addr, Block, Commit, Lsn, NO_SNAPSHOT, Phase, Record, Reply, Scope, Session, Slot, Undo,
+    Version,
 };
 
 impl Engine<'_> {
@@ -132,12 +133,22 @@ impl Engine<'_> {
         self.release(index, 0, lsn);
         if self.without(Mutation::AdvisoryLockReleasedEarly) {
             self.release(index, 1, lsn);
+        } else if self.state.sessions[index].block != Block::Auto {
+            self.let_go_when_durable(index, lsn);
         }
         let session = &mut self.state.sessions[index];
         session.own_commit = lsn;
         session.phase = Phase::Reply(Reply::Commit);
         self.note(|| format!("{} makes its commit visible, locks go", letter(index)));
         true
+    }
+
+    /// An advisory lock of a transaction stays until its commit is durable, under `synchronous_commit = off` too.
+    fn let_go_when_durable(&mut self, index: usize, lsn: Lsn) {
+        let lock = &mut self.state.locks[1];
+        if lock.holder as usize == index + 1 {
+            lock.goes_at = lsn;
+        }
     }
 
     /// Replies as soon as `durable_lsn` covers what the reply depends on.
@@ -160,9 +171,6 @@ impl Engine<'_> {
         self.tell(index, reply);
         self.note(|| format!("{} is answered: {}", letter(index), words(reply)));
         let ends = session.block == Block::Auto || matches!(reply, Reply::Commit | Reply::End);
-        if ends && matches!(reply, Reply::Commit | Reply::End) && session.block != Block::Auto {
-            self.release(index, 1, session.commit_lsn);
-        }
         // The facts of this reply are told; only those of bare command tags are still owed.
         self.state.sessions[index].facts.clear();
         self.finish_op(index);

@@ -81,7 +81,7 @@ pub fn whole() -> String {
 const HEAD: &str = "\
 # What the model of the protocol found
 
-Written by `CLEARWAY_REWRITE_GOLDEN=1 cargo test -p clearway-tests --test protocol_model golden`, and checked by every run of
+Written by `CLEARWAY_REWRITE=1 cargo test -p clearway-tests --test protocol_model golden`, and checked by every run of
 that test binary. Sessions are A, B and C; the session that runs after recovery is A. An LSN is the number of records up to
 the end of the one it names. Each trace is a shortest one.
 

@@ -51,6 +51,8 @@ pub enum Mutation {
     HorizonPublishedLow,
     /// `visible_lsn` advances past commits whose LSN is not in their slot yet.
     VisibleWithHoles,
+    /// A writer acts on a commit whose LSN is in its slot before `visible_lsn` covers it.
+    WriterAheadOfVisible,
     /// The flusher may take a commit record before `visible_lsn` covers it.
     FlushBeforeVisible,
     /// A read-only statement reads at `durable_lsn` even if the session's own last commit lies above.
@@ -79,7 +81,7 @@ use Mutation as M;
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 34] = [
+    pub const ALL: [Mutation; 35] = [
         M::NoDepWaitRows,
         M::NoDepWaitCounts,
         M::NoDepWaitErrors,
@@ -103,6 +105,7 @@ impl Mutation {
         M::HorizonPublishedLate,
         M::HorizonPublishedLow,
         M::VisibleWithHoles,
+        M::WriterAheadOfVisible,
         M::FlushBeforeVisible,
         M::OwnCommitIgnored,
         M::StealBeforeFlush,

@@ -12,7 +12,7 @@ enum Owner {
     /// The asking session's own.
     Own,
     /// A transaction in progress.
-    Active(TxnId),
+    Active,
     /// Committed at this LSN.
     Committed(Lsn),
     /// Rolled back already: the copy was taken before.
@@ -34,7 +34,7 @@ impl Engine<'_> {
         Ok(match self.state.slots[undo.txn as usize] {
             _ if own => Owner::Own,
             Slot::Free => Owner::Settled,
-            Slot::Active => Owner::Active(undo.txn),
+            Slot::Active => Owner::Active,
             Slot::Committed(lsn) => Owner::Committed(lsn),
             Slot::RolledBack => Owner::TakenBack,
         })
@@ -55,7 +55,7 @@ impl Engine<'_> {
                 Owner::Committed(lsn) if lsn <= snapshot => {
                     return Ok((version.body, self.counted(version.body, lsn), false));
                 }
-                Owner::Committed(_) | Owner::Active(_) | Owner::TakenBack => {
+                Owner::Committed(_) | Owner::Active | Owner::TakenBack => {
                     version = self
                         .state
                         .undo_at(version.tag)
@@ -103,7 +103,7 @@ impl Engine<'_> {
             .state
             .locks
             .iter()
-            .any(|lock| lock.holder as usize == session + 1);
+            .any(|lock| lock.holder as usize == session + 1 && lock.goes_at == 0);
         if locked {
             self.state.end_lsn()
         } else {
@@ -124,13 +124,9 @@ impl Engine<'_> {
             match self.owner(session, version.tag)? {
                 Owner::Settled => break (0, false),
                 Owner::Own => break (0, true),
-                Owner::Committed(lsn) => break (lsn, false),
-                Owner::Active(txn) => {
-                    return Ok(Resolved {
-                        outcome: Outcome::Wait(txn),
-                        dep: 0,
-                        fact: None,
-                    });
+                Owner::Committed(lsn) if !self.is_ahead(lsn) => break (lsn, false),
+                Owner::Committed(_) | Owner::Active => {
+                    return Ok(self.wait_for_writer(version.tag));
                 }
                 Owner::TakenBack => {
                     version = self
@@ -151,14 +147,32 @@ impl Engine<'_> {
             (_, Body::Ghost) => Outcome::Skip,
             (_, Body::Value(_)) => Outcome::Write,
         };
-        let told = outcome != Outcome::Write;
-        let fact =
-            (told && !own).then(|| self.fact(row, self.state.end_lsn(), version.body.seen()));
-        let dep = if told {
-            self.counted(version.body, lsn)
-        } else {
-            0
-        };
+        let fact = (!own).then(|| self.fact(row, self.state.end_lsn(), version.body.seen()));
+        let dep = self.counted(version.body, lsn);
         Ok(Resolved { outcome, dep, fact })
+    }
+
+    fn wait_for_writer(&self, tag: Addr) -> Resolved {
+        let writer = self.state.undo_at(tag).expect("found just now").txn;
+        Resolved {
+            outcome: Outcome::Wait(writer),
+            dep: 0,
+            fact: None,
+        }
+    }
+
+    /// A commit whose LSN stands in its slot, but which `visible_lsn` does not cover yet. A writer must not act on it:
+    /// the next statement of its block, at `visible_lsn`, would not see what this one saw.
+    fn is_ahead(&self, lsn: Lsn) -> bool {
+        lsn > self.state.visible_lsn && !self.without(Mutation::WriterAheadOfVisible)
+    }
+
+    /// Whether a writer has ended so far that others may write its rows.
+    pub fn has_ended(&self, writer: TxnId) -> bool {
+        match self.state.slots[writer as usize] {
+            Slot::Active => false,
+            Slot::Committed(lsn) => !self.is_ahead(lsn),
+            Slot::Free | Slot::RolledBack => true,
+        }
     }
 }

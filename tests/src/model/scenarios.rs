@@ -103,6 +103,25 @@ pub const SCENARIOS: &[Scenario] = &[
         ..BASE
     },
     Scenario {
+        name: "reading after writing",
+        about: "a block changes rows that others have just changed, takes that back, and reads them",
+        programs: [
+            &[Op::Write(&[(0, Delete)])],
+            &[
+                Op::Begin,
+                Op::Savepoint,
+                Op::Write(&[(0, Update(5)), (1, Update(7))]),
+                Op::RollbackToSavepoint,
+                Op::Select(&[0, 1]),
+                Op::Commit,
+            ],
+            &[Op::Write(&[(1, Update(6))])],
+        ],
+        bounds: BASE.bounds,
+        kills: &[M::WriterAheadOfVisible, M::NoDepWaitRows],
+        ..BASE
+    },
+    Scenario {
         name: "counts",
         about: "a delete and an insert, early visible; autocommit statements that change nothing count rows",
         programs: [
@@ -370,7 +389,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "advisory lock",
-        about: "an advisory lock guards rows between sessions that read outside of blocks",
+        about: "an advisory lock guards rows between sessions that read outside of blocks; one commits with off",
         programs: [
             &[
                 Op::Begin,
@@ -379,8 +398,15 @@ pub const SCENARIOS: &[Scenario] = &[
                 Op::Commit,
             ],
             &[Op::LockAdvisory, Op::Select(&[0])],
-            &[],
+            &[
+                Op::Begin,
+                Op::LockAdvisory,
+                Op::Write(&[(1, Update(6))]),
+                Op::Commit,
+                Op::Select(&[0]),
+            ],
         ],
+        asynchronous: [true, false, false],
         bounds: BASE.bounds,
         kills: &[M::AdvisoryLockReleasedEarly],
         ..BASE

@@ -5,7 +5,7 @@ use super::mutation::Mutation;
 use super::program::{Op, body, letter, name, position, seen, sql};
 use super::resolve::Spilled;
 use super::state::{
-    Block, Body, CATALOG, Lsn, NO_SNAPSHOT, Outcome, Phase, Reply, Resolved, SESSIONS, Scope,
+    Block, Body, CATALOG, Lock, Lsn, NO_SNAPSHOT, Outcome, Phase, Reply, Resolved, SESSIONS, Scope,
     Session, Slot, TXNS_PER_PROGRAM,
 };
 
@@ -67,7 +67,7 @@ impl Engine<'_> {
             Phase::Loading(copy, addr) => self.loaded(index, copy, addr),
             Phase::Resolved(resolved) => self.validate(index, resolved)?,
             Phase::WaitFor(txn) => {
-                if self.state.slots[txn as usize] == Slot::Active {
+                if !self.has_ended(txn) {
                     return Ok(false);
                 }
                 self.session(index).phase = Phase::AtItem;
@@ -448,9 +448,14 @@ impl Engine<'_> {
     /// Acquires a lock. With a table lock comes the highest commit LSN of those who held it before; an advisory lock goes
     /// only when that is durable, and carries none.
     fn acquire(&mut self, index: usize, lock: usize) -> bool {
-        if self.state.locks[lock].holder != 0 {
+        let Lock {
+            holder, goes_at, ..
+        } = self.state.locks[lock];
+        let gone = goes_at != 0 && goes_at <= self.state.durable_lsn;
+        if holder != 0 && !gone {
             return false;
         }
+        self.state.locks[lock].goes_at = 0;
         self.state.locks[lock].holder = index as u8 + 1;
         let careless = lock == 1 || self.without(Mutation::LockWithoutLsn);
         let lsn = if careless {
@@ -468,7 +473,7 @@ impl Engine<'_> {
     /// Lets a lock go, with the commit LSN of its holder.
     pub(super) fn release(&mut self, index: usize, lock: usize, lsn: Lsn) {
         let lock = &mut self.state.locks[lock];
-        if lock.holder as usize == index + 1 {
+        if lock.holder as usize == index + 1 && lock.goes_at == 0 {
             lock.holder = 0;
             lock.lsn = lock.lsn.max(lsn);
         }

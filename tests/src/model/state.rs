@@ -141,6 +141,8 @@ pub struct Lock {
     pub holder: u8,
     /// The highest commit LSN of those who held it.
     pub lsn: Lsn,
+    /// The holder has committed; the lock goes when this is durable. 0 before.
+    pub goes_at: Lsn,
 }
 
 /// What a statement was told about one row, in terms that can be checked against the history of commits.
