@@ -7,6 +7,7 @@
 //!   node      a node's bytes, for reading         edit     changes of one node
 //!   image     a node built afresh                 ops      operations in the log, redo
 //!   cursor    ranges, both ways, read-ahead
+//!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
@@ -15,7 +16,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -27,6 +28,7 @@
 //! # Not here
 //! Which version of a row a snapshot sees; locks of transactions (both above storage).
 
+mod bulk;
 mod check;
 mod cursor;
 mod descend;
@@ -37,13 +39,16 @@ mod ops;
 mod overflow;
 mod print;
 mod split;
+mod tidy;
 mod tree;
 mod write;
 
 pub use ops::{TreeRedo, root_init};
+pub use bulk::BulkLoad;
 pub use check::TreeReport;
 pub use cursor::{Cursor, Direction, KeyRange, LeafCopy};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
+pub use tidy::Tidied;
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
 pub use write::undo_bytes;
 

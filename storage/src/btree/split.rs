@@ -255,7 +255,9 @@ impl Tree {
             return Err(corruption.in_file(self.pool().space().file_name(page.id())).into());
         };
         if needed == 2 {
-            self.split_root(&mut node, &plan, credit, reservation, pins);
+            let frame = Frame::of(node_of(node.page()));
+            let (left, right) = (&plan.left, &plan.right);
+            self.plant_root(&mut node, &frame, left, right, &plan.cut.separator, credit, reservation, pins);
             return Ok(Outcome::Done(None));
         }
         Ok(Outcome::Done(Some(self.split_node(&mut node, plan, credit, reservation, &pins[0]))))
@@ -290,19 +292,23 @@ impl Tree {
         Pending { separator: plan.cut.separator, child: pin.id(), level: level + 1 }
     }
 
-    fn split_root(
+    /// Puts a level on top: the root becomes the parent of two new nodes and stays where it is.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
+    pub(super) fn plant_root(
         &self,
         root: &mut Latched<'_>,
-        plan: &Plan,
+        frame: &Frame,
+        left_image: &Image,
+        right_image: &Image,
+        separator: &[u8],
         credit: &mut Credit<'_>,
         reservation: &mut dyn PageReservation,
         pins: &[Pin<'_>],
     ) {
-        let frame = Frame::of(node_of(root.page()));
-        let frame = Frame { level: frame.level + 1, flags: 0, shared_tag: Tag::SETTLED, ..frame };
+        let frame = Frame { level: frame.level + 1, flags: 0, shared_tag: Tag::SETTLED, ..frame.clone() };
         let (left_id, right_id) = (pins[0].id().0.to_le_bytes(), pins[1].id().0.to_le_bytes());
         let mut rows = Rows::default();
-        for (index, (key, child)) in [(&frame.low, &left_id), (&plan.cut.separator, &right_id)].into_iter().enumerate() {
+        for (index, (key, child)) in [(&frame.low[..], &left_id), (separator, &right_id)].into_iter().enumerate() {
             rows.insert(index, &NodeRow { key, value: child, tag: Tag::SETTLED, ghost: false, overflow: false });
         }
         let mut top = Image::new();
@@ -312,14 +318,14 @@ impl Tree {
         root.will_change();
         left.will_change();
         right.will_change();
-        let (top_args, left_args, right_args) = (top.parts(), plan.left.parts(), plan.right.parts());
+        let (top_args, left_args, right_args) = (top.parts(), left_image.parts(), right_image.parts());
         let ops = [
             PageOp { page: pins[0].id(), op: ops::INIT, payload: &left_args },
             PageOp { page: pins[1].id(), op: ops::INIT, payload: &right_args },
             PageOp { page: frame.id, op: ops::INIT, payload: &top_args },
         ];
-        plan.left.store(left.page());
-        plan.right.store(right.page());
+        left_image.store(left.page());
+        right_image.store(right.page());
         top.store(root.page());
         let end = self.append_structure(credit, &ops, space);
         left.changed(end);

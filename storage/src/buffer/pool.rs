@@ -181,6 +181,11 @@ impl Pool {
         Some(Duration::from_micros((60 * over / left).clamp(1, 2000) as u64))
     }
 
+    /// Whether a page is newer than on disk, so that the cleaner will write it anyway. A hint.
+    pub fn is_dirty(&self, page: &Optimistic<'_>) -> bool {
+        self.metas[page.word.frame()].rec_lsn.load(Relaxed) != 0
+    }
+
     #[inline]
     pub(super) fn entry(&self, page: PageId) -> &AtomicU64 {
         self.table.entry(page)

@@ -1,0 +1,219 @@
+//! Loading rows in key order: full leaves, one record each, into a tree that is whole all the time.
+//!
+//! # Life of a page
+//! Rows gather outside the pool until they fill a leaf. One record then makes the last leaf of the tree that full
+//! leaf and links a new, empty one to its right; the separator goes to the parent as after any split. A crash
+//! leaves the rows of the records that were durable, and no page that nobody knows.
+//!
+//! # Invariants
+//! - BTR-14: loaded rows are settled: nobody else sees the tree before the transaction that loads it commits, and
+//!   undoing that drops the tree. Keys ascend, and are above all keys that the tree had.
+
+use super::descend::{Descent, Pending, Target};
+use super::edit::separator;
+use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes};
+use super::node::common_prefix;
+use super::ops;
+use super::tree::Tree;
+use super::write::{record_bytes, take_credit};
+use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
+use crate::buffer::Pin;
+use crate::buffer::page::PAGE_BYTES;
+use crate::error::StorageError;
+use crate::ids::{PageId, Tag};
+use crate::record::PageOp;
+use crate::seams::{Credit, PageReservation, Purpose};
+
+/// Bytes that fences and header may take of a page, at a guess; the exact figure is looked at near the end.
+const GUESS_BYTES: usize = 128;
+
+/// A load in progress. Rows that were pushed but not finished are lost if it is dropped.
+pub struct BulkLoad {
+    tree: Tree,
+    rows: Rows,
+    // Bytes of the rows without a common prefix taken off.
+    raw_bytes: usize,
+    loaded: u64,
+}
+
+enum Flushed {
+    Done(usize, Option<Pending>),
+    Miss(PageId),
+    Again,
+    Pages(usize),
+}
+
+impl Tree {
+    /// Begins to load rows in key order (BTR-14).
+    pub fn bulk_load(&self) -> BulkLoad {
+        BulkLoad { tree: self.clone(), rows: Rows::default(), raw_bytes: 0, loaded: 0 }
+    }
+}
+
+impl BulkLoad {
+    /// The next row.
+    pub async fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
+        self.push_row(key, value, false).await
+    }
+
+    /// The next row, whose value stands in the overflow chain `reference`.
+    pub async fn push_overflow(&mut self, key: &[u8], reference: &[u8]) -> Result<(), StorageError> {
+        self.push_row(key, reference, true).await
+    }
+
+    async fn push_row(&mut self, key: &[u8], value: &[u8], overflow: bool) -> Result<(), StorageError> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+        }
+        if key.len() + value.len() > ROW_BYTES_MAX {
+            return Err(StorageError::ValueTooLong { len: value.len(), max: ROW_BYTES_MAX - key.len() });
+        }
+        if self.rows.len() > 0 && self.rows.get(self.rows.len() - 1).key >= key {
+            return Err(StorageError::Invalid("rows to load must come in key order".into()));
+        }
+        let row = NodeRow { key, value, tag: Tag::SETTLED, ghost: false, overflow };
+        self.rows.insert(self.rows.len(), &row);
+        self.raw_bytes += row_bytes(key.len(), value.len(), overflow, false);
+        let prefix = common_prefix(self.rows.get(0).key, key);
+        if self.raw_bytes.saturating_sub(self.rows.len() * prefix) + GUESS_BYTES > PAGE_BYTES + ROW_BYTES_MAX {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// The last rows; gives the number of rows loaded.
+    pub async fn finish(mut self) -> Result<u64, StorageError> {
+        while self.rows.len() > 0 {
+            self.flush().await?;
+        }
+        Ok(self.loaded)
+    }
+
+    /// Writes one leaf.
+    async fn flush(&mut self) -> Result<(), StorageError> {
+        let tree = self.tree.clone();
+        let root = tree.root().await?;
+        let wal = tree.pool().log().clone();
+        let bytes = record_bytes(&*wal, 8, 3 * PAGE_BYTES);
+        let mut pages = 1;
+        let (taken, pending) = loop {
+            tree.pool().throttle().await?;
+            let mut reservation = tree.pool().space().reserve(pages).await?;
+            let mut pins = Vec::with_capacity(pages);
+            for page in reservation.pages().to_vec() {
+                pins.push(tree.pool().pin_new(page).await?);
+            }
+            let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
+            let flushed = self.try_flush(&tree, root, &mut credit, &mut *reservation, &pins)?;
+            drop((credit, pins, reservation));
+            match flushed {
+                Flushed::Done(taken, pending) => break (taken, pending),
+                Flushed::Miss(page) => tree.pool().fetch(page).await?,
+                Flushed::Pages(needed) => pages = needed,
+                Flushed::Again => {}
+            }
+        };
+        if let Some(pending) = pending {
+            tree.put_separator(pending).await?;
+        }
+        self.loaded += taken as u64;
+        let mut rest = Rows::default();
+        self.raw_bytes = 0;
+        for (index, row) in self.rows.iter().skip(taken).enumerate() {
+            rest.insert(index, &row);
+            self.raw_bytes += row_bytes(row.key.len(), row.value.len(), row.overflow, false);
+        }
+        self.rows = rest;
+        Ok(())
+    }
+
+    fn try_flush(
+        &self,
+        tree: &Tree,
+        root: PageId,
+        credit: &mut Credit<'_>,
+        reservation: &mut dyn PageReservation,
+        pins: &[Pin<'_>],
+    ) -> Result<Flushed, StorageError> {
+        let page = match tree.descend(root, Target::Below(None), 0)? {
+            Descent::Miss(page) => return Ok(Flushed::Miss(page)),
+            Descent::At(page, _) => page,
+        };
+        let is_root = page.id() == root;
+        let needed = if is_root { 2 } else { 1 };
+        if pins.len() != needed {
+            return Ok(Flushed::Pages(needed));
+        }
+        let Some(mut last) = page.latch() else { return Ok(Flushed::Again) };
+        let node = node_of(last.page());
+        let first_key = self.rows.get(0).key;
+        let old = node.count();
+        if old > 0 && *node.key(old - 1) >= *first_key {
+            return Err(StorageError::Invalid("rows to load must be above all rows of the tree".into()));
+        }
+        let mut all = Rows::of(node, 0, old);
+        for row in self.rows.iter() {
+            all.insert(all.len(), &row);
+        }
+        let frame = Frame::of(node);
+        let next_id = pins[needed - 1].id();
+        let full_id = if is_root { pins[0].id() } else { page.id() };
+        let (full, keep, fence) = fill(&frame, &all, full_id, next_id, old);
+        let mut next = Image::new();
+        let next_frame = Frame { id: next_id, low: fence.clone(), ..frame.clone() };
+        // Rows of the old leaf that the new fence left no room for move on.
+        assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
+        let taken = keep.saturating_sub(old);
+        if is_root {
+            tree.plant_root(&mut last, &frame, &full, &next, &fence, credit, reservation, pins);
+            return Ok(Flushed::Done(taken, None));
+        }
+        let mut right = pins[0].latch();
+        let space = reservation.latch(1);
+        last.will_change();
+        right.will_change();
+        let (full_args, next_args) = (full.parts(), next.parts());
+        let ops = [
+            PageOp { page: full_id, op: ops::INIT, payload: &full_args },
+            PageOp { page: next_id, op: ops::INIT, payload: &next_args },
+        ];
+        full.store(last.page());
+        next.store(right.page());
+        let end = tree.append_structure(credit, &ops, space);
+        last.changed(end);
+        right.changed(end);
+        Ok(Flushed::Done(taken, Some(Pending { separator: fence, child: next_id, level: 1 })))
+    }
+}
+
+/// The fullest leaf of rows that begin with the `old` ones already there; with it their number and the fence above.
+fn fill(frame: &Frame, rows: &Rows, id: PageId, right: PageId, old: usize) -> (Image, usize, Vec<u8>) {
+    let mut image = Image::new();
+    let mut attempt = |keep: usize, image: &mut Image| {
+        let last = rows.get(keep - 1).key;
+        // Above the last row a fence that any later key respects is the key itself with a zero byte.
+        let fence = match keep < rows.len() {
+            true => separator(last, rows.get(keep).key),
+            false => [last, &[0]].concat(),
+        };
+        let full = Frame { id, right, high: Some(fence.clone()), ..frame.clone() };
+        image.build(&full, rows, 0, keep).then_some(fence)
+    };
+    let (mut low, mut high) = (old.max(1), rows.len());
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        match attempt(middle, &mut image) {
+            Some(_) => low = middle,
+            None => high = middle - 1,
+        }
+    }
+    // `old` rows with a longer fence may not fit though they did without; then the fence takes the place of rows.
+    let mut keep = low;
+    loop {
+        if let Some(fence) = attempt(keep, &mut image) {
+            return (image, keep, fence);
+        }
+        keep -= 1;
+        assert!(keep > 0, "one row and two fences fit a page");
+    }
+}
