@@ -65,7 +65,9 @@ fn replay_command(caller: Caller, seed: u64) -> String {
     let package = caller.package;
     match thread.name() {
         Some(test) if test != "main" => {
-            format!("CLEARWAY_SEED={seed} cargo test -p {package} {test} -- --exact --nocapture")
+            format!(
+                "CLEARWAY_SEED={seed} cargo test -p {package} {test} -- --exact --include-ignored --nocapture"
+            )
         }
         _ => format!("CLEARWAY_SEED={seed} cargo test -p {package}"),
     }
@@ -108,7 +110,7 @@ mod tests {
             command,
             "CLEARWAY_SEED=17 cargo test -p clearway-base \
              testkit::seed::tests::the_replay_command_names_package_test_and_seed \
-             -- --exact --nocapture"
+             -- --exact --include-ignored --nocapture"
         );
     }
 }

@@ -499,7 +499,6 @@ impl Drop for Sim {
     }
 }
 
-/// Makes a simulation current on this thread, and takes it back at the end, panics included.
 /// Code under test reads the simulation's time through `waits::now_ns` and sleeps on it through `sync::sleep`.
 /// Its origin is not zero, which the books take for "never".
 impl VirtualTime for Shared {
@@ -509,7 +508,10 @@ impl VirtualTime for Shared {
 
     fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
         let mut state = self.state();
-        let key = (deadline_ns.saturating_sub(VirtualClock::ORIGIN_NS), state.fresh_id());
+        let key = (
+            deadline_ns.saturating_sub(VirtualClock::ORIGIN_NS),
+            state.fresh_id(),
+        );
         state.timers.insert(key, waker);
         key
     }
@@ -517,7 +519,10 @@ impl VirtualTime for Shared {
     fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
         let waker = waker.clone();
         let mut state = self.state();
-        let replaced = state.timers.get_mut(&key).map(|slot| std::mem::replace(slot, waker));
+        let replaced = state
+            .timers
+            .get_mut(&key)
+            .map(|slot| std::mem::replace(slot, waker));
         drop(state); // SIM-3
         replaced.is_some()
     }
@@ -528,6 +533,7 @@ impl VirtualTime for Shared {
     }
 }
 
+/// Makes a simulation current on this thread, and takes it back at the end, panics included.
 struct Entered {
     outer: Option<Arc<Shared>>,
     _time: Installed,

@@ -3,11 +3,13 @@
 //! Operations end in their first poll. Contents stand in chunks, so that growing never copies; each
 //! file has its own lock. Syncs succeed and mean nothing.
 
+use super::booking::Booking;
 use super::names::{Names, Node, normal};
-use super::op::{Begin, IoOp, Started};
+use super::op::{Begin, IoOp};
 use super::real::check_alignment;
 use super::{
-    DirEntry, DirLock, EntryKind, IoBuf, LockError, OpKind, OpenHow, Vfs, VfsError, VfsFile,
+    DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, Vfs, VfsError,
+    VfsFile,
 };
 use std::collections::BTreeSet;
 use std::io;
@@ -108,11 +110,15 @@ impl MemVfs {
         path: &Path,
         run: impl FnOnce(&mut Tree, &Path) -> io::Result<T> + Send + 'static,
     ) -> IoOp<T> {
+        let booking = Booking::new(op, FileKind::Other, path, None);
         let (vfs, path) = (self.clone(), path.to_path_buf());
-        IoOp::idle(MemOp(move || {
-            let result = normal(&path).and_then(|normal| run(&mut vfs.tree(), &normal));
-            result.map_err(|err| VfsError::new(op, &path, err))
-        }))
+        IoOp::idle(
+            booking,
+            MemOp(move || {
+                let result = normal(&path).and_then(|normal| run(&mut vfs.tree(), &normal));
+                result.map_err(|err| VfsError::new(op, &path, err))
+            }),
+        )
     }
 }
 
@@ -121,10 +127,6 @@ struct MemOp<F>(F);
 impl<T: Send + 'static, F: FnOnce() -> Result<T, VfsError> + Send> Begin<T> for MemOp<F> {
     fn perform(self: Box<Self>) -> Result<T, VfsError> {
         (self.0)()
-    }
-
-    fn begin(self: Box<Self>) -> Started<T> {
-        Started::Finished((self.0)())
     }
 }
 
@@ -244,29 +246,37 @@ impl MemFile {
             let err = io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only");
             return IoOp::ready(Err(VfsError::at(op, &self.path, offset, err)));
         }
+        let booking = Booking::new(op, self.how.kind, &self.path, Some(offset));
         let content = self.content.clone();
-        IoOp::idle(MemOp(move || {
-            Ok(run(&mut content
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)))
-        }))
+        IoOp::idle(
+            booking,
+            MemOp(move || {
+                Ok(run(&mut content
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)))
+            }),
+        )
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf, len: usize, exact: bool) -> IoOp<IoBuf> {
         if let Err(err) = check_alignment(OpKind::Read, &self.path, self.how, offset, len) {
             return IoOp::ready(Err(err));
         }
+        let booking = Booking::new(OpKind::Read, self.how.kind, &self.path, Some(offset));
         let (content, path) = (self.content.clone(), self.path.clone());
-        IoOp::idle(MemOp(move || {
-            buf.resize(len);
-            let read = read_lock(&content).read(offset, &mut buf);
-            if exact && read < len {
-                let eof = io::ErrorKind::UnexpectedEof;
-                return Err(VfsError::at(OpKind::Read, &path, offset, eof));
-            }
-            buf.resize(read);
-            Ok(buf)
-        }))
+        IoOp::idle(
+            booking,
+            MemOp(move || {
+                buf.resize(len);
+                let read = read_lock(&content).read(offset, &mut buf);
+                if exact && read < len {
+                    let eof = io::ErrorKind::UnexpectedEof;
+                    return Err(VfsError::at(OpKind::Read, &path, offset, eof));
+                }
+                buf.resize(read);
+                Ok(buf)
+            }),
+        )
     }
 }
 

@@ -27,6 +27,7 @@
 //! # Not here
 //! Sockets (server), formats of files (storage), retries (nobody).
 
+mod booking;
 mod buf;
 mod error;
 mod mode;
@@ -44,6 +45,7 @@ mod file_tests;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use booking::file_id;
 pub use buf::IoBuf;
 pub use error::{LockError, OpKind, PowerOff, VfsError};
 pub use mem::MemVfs;
@@ -59,12 +61,18 @@ pub const IO_ALIGN: usize = 4096;
 pub enum FileKind {
     /// Segments of the write-ahead log.
     Wal,
-    /// Pages of trees, and the double-write area.
+    /// Pages of trees.
     Data,
+    /// Copies of pages, written before the pages themselves.
+    DoubleWrite,
     /// Spilled undo.
     Undo,
+    /// What a checkpoint saves.
+    Checkpoint,
     /// Small files written as a whole: control file, manifest.
     Control,
+    /// The slow-query log and the server's log.
+    Log,
     /// Everything else (temporary files, test data).
     Other,
 }

@@ -9,7 +9,9 @@
 //! The driver (thread pool, simulated disk) holds the other end of `Begun`, a [`Completer`], together
 //! with the buffer (VFS-1).
 
+use super::booking::Booking;
 use super::error::{OpKind, VfsError};
+use crate::waits::{InWait, Wait, in_wait};
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -26,9 +28,16 @@ pub struct IoOp<T: Send + 'static> {
 
 enum State<T: Send + 'static> {
     Ready(Result<T, VfsError>),
-    Idle(Box<dyn Begin<T>>),
-    Begun(Arc<Cell<T>>),
+    Idle(Booking, Box<dyn Begin<T>>),
+    Begun(Begun<T>),
     Done,
+}
+
+/// An operation that a driver performs.
+struct Begun<T> {
+    booking: Booking,
+    cell: Arc<Cell<T>>,
+    waiting: InWait<InFlight<T>>,
 }
 
 /// How a driver performs an operation.
@@ -36,14 +45,15 @@ pub(super) trait Begin<T: Send + 'static>: Send {
     /// Performs it on this thread and returns when it has ended (VFS-1: not before somebody asks).
     fn perform(self: Box<Self>) -> Result<T, VfsError>;
 
-    /// Either hands it to the driver, to be completed later, or performs it and returns the result.
-    fn begin(self: Box<Self>) -> Started<T>;
-}
+    /// Whether the calling thread is to perform it, even in a poll.
+    fn is_inline(&self) -> bool {
+        true
+    }
 
-/// What [`Begin::begin`] did.
-pub(super) enum Started<T: Send + 'static> {
-    Finished(Result<T, VfsError>),
-    InFlight(InFlight<T>),
+    /// Hands it to the driver. Only called when it is not inline.
+    fn submit(self: Box<Self>) -> InFlight<T> {
+        unreachable!("an operation without a driver is performed inline")
+    }
 }
 
 /// The future's end of an operation that a driver performs.
@@ -130,9 +140,9 @@ impl<T: Send + 'static> IoOp<T> {
         }
     }
 
-    pub(super) fn idle(begin: impl Begin<T> + 'static) -> Self {
+    pub(super) fn idle(booking: Booking, begin: impl Begin<T> + 'static) -> Self {
         IoOp {
-            state: State::Idle(Box::new(begin)),
+            state: State::Idle(booking, Box::new(begin)),
         }
     }
 
@@ -141,12 +151,21 @@ impl<T: Send + 'static> IoOp<T> {
     pub fn wait(self) -> Result<T, VfsError> {
         match self.state {
             State::Ready(result) => result,
-            State::Idle(begin) => begin.perform(),
-            State::Begun(cell) => {
+            State::Idle(booking, begin) => {
+                let _wait = Wait::begin(booking.event, booking.object);
+                begin.perform()
+            }
+            State::Begun(Begun {
+                booking,
+                cell,
+                waiting,
+            }) => {
                 assert!(
                     !crate::testkit::in_simulation(),
                     "blocked on an operation that only the simulation can end; await it"
                 );
+                drop(waiting);
+                let _wait = Wait::begin(booking.event, booking.object);
                 let mut slot = cell.slot.lock().unwrap_or_else(PoisonError::into_inner);
                 loop {
                     if let Some(result) = slot.result.take() {
@@ -171,28 +190,43 @@ impl<T: Send + 'static> Future for IoOp<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let cell = match std::mem::replace(&mut this.state, State::Done) {
+        let mut begun = match std::mem::replace(&mut this.state, State::Done) {
             State::Ready(result) => return Poll::Ready(result),
-            State::Idle(begin) => match begin.begin() {
-                Started::Finished(result) => return Poll::Ready(result),
-                Started::InFlight(InFlight(cell)) => cell,
-            },
-            State::Begun(cell) => cell,
-            State::Done => panic!("an operation was polled after it had ended"),
-        };
-        let polled = {
-            let mut slot = cell.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            match slot.result.take() {
-                Some(result) => Poll::Ready(result),
-                None => {
-                    slot.waker = Some(cx.waker().clone());
-                    Poll::Pending
+            State::Idle(booking, begin) if begin.is_inline() => {
+                let _wait = Wait::begin(booking.event, booking.object);
+                return Poll::Ready(begin.perform());
+            }
+            State::Idle(booking, begin) => {
+                let in_flight = begin.submit();
+                let cell = in_flight.0.clone();
+                Begun {
+                    booking,
+                    cell,
+                    waiting: in_wait(booking.event, booking.object, in_flight),
                 }
             }
+            State::Begun(begun) => begun,
+            State::Done => panic!("an operation was polled after it had ended"),
         };
+        let polled = Pin::new(&mut begun.waiting).poll(cx);
         if polled.is_pending() {
-            this.state = State::Begun(cell);
+            this.state = State::Begun(begun);
         }
         polled
+    }
+}
+
+impl<T> Future for InFlight<T> {
+    type Output = Result<T, VfsError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = self.0.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
     }
 }

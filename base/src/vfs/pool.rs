@@ -8,6 +8,7 @@
 //! # Not here
 //! Priorities: whoever must not stand behind others performs its own I/O (`inline_io_here`).
 
+use crate::waits::{Object, Wait, WaitEvent};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -83,6 +84,7 @@ fn serve(shared: &Shared) {
         } else if queue.closing {
             return;
         } else {
+            let _idle = Wait::begin(WaitEvent::WorkerMain, Object::NONE);
             queue = shared
                 .work
                 .wait(queue)

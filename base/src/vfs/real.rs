@@ -14,12 +14,14 @@
 //! EINTR is retried where the system call may return it; short reads and writes are continued. Nothing
 //! else is hidden.
 
-use super::op::{Begin, IoOp, Started, in_flight};
+use super::booking::Booking;
+use super::op::{Begin, InFlight, IoOp, in_flight};
 use super::pool::IoPool;
 use super::{
     DirEntry, DirLock, EntryKind, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow,
     Vfs, VfsError, VfsFile, io_mode,
 };
+use crate::waits::Wait;
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -55,22 +57,25 @@ impl RealVfs {
         op: OpKind,
         kind: FileKind,
         path: &Path,
+        offset: Option<u64>,
         run: impl FnOnce(&Path) -> Result<T, VfsError> + Send + 'static,
     ) -> IoOp<T> {
+        let booking = Booking::new(op, kind, path, offset);
         let path = Arc::new(path.to_path_buf());
-        IoOp::idle(RealOp {
-            op,
-            kind,
-            path,
-            pool: self.pool.clone(),
-            run,
-        })
+        IoOp::idle(
+            booking,
+            RealOp {
+                op,
+                path,
+                pool: self.pool.clone(),
+                run,
+            },
+        )
     }
 }
 
 struct RealOp<F> {
     op: OpKind,
-    kind: FileKind,
     path: Arc<PathBuf>,
     pool: Option<Arc<IoPool>>,
     run: F,
@@ -86,30 +91,29 @@ where
         run(&path)
     }
 
-    fn begin(self: Box<Self>) -> Started<T> {
-        if self.pool.is_none() || io_mode() == IoMode::Inline {
-            return Started::Finished(self.perform());
-        }
+    fn is_inline(&self) -> bool {
+        self.pool.is_none() || io_mode() == IoMode::Inline
+    }
+
+    fn submit(self: Box<Self>) -> InFlight<T> {
         let RealOp {
             op,
             path,
             pool,
             run,
-            ..
         } = *self;
-        let Some(pool) = pool else {
-            unreachable!("checked above")
-        };
         let (completer, future) = in_flight(op, path.clone());
-        pool.submit(Box::new(move || completer.complete(run(&path))));
-        Started::InFlight(future)
+        if let Some(pool) = pool {
+            pool.submit(Box::new(move || completer.complete(run(&path))));
+        }
+        future
     }
 }
 
 impl Vfs for RealVfs {
     fn open(&self, path: &Path, how: OpenHow) -> IoOp<Arc<dyn VfsFile>> {
         let vfs = self.clone();
-        self.op(OpKind::Open, how.kind, path, move |path| {
+        self.op(OpKind::Open, how.kind, path, None, move |path| {
             let (file, direct) =
                 open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
             let file = RealFile {
@@ -124,26 +128,26 @@ impl Vfs for RealVfs {
     }
 
     fn remove(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::Remove, FileKind::Other, path, |path| {
+        self.op(OpKind::Remove, FileKind::Other, path, None, |path| {
             std::fs::remove_file(path).map_err(|err| VfsError::new(OpKind::Remove, path, err))
         })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoOp<()> {
         let to = to.to_path_buf();
-        self.op(OpKind::Rename, FileKind::Other, from, move |from| {
+        self.op(OpKind::Rename, FileKind::Other, from, None, move |from| {
             std::fs::rename(from, &to).map_err(|err| VfsError::new(OpKind::Rename, from, err))
         })
     }
 
     fn create_dir(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::CreateDir, FileKind::Other, path, |path| {
+        self.op(OpKind::CreateDir, FileKind::Other, path, None, |path| {
             std::fs::create_dir(path).map_err(|err| VfsError::new(OpKind::CreateDir, path, err))
         })
     }
 
     fn sync_dir(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::SyncDir, FileKind::Other, path, |path| {
+        self.op(OpKind::SyncDir, FileKind::Other, path, None, |path| {
             File::open(path)
                 .and_then(|dir| dir.sync_all())
                 .map_err(|err| VfsError::new(OpKind::SyncDir, path, err))
@@ -151,7 +155,7 @@ impl Vfs for RealVfs {
     }
 
     fn list(&self, path: &Path) -> IoOp<Vec<DirEntry>> {
-        self.op(OpKind::List, FileKind::Other, path, |path| {
+        self.op(OpKind::List, FileKind::Other, path, None, |path| {
             list_dir(path).map_err(|err| VfsError::new(OpKind::List, path, err))
         })
     }
@@ -212,6 +216,8 @@ fn list_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
 /// like one in another. The kernel releases it when the process dies; the pid inside is only a hint.
 fn lock_file(path: &Path) -> Result<DirLock, LockError> {
     let failed = |err: io::Error| LockError::Io(VfsError::new(OpKind::Lock, path, err));
+    let booking = Booking::new(OpKind::Lock, FileKind::Other, path, None);
+    let _wait = Wait::begin(booking.event, booking.object);
     let mut options = File::options();
     let mut file = options
         .read(true)
@@ -256,12 +262,13 @@ impl RealFile {
         run: impl FnOnce(&File) -> io::Result<T> + Send + 'static,
     ) -> IoOp<T> {
         let file = self.file.clone();
-        self.vfs.op(op, self.how.kind, &self.path, move |path| {
-            run(&file).map_err(|err| VfsError {
-                offset,
-                ..VfsError::new(op, path, err)
+        self.vfs
+            .op(op, self.how.kind, &self.path, offset, move |path| {
+                run(&file).map_err(|err| VfsError {
+                    offset,
+                    ..VfsError::new(op, path, err)
+                })
             })
-        })
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf, len: usize, exact: bool) -> IoOp<IoBuf> {

@@ -1,11 +1,12 @@
 //! The traits over a simulated disk: how an operation begins, is in flight, and ends.
 
+use super::super::booking::Booking;
 use super::super::names::{Node, normal};
-use super::super::op::{Begin, IoOp, Started, in_flight};
+use super::super::op::{Begin, InFlight, IoOp, in_flight};
 use super::super::real::check_alignment;
 use super::super::{
-    DirEntry, DirLock, EntryKind, IoBuf, LockError, OpKind, OpenHow, PowerOff, Vfs, VfsError,
-    VfsFile,
+    DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, PowerOff, Vfs,
+    VfsError, VfsFile,
 };
 use super::SimDisk;
 use super::state::{DataOp, Disk, Ino};
@@ -112,29 +113,25 @@ impl<T: Send + 'static> Begin<T> for SimOp<T> {
         self.begin_now()?.end_now()
     }
 
-    fn begin(self: Box<Self>) -> Started<T> {
-        let (op, path) = (self.op, self.path.clone());
-        let flying = match self.begin_now() {
-            Ok(flying) => flying,
-            Err(_) if testkit::in_simulation() => {
-                // The world has stopped; the task must not see another step of it.
-                let (completer, never) = in_flight(op, path);
-                testkit::defer(0, move || drop(completer));
-                return Started::InFlight(never);
+    fn is_inline(&self) -> bool {
+        !testkit::in_simulation()
+    }
+
+    fn submit(self: Box<Self>) -> InFlight<T> {
+        let (completer, future) = in_flight(self.op, self.path.clone());
+        match self.begin_now() {
+            Ok(flying) => {
+                let latency_ns = {
+                    let mut disk = flying.disk.disk();
+                    let bound = disk.options.latency_ns_max.max(1);
+                    disk.rng.below(bound)
+                };
+                testkit::defer(latency_ns, move || completer.complete(flying.end_now()));
             }
-            Err(err) => return Started::Finished(Err(err)),
-        };
-        if !testkit::in_simulation() {
-            return Started::Finished(flying.end_now());
+            // The world has stopped; the task must not see another step of it.
+            Err(_) => testkit::defer(0, move || drop(completer)),
         }
-        let latency_ns = {
-            let mut disk = flying.disk.disk();
-            let bound = disk.options.latency_ns_max.max(1);
-            disk.rng.below(bound)
-        };
-        let (completer, future) = in_flight(flying.op, flying.path.clone());
-        testkit::defer(latency_ns, move || completer.complete(flying.end_now()));
-        Started::InFlight(future)
+        future
     }
 }
 
@@ -142,18 +139,24 @@ impl SimDisk {
     fn op<T: Send + 'static>(
         &self,
         op: OpKind,
+        kind: FileKind,
         path: &Path,
         offset: Option<u64>,
         start: impl FnOnce(&mut Disk) -> Finish<T> + Send + 'static,
     ) -> IoOp<T> {
+        let booking = Booking::new(op, kind, path, offset);
         let path = Arc::new(path.to_path_buf());
-        IoOp::idle(SimOp {
-            disk: self.clone(),
-            op,
-            path,
-            offset,
-            start: Box::new(start),
-        })
+        let (disk, start) = (self.clone(), Box::new(start));
+        IoOp::idle(
+            booking,
+            SimOp {
+                disk,
+                op,
+                path,
+                offset,
+                start,
+            },
+        )
     }
 
     /// An operation that takes effect at its end, and has none when it fails.
@@ -163,7 +166,7 @@ impl SimDisk {
         path: &Path,
         run: impl FnOnce(&mut Disk) -> io::Result<T> + Send + 'static,
     ) -> IoOp<T> {
-        self.op(op, path, None, |_| {
+        self.op(op, FileKind::Other, path, None, |_| {
             Box::new(|disk, fault| match fault {
                 Some(err) => Err(err),
                 None => run(disk),
@@ -206,7 +209,7 @@ impl Vfs for SimDisk {
 
     fn sync_dir(&self, path: &Path) -> IoOp<()> {
         let name = path.to_path_buf();
-        self.op(OpKind::SyncDir, path, None, move |disk| {
+        self.op(OpKind::SyncDir, FileKind::Other, path, None, move |disk| {
             let upto = disk.names_upto();
             Box::new(move |disk, fault| match fault {
                 None => disk.sync_names(&name, upto, |_| true),
@@ -290,13 +293,14 @@ impl SimFile {
         start: impl FnOnce(&mut Disk, Ino) -> Finish<T> + Send + 'static,
     ) -> IoOp<T> {
         let (ino, alive) = (self.ino, self.alive.clone());
-        self.disk.op(op, &self.path, offset, move |disk| {
-            let finish = start(disk, ino);
-            Box::new(move |disk, fault| {
-                let _alive = alive;
-                finish(disk, fault)
+        self.disk
+            .op(op, self.how.kind, &self.path, offset, move |disk| {
+                let finish = start(disk, ino);
+                Box::new(move |disk, fault| {
+                    let _alive = alive;
+                    finish(disk, fault)
+                })
             })
-        })
     }
 
     /// A change of content that gives `back` back.
