@@ -6,5 +6,6 @@
 
 pub mod error;
 pub mod syntax;
+pub mod types;
 
 pub use error::{Result, SqlError};

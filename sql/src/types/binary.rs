@@ -1,0 +1,240 @@
+//! The binary form of values on the wire, as PostgreSQL's send and recv functions have it (TYP-3).
+
+use super::datum::{Array, Datum};
+use super::interval::Interval;
+use super::numeric::Numeric;
+use super::{Oid, SqlType, cast, element_of, oid};
+use crate::error::{Result, SqlError, code};
+
+fn bad() -> SqlError {
+    SqlError::new(
+        code::INVALID_BINARY_REPRESENTATION,
+        "incorrect binary data format",
+    )
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>().ok_or_else(bad)?;
+        self.0 = tail;
+        Ok(*head)
+    }
+    fn bytes(&mut self, n: usize) -> Result<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(n).ok_or_else(bad)?;
+        self.0 = tail;
+        Ok(head)
+    }
+    fn i32(&mut self) -> Result<i32> {
+        Ok(i32::from_be_bytes(self.take()?))
+    }
+    fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_be_bytes(self.take()?))
+    }
+}
+
+/// Bytes to a value of `ty`.
+pub fn input(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
+    let mut r = Reader(bytes);
+    let value = input_plain(ty.oid, &mut r)?;
+    if !r.0.is_empty() {
+        return Err(bad());
+    }
+    if ty.modifier < 0 {
+        Ok(value)
+    } else {
+        cast::fit(value, ty, false)
+    }
+}
+
+fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
+    Ok(match ty {
+        oid::BOOL => Datum::Bool(r.take::<1>()?[0] != 0),
+        oid::INT2 => Datum::Int2(i16::from_be_bytes(r.take()?)),
+        oid::INT4 => Datum::Int4(r.i32()?),
+        oid::INT8 => Datum::Int8(i64::from_be_bytes(r.take()?)),
+        oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => {
+            Datum::Oid(u32::from_be_bytes(r.take()?))
+        }
+        oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(r.take()?)),
+        oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::CHAR => {
+            let rest = r.bytes(r.0.len())?;
+            let text = std::str::from_utf8(rest)
+                .ok()
+                .filter(|t| !t.contains('\0'))
+                .ok_or_else(|| {
+                    SqlError::new(
+                        code::CHARACTER_NOT_IN_REPERTOIRE,
+                        "invalid byte sequence for encoding \"UTF8\"",
+                    )
+                })?;
+            Datum::text(if ty == oid::BPCHAR {
+                text.trim_end_matches(' ')
+            } else {
+                text
+            })
+        }
+        oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
+        oid::DATE => Datum::Date(r.i32()?),
+        oid::TIMESTAMP => Datum::Timestamp(i64::from_be_bytes(r.take()?)),
+        oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_be_bytes(r.take()?)),
+        oid::INTERVAL => {
+            let micros = i64::from_be_bytes(r.take()?);
+            Datum::Interval(Interval {
+                micros,
+                days: r.i32()?,
+                months: r.i32()?,
+            })
+        }
+        oid::NUMERIC => {
+            let (count, weight) = (r.u16()?, r.u16()? as i16);
+            let (sign, scale) = (r.u16()?, r.u16()?);
+            let digits: Result<Vec<u16>> = (0..count).map(|_| r.u16()).collect();
+            Datum::numeric(Numeric::from_wire(weight, sign, scale, &digits?).ok_or_else(bad)?)
+        }
+        oid::VOID => Datum::Void,
+        _ => {
+            let expected = match ty {
+                oid::INT2VECTOR => Some(oid::INT2),
+                oid::OIDVECTOR => Some(oid::OID),
+                _ => element_of(ty),
+            };
+            Datum::Array(input_array(expected.ok_or_else(bad)?, r)?.into())
+        }
+    })
+}
+
+fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
+    let (ndim, _has_null, element) = (r.i32()?, r.i32()?, r.i32()? as Oid);
+    if !(0..=6).contains(&ndim) {
+        return Err(bad());
+    }
+    if element != expected {
+        return Err(SqlError::new(code::DATATYPE_MISMATCH, "wrong element type"));
+    }
+    let mut count: usize = if ndim == 0 { 0 } else { 1 };
+    let mut dims = Vec::new();
+    for _ in 0..ndim {
+        let (len, low) = (r.i32()?, r.i32()?);
+        let len_u = usize::try_from(len).map_err(|_| bad())?;
+        low.checked_add(len).ok_or_else(bad)?;
+        count = count
+            .checked_mul(len_u)
+            .filter(|n| *n <= r.0.len() / 4)
+            .ok_or_else(bad)?;
+        dims.push((len, low));
+    }
+    let mut values = Vec::with_capacity(count);
+    for _ in 0..count {
+        let len = r.i32()?;
+        if len == -1 {
+            values.push(Datum::Null);
+            continue;
+        }
+        let mut inner = Reader(r.bytes(usize::try_from(len).map_err(|_| bad())?)?);
+        values.push(input_plain(element, &mut inner)?);
+        if !inner.0.is_empty() {
+            return Err(bad());
+        }
+    }
+    if values.is_empty() {
+        dims.clear();
+    }
+    Ok(Array {
+        element,
+        dims,
+        values,
+    })
+}
+
+/// A value of `ty` to bytes, behind what `out` holds; NULL is the caller's.
+pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null | Datum::Void => {}
+        Datum::Bool(b) => out.push(u8::from(*b)),
+        Datum::Int2(v) => out.extend(v.to_be_bytes()),
+        Datum::Int4(v) | Datum::Date(v) => out.extend(v.to_be_bytes()),
+        Datum::Int8(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => out.extend(v.to_be_bytes()),
+        Datum::Oid(v) => out.extend(v.to_be_bytes()),
+        Datum::Float4(v) => out.extend(v.to_be_bytes()),
+        Datum::Float8(v) => out.extend(v.to_be_bytes()),
+        Datum::Text(s) => {
+            out.extend(s.as_bytes());
+            if ty.oid == oid::BPCHAR && ty.modifier > 4 {
+                let blanks = (ty.modifier as usize - 4).saturating_sub(s.chars().count());
+                out.extend(std::iter::repeat_n(b' ', blanks));
+            }
+        }
+        Datum::Bytea(b) => out.extend(b.iter()),
+        Datum::Interval(i) => {
+            out.extend(i.micros.to_be_bytes());
+            out.extend(i.days.to_be_bytes());
+            out.extend(i.months.to_be_bytes());
+        }
+        Datum::Numeric(n) => {
+            let (weight, sign, scale, digits) = n.to_wire();
+            for field in [digits.len() as u16, weight as u16, sign, scale] {
+                out.extend(field.to_be_bytes());
+            }
+            digits.iter().for_each(|d| out.extend(d.to_be_bytes()));
+        }
+        Datum::Array(a) => {
+            let element = SqlType {
+                oid: a.element,
+                modifier: ty.modifier,
+            };
+            out.extend((a.dims.len() as i32).to_be_bytes());
+            out.extend(i32::from(a.values.iter().any(Datum::is_null)).to_be_bytes());
+            out.extend(a.element.to_be_bytes());
+            for (len, low) in &a.dims {
+                out.extend(len.to_be_bytes());
+                out.extend(low.to_be_bytes());
+            }
+            a.values.iter().for_each(|v| field(element, v, out));
+        }
+        Datum::Row(fields) => {
+            out.extend((fields.len() as i32).to_be_bytes());
+            for f in fields.iter() {
+                let ty = type_of(f);
+                out.extend(ty.to_be_bytes());
+                field(ty.into(), f, out);
+            }
+        }
+    }
+}
+
+/// A value with its length before it.
+fn field(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
+    if value.is_null() {
+        return out.extend((-1i32).to_be_bytes());
+    }
+    let at = out.len();
+    out.extend([0; 4]);
+    output(ty, value, out);
+    let len = (out.len() - at - 4) as i32;
+    out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+fn type_of(value: &Datum) -> Oid {
+    match value {
+        Datum::Null | Datum::Text(_) => oid::TEXT,
+        Datum::Bool(_) => oid::BOOL,
+        Datum::Int2(_) => oid::INT2,
+        Datum::Int4(_) => oid::INT4,
+        Datum::Int8(_) => oid::INT8,
+        Datum::Float4(_) => oid::FLOAT4,
+        Datum::Float8(_) => oid::FLOAT8,
+        Datum::Oid(_) => oid::OID,
+        Datum::Numeric(_) => oid::NUMERIC,
+        Datum::Bytea(_) => oid::BYTEA,
+        Datum::Date(_) => oid::DATE,
+        Datum::Timestamp(_) => oid::TIMESTAMP,
+        Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
+        Datum::Interval(_) => oid::INTERVAL,
+        Datum::Array(a) => super::array_of(a.element).unwrap_or(oid::ANYARRAY),
+        Datum::Row(_) => oid::RECORD,
+        Datum::Void => oid::VOID,
+    }
+}

@@ -1,0 +1,625 @@
+//! date, timestamp and timestamptz: their text forms by DateStyle and TimeZone, and calendar arithmetic.
+//!
+//! Days and microseconds count from 2000-01-01, as in PostgreSQL. The calendar is Gregorian throughout;
+//! days convert by the algorithms of Howard Hinnant's "chrono-compatible low-level date algorithms".
+
+use super::interval::{Interval, IntervalStyle, seconds};
+use crate::error::{Result, SqlError, code};
+use jiff::tz::TimeZone;
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// Days from 1970-01-01 to 2000-01-01.
+pub const EPOCH_DAYS: i64 = 10_957;
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+/// How dates look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum DateStyle {
+    Iso,
+    Postgres,
+}
+
+/// The order of day, month and year where digits leave it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum DateOrder {
+    Mdy,
+    Dmy,
+    Ymd,
+}
+
+/// The settings of a session that decide the text forms of values.
+#[derive(Clone, Debug)]
+pub struct Format {
+    /// DateStyle, first part.
+    pub date_style: DateStyle,
+    /// DateStyle, second part.
+    pub date_order: DateOrder,
+    /// IntervalStyle.
+    pub interval_style: IntervalStyle,
+    /// TimeZone.
+    pub zone: TimeZone,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self {
+            date_style: DateStyle::Iso,
+            date_order: DateOrder::Mdy,
+            interval_style: IntervalStyle::Postgres,
+            zone: TimeZone::UTC,
+        }
+    }
+}
+
+/// The zone that a name or an offset such as `+02:30` means.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    if let Ok(zone) = TimeZone::get(name) {
+        return Some(zone);
+    }
+    if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("gmt") {
+        return Some(TimeZone::UTC);
+    }
+    offset(name)
+        .and_then(|s| jiff::tz::Offset::from_seconds(s).ok())
+        .map(TimeZone::fixed)
+}
+
+/// `+hh`, `-hh:mm`, `+hhmm`, in seconds east of Greenwich.
+fn offset(text: &str) -> Option<i32> {
+    let (sign, body) = match text.as_bytes().first()? {
+        b'+' => (1, &text[1..]),
+        b'-' => (-1, &text[1..]),
+        _ => return None,
+    };
+    let fields: Vec<&str> = body.split(':').collect();
+    let number = |s: &str| {
+        if s.len() <= 2 && !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()) {
+            s.parse::<i32>().ok()
+        } else {
+            None
+        }
+    };
+    let (h, m, s) = match fields.as_slice() {
+        [hm] if hm.len() == 4 && hm.is_ascii() => (number(&hm[..2])?, number(&hm[2..])?, 0),
+        [h] => (number(h)?, 0, 0),
+        [h, m] => (number(h)?, number(m)?, 0),
+        [h, m, s] => (number(h)?, number(m)?, number(s)?),
+        _ => return None,
+    };
+    (h <= 15 && m < 60 && s < 60).then_some(sign * (h * 3600 + m * 60 + s))
+}
+
+/// Days since 2000-01-01 of a civil date; the year is astronomical (0 is 1 BC).
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let doy = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468 - EPOCH_DAYS
+}
+
+/// The civil date of days since 2000-01-01.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let z = days + EPOCH_DAYS + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (
+        yoe + era * 400 + i64::from(month <= 2),
+        month,
+        doy - (153 * mp + 2) / 5 + 1,
+    )
+}
+
+fn month_days(year: i64, month: i64) -> i64 {
+    let (y, m) = if month == 12 {
+        (year + 1, 1)
+    } else {
+        (year, month + 1)
+    };
+    days_from_civil(y, m, 1) - days_from_civil(year, month, 1)
+}
+
+/// A date as the timestamp of its midnight; the infinities stay.
+pub fn date_to_timestamp(days: i32) -> i64 {
+    match days {
+        i32::MAX => i64::MAX,
+        i32::MIN => i64::MIN,
+        d => i64::from(d).saturating_mul(DAY),
+    }
+}
+
+fn to_jiff(utc: i64) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::from_microsecond(utc.checked_add(EPOCH_DAYS * DAY)?).ok()
+}
+
+/// Seconds east of Greenwich in `zone` at an instant; beyond year 9999 the zone's last offset is not known: 0.
+pub fn offset_at(utc: i64, zone: &TimeZone) -> i64 {
+    to_jiff(utc).map_or(0, |t| i64::from(zone.to_offset(t).seconds()))
+}
+
+/// The instant at which the clocks of `zone` show `local`.
+pub fn local_to_utc(local: i64, zone: &TimeZone) -> Result<i64> {
+    if matches!(local, i64::MAX | i64::MIN) {
+        return Ok(local);
+    }
+    // The offset before a gap or overlap is what PostgreSQL takes; two steps find it.
+    let guess = local - offset_at(local, zone) * SECOND;
+    let before = offset_at(guess - DAY, zone);
+    let candidate = local - before * SECOND;
+    let utc = if offset_at(candidate, zone) == before {
+        candidate
+    } else {
+        let after = local - offset_at(candidate, zone) * SECOND;
+        if offset_at(after, zone) * SECOND == local - after {
+            after
+        } else {
+            candidate
+        }
+    };
+    check_range(utc)
+}
+
+/// What the clocks of `zone` show at an instant.
+pub fn utc_to_local(utc: i64, zone: &TimeZone) -> i64 {
+    if matches!(utc, i64::MAX | i64::MIN) {
+        utc
+    } else {
+        utc.saturating_add(offset_at(utc, zone) * SECOND)
+    }
+}
+
+fn check_range(t: i64) -> Result<i64> {
+    // 4714-11-24 BC to 294276-12-31, PostgreSQL's limits.
+    if (-211_813_488_000_000_000..9_223_371_331_200_000_000).contains(&t) {
+        Ok(t)
+    } else {
+        Err(SqlError::new(
+            code::DATETIME_FIELD_OVERFLOW,
+            "timestamp out of range",
+        ))
+    }
+}
+
+/// Rounds to `precision` digits of the second; negative: leaves it.
+pub fn fit(t: i64, precision: i32) -> i64 {
+    if !(0..6).contains(&precision) || matches!(t, i64::MAX | i64::MIN) {
+        return t;
+    }
+    let unit = 10i64.pow(6 - precision as u32);
+    (t + if t >= 0 { unit / 2 } else { -unit / 2 }) / unit * unit
+}
+
+/// A timestamp plus an interval: months by the calendar, then days, then time.
+pub fn add_interval(t: i64, i: &Interval) -> Result<i64> {
+    if matches!(t, i64::MAX | i64::MIN) {
+        return Ok(t);
+    }
+    let (mut days, time) = (t.div_euclid(DAY), t.rem_euclid(DAY));
+    if i.months != 0 {
+        let (y, m, d) = civil_from_days(days);
+        let total = y * 12 + (m - 1) + i64::from(i.months);
+        let (y, m) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+        days = days_from_civil(y, m, d.min(month_days(y, m)));
+    }
+    days += i64::from(i.days);
+    let sum = i128::from(days) * i128::from(DAY) + i128::from(time) + i128::from(i.micros);
+    let range = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
+    check_range(i64::try_from(sum).map_err(|_| range())?)
+}
+
+/// The difference of two timestamps in days and time.
+pub fn difference(a: i64, b: i64) -> Result<Interval> {
+    let us = a
+        .checked_sub(b)
+        .filter(|_| ![a, b].iter().any(|t| matches!(*t, i64::MAX | i64::MIN)));
+    let us = us.ok_or_else(|| {
+        SqlError::new(
+            code::DATETIME_FIELD_OVERFLOW,
+            "cannot subtract infinite timestamps",
+        )
+    })?;
+    Ok(Interval {
+        months: 0,
+        days: (us / DAY) as i32,
+        micros: us % DAY,
+    })
+}
+
+fn infinite(t: i64) -> Option<&'static str> {
+    match t {
+        i64::MAX => Some("infinity"),
+        i64::MIN => Some("-infinity"),
+        _ => None,
+    }
+}
+
+/// date to text.
+pub fn format_date(days: i32, f: &Format) -> String {
+    if let Some(text) = infinite(date_to_timestamp(days)) {
+        return text.to_owned();
+    }
+    let (y, m, d) = civil_from_days(i64::from(days));
+    let (year, bc) = if y <= 0 { (1 - y, " BC") } else { (y, "") };
+    match (f.date_style, f.date_order) {
+        (DateStyle::Iso, _) => format!("{year:04}-{m:02}-{d:02}{bc}"),
+        (DateStyle::Postgres, DateOrder::Dmy) => format!("{d:02}-{m:02}-{year:04}{bc}"),
+        (DateStyle::Postgres, _) => format!("{m:02}-{d:02}-{year:04}{bc}"),
+    }
+}
+
+/// timestamp to text; with `zone_text` the form of timestamptz.
+fn format_local(local: i64, f: &Format, zone_text: &str) -> String {
+    let (days, time) = (local.div_euclid(DAY), local.rem_euclid(DAY) as u64);
+    let (y, m, d) = civil_from_days(days);
+    let (year, bc) = if y <= 0 { (1 - y, " BC") } else { (y, "") };
+    let clock = format!(
+        "{:02}:{:02}:{}",
+        time / 3_600_000_000,
+        time / 60_000_000 % 60,
+        seconds(time % 60_000_000, 2)
+    );
+    match f.date_style {
+        DateStyle::Iso => format!("{year:04}-{m:02}-{d:02} {clock}{zone_text}{bc}"),
+        DateStyle::Postgres => {
+            let weekday = WEEKDAYS[(days + 6).rem_euclid(7) as usize];
+            let month = MONTHS[(m - 1) as usize];
+            let date = if f.date_order == DateOrder::Dmy {
+                format!("{d:02} {month}")
+            } else {
+                format!("{month} {d:02}")
+            };
+            let zone = if zone_text.is_empty() {
+                String::new()
+            } else {
+                format!(" {zone_text}")
+            };
+            format!("{weekday} {date} {clock} {year:04}{zone}{bc}")
+        }
+    }
+}
+
+/// timestamp to text.
+pub fn format_timestamp(t: i64, f: &Format) -> String {
+    infinite(t).map_or_else(|| format_local(t, f, ""), str::to_owned)
+}
+
+/// timestamptz to text.
+pub fn format_timestamptz(t: i64, f: &Format) -> String {
+    if let Some(text) = infinite(t) {
+        return text.to_owned();
+    }
+    let offset = offset_at(t, &f.zone);
+    let zone = match f.date_style {
+        DateStyle::Iso => {
+            let (sign, abs) = if offset < 0 {
+                ('-', -offset)
+            } else {
+                ('+', offset)
+            };
+            let (h, m, s) = (abs / 3600, abs / 60 % 60, abs % 60);
+            match (m, s) {
+                (0, 0) => format!("{sign}{h:02}"),
+                (_, 0) => format!("{sign}{h:02}:{m:02}"),
+                _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
+            }
+        }
+        DateStyle::Postgres => to_jiff(t).map_or_else(
+            || "UTC".to_owned(),
+            |ts| f.zone.to_offset_info(ts).abbreviation().to_owned(),
+        ),
+    };
+    format_local(utc_to_local(t, &f.zone), f, &zone)
+}
+
+/// What text says: the local time, and its zone where it names one.
+struct Read {
+    local: i64,
+    zone: Option<TimeZone>,
+    /// `now` and its like: an instant already.
+    instant: Option<i64>,
+}
+
+/// Reads a date and time. `now` is the transaction's start, in UTC.
+fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
+    let invalid = || {
+        SqlError::new(
+            code::INVALID_DATETIME_FORMAT,
+            format!("invalid input syntax for type {ty}: \"{text}\""),
+        )
+    };
+    let range = || {
+        SqlError::new(
+            code::DATETIME_FIELD_OVERFLOW,
+            format!("date/time field value out of range: \"{text}\""),
+        )
+    };
+    let lower = text.trim().to_ascii_lowercase();
+    let midnight = |days: i64| utc_to_local(now, &f.zone).div_euclid(DAY) * DAY + days * DAY;
+    let plain = |local| {
+        Ok(Read {
+            local,
+            zone: None,
+            instant: None,
+        })
+    };
+    match lower.as_str() {
+        "infinity" => return plain(i64::MAX),
+        "-infinity" => return plain(i64::MIN),
+        "epoch" => {
+            return Ok(Read {
+                local: 0,
+                zone: None,
+                instant: Some(-EPOCH_DAYS * DAY),
+            });
+        }
+        "now" => {
+            return Ok(Read {
+                local: 0,
+                zone: None,
+                instant: Some(now),
+            });
+        }
+        "today" => return plain(midnight(0)),
+        "tomorrow" => return plain(midnight(1)),
+        "yesterday" => return plain(midnight(-1)),
+        _ => {}
+    }
+    let mut fields = Fields::default();
+    for word in split_words(&lower) {
+        fields.take(word, f.date_order).ok_or_else(invalid)?;
+    }
+    let (year, month, day) = fields.date.ok_or_else(invalid)?;
+    let year = if fields.bc { 1 - year } else { year };
+    let in_range = (1..=12).contains(&month)
+        && day >= 1
+        && day <= month_days(year, month)
+        && (-4713..=294_276).contains(&year)
+        && !(year == 0 && !fields.bc);
+    if !in_range || fields.time > DAY || fields.time < 0 {
+        let hint = (1..=12).contains(&day) && !(1..=12).contains(&month) || day > 31 || month > 12;
+        let e = range();
+        return Err(if hint {
+            e.hint("Perhaps you need a different \"datestyle\" setting.")
+        } else {
+            e
+        });
+    }
+    let time = match (fields.pm, fields.time) {
+        (Some(true), t) if t < DAY / 2 => t + DAY / 2,
+        (Some(false), t) if t >= DAY / 2 => t - DAY / 2,
+        (_, t) => t,
+    };
+    let local = check_range(
+        days_from_civil(year, month, day)
+            .saturating_mul(DAY)
+            .saturating_add(time),
+    )
+    .map_err(|_| {
+        SqlError::new(
+            code::DATETIME_FIELD_OVERFLOW,
+            format!("{ty} out of range: \"{text}\""),
+        )
+    })?;
+    Ok(Read {
+        local,
+        zone: fields.zone,
+        instant: None,
+    })
+}
+
+/// Splits at blanks, at the T between date and time, and before a zone that follows a time.
+fn split_words(lower: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    for word in lower
+        .split([' ', ',', '\t', '\n'])
+        .filter(|w| !w.is_empty())
+    {
+        let t = word.find('t').filter(|&i| {
+            i >= 8
+                && word.as_bytes()[i - 1].is_ascii_digit()
+                && word.as_bytes().get(i + 1).is_some_and(u8::is_ascii_digit)
+        });
+        let rest = match t {
+            Some(i) => {
+                out.push(&word[..i]);
+                &word[i + 1..]
+            }
+            None => word,
+        };
+        let zone = rest.find(':').and_then(|c| {
+            rest[c..]
+                .find(|ch: char| ch == '+' || ch == '-' || ch.is_ascii_alphabetic())
+                .map(|i| c + i)
+        });
+        match zone {
+            Some(i) if !rest.starts_with(['+', '-']) => out.extend([&rest[..i], &rest[i..]]),
+            _ => out.push(rest),
+        }
+    }
+    out
+}
+
+#[derive(Default)]
+struct Fields {
+    date: Option<(i64, i64, i64)>,
+    month: Option<i64>,
+    day: Option<i64>,
+    time: i64,
+    zone: Option<TimeZone>,
+    pm: Option<bool>,
+    bc: bool,
+}
+
+impl Fields {
+    fn take(&mut self, word: &str, order: DateOrder) -> Option<()> {
+        match word {
+            "bc" => self.bc = true,
+            "ad" => {}
+            "am" => self.pm = Some(false),
+            "pm" => self.pm = Some(true),
+            _ if word.starts_with(['+', '-']) => self.zone = Some(zone(word)?),
+            _ if word.contains(':') => self.time = time(word)?,
+            _ if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                return self.take_name(word);
+            }
+            _ if word.contains(['-', '/', '.']) => self.date = Some(numbers(word, order)?),
+            _ => return self.take_number(word),
+        }
+        Some(())
+    }
+
+    fn take_name(&mut self, word: &str) -> Option<()> {
+        let head = word.get(..3)?;
+        if let Some(m) = MONTHS
+            .iter()
+            .position(|n| n.eq_ignore_ascii_case(head))
+            .filter(|_| self.date.is_none())
+        {
+            self.month = Some(m as i64 + 1);
+            return Some(());
+        }
+        if WEEKDAYS.iter().any(|n| n.eq_ignore_ascii_case(head)) && self.date.is_none() {
+            return Some(());
+        }
+        let known = match word {
+            "utc" | "gmt" | "z" | "zulu" => Some(TimeZone::UTC),
+            "pst" => zone("-08"),
+            "pdt" => zone("-07"),
+            "est" => zone("-05"),
+            "edt" => zone("-04"),
+            "cet" => zone("+01"),
+            "cest" => zone("+02"),
+            _ => zone(word),
+        };
+        self.zone = Some(known?);
+        Some(())
+    }
+
+    fn take_number(&mut self, word: &str) -> Option<()> {
+        let n: i64 = word.parse().ok().filter(|_| word.len() <= 8)?;
+        if word.len() == 8 && self.date.is_none() {
+            self.date = Some((n / 10_000, n / 100 % 100, n % 100));
+        } else if self.day.is_none() && word.len() <= 2 {
+            self.day = Some(n);
+        } else {
+            self.date = Some((n, self.month?, self.day?));
+        }
+        Some(())
+    }
+}
+
+/// `2020-01-31`, `1/31/2020`, `31-Jan-2020`, by the order where it is open.
+fn numbers(word: &str, order: DateOrder) -> Option<(i64, i64, i64)> {
+    let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
+    let [a, b, c] = parts.as_slice() else {
+        return None;
+    };
+    let number = |s: &str| {
+        if s.len() <= 6 {
+            s.parse::<i64>().ok().filter(|n| *n >= 0)
+        } else {
+            None
+        }
+    };
+    let year = |s: &str| {
+        let y = number(s)?;
+        Some(match (s.len(), y) {
+            (..=2, 0..=69) => y + 2000,
+            (..=2, _) => y + 1900,
+            _ => y,
+        })
+    };
+    let named = |s: &str| {
+        MONTHS
+            .iter()
+            .position(|m| m.eq_ignore_ascii_case(s.get(..3).unwrap_or("")))
+            .map(|m| m as i64 + 1)
+    };
+    if let Some(m) = named(b) {
+        return if a.len() > 2 {
+            Some((year(a)?, m, number(c)?))
+        } else {
+            Some((year(c)?, m, number(a)?))
+        };
+    }
+    if a.len() > 2 {
+        return Some((year(a)?, number(b)?, number(c)?));
+    }
+    match order {
+        DateOrder::Ymd => Some((year(a)?, number(b)?, number(c)?)),
+        DateOrder::Mdy => Some((year(c)?, number(a)?, number(b)?)),
+        DateOrder::Dmy => Some((year(c)?, number(b)?, number(a)?)),
+    }
+}
+
+fn time(word: &str) -> Option<i64> {
+    let mut parts = word.split(':');
+    let h: i64 = parts.next()?.parse().ok()?;
+    let m: i64 = parts.next()?.parse().ok()?;
+    let (s, fraction) = match parts.next() {
+        None => (0, 0),
+        Some(s) => {
+            let (whole, frac) = s.split_once('.').unwrap_or((s, ""));
+            let f = if frac.is_empty() {
+                0.0
+            } else {
+                format!("0.{frac}").parse::<f64>().ok()?
+            };
+            (whole.parse::<i64>().ok()?, (f * 1e6).round() as i64)
+        }
+    };
+    let ok = parts.next().is_none()
+        && (0..=99).contains(&h)
+        && (0..60).contains(&m)
+        && (0..=60).contains(&s);
+    let total = ((h * 60 + m) * 60 + s) * SECOND + fraction;
+    if ok {
+        Some(if h > 24 { -1 } else { total })
+    } else if (0..=999).contains(&m) {
+        Some(-1)
+    } else {
+        None
+    }
+}
+
+/// Text to date.
+pub fn parse_date(text: &str, f: &Format, now: i64) -> Result<i32> {
+    let read = read(text, "date", f, now)?;
+    let local = read
+        .instant
+        .map_or(read.local, |t| utc_to_local(t, &f.zone));
+    Ok(match local {
+        i64::MAX => i32::MAX,
+        i64::MIN => i32::MIN,
+        t => t.div_euclid(DAY) as i32,
+    })
+}
+
+/// Text to timestamp; a zone in it is ignored, as in PostgreSQL.
+pub fn parse_timestamp(text: &str, f: &Format, now: i64) -> Result<i64> {
+    let read = read(text, "timestamp", f, now)?;
+    Ok(match read.instant {
+        Some(t) if t == now => utc_to_local(t, &f.zone),
+        Some(t) => t,
+        None => read.local,
+    })
+}
+
+/// Text to timestamptz.
+pub fn parse_timestamptz(text: &str, f: &Format, now: i64) -> Result<i64> {
+    let read = read(text, "timestamp with time zone", f, now)?;
+    match read.instant {
+        Some(t) => Ok(t),
+        None => local_to_utc(read.local, read.zone.as_ref().unwrap_or(&f.zone)),
+    }
+}

@@ -1,0 +1,86 @@
+//! The text form of floats: shortest digits that read back, laid out as PostgreSQL lays them out.
+
+use crate::error::{Result, SqlError, code};
+
+/// Lays out `digits` with an exponent as C's %g does, with a limit of `plain_max` digits before the point.
+fn layout(scientific: &str, plain_max: i32) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |m| ("-", m));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    if !(-4..plain_max).contains(&exponent) {
+        let (head, tail) = digits.split_at(1);
+        let point = if tail.is_empty() { "" } else { "." };
+        let mark = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{head}{point}{tail}e{mark}{:02}", exponent.abs());
+    }
+    if exponent < 0 {
+        return format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize));
+    }
+    let int = exponent as usize + 1;
+    if digits.len() <= int {
+        return format!("{sign}{digits}{}", "0".repeat(int - digits.len()));
+    }
+    format!("{sign}{}.{}", &digits[..int], &digits[int..])
+}
+
+fn special(v: f64) -> Option<&'static str> {
+    if v.is_nan() {
+        Some("NaN")
+    } else if v.is_infinite() {
+        Some(if v > 0.0 { "Infinity" } else { "-Infinity" })
+    } else {
+        None
+    }
+}
+
+/// double precision to text.
+pub fn format8(v: f64) -> String {
+    special(v).map_or_else(|| layout(&format!("{v:e}"), 15), str::to_owned)
+}
+
+/// real to text.
+pub fn format4(v: f32) -> String {
+    special(f64::from(v)).map_or_else(|| layout(&format!("{v:e}"), 6), str::to_owned)
+}
+
+/// Text to a float; `ty` is the type's name for errors.
+pub fn parse(text: &str, ty: &str) -> Result<f64> {
+    let t = text.trim();
+    let invalid = || {
+        SqlError::new(
+            code::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type {ty}: \"{text}\""),
+        )
+    };
+    let range = || {
+        SqlError::new(
+            code::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("\"{t}\" is out of range for type {ty}"),
+        )
+    };
+    match t.to_ascii_lowercase().trim_start_matches(['+', '-']) {
+        "nan" | "inf" | "infinity" => {}
+        body if body.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {}
+        _ => return Err(invalid()),
+    }
+    let v: f64 = t.parse().map_err(|_| invalid())?;
+    let nonzero = t
+        .bytes()
+        .take_while(|b| !matches!(b, b'e' | b'E'))
+        .any(|b| matches!(b, b'1'..=b'9'));
+    let single = ty == "real";
+    let lost = if single {
+        (v as f32).is_infinite() && v.is_finite()
+    } else {
+        v.is_infinite() && nonzero
+    };
+    let vanished = nonzero && if single { v as f32 == 0.0 } else { v == 0.0 };
+    if lost || vanished {
+        Err(range())
+    } else {
+        Ok(v)
+    }
+}

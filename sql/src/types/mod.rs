@@ -1,0 +1,292 @@
+//! Types and values: pg_type's facts, values in memory, their text and binary forms, and casts.
+//!
+//! Structure: `facts` and `cast_table` are data taken from PostgreSQL's catalogs; `datum` is a value;
+//! `numeric`, `datetime`, `interval` and `array` are the types that need more than a machine word; `text` and
+//! `binary` are the two forms on the wire; `cast` converts between types.
+//!
+//! Invariants:
+//! - TYP-1 Values of text types compare by their bytes (C.UTF-8), char(n) without its trailing blanks.
+//! - TYP-2 No arithmetic wraps: what does not fit is 22003, 22008 or 22012.
+//! - TYP-3 Bytes from the wire never panic: a form that does not decode is 22P02 or 22P03.
+
+pub mod array;
+pub mod binary;
+pub mod cast;
+mod cast_table;
+pub mod datetime;
+pub mod datum;
+mod facts;
+pub mod float;
+pub mod interval;
+pub mod numeric;
+pub mod text;
+
+pub use datum::Datum;
+pub use facts::TYPES;
+pub use numeric::Numeric;
+
+use crate::error::{Result, SqlError, code};
+use crate::syntax::ast::TypeName;
+
+/// An object identifier.
+pub type Oid = u32;
+
+/// The oids of the types that code names.
+#[allow(missing_docs)]
+pub mod oid {
+    use super::Oid;
+    pub const BOOL: Oid = 16;
+    pub const BYTEA: Oid = 17;
+    pub const CHAR: Oid = 18;
+    pub const NAME: Oid = 19;
+    pub const INT8: Oid = 20;
+    pub const INT2: Oid = 21;
+    pub const INT2VECTOR: Oid = 22;
+    pub const INT4: Oid = 23;
+    pub const REGPROC: Oid = 24;
+    pub const TEXT: Oid = 25;
+    pub const OID: Oid = 26;
+    pub const XID: Oid = 28;
+    pub const CID: Oid = 29;
+    pub const OIDVECTOR: Oid = 30;
+    pub const FLOAT4: Oid = 700;
+    pub const FLOAT8: Oid = 701;
+    pub const UNKNOWN: Oid = 705;
+    pub const BPCHAR: Oid = 1042;
+    pub const VARCHAR: Oid = 1043;
+    pub const DATE: Oid = 1082;
+    pub const TIMESTAMP: Oid = 1114;
+    pub const TIMESTAMPTZ: Oid = 1184;
+    pub const INTERVAL: Oid = 1186;
+    pub const NUMERIC: Oid = 1700;
+    pub const REGCLASS: Oid = 2205;
+    pub const REGTYPE: Oid = 2206;
+    pub const RECORD: Oid = 2249;
+    pub const ANYARRAY: Oid = 2277;
+    pub const VOID: Oid = 2278;
+    pub const ANYELEMENT: Oid = 2283;
+    pub const INT4_ARRAY: Oid = 1007;
+    pub const TEXT_ARRAY: Oid = 1009;
+}
+
+/// What pg_type says of a type.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeFacts {
+    /// Its oid.
+    pub oid: Oid,
+    /// Its name in pg_type.
+    pub name: &'static str,
+    /// Bytes, or -1.
+    pub len: i16,
+    /// typcategory.
+    pub category: u8,
+    /// typispreferred.
+    pub preferred: bool,
+    /// The array type over it, or 0.
+    pub array: Oid,
+    /// The element of an array type, or 0.
+    pub element: Oid,
+    /// format_type without a modifier.
+    pub sql_name: &'static str,
+}
+
+/// A type with its modifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SqlType {
+    /// The type.
+    pub oid: Oid,
+    /// atttypmod: -1 for none.
+    pub modifier: i32,
+}
+
+impl SqlType {
+    /// A type without a modifier.
+    pub const fn new(oid: Oid) -> Self {
+        Self { oid, modifier: -1 }
+    }
+}
+
+impl From<Oid> for SqlType {
+    fn from(oid: Oid) -> Self {
+        Self::new(oid)
+    }
+}
+
+/// The facts of a type by oid.
+pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
+    TYPES
+        .binary_search_by_key(&oid, |t| t.oid)
+        .ok()
+        .map(|i| &TYPES[i])
+}
+
+/// The facts of a type by its name in pg_type.
+pub fn by_name(name: &str) -> Option<&'static TypeFacts> {
+    TYPES.iter().find(|t| t.name == name)
+}
+
+/// The element of an array type.
+pub fn element_of(oid: Oid) -> Option<Oid> {
+    facts(oid)
+        .filter(|f| f.category == b'A' && f.element != 0)
+        .map(|f| f.element)
+}
+
+/// The array type over an element type.
+pub fn array_of(oid: Oid) -> Option<Oid> {
+    facts(oid).filter(|f| f.array != 0).map(|f| f.array)
+}
+
+/// A type's category; 'X' for unknown ones.
+pub fn category(oid: Oid) -> u8 {
+    facts(oid).map_or(b'X', |f| f.category)
+}
+
+/// `format_type`: the type as SQL writes it.
+pub fn format_type(ty: SqlType) -> String {
+    let Some(f) = facts(ty.oid) else {
+        return "???".to_owned();
+    };
+    let m = ty.modifier;
+    if m < 0 {
+        return f.sql_name.to_owned();
+    }
+    if let Some(element) = element_of(ty.oid) {
+        return format_type(SqlType {
+            oid: element,
+            modifier: m,
+        }) + "[]";
+    }
+    match ty.oid {
+        oid::BPCHAR | oid::VARCHAR if m >= 4 => format!("{}({})", f.sql_name, m - 4),
+        oid::NUMERIC if m >= 4 => {
+            let (p, s) = numeric_modifier(m);
+            format!("numeric({p},{s})")
+        }
+        oid::TIMESTAMP => format!("timestamp({m}) without time zone"),
+        oid::TIMESTAMPTZ => format!("timestamp({m}) with time zone"),
+        _ => f.sql_name.to_owned(),
+    }
+}
+
+/// Precision and scale of a numeric modifier of at least 4.
+pub fn numeric_modifier(m: i32) -> (i32, i32) {
+    let v = m - 4;
+    ((v >> 16) & 0xffff, ((v & 0x7ff) ^ 1024) - 1024)
+}
+
+/// Looks a written type up and packs its modifiers.
+pub fn resolve(name: &TypeName) -> Result<SqlType> {
+    let pos = name.name.pos;
+    let written = name.name.name();
+    let aliased = match written {
+        "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2" => None,
+        "char" if name.name.parts.len() == 1 => by_name("char"),
+        other => by_name(other),
+    };
+    let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
+    let Some(f) = aliased.filter(|f| in_catalog && f.name != "anyarray" && f.name != "anyelement")
+    else {
+        let known = [
+            "time",
+            "timetz",
+            "json",
+            "jsonb",
+            "uuid",
+            "money",
+            "inet",
+            "cidr",
+            "macaddr",
+            "macaddr8",
+            "point",
+            "line",
+            "lseg",
+            "box",
+            "path",
+            "polygon",
+            "circle",
+            "varbit",
+            "bit",
+            "tsvector",
+            "tsquery",
+            "xml",
+            "int4range",
+            "int8range",
+            "numrange",
+            "tsrange",
+            "tstzrange",
+            "daterange",
+            "jsonpath",
+            "pg_lsn",
+            "txid_snapshot",
+        ];
+        if in_catalog && known.contains(&written) {
+            return Err(SqlError::unsupported(format!("type {written}")).at(pos));
+        }
+        let message = format!("type \"{}\" does not exist", name.name.dotted());
+        return Err(SqlError::new(code::UNDEFINED_OBJECT, message).at(pos));
+    };
+    let modifier = modifier(f, &name.modifiers).map_err(|e| e.at(pos))?;
+    let mut ty = SqlType {
+        oid: f.oid,
+        modifier,
+    };
+    if name.array_dims > 0 {
+        ty.oid = array_of(f.oid)
+            .ok_or_else(|| SqlError::unsupported(format!("an array of {}", f.sql_name)).at(pos))?;
+    }
+    Ok(ty)
+}
+
+fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
+    let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    match (f.oid, given) {
+        (_, []) => Ok(-1),
+        (oid::BPCHAR | oid::VARCHAR, [n]) => {
+            let name = if f.oid == oid::BPCHAR {
+                "char"
+            } else {
+                "varchar"
+            };
+            if *n < 1 {
+                return bad(format!("length for type {name} must be at least 1"));
+            }
+            if *n > 10_485_760 {
+                return bad(format!("length for type {name} cannot exceed 10485760"));
+            }
+            Ok(n + 4)
+        }
+        (oid::NUMERIC, [p]) => modifier(f, &[*p, 0]),
+        (oid::NUMERIC, [p, s]) => {
+            if !(1..=1000).contains(p) {
+                return bad(format!("NUMERIC precision {p} must be between 1 and 1000"));
+            }
+            if !(-1000..=1000).contains(s) {
+                return bad(format!("NUMERIC scale {s} must be between -1000 and 1000"));
+            }
+            Ok(((p << 16) | (s & 0x7ff)) + 4)
+        }
+        (oid::TIMESTAMP | oid::TIMESTAMPTZ, [p]) => {
+            if *p < 0 {
+                let zone = if f.oid == oid::TIMESTAMPTZ {
+                    " WITH TIME ZONE"
+                } else {
+                    ""
+                };
+                return bad(format!(
+                    "TIMESTAMP({p}){zone} precision must not be negative"
+                ));
+            }
+            Ok((*p).min(6))
+        }
+        (oid::NUMERIC, _) => bad("invalid NUMERIC type modifier".to_owned()),
+        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ, _) => {
+            bad("invalid type modifier".to_owned())
+        }
+        (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
+        _ => Err(SqlError::new(
+            code::SYNTAX_ERROR,
+            format!("type modifier is not allowed for type \"{}\"", f.name),
+        )),
+    }
+}

@@ -1,0 +1,274 @@
+//! The text form of values: what clients send and psql shows.
+
+use super::datetime::{self, Format};
+use super::datum::Datum;
+use super::interval::Interval;
+use super::numeric::{self, Numeric};
+use super::{Oid, SqlType, array, cast, element_of, facts, float, oid};
+use crate::error::{Result, SqlError, code};
+
+/// Looks up what the reg* types name; the catalog implements it.
+pub trait Names {
+    /// The oid of a relation by its possibly qualified name.
+    fn relation(&self, name: &str) -> Option<Oid>;
+    /// The name of a relation.
+    fn relation_name(&self, oid: Oid) -> Option<String>;
+}
+
+/// No names at all: numbers only.
+pub struct NoNames;
+
+impl Names for NoNames {
+    fn relation(&self, _: &str) -> Option<Oid> {
+        None
+    }
+    fn relation_name(&self, _: Oid) -> Option<String> {
+        None
+    }
+}
+
+/// What input and output of values depend on.
+#[derive(Clone, Copy)]
+pub struct Conversion<'a> {
+    /// The session's formats.
+    pub format: &'a Format,
+    /// Start of the transaction, microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    /// The catalog.
+    pub names: &'a dyn Names,
+}
+
+/// `invalid input syntax for type ...`.
+pub fn invalid(ty: &str, text: &str) -> SqlError {
+    SqlError::new(
+        code::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {ty}: \"{text}\""),
+    )
+}
+
+fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
+    let t = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let body = t.strip_prefix(['-', '+']).unwrap_or(t);
+    if body.is_empty() || !body.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(invalid(ty, text));
+    }
+    t.parse::<i64>()
+        .ok()
+        .and_then(|v| T::try_from(v).ok())
+        .ok_or_else(|| {
+            let message = format!("value \"{text}\" is out of range for type {ty}");
+            SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        })
+}
+
+fn boolean(text: &str) -> Result<bool> {
+    let t = text.trim().to_ascii_lowercase();
+    let prefix = |word: &str, min: usize| t.len() >= min && word.starts_with(&t);
+    if prefix("true", 1) || prefix("yes", 1) || t == "on" || t == "1" {
+        Ok(true)
+    } else if prefix("false", 1) || prefix("no", 1) || prefix("off", 2) || t == "0" {
+        Ok(false)
+    } else {
+        Err(invalid("boolean", text))
+    }
+}
+
+fn bytea(text: &str) -> Result<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+        let digit = |b: u8| {
+            (b as char).to_digit(16).ok_or_else(|| {
+                let message = format!("invalid hexadecimal digit: \"{}\"", b as char);
+                SqlError::new(code::INVALID_PARAMETER_VALUE, message)
+            })
+        };
+        if digits.len() % 2 == 1 {
+            return Err(SqlError::new(
+                code::INVALID_PARAMETER_VALUE,
+                "invalid hexadecimal data: odd number of digits",
+            ));
+        }
+        return digits
+            .chunks(2)
+            .map(|c| Ok((digit(c[0])? * 16 + digit(c[1])?) as u8))
+            .collect();
+    }
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&b, tail)) = rest.split_first() {
+        match (b, tail) {
+            (b'\\', [b'\\', tail @ ..]) => {
+                out.push(b'\\');
+                rest = tail;
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
+                out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                rest = tail;
+            }
+            (b'\\', _) => return Err(invalid("bytea", text)),
+            _ => {
+                out.push(b);
+                rest = tail;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Text to a value of `ty`, its modifier applied as for an explicit cast of a constant.
+pub fn input(ty: SqlType, text: &str, c: &Conversion<'_>) -> Result<Datum> {
+    let value = input_plain(ty.oid, text, c)?;
+    if ty.modifier < 0 {
+        Ok(value)
+    } else {
+        cast::fit(value, ty, false)
+    }
+}
+
+fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
+    Ok(match ty {
+        oid::BOOL => Datum::Bool(boolean(text)?),
+        oid::INT2 => Datum::Int2(int(text, "smallint")?),
+        oid::INT4 => Datum::Int4(int(text, "integer")?),
+        oid::INT8 => Datum::Int8(int(text, "bigint")?),
+        oid::OID | oid::XID | oid::CID => {
+            let name = facts(ty).map_or("oid", |f| f.name);
+            let v: i64 = int(text, name)?;
+            let fits = u32::try_from(v).or_else(|_| i32::try_from(v).map(|v| v as u32));
+            Datum::Oid(fits.map_err(|_| {
+                let message = format!("value \"{text}\" is out of range for type {name}");
+                SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            })?)
+        }
+        oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Datum::Oid(named(ty, text, c)?),
+        oid::FLOAT4 => Datum::Float4(float::parse(text, "real")? as f32),
+        oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
+        oid::NUMERIC => {
+            Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?)
+        }
+        oid::TEXT | oid::VARCHAR | oid::UNKNOWN => Datum::text(text),
+        oid::BPCHAR => Datum::text(text.trim_end_matches(' ')),
+        oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
+        oid::CHAR => Datum::text(text.chars().next().map(String::from).unwrap_or_default()),
+        oid::BYTEA => Datum::Bytea(bytea(text)?.into()),
+        oid::DATE => Datum::Date(datetime::parse_date(text, c.format, c.now)?),
+        oid::TIMESTAMP => Datum::Timestamp(datetime::parse_timestamp(text, c.format, c.now)?),
+        oid::TIMESTAMPTZ => Datum::TimestampTz(datetime::parse_timestamptz(text, c.format, c.now)?),
+        oid::INTERVAL => Datum::Interval(Interval::parse(text)?),
+        oid::VOID => Datum::Void,
+        oid::INT2VECTOR | oid::OIDVECTOR => {
+            let element = if ty == oid::INT2VECTOR {
+                oid::INT2
+            } else {
+                oid::OID
+            };
+            let values: Result<Vec<Datum>> = text
+                .split_whitespace()
+                .map(|w| input_plain(element, w, c))
+                .collect();
+            Datum::Array(super::datum::Array::one_dimensional(element, values?).into())
+        }
+        _ => match element_of(ty) {
+            Some(element) => {
+                Datum::Array(array::parse(text, element, |t| input_plain(element, t, c))?.into())
+            }
+            None => {
+                let name = facts(ty).map_or("???", |f| f.sql_name);
+                return Err(SqlError::new(
+                    code::FEATURE_NOT_SUPPORTED,
+                    format!("cannot accept a value of type {name}"),
+                ));
+            }
+        },
+    })
+}
+
+fn named(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<u32> {
+    if text == "-" {
+        return Ok(0);
+    }
+    if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
+        return int::<u32>(text, "oid");
+    }
+    match ty {
+        oid::REGTYPE => super::resolve(&crate::syntax::parse_type_name(text)?)
+            .map(|t| t.oid)
+            .map_err(|e| SqlError::new(e.code(), e.message())),
+        oid::REGCLASS => c.names.relation(text).ok_or_else(|| {
+            SqlError::new(
+                code::UNDEFINED_TABLE,
+                format!("relation \"{text}\" does not exist"),
+            )
+        }),
+        _ => Err(SqlError::unsupported("input of regproc by name")),
+    }
+}
+
+/// A value of `ty` to text.
+pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
+    match value {
+        Datum::Null | Datum::Void => String::new(),
+        Datum::Bool(b) => (if *b { "t" } else { "f" }).to_owned(),
+        Datum::Int2(v) => v.to_string(),
+        Datum::Int4(v) => v.to_string(),
+        Datum::Int8(v) => v.to_string(),
+        Datum::Oid(v) => match ty.oid {
+            oid::REGCLASS | oid::REGPROC | oid::REGTYPE if *v == 0 => "-".to_owned(),
+            oid::REGTYPE => facts(*v).map_or_else(|| v.to_string(), |f| f.sql_name.to_owned()),
+            oid::REGCLASS => c.names.relation_name(*v).unwrap_or_else(|| v.to_string()),
+            _ => v.to_string(),
+        },
+        Datum::Float4(v) => float::format4(*v),
+        Datum::Float8(v) => float::format8(*v),
+        Datum::Numeric(n) => n.to_string(),
+        Datum::Text(s) if ty.oid == oid::BPCHAR && ty.modifier > 4 => {
+            let blanks = (ty.modifier as usize - 4).saturating_sub(s.chars().count());
+            format!("{s}{}", " ".repeat(blanks))
+        }
+        Datum::Text(s) => s.to_string(),
+        Datum::Bytea(b) => {
+            let mut out = String::with_capacity(2 + b.len() * 2);
+            out.push_str("\\x");
+            b.iter().for_each(|b| out.push_str(&format!("{b:02x}")));
+            out
+        }
+        Datum::Date(d) => datetime::format_date(*d, c.format),
+        Datum::Timestamp(t) => datetime::format_timestamp(*t, c.format),
+        Datum::TimestampTz(t) => datetime::format_timestamptz(*t, c.format),
+        Datum::Interval(i) => i.format(c.format.interval_style),
+        Datum::Array(a) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => a
+            .values
+            .iter()
+            .map(|v| output(a.element.into(), v, c))
+            .collect::<Vec<_>>()
+            .join(" "),
+        Datum::Array(a) => array::format(a, |v| {
+            output(
+                SqlType {
+                    oid: a.element,
+                    modifier: ty.modifier,
+                },
+                v,
+                c,
+            )
+        }),
+        Datum::Row(fields) => {
+            let fields: Vec<String> = fields.iter().map(|f| row_field(f, c)).collect();
+            format!("({})", fields.join(","))
+        }
+    }
+}
+
+fn row_field(field: &Datum, c: &Conversion<'_>) -> String {
+    if field.is_null() {
+        return String::new();
+    }
+    let text = output(oid::TEXT.into(), field, c);
+    let special = |ch: char| matches!(ch, '(' | ')' | ',' | '"' | '\\') || ch.is_whitespace();
+    if !text.is_empty() && !text.contains(special) {
+        return text;
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\""))
+}
+
+const _: () = assert!(numeric::SCALE_MAX == 16_383);
