@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod expr;
 pub mod syntax;
 pub mod types;
 

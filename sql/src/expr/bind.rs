@@ -1,0 +1,751 @@
+//! The binder: names to columns, operators and functions to rows of the tables, literals to values.
+
+use super::aggregate::{self, AggregateCall};
+use super::bound::{Bound, BoundKind, SubqueryUse};
+use super::functions::{self, FUNCTIONS};
+use super::host::HOST_FUNCTIONS;
+use super::operator_table::OPERATORS;
+use super::operators::Op;
+use super::resolve::{self, Choice};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::syntax::ast::{Call, Expr, ExprKind, QualName, Query};
+use crate::types::cast::{self, Context};
+use crate::types::text::{self, Conversion};
+use crate::types::{Datum, Oid, SqlType, element_of, format_type, oid};
+
+/// A column that expressions may name.
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    /// The table's alias or name.
+    pub relation: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: SqlType,
+    /// Its slot in the row.
+    pub index: usize,
+    /// Hidden from unqualified names: the right side of JOIN USING, system columns.
+    pub hidden: bool,
+}
+
+/// What names mean in a query, and in the queries around it.
+#[derive(Clone, Debug, Default)]
+pub struct Scope<'p> {
+    /// The columns, in order of FROM.
+    pub columns: Vec<ScopeColumn>,
+    /// The enclosing query.
+    pub parent: Option<&'p Scope<'p>>,
+}
+
+/// The parameters of a statement: their types, as far as known.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    /// By number minus one; none: not known yet.
+    pub types: Vec<Option<Oid>>,
+    /// Whether further parameters may appear.
+    pub open: bool,
+}
+
+/// Binds subqueries; the planner implements it.
+pub trait Subqueries {
+    /// Binds a query whose outer names resolve in `scope`; its id and the types of its columns.
+    fn bind(
+        &mut self,
+        query: &Query,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<(usize, Vec<SqlType>)>;
+}
+
+/// Binds expressions of one place in a query.
+pub struct Binder<'a> {
+    /// What names mean.
+    pub scope: &'a Scope<'a>,
+    /// The parameters.
+    pub params: &'a mut Params,
+    /// Where aggregates are collected; none: they are refused in `place`.
+    pub aggregates: Option<&'a mut Vec<AggregateCall>>,
+    /// Who binds subqueries; none: they are refused in `place`.
+    pub subqueries: Option<&'a mut dyn Subqueries>,
+    /// How literals are read.
+    pub conversion: Conversion<'a>,
+    /// The place for errors: `WHERE`, `DEFAULT expressions`, ...
+    pub place: &'static str,
+    /// Whether an aggregate's arguments are being bound.
+    pub in_aggregate: bool,
+}
+
+fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
+    let message = format!(
+        "cannot cast type {} to {}",
+        format_type(from.into()),
+        format_type(to.into())
+    );
+    SqlError::new(code::CANNOT_COERCE, message).at(pos)
+}
+
+impl Binder<'_> {
+    /// Binds an expression; a literal of unknown type is text.
+    pub fn bind(&mut self, e: &Expr) -> Result<Bound> {
+        let bound = self.node(e)?;
+        self.settle(bound)
+    }
+
+    /// Binds an expression to a type by assignment, as INSERT, UPDATE and DEFAULT do.
+    pub fn bind_assigned(&mut self, e: &Expr, to: SqlType, column: &str) -> Result<Bound> {
+        let bound = self.node(e)?;
+        let (from, pos) = (bound.ty.oid, bound.pos);
+        self.coerce(bound, to, Context::Assignment)?.ok_or_else(|| {
+            let message = format!(
+                "column \"{column}\" is of type {} but expression is of type {}",
+                format_type(SqlType::new(to.oid)),
+                format_type(SqlType::new(from))
+            );
+            SqlError::new(code::DATATYPE_MISMATCH, message)
+                .hint("You will need to rewrite or cast the expression.")
+                .at(pos)
+        })
+    }
+
+    /// Binds a condition; `clause` is WHERE, HAVING, JOIN/ON, ...
+    pub fn bind_condition(&mut self, e: &Expr, clause: &str) -> Result<Bound> {
+        let bound = self.node(e)?;
+        self.boolean(bound, clause)
+    }
+
+    pub(super) fn boolean(&mut self, bound: Bound, clause: &str) -> Result<Bound> {
+        let (from, pos) = (bound.ty.oid, bound.pos);
+        self.coerce(bound, oid::BOOL.into(), Context::Implicit)?
+            .ok_or_else(|| {
+                let message = format!(
+                    "argument of {clause} must be type boolean, not type {}",
+                    format_type(from.into())
+                );
+                SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
+            })
+    }
+
+    /// Gives an expression of unknown type the type text.
+    pub fn settle(&mut self, bound: Bound) -> Result<Bound> {
+        if bound.ty.oid != oid::UNKNOWN {
+            return Ok(bound);
+        }
+        Ok(self
+            .coerce(bound.clone(), oid::TEXT.into(), Context::Implicit)?
+            .unwrap_or(bound))
+    }
+
+    /// Casts where a cast is needed and allowed; none: there is no such cast.
+    pub fn coerce(
+        &mut self,
+        mut bound: Bound,
+        to: SqlType,
+        allowed: Context,
+    ) -> Result<Option<Bound>> {
+        let from = bound.ty.oid;
+        if from == oid::UNKNOWN {
+            match &bound.kind {
+                BoundKind::Const(Datum::Text(s)) => {
+                    let plain = SqlType::new(to.oid);
+                    let value =
+                        text::input(plain, s, &self.conversion).map_err(|e| e.at(bound.pos))?;
+                    let value =
+                        cast::fit(value, to, allowed == Context::Explicit).map_err(|e| {
+                            if e.code() == code::STRING_DATA_RIGHT_TRUNCATION {
+                                e
+                            } else {
+                                e.at(bound.pos)
+                            }
+                        })?;
+                    return Ok(Some(Bound::constant(value, to, bound.pos)));
+                }
+                BoundKind::Const(_) => {
+                    bound.ty = to;
+                    return Ok(Some(bound));
+                }
+                BoundKind::Param(n) => {
+                    let slot = &mut self.params.types[*n as usize - 1];
+                    let given = *slot.get_or_insert(to.oid);
+                    if given != to.oid {
+                        let message = format!("inconsistent types deduced for parameter ${n}");
+                        let detail = format!(
+                            "{} versus {}",
+                            format_type(given.into()),
+                            format_type(SqlType::new(to.oid))
+                        );
+                        return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message)
+                            .detail(detail)
+                            .at(bound.pos));
+                    }
+                    bound.ty = SqlType::new(to.oid);
+                }
+                _ => {}
+            }
+        }
+        if bound.ty == to || (bound.ty.oid == to.oid && to.modifier < 0) {
+            return Ok(Some(bound));
+        }
+        if bound.ty.oid != oid::UNKNOWN && !cast::can(bound.ty.oid, to.oid, allowed) {
+            return Ok(None);
+        }
+        let pos = bound.pos;
+        let explicit = allowed == Context::Explicit;
+        Ok(Some(Bound {
+            kind: BoundKind::Cast {
+                arg: Box::new(bound),
+                explicit,
+            },
+            ty: to,
+            pos,
+        }))
+    }
+
+    /// `x::type` and CAST.
+    pub(super) fn cast(&mut self, bound: Bound, to: SqlType, pos: Pos) -> Result<Bound> {
+        let from = bound.ty.oid;
+        self.coerce(bound, to, Context::Explicit)?
+            .ok_or_else(|| cannot_cast(from, to.oid, pos))
+    }
+
+    pub(super) fn param(&mut self, n: u32, pos: Pos) -> Result<Bound> {
+        let i = n as usize - 1;
+        if self.params.types.len() <= i {
+            if !self.params.open {
+                return Err(SqlError::new(
+                    code::UNDEFINED_PARAMETER,
+                    format!("there is no parameter ${n}"),
+                )
+                .at(pos));
+            }
+            self.params.types.resize(i + 1, None);
+        }
+        let ty = self.params.types[i].unwrap_or(oid::UNKNOWN);
+        Ok(Bound {
+            kind: BoundKind::Param(n),
+            ty: ty.into(),
+            pos,
+        })
+    }
+
+    pub(super) fn column(&self, name: &QualName) -> Result<Bound> {
+        let column = name.name();
+        let relation = name.schema();
+        let mut scope = Some(self.scope);
+        let mut level = 0;
+        let mut relation_seen = false;
+        while let Some(s) = scope {
+            relation_seen |= s.columns.iter().any(|c| c.relation.as_deref() == relation);
+            let mut hits = s.columns.iter().filter(|c| {
+                c.name == column
+                    && match relation {
+                        Some(_) => c.relation.as_deref() == relation,
+                        None => !c.hidden,
+                    }
+            });
+            if let Some(hit) = hits.next() {
+                if hits.next().is_some() {
+                    let message = format!("column reference \"{}\" is ambiguous", column);
+                    return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
+                }
+                let kind = BoundKind::Column {
+                    index: hit.index,
+                    level,
+                };
+                return Ok(Bound {
+                    kind,
+                    ty: hit.ty,
+                    pos: name.pos,
+                });
+            }
+            scope = s.parent;
+            level += 1;
+        }
+        Err(match relation {
+            None => SqlError::new(
+                code::UNDEFINED_COLUMN,
+                format!("column \"{column}\" does not exist"),
+            ),
+            Some(r) if relation_seen => SqlError::new(
+                code::UNDEFINED_COLUMN,
+                format!("column {r}.{column} does not exist"),
+            ),
+            Some(r) => SqlError::new(
+                code::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{r}\""),
+            ),
+        }
+        .at(name.pos))
+    }
+
+    /// A binary operator on bound operands.
+    pub fn binary(&mut self, name: &str, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        let (l, r) = (left.ty.oid, right.ty.oid);
+        let Some(op) = Op::from_name(name) else {
+            return Err(no_operator(name, &[l, r], pos));
+        };
+        if element_of(l).is_some() || element_of(r).is_some() {
+            return self.array_operator(op, left, right, pos);
+        }
+        if matches!(
+            (&left.kind, &right.kind),
+            (BoundKind::Row(_), BoundKind::Row(_))
+        ) {
+            return self.row_comparison(op, left, right, pos);
+        }
+        let rows = operator_rows(name, false);
+        // One side unknown: the operator on two of the other side's type, if there is one.
+        let assumed = match (l, r) {
+            (oid::UNKNOWN, t) if t != oid::UNKNOWN => [t, t],
+            (t, oid::UNKNOWN) if t != oid::UNKNOWN => [t, t],
+            pair => [pair.0, pair.1],
+        };
+        let exact = rows.iter().position(|row| [row.1, row.2] == assumed);
+        let pairs: Vec<[Oid; 2]> = rows.iter().map(|row| [row.1, row.2]).collect();
+        let candidates: Vec<&[Oid]> = pairs.iter().map(|p| &p[..]).collect();
+        let choice = exact.map_or_else(|| resolve::choose(&[l, r], &candidates), Choice::One);
+        let row = match choice {
+            Choice::One(i) => rows[i],
+            Choice::None => return Err(no_operator(name, &[l, r], pos)),
+            Choice::Many => return Err(many_operators(name, &[l, r], pos)),
+        };
+        // Rows of the table whose operands the evaluator wants alike (EXP-1): text || any casts to text, and a
+        // date or timestamp beside a timestamptz is taken in the session's zone.
+        let to_zoned =
+            op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
+        let wanted = |t: Oid| match t {
+            resolve::ANY => oid::TEXT,
+            _ if to_zoned => oid::TIMESTAMPTZ,
+            t => t,
+        };
+        let left = Box::new(self.operand(left, wanted(row.1))?);
+        let right = Box::new(self.operand(right, wanted(row.2))?);
+        Ok(Bound {
+            kind: BoundKind::Binary { op, left, right },
+            ty: row.3.into(),
+            pos,
+        })
+    }
+
+    /// Casts an operand; what the chosen row takes as any type may become text by assignment.
+    fn operand(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
+        let (from, pos) = (arg.ty.oid, arg.pos);
+        self.coerce(arg, to.into(), Context::Assignment)?
+            .ok_or_else(|| cannot_cast(from, to, pos))
+    }
+
+    /// Casts an argument to the type that the chosen row wants.
+    pub(super) fn argument(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
+        let (from, pos) = (arg.ty.oid, arg.pos);
+        if to == resolve::ANY || to == oid::ANYARRAY {
+            return self.settle(arg);
+        }
+        self.coerce(arg, to.into(), Context::Implicit)?
+            .ok_or_else(|| cannot_cast(from, to, pos))
+    }
+
+    fn array_operator(&mut self, op: Op, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        let (l, r) = (left.ty.oid, right.ty.oid);
+        let fail = || no_operator(op.name(), &[l, r], pos);
+        let array = if element_of(l).is_some() { l } else { r };
+        let element = element_of(array).unwrap_or(oid::TEXT);
+        let is_set = matches!(op, Op::Contains | Op::ContainedBy | Op::Overlaps);
+        if !(op.is_comparison() || is_set || op == Op::Concat) {
+            return Err(fail());
+        }
+        let target = |t: Oid| {
+            if op == Op::Concat && element_of(t).is_none() && t != oid::UNKNOWN {
+                element
+            } else {
+                array
+            }
+        };
+        let result = if op == Op::Concat { array } else { oid::BOOL };
+        let left = self
+            .coerce(left, target(l).into(), Context::Implicit)?
+            .ok_or_else(fail)?;
+        let right = self
+            .coerce(right, target(r).into(), Context::Implicit)?
+            .ok_or_else(fail)?;
+        let kind = BoundKind::Binary {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        Ok(Bound {
+            kind,
+            ty: result.into(),
+            pos,
+        })
+    }
+
+    /// (a, b) = (c, d) and its like, field by field.
+    fn row_comparison(&mut self, op: Op, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        let (BoundKind::Row(l), BoundKind::Row(r)) = (left.kind, right.kind) else {
+            return Err(SqlError::unsupported("a comparison of rows").at(pos));
+        };
+        if l.len() != r.len() {
+            return Err(SqlError::new(
+                code::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            )
+            .at(pos));
+        }
+        if !matches!(op, Op::Eq | Op::Ne) {
+            return Err(SqlError::unsupported("an ordering comparison of rows").at(pos));
+        }
+        let fields: Vec<Bound> = l
+            .into_iter()
+            .zip(r)
+            .map(|(a, b)| self.binary(op.name(), a, b, pos))
+            .collect::<Result<_>>()?;
+        let kind = if op == Op::Eq {
+            BoundKind::And(fields)
+        } else {
+            BoundKind::Or(fields)
+        };
+        Ok(Bound {
+            kind,
+            ty: oid::BOOL.into(),
+            pos,
+        })
+    }
+
+    pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {
+        let t = arg.ty.oid;
+        let rows = operator_rows(name, true);
+        let singles: Vec<[Oid; 1]> = rows.iter().map(|row| [row.2]).collect();
+        let candidates: Vec<&[Oid]> = singles.iter().map(|p| &p[..]).collect();
+        match (resolve::choose(&[t], &candidates), Op::from_name(name)) {
+            (Choice::One(i), Some(op)) => {
+                let arg = Box::new(self.argument(arg, rows[i].2)?);
+                Ok(Bound {
+                    kind: BoundKind::Prefix { op, arg },
+                    ty: rows[i].3.into(),
+                    pos,
+                })
+            }
+            (Choice::Many, _) => Err(many_operators(name, &[t], pos)),
+            _ => Err(no_operator(name, &[t], pos)),
+        }
+    }
+
+    /// A call, of an aggregate or of a function.
+    pub(super) fn call(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let name = call.name.name();
+        let in_catalog = call.name.schema().is_none_or(|s| s == "pg_catalog");
+        if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count")) {
+            return self.aggregate(call, pos);
+        }
+        let decorated =
+            call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
+        if decorated {
+            let message = format!(
+                "DISTINCT, ORDER BY, FILTER or * specified, but {name} is not an aggregate function"
+            );
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
+        }
+        if call.variadic {
+            return Err(SqlError::unsupported("VARIADIC").at(pos));
+        }
+        let args: Vec<Bound> = call
+            .args
+            .iter()
+            .map(|a| self.node(a))
+            .collect::<Result<_>>()?;
+        let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+        if in_catalog {
+            if name == "pg_typeof" && args.len() == 1 {
+                let value = functions::typeof_value(types[0]);
+                return Ok(Bound::constant(value, oid::REGTYPE, pos));
+            }
+            if let Some(bound) = self.host_call(name, &args, &types, pos)? {
+                return Ok(bound);
+            }
+            if let Some(bound) = self.scalar_call(name, args, &types, pos)? {
+                return Ok(bound);
+            }
+        }
+        let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+        let message = format!(
+            "function {}({}) does not exist",
+            call.name.dotted(),
+            shown.join(", ")
+        );
+        Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
+            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+            .at(pos))
+    }
+
+    fn host_call(
+        &mut self,
+        name: &str,
+        args: &[Bound],
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Option<Bound>> {
+        let rows: Vec<_> = HOST_FUNCTIONS.iter().filter(|h| h.1 == name).collect();
+        let candidates: Vec<&[Oid]> = rows.iter().map(|r| r.2).collect();
+        let Choice::One(i) = resolve::choose(types, &candidates) else {
+            return Ok(None);
+        };
+        let row = rows[i];
+        let args: Vec<Bound> = args
+            .iter()
+            .zip(row.2)
+            .map(|(a, t)| self.argument(a.clone(), *t))
+            .collect::<Result<_>>()?;
+        Ok(Some(Bound {
+            kind: BoundKind::Host {
+                function: row.0,
+                args,
+            },
+            ty: row.3.into(),
+            pos,
+        }))
+    }
+
+    fn scalar_call(
+        &mut self,
+        name: &str,
+        args: Vec<Bound>,
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Option<Bound>> {
+        let rows: Vec<_> = FUNCTIONS.iter().filter(|f| f.name == name).collect();
+        let expanded: Vec<Vec<Oid>> = rows
+            .iter()
+            .map(|f| {
+                let mut list: Vec<Oid> = f
+                    .args
+                    .iter()
+                    .map(|t| {
+                        if *t == oid::ANYARRAY {
+                            array_slot(types)
+                        } else {
+                            *t
+                        }
+                    })
+                    .collect();
+                if f.variadic && types.len() >= f.args.len() {
+                    list.resize(types.len(), resolve::ANY);
+                }
+                list
+            })
+            .collect();
+        let candidates: Vec<&[Oid]> = expanded.iter().map(Vec::as_slice).collect();
+        let i = match resolve::choose(types, &candidates) {
+            Choice::One(i) => i,
+            Choice::None => return Ok(None),
+            Choice::Many => {
+                let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+                let message = format!("function {name}({}) is not unique", shown.join(", "));
+                return Err(SqlError::new(code::AMBIGUOUS_FUNCTION, message)
+                    .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+                    .at(pos));
+            }
+        };
+        let args: Vec<Bound> = args
+            .into_iter()
+            .zip(&expanded[i])
+            .map(|(a, t)| self.argument(a, *t))
+            .collect::<Result<_>>()?;
+        Ok(Some(Bound {
+            kind: BoundKind::Call {
+                function: rows[i],
+                args,
+            },
+            ty: rows[i].result.into(),
+            pos,
+        }))
+    }
+
+    fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let name = call.name.name();
+        if self.in_aggregate {
+            return Err(SqlError::new(
+                code::GROUPING_ERROR,
+                "aggregate function calls cannot be nested",
+            )
+            .at(pos));
+        }
+        if self.aggregates.is_none() {
+            let message = format!("aggregate functions are not allowed in {}", self.place);
+            return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
+        }
+        self.in_aggregate = true;
+        let bound = self.aggregate_parts(call, pos);
+        self.in_aggregate = false;
+        let bound = bound?.ok_or_else(|| {
+            let message = format!("function {name}() does not exist");
+            SqlError::new(code::UNDEFINED_FUNCTION, message).at(pos)
+        })?;
+        let ty = bound.ty;
+        let Some(list) = self.aggregates.as_deref_mut() else {
+            return Err(SqlError::internal("no aggregates"));
+        };
+        list.push(bound);
+        Ok(Bound {
+            kind: BoundKind::Aggregate(list.len() - 1),
+            ty,
+            pos,
+        })
+    }
+
+    fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {
+        let name = call.name.name();
+        let filter = match &call.filter {
+            Some(f) => Some(self.bind_condition(f, "FILTER")?),
+            None => None,
+        };
+        let mut order_by = Vec::new();
+        for o in &call.order_by {
+            let key = self.bind(&o.expr)?;
+            order_by.push((key, o.descending, o.nulls_first.unwrap_or(o.descending)));
+        }
+        let mut out = AggregateCall {
+            kind: aggregate::Kind::CountStar,
+            args: Vec::new(),
+            distinct: call.distinct,
+            filter,
+            order_by,
+            ty: oid::INT8.into(),
+        };
+        if call.star {
+            return Ok((name == "count").then_some(out));
+        }
+        let args: Vec<Bound> = call
+            .args
+            .iter()
+            .map(|a| self.node(a))
+            .collect::<Result<_>>()?;
+        let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+        let Some((kind, wanted, result)) = aggregate::resolve(name, &types) else {
+            let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+            let message = format!("function {name}({}) does not exist", shown.join(", "));
+            return Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
+                .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+                .at(pos));
+        };
+        out.kind = kind;
+        out.ty = result.into();
+        for (arg, t) in args.into_iter().zip(wanted) {
+            out.args.push(if t == oid::UNKNOWN {
+                self.settle(arg)?
+            } else {
+                self.argument(arg, t)?
+            });
+        }
+        Ok(Some(out))
+    }
+
+    pub(super) fn subquery(
+        &mut self,
+        query: &Query,
+        usage: SubqueryUse,
+        left: Option<Bound>,
+        pos: Pos,
+    ) -> Result<Bound> {
+        let place = self.place;
+        let Some(binder) = self.subqueries.as_deref_mut() else {
+            return Err(SqlError::new(
+                code::FEATURE_NOT_SUPPORTED,
+                format!("cannot use subquery in {place}"),
+            )
+            .at(pos));
+        };
+        let (id, columns) = binder.bind(query, self.scope, self.params)?;
+        if columns.len() != 1 && !matches!(usage, SubqueryUse::Exists) {
+            let message = match usage {
+                SubqueryUse::Quantified { .. } => "subquery has too many columns",
+                _ => "subquery must return only one column",
+            };
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos));
+        }
+        let column = columns.first().copied().unwrap_or(oid::TEXT.into());
+        let mut args = Vec::new();
+        let ty = match usage {
+            SubqueryUse::Scalar => column,
+            SubqueryUse::Array => crate::types::array_of(column.oid)
+                .ok_or_else(|| SqlError::unsupported("an array of this type").at(pos))?
+                .into(),
+            SubqueryUse::Exists => oid::BOOL.into(),
+            SubqueryUse::Quantified { op, all: _ } => {
+                // The comparison is bound against a stand-in for the column; both sides must come out as they are.
+                let left = left.ok_or_else(|| {
+                    SqlError::internal("a quantified subquery without a left side")
+                })?;
+                let stand_in = Bound::constant(Datum::Null, column, pos);
+                let test = self.binary(op.name(), left, stand_in, pos)?;
+                let BoundKind::Binary { op: _, left, right } = test.kind else {
+                    return Err(SqlError::unsupported("a subquery that compares rows").at(pos));
+                };
+                if right.ty.oid != column.oid && !matches!(right.kind, BoundKind::Cast { .. }) {
+                    return Err(SqlError::unsupported("this comparison with a subquery").at(pos));
+                }
+                args.push(*left);
+                oid::BOOL.into()
+            }
+        };
+        Ok(Bound {
+            kind: BoundKind::Subquery { id, usage, args },
+            ty,
+            pos,
+        })
+    }
+
+    /// The one node kind whose binding needs no other: a dispatcher kept apart.
+    pub(super) fn node(&mut self, e: &Expr) -> Result<Bound> {
+        match &*e.kind {
+            ExprKind::Column(name) => self.column(name),
+            ExprKind::Param(n) => self.param(*n, e.pos),
+            ExprKind::Call(call) => self.call(call, e.pos),
+            _ => self.other_node(e),
+        }
+    }
+}
+
+fn array_slot(types: &[Oid]) -> Oid {
+    types
+        .first()
+        .copied()
+        .filter(|t| element_of(*t).is_some())
+        .unwrap_or(oid::TEXT_ARRAY)
+}
+
+fn operator_rows(name: &str, prefix: bool) -> Vec<&'static (&'static str, Oid, Oid, Oid)> {
+    OPERATORS
+        .iter()
+        .filter(|o| o.0 == name && (o.1 == 0) == prefix)
+        .collect()
+}
+
+fn shown_operands(name: &str, types: &[Oid]) -> String {
+    let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+    match shown.as_slice() {
+        [l, r] => format!("{l} {name} {r}"),
+        _ => format!("{name} {}", shown.join(" ")),
+    }
+}
+
+fn no_operator(name: &str, types: &[Oid], pos: Pos) -> SqlError {
+    let one = if types.len() == 1 {
+        "argument type. You might need to add an explicit type cast."
+    } else {
+        "argument types. You might need to add explicit type casts."
+    };
+    SqlError::new(
+        code::UNDEFINED_FUNCTION,
+        format!("operator does not exist: {}", shown_operands(name, types)),
+    )
+    .hint(format!("No operator matches the given name and {one}"))
+    .at(pos)
+}
+
+fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
+    SqlError::new(
+        code::AMBIGUOUS_FUNCTION,
+        format!("operator is not unique: {}", shown_operands(name, types)),
+    )
+    .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
+    .at(pos)
+}

@@ -1,0 +1,215 @@
+//! Bound expressions: every name resolved, every type known.
+
+use super::functions::Function;
+use super::host::HostFunction;
+use super::operators::Op;
+use crate::error::Pos;
+use crate::syntax::ast::Truth;
+use crate::types::{Datum, SqlType};
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// What it is.
+    pub kind: BoundKind,
+    /// The type of its value.
+    pub ty: SqlType,
+    /// Where it stands in the text.
+    pub pos: Pos,
+}
+
+/// How a subquery is used.
+#[derive(Clone, Debug)]
+pub enum SubqueryUse {
+    /// Its one value.
+    Scalar,
+    /// Whether it has rows.
+    Exists,
+    /// Its values as an array.
+    Array,
+    /// `left op ANY/ALL (query)`; the first argument is the left side.
+    Quantified {
+        /// The operator.
+        op: Op,
+        /// ALL rather than ANY.
+        all: bool,
+    },
+}
+
+/// The kinds of bound expressions.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum BoundKind {
+    Const(Datum),
+    /// A column by its slot; `level` counts enclosing queries outward.
+    Column {
+        index: usize,
+        level: u16,
+    },
+    /// `$n`, from 1.
+    Param(u32),
+    Binary {
+        op: Op,
+        left: Box<Bound>,
+        right: Box<Bound>,
+    },
+    Prefix {
+        op: Op,
+        arg: Box<Bound>,
+    },
+    And(Vec<Bound>),
+    Or(Vec<Bound>),
+    Not(Box<Bound>),
+    IsNull {
+        arg: Box<Bound>,
+        negated: bool,
+    },
+    IsTruth {
+        arg: Box<Bound>,
+        truth: Truth,
+        negated: bool,
+    },
+    IsDistinct {
+        left: Box<Bound>,
+        right: Box<Bound>,
+        negated: bool,
+    },
+    /// All of one comparable type.
+    InList {
+        arg: Box<Bound>,
+        list: Vec<Bound>,
+        negated: bool,
+    },
+    /// Over an array.
+    Quantified {
+        left: Box<Bound>,
+        op: Op,
+        all: bool,
+        array: Box<Bound>,
+    },
+    Case {
+        whens: Vec<(Bound, Bound)>,
+        otherwise: Box<Bound>,
+    },
+    Coalesce(Vec<Bound>),
+    MinMax {
+        list: Vec<Bound>,
+        greatest: bool,
+    },
+    Cast {
+        arg: Box<Bound>,
+        explicit: bool,
+    },
+    Call {
+        function: &'static Function,
+        args: Vec<Bound>,
+    },
+    Host {
+        function: HostFunction,
+        args: Vec<Bound>,
+    },
+    Array(Vec<Bound>),
+    Subscript {
+        arg: Box<Bound>,
+        index: Vec<Bound>,
+    },
+    Row(Vec<Bound>),
+    /// The value of the n-th aggregate of the query.
+    Aggregate(usize),
+    Subquery {
+        id: usize,
+        usage: SubqueryUse,
+        args: Vec<Bound>,
+    },
+}
+
+impl Bound {
+    /// A constant.
+    pub fn constant(value: Datum, ty: impl Into<SqlType>, pos: Pos) -> Self {
+        Self {
+            kind: BoundKind::Const(value),
+            ty: ty.into(),
+            pos,
+        }
+    }
+
+    /// The direct children, in order of evaluation.
+    pub fn children(&self) -> Vec<&Bound> {
+        use BoundKind as K;
+        match &self.kind {
+            K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
+            K::Binary { op: _, left, right }
+            | K::IsDistinct {
+                left,
+                right,
+                negated: _,
+            } => vec![left, right],
+            K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
+            K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
+            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => {
+                list.iter().collect()
+            }
+            K::MinMax { list, greatest: _ } => list.iter().collect(),
+            K::InList {
+                arg,
+                list,
+                negated: _,
+            } => std::iter::once(&**arg).chain(list).collect(),
+            K::Quantified { left, array, .. } => vec![left, array],
+            K::Case { whens, otherwise } => whens
+                .iter()
+                .flat_map(|(a, b)| [a, b])
+                .chain(std::iter::once(&**otherwise))
+                .collect(),
+            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => {
+                args.iter().collect()
+            }
+            K::Subscript { arg, index } => std::iter::once(&**arg).chain(index).collect(),
+        }
+    }
+
+    /// The same, to change.
+    pub fn children_mut(&mut self) -> Vec<&mut Bound> {
+        use BoundKind as K;
+        match &mut self.kind {
+            K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
+            K::Binary { op: _, left, right }
+            | K::IsDistinct {
+                left,
+                right,
+                negated: _,
+            } => vec![left, right],
+            K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
+            K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
+            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => {
+                list.iter_mut().collect()
+            }
+            K::MinMax { list, greatest: _ } => list.iter_mut().collect(),
+            K::InList {
+                arg,
+                list,
+                negated: _,
+            } => std::iter::once(&mut **arg).chain(list).collect(),
+            K::Quantified { left, array, .. } => vec![left, array],
+            K::Case { whens, otherwise } => whens
+                .iter_mut()
+                .flat_map(|(a, b)| [a, b])
+                .chain(std::iter::once(&mut **otherwise))
+                .collect(),
+            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => {
+                args.iter_mut().collect()
+            }
+            K::Subscript { arg, index } => std::iter::once(&mut **arg).chain(index).collect(),
+        }
+    }
+
+    /// Whether any node satisfies `f`.
+    pub fn any(&self, f: &impl Fn(&Bound) -> bool) -> bool {
+        f(self) || self.children().into_iter().any(|c| c.any(f))
+    }
+
+    /// Whether it must be evaluated by [`super::eval_async`] (EXP-2).
+    pub fn may_wait(&self) -> bool {
+        self.any(&|e| matches!(e.kind, BoundKind::Host { .. } | BoundKind::Subquery { .. }))
+    }
+}

@@ -1,0 +1,396 @@
+//! The evaluator: a walk over the bound tree; integers and booleans allocate nothing.
+
+use super::bound::{Bound, BoundKind};
+use super::host::{Host, Session};
+use super::operators::{self, Op};
+use crate::error::{Result, SqlError, code};
+use crate::syntax::ast::Truth;
+use crate::types::datum::{Array, compare};
+use crate::types::{Datum, cast, element_of};
+use std::future::Future;
+use std::pin::Pin;
+
+/// What an expression is evaluated against.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The row; `Column { level: 0 }` indexes it.
+    pub row: &'a [Datum],
+    /// The rows of enclosing queries, nearest first.
+    pub outer: &'a [&'a [Datum]],
+    /// The parameters.
+    pub params: &'a [Datum],
+    /// The values of the query's aggregates.
+    pub aggregates: &'a [Datum],
+    /// The session.
+    pub session: &'a dyn Session,
+}
+
+fn slot(values: &[Datum], n: usize) -> Result<Datum> {
+    values
+        .get(n)
+        .cloned()
+        .ok_or_else(|| SqlError::internal("an expression names a slot that its row lacks"))
+}
+
+/// Evaluates an expression that can't wait (EXP-2).
+pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
+    use BoundKind as K;
+    match &e.kind {
+        K::Const(v) => Ok(v.clone()),
+        K::Column { index, level: 0 } => slot(env.row, *index),
+        K::Column { index, level } => slot(
+            env.outer.get(*level as usize - 1).copied().unwrap_or(&[]),
+            *index,
+        ),
+        K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
+        K::Aggregate(n) => slot(env.aggregates, *n),
+        K::Binary { op, left, right } => {
+            let (l, r) = (eval(left, env)?, eval(right, env)?);
+            if l.is_null() || r.is_null() {
+                if *op == Op::Concat && matches!(e.ty.oid, t if element_of(t).is_some()) {
+                    return concat_null(l, r, left, right);
+                }
+                return Ok(Datum::Null);
+            }
+            operators::binary(*op, &l, &r, env.session)
+        }
+        K::Prefix { op, arg } => match eval(arg, env)? {
+            Datum::Null => Ok(Datum::Null),
+            v => operators::prefix(*op, &v),
+        },
+        K::And(list) => connective(list, env, false),
+        K::Or(list) => connective(list, env, true),
+        K::Not(arg) => Ok(eval(arg, env)?
+            .as_bool()
+            .map_or(Datum::Null, |b| Datum::Bool(!b))),
+        K::IsNull { arg, negated } => Ok(Datum::Bool(is_null(&eval(arg, env)?, *negated))),
+        K::IsTruth {
+            arg,
+            truth,
+            negated,
+        } => {
+            let v = eval(arg, env)?.as_bool();
+            let holds = match truth {
+                Truth::True => v == Some(true),
+                Truth::False => v == Some(false),
+                Truth::Unknown => v.is_none(),
+            };
+            Ok(Datum::Bool(holds != *negated))
+        }
+        K::IsDistinct {
+            left,
+            right,
+            negated,
+        } => {
+            let same = eval(left, env)? == eval(right, env)?;
+            Ok(Datum::Bool(same == *negated))
+        }
+        K::InList { arg, list, negated } => in_list(arg, list, *negated, env),
+        K::Quantified {
+            left,
+            op,
+            all,
+            array,
+        } => {
+            let (l, a) = (eval(left, env)?, eval(array, env)?);
+            quantified(&l, *op, *all, &a, env.session)
+        }
+        K::Case { whens, otherwise } => {
+            for (when, then) in whens {
+                if eval(when, env)?.as_bool() == Some(true) {
+                    return eval(then, env);
+                }
+            }
+            eval(otherwise, env)
+        }
+        K::Coalesce(list) => {
+            for item in list {
+                let v = eval(item, env)?;
+                if !v.is_null() {
+                    return Ok(v);
+                }
+            }
+            Ok(Datum::Null)
+        }
+        K::MinMax { list, greatest } => min_max(list, *greatest, env),
+        K::Cast { arg, explicit } => {
+            let v = eval(arg, env)?;
+            cast::convert(v, arg.ty, e.ty, *explicit, &env.session.conversion())
+        }
+        K::Call { function, args } => {
+            let values: Vec<Datum> = args.iter().map(|a| eval(a, env)).collect::<Result<_>>()?;
+            if function.strict && values.iter().any(Datum::is_null) {
+                return Ok(Datum::Null);
+            }
+            (function.body)(&values, env)
+        }
+        K::Array(items) => build_array(
+            items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?,
+            e,
+        ),
+        K::Subscript { arg, index } => {
+            let array = eval(arg, env)?;
+            let index: Vec<Datum> = index.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
+            Ok(element(&array, &index))
+        }
+        K::Row(items) => {
+            let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
+            Ok(Datum::Row(values.into()))
+        }
+        K::Host { .. } | K::Subquery { .. } => Err(SqlError::internal(
+            "an expression that can wait was evaluated in place (EXP-2)",
+        )),
+    }
+}
+
+/// `row IS NULL` asks for all fields, `row IS NOT NULL` too.
+fn is_null(v: &Datum, negated: bool) -> bool {
+    match v {
+        Datum::Row(fields) => fields.iter().all(|f| f.is_null() != negated),
+        v => v.is_null() != negated,
+    }
+}
+
+/// AND (`decisive` false) and OR (true) of three-valued logic.
+fn connective(list: &[Bound], env: &Env<'_>, decisive: bool) -> Result<Datum> {
+    let mut unknown = false;
+    for item in list {
+        match eval(item, env)?.as_bool() {
+            Some(v) if v == decisive => return Ok(Datum::Bool(decisive)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(!decisive)
+    })
+}
+
+fn in_list(arg: &Bound, list: &[Bound], negated: bool, env: &Env<'_>) -> Result<Datum> {
+    let v = eval(arg, env)?;
+    if v.is_null() {
+        return Ok(Datum::Null);
+    }
+    let mut unknown = false;
+    for item in list {
+        match eval(item, env)? {
+            Datum::Null => unknown = true,
+            x if compare(&v, &x).is_eq() => return Ok(Datum::Bool(!negated)),
+            _ => {}
+        }
+    }
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(negated)
+    })
+}
+
+/// `left op ANY/ALL (values)` over the elements of an array.
+pub fn quantified(
+    left: &Datum,
+    op: Op,
+    all: bool,
+    array: &Datum,
+    session: &dyn Session,
+) -> Result<Datum> {
+    let Datum::Array(array) = array else {
+        return Ok(Datum::Null);
+    };
+    let mut unknown = false;
+    for item in &array.values {
+        if left.is_null() || item.is_null() {
+            unknown = true;
+            continue;
+        }
+        if operators::binary(op, left, item, session)?.as_bool() == Some(!all) {
+            return Ok(Datum::Bool(!all));
+        }
+    }
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(all)
+    })
+}
+
+fn min_max(list: &[Bound], greatest: bool, env: &Env<'_>) -> Result<Datum> {
+    let mut best = Datum::Null;
+    for item in list {
+        let v = eval(item, env)?;
+        if v.is_null() {
+            continue;
+        }
+        if best.is_null() || compare(&v, &best).is_gt() == greatest && compare(&v, &best).is_ne() {
+            best = v;
+        }
+    }
+    Ok(best)
+}
+
+/// array || NULL keeps the array; an element that is NULL is appended.
+fn concat_null(l: Datum, r: Datum, left: &Bound, right: &Bound) -> Result<Datum> {
+    let (l_array, r_array) = (
+        element_of(left.ty.oid).is_some(),
+        element_of(right.ty.oid).is_some(),
+    );
+    match (l_array, r_array, l, r) {
+        (true, true, Datum::Null, other) | (true, true, other, Datum::Null) => Ok(other),
+        (true, false, Datum::Null, item) | (false, true, item, Datum::Null) => {
+            let element = if l_array { left } else { right };
+            let oid = element_of(element.ty.oid).unwrap_or(0);
+            Ok(Datum::Array(Array::one_dimensional(oid, vec![item]).into()))
+        }
+        (true, false, Datum::Array(a), item) | (false, true, item, Datum::Array(a)) => {
+            let mut values = a.values.clone();
+            values.insert(if l_array { values.len() } else { 0 }, item);
+            Ok(Datum::Array(
+                Array::one_dimensional(a.element, values).into(),
+            ))
+        }
+        _ => Ok(Datum::Null),
+    }
+}
+
+fn build_array(values: Vec<Datum>, e: &Bound) -> Result<Datum> {
+    let element = element_of(e.ty.oid).unwrap_or(0);
+    let inner = values.iter().any(|v| matches!(v, Datum::Array(_)));
+    if !inner {
+        return Ok(Datum::Array(Array::one_dimensional(element, values).into()));
+    }
+    let mismatch = || {
+        SqlError::new(
+            code::ARRAY_SUBSCRIPT_ERROR,
+            "multidimensional arrays must have array expressions with matching dimensions",
+        )
+    };
+    let mut dims: Option<Vec<(i32, i32)>> = None;
+    let mut flat = Vec::new();
+    let count = values.len() as i32;
+    for v in values {
+        let Datum::Array(a) = v else {
+            return Err(mismatch());
+        };
+        if dims.get_or_insert_with(|| a.dims.clone()) != &a.dims {
+            return Err(mismatch());
+        }
+        flat.extend(a.values.iter().cloned());
+    }
+    let mut all = vec![(count, 1)];
+    all.extend(dims.unwrap_or_default());
+    if flat.is_empty() {
+        all.clear();
+    }
+    Ok(Datum::Array(
+        Array {
+            element,
+            dims: all,
+            values: flat,
+        }
+        .into(),
+    ))
+}
+
+fn element(array: &Datum, index: &[Datum]) -> Datum {
+    let Datum::Array(a) = array else {
+        return Datum::Null;
+    };
+    // int2vector and oidvector count from 0 in SQL.
+    if index.len() != a.dims.len() {
+        return Datum::Null;
+    }
+    let mut at: usize = 0;
+    for (i, (len, low)) in index.iter().zip(&a.dims) {
+        let Some(n) = i
+            .as_i64()
+            .map(|n| n - i64::from(*low))
+            .filter(|n| (0..i64::from(*len)).contains(n))
+        else {
+            return Datum::Null;
+        };
+        at = at * *len as usize + n as usize;
+    }
+    a.values.get(at).cloned().unwrap_or(Datum::Null)
+}
+
+/// Evaluates any expression; host calls and subqueries are awaited in order, conditions decide first.
+pub fn eval_async<'a>(
+    e: &'a Bound,
+    env: Env<'a>,
+    host: &'a dyn HostSync,
+) -> Pin<Box<dyn Future<Output = Result<Datum>> + Send + 'a>> {
+    Box::pin(async move {
+        use BoundKind as K;
+        if !e.may_wait() {
+            return eval(e, &env);
+        }
+        match &e.kind {
+            K::And(list) | K::Or(list) => {
+                let decisive = matches!(e.kind, K::Or(_));
+                let mut unknown = false;
+                for item in list {
+                    match eval_async(item, env, host).await?.as_bool() {
+                        Some(v) if v == decisive => return Ok(Datum::Bool(decisive)),
+                        Some(_) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown {
+                    Datum::Null
+                } else {
+                    Datum::Bool(!decisive)
+                })
+            }
+            K::Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    if eval_async(when, env, host).await?.as_bool() == Some(true) {
+                        return eval_async(then, env, host).await;
+                    }
+                }
+                eval_async(otherwise, env, host).await
+            }
+            K::Coalesce(list) => {
+                for item in list {
+                    let v = eval_async(item, env, host).await?;
+                    if !v.is_null() {
+                        return Ok(v);
+                    }
+                }
+                Ok(Datum::Null)
+            }
+            _ => {
+                let mut values = Vec::new();
+                for child in e.children() {
+                    values.push(eval_async(child, env, host).await?);
+                }
+                match &e.kind {
+                    K::Host { function, .. } => {
+                        let strict = super::host::HOST_FUNCTIONS
+                            .iter()
+                            .any(|h| h.0 == *function && h.4);
+                        if strict && values.iter().any(Datum::is_null) {
+                            return Ok(Datum::Null);
+                        }
+                        host.call(*function, values).await
+                    }
+                    K::Subquery { id, usage, .. } => {
+                        host.subquery(*id, usage, values, env.row).await
+                    }
+                    _ => {
+                        let mut copy = e.clone();
+                        for (child, value) in copy.children_mut().into_iter().zip(values) {
+                            child.kind = K::Const(value);
+                        }
+                        eval(&copy, &env)
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// A host that may be shared between threads.
+pub trait HostSync: Host + Send + Sync {}
+impl<T: Host + Send + Sync> HostSync for T {}

@@ -1,0 +1,408 @@
+//! The table of scalar functions, and those on numbers, dates and the session.
+
+use super::eval::Env;
+use super::text_functions as t;
+use super::{operators, resolve};
+use crate::error::{Result, SqlError, code};
+use crate::types::{Datum, Numeric, Oid, datetime, facts, oid};
+
+/// The body of a function.
+pub type Body = fn(&[Datum], &Env<'_>) -> Result<Datum>;
+
+/// A scalar function.
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// Types of its arguments; the polymorphic one accepts any.
+    pub args: &'static [Oid],
+    /// The type of its result; polymorphic: that of the first argument.
+    pub result: Oid,
+    /// NULL in, NULL out.
+    pub strict: bool,
+    /// Whether the last argument may repeat.
+    pub variadic: bool,
+    /// What it computes.
+    pub body: Body,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+use oid::{
+    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT,
+    TIMESTAMP, TIMESTAMPTZ,
+};
+const ANY: Oid = resolve::ANY;
+const ANYARRAY: Oid = oid::ANYARRAY;
+
+macro_rules! table {
+    ($($name:literal ($($arg:ident),*) $ret:ident $mode:ident $body:expr;)*) => {
+        &[$(Function {
+            name: $name, args: &[$($arg),*], result: $ret,
+            strict: table!(@strict $mode), variadic: table!(@variadic $mode), body: $body,
+        }),*]
+    };
+    (@strict strict) => { true };
+    (@strict lenient) => { false };
+    (@strict variadic) => { false };
+    (@variadic variadic) => { true };
+    (@variadic $other:ident) => { false };
+}
+
+/// All scalar functions.
+#[rustfmt::skip]
+pub static FUNCTIONS: &[Function] = table! {
+    "length"(TEXT) INT4 strict t::length; "char_length"(TEXT) INT4 strict t::length;
+    "character_length"(TEXT) INT4 strict t::length; "length"(BYTEA) INT4 strict t::octet_length;
+    "octet_length"(TEXT) INT4 strict t::octet_length; "octet_length"(BYTEA) INT4 strict t::octet_length;
+    "lower"(TEXT) TEXT strict t::lower; "upper"(TEXT) TEXT strict t::upper; "initcap"(TEXT) TEXT strict t::initcap;
+    "substring"(TEXT, INT4) TEXT strict t::substring; "substring"(TEXT, INT4, INT4) TEXT strict t::substring;
+    "substr"(TEXT, INT4) TEXT strict t::substring; "substr"(TEXT, INT4, INT4) TEXT strict t::substring;
+    "substring"(TEXT, TEXT) TEXT strict t::substring_regex;
+    "left"(TEXT, INT4) TEXT strict t::left; "right"(TEXT, INT4) TEXT strict t::right;
+    "btrim"(TEXT) TEXT strict t::btrim; "btrim"(TEXT, TEXT) TEXT strict t::btrim;
+    "ltrim"(TEXT) TEXT strict t::ltrim; "ltrim"(TEXT, TEXT) TEXT strict t::ltrim;
+    "rtrim"(TEXT) TEXT strict t::rtrim; "rtrim"(TEXT, TEXT) TEXT strict t::rtrim;
+    "position"(TEXT, TEXT) INT4 strict t::position; "strpos"(TEXT, TEXT) INT4 strict t::position;
+    "repeat"(TEXT, INT4) TEXT strict t::repeat; "reverse"(TEXT) TEXT strict t::reverse;
+    "replace"(TEXT, TEXT, TEXT) TEXT strict t::replace; "translate"(TEXT, TEXT, TEXT) TEXT strict t::translate;
+    "lpad"(TEXT, INT4) TEXT strict t::lpad; "lpad"(TEXT, INT4, TEXT) TEXT strict t::lpad;
+    "rpad"(TEXT, INT4) TEXT strict t::rpad; "rpad"(TEXT, INT4, TEXT) TEXT strict t::rpad;
+    "split_part"(TEXT, TEXT, INT4) TEXT strict t::split_part; "starts_with"(TEXT, TEXT) BOOL strict t::starts_with;
+    "ascii"(TEXT) INT4 strict t::ascii; "chr"(INT4) TEXT strict t::chr; "md5"(TEXT) TEXT strict t::md5;
+    "to_hex"(INT4) TEXT strict t::to_hex; "to_hex"(INT8) TEXT strict t::to_hex;
+    "quote_ident"(TEXT) TEXT strict t::quote_ident; "quote_literal"(TEXT) TEXT strict t::quote_literal;
+    "concat"(ANY) TEXT variadic t::concat; "concat_ws"(TEXT, ANY) TEXT variadic t::concat_ws;
+    "format"(TEXT, ANY) TEXT variadic t::format; "format"(TEXT) TEXT lenient t::format;
+    "like_escape"(TEXT, TEXT) TEXT strict t::like_escape;
+    "abs"(INT2) INT2 strict abs; "abs"(INT4) INT4 strict abs; "abs"(INT8) INT8 strict abs;
+    "abs"(FLOAT8) FLOAT8 strict abs; "abs"(NUMERIC) NUMERIC strict abs;
+    "mod"(INT2, INT2) INT2 strict modulo; "mod"(INT4, INT4) INT4 strict modulo; "mod"(INT8, INT8) INT8 strict modulo;
+    "mod"(NUMERIC, NUMERIC) NUMERIC strict modulo; "div"(NUMERIC, NUMERIC) NUMERIC strict div;
+    "round"(FLOAT8) FLOAT8 strict round; "round"(NUMERIC) NUMERIC strict round; "round"(NUMERIC, INT4) NUMERIC strict round;
+    "trunc"(FLOAT8) FLOAT8 strict trunc; "trunc"(NUMERIC) NUMERIC strict trunc; "trunc"(NUMERIC, INT4) NUMERIC strict trunc;
+    "floor"(FLOAT8) FLOAT8 strict floor; "floor"(NUMERIC) NUMERIC strict floor;
+    "ceil"(FLOAT8) FLOAT8 strict ceil; "ceil"(NUMERIC) NUMERIC strict ceil;
+    "ceiling"(FLOAT8) FLOAT8 strict ceil; "ceiling"(NUMERIC) NUMERIC strict ceil;
+    "sign"(FLOAT8) FLOAT8 strict sign; "sign"(NUMERIC) NUMERIC strict sign;
+    "sqrt"(FLOAT8) FLOAT8 strict |a, _| operators::square_root(f(a, 0));
+    "power"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
+    "pow"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
+    "exp"(FLOAT8) FLOAT8 strict |a, _| Ok(Datum::Float8(f(a, 0).exp())); "ln"(FLOAT8) FLOAT8 strict ln;
+    "pi"() FLOAT8 strict |_, _| Ok(Datum::Float8(std::f64::consts::PI));
+    "random"() FLOAT8 strict |_, e| Ok(Datum::Float8(e.session.random()));
+    "now"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
+    "transaction_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
+    "statement_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.statement_start()));
+    "clock_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.clock()));
+    "current_database"() NAME strict |_, e| Ok(Datum::text(e.session.database()));
+    "current_schema"() NAME strict |_, e| Ok(e.session.schema().map_or(Datum::Null, Datum::text));
+    "current_user"() NAME strict |_, e| Ok(Datum::text(e.session.current_user()));
+    "session_user"() NAME strict |_, e| Ok(Datum::text(e.session.session_user()));
+    "version"() TEXT strict |_, e| Ok(Datum::text(e.session.version()));
+    "pg_backend_pid"() INT4 strict |_, e| Ok(Datum::Int4(e.session.backend_pid()));
+    "current_setting"(TEXT) TEXT strict current_setting; "current_setting"(TEXT, BOOL) TEXT strict current_setting;
+    "format_type"(OID, INT4) TEXT lenient format_type;
+    "pg_encoding_to_char"(INT4) NAME strict |a, _| Ok(Datum::text(if i(a, 0) == 6 { "UTF8" } else { "" }));
+    "date_part"(TEXT, TIMESTAMP) FLOAT8 strict date_part; "date_part"(TEXT, TIMESTAMPTZ) FLOAT8 strict date_part;
+    "date_part"(TEXT, DATE) FLOAT8 strict date_part; "date_part"(TEXT, INTERVAL) FLOAT8 strict date_part;
+    "extract"(TEXT, TIMESTAMP) NUMERIC strict extract; "extract"(TEXT, TIMESTAMPTZ) NUMERIC strict extract;
+    "extract"(TEXT, DATE) NUMERIC strict extract; "extract"(TEXT, INTERVAL) NUMERIC strict extract;
+    "date_trunc"(TEXT, TIMESTAMP) TIMESTAMP strict date_trunc; "date_trunc"(TEXT, TIMESTAMPTZ) TIMESTAMPTZ strict date_trunc;
+    "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
+    "array_length"(ANYARRAY, INT4) INT4 strict array_length; "array_upper"(ANYARRAY, INT4) INT4 strict array_upper;
+    "array_lower"(ANYARRAY, INT4) INT4 strict array_lower; "cardinality"(ANYARRAY) INT4 strict cardinality;
+    "array_to_string"(ANYARRAY, TEXT) TEXT strict t::array_to_string;
+    "pg_typeof"(ANY) REGTYPE lenient |_, _| Err(SqlError::internal("pg_typeof is bound, not called"));
+};
+
+pub(super) fn i(a: &[Datum], n: usize) -> i64 {
+    a.get(n).and_then(Datum::as_i64).unwrap_or(0)
+}
+
+fn f(a: &[Datum], n: usize) -> f64 {
+    a.get(n).and_then(Datum::as_f64).unwrap_or(0.0)
+}
+
+pub(super) fn s(a: &[Datum], n: usize) -> &str {
+    a.get(n).and_then(Datum::as_str).unwrap_or("")
+}
+
+fn abs(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    operators::prefix(operators::Op::Abs, &a[0])
+}
+
+fn modulo(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    operators::binary(operators::Op::Rem, &a[0], &a[1], e.session)
+}
+
+fn div(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let (Datum::Numeric(x), Datum::Numeric(y)) = (&a[0], &a[1]) else {
+        return Err(wrong());
+    };
+    let rest = x.rem(y)?;
+    Ok(Datum::numeric(x.sub(&rest).div(y)?.trunc(0)))
+}
+
+fn wrong() -> SqlError {
+    SqlError::internal("a function got an argument of another type")
+}
+
+/// A function of a double or of a numeric with an optional scale.
+fn real(a: &[Datum], float: fn(f64) -> f64, exact: fn(&Numeric, i32) -> Numeric) -> Result<Datum> {
+    Ok(match &a[0] {
+        Datum::Numeric(n) => Datum::numeric(exact(n, i(a, 1).clamp(-2000, 2000) as i32)),
+        other => Datum::Float8(float(other.as_f64().ok_or_else(wrong)?)),
+    })
+}
+
+fn round(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    real(a, f64::round_ties_even, Numeric::round)
+}
+
+fn trunc(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    real(a, f64::trunc, Numeric::trunc)
+}
+
+fn floor(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    real(a, f64::floor, |n, _| n.floor())
+}
+
+fn ceil(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    real(a, f64::ceil, |n, _| n.ceil())
+}
+
+fn sign(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let float = |v: f64| {
+        if v > 0.0 {
+            1.0
+        } else if v < 0.0 {
+            -1.0
+        } else {
+            0.0
+        }
+    };
+    real(a, float, |n, _| Numeric::from(i64::from(n.signum())))
+}
+
+fn ln(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let v = f(a, 0);
+    let bad = |m: &str| Err(SqlError::new(code::INVALID_ARGUMENT_FOR_LOG, m));
+    if v == 0.0 {
+        return bad("cannot take logarithm of zero");
+    }
+    if v < 0.0 {
+        bad("cannot take logarithm of a negative number")
+    } else {
+        Ok(Datum::Float8(v.ln()))
+    }
+}
+
+fn current_setting(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let name = s(a, 0);
+    match e.session.setting(name) {
+        Some(value) => Ok(Datum::text(value)),
+        None if a.get(1).and_then(Datum::as_bool) == Some(true) => Ok(Datum::Null),
+        None => Err(SqlError::new(
+            code::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+    }
+}
+
+fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
+    let modifier = a[1].as_i64().unwrap_or(-1) as i32;
+    Ok(Datum::text(crate::types::format_type(
+        crate::types::SqlType {
+            oid: i(a, 0) as Oid,
+            modifier,
+        },
+    )))
+}
+
+const DAY: i64 = 86_400_000_000;
+
+/// A field of a date or interval: its value in units of 10^-6.
+fn field(a: &[Datum], e: &Env<'_>) -> Result<i128> {
+    let name = s(a, 0).to_lowercase();
+    let (local, utc, interval) = match &a[1] {
+        Datum::Date(d) => (
+            datetime::date_to_timestamp(*d),
+            datetime::date_to_timestamp(*d),
+            None,
+        ),
+        Datum::Timestamp(t) => (*t, *t, None),
+        Datum::TimestampTz(t) => (
+            datetime::utc_to_local(*t, &e.session.format().zone),
+            *t,
+            None,
+        ),
+        Datum::Interval(i) => (0, 0, Some(*i)),
+        _ => return Err(wrong()),
+    };
+    let m = 1_000_000i128;
+    let (days, time) = (
+        local.div_euclid(DAY),
+        interval.map_or(local.rem_euclid(DAY), |i| i.micros),
+    );
+    let (y, mon, d) = match interval {
+        Some(i) => (
+            i64::from(i.months / 12),
+            i64::from(i.months % 12),
+            i64::from(i.days),
+        ),
+        None => datetime::civil_from_days(days),
+    };
+    let year = if interval.is_none() && y <= 0 {
+        y - 1
+    } else {
+        y
+    };
+    let whole = |v: i64| Ok(i128::from(v) * m);
+    match name.as_str() {
+        "year" | "years" => whole(year),
+        "month" | "months" => whole(mon),
+        "day" | "days" => whole(d),
+        "hour" | "hours" => whole(time / 3_600_000_000),
+        "minute" | "minutes" => whole(time / 60_000_000 % 60),
+        "second" | "seconds" => Ok(i128::from(time % 60_000_000)),
+        "millisecond" | "milliseconds" => Ok(i128::from(time % 60_000_000) * 1000),
+        "microsecond" | "microseconds" => whole(time % 60_000_000),
+        "quarter" => whole((mon + 2) / 3),
+        "epoch" => Ok(match interval {
+            Some(i) => {
+                let years = i128::from(i.months / 12) * 31_557_600;
+                (years + i128::from(i.months % 12) * 2_592_000 + i128::from(i.days) * 86_400) * m
+                    + i128::from(i.micros)
+            }
+            None => i128::from(utc) + i128::from(datetime::EPOCH_DAYS) * i128::from(DAY),
+        }),
+        "dow" if interval.is_none() => whole((days + 6).rem_euclid(7)),
+        "isodow" if interval.is_none() => whole((days + 5).rem_euclid(7) + 1),
+        "doy" if interval.is_none() => whole(days - datetime::days_from_civil(y, 1, 1) + 1),
+        _ => {
+            let ty = match &a[1] {
+                Datum::Date(_) => "date",
+                Datum::Timestamp(_) => "timestamp without time zone",
+                Datum::TimestampTz(_) => "timestamp with time zone",
+                _ => "interval",
+            };
+            Err(SqlError::new(
+                code::INVALID_PARAMETER_VALUE,
+                format!("unit \"{name}\" not recognized for type {ty}"),
+            ))
+        }
+    }
+}
+
+fn date_part(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    Ok(Datum::Float8(field(a, e)? as f64 / 1e6))
+}
+
+fn extract(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let n = Numeric::new(field(a, e)?.into(), 6);
+    let name = s(a, 0).to_lowercase();
+    let scale = match name.as_str() {
+        "second" | "seconds" | "epoch" if !matches!(a[1], Datum::Date(_)) => 6,
+        "millisecond" | "milliseconds" => 3,
+        _ => 0,
+    };
+    Ok(Datum::numeric(n.trunc(scale)))
+}
+
+fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let zone = &e.session.format().zone;
+    let (local, zoned) = match &a[1] {
+        Datum::Timestamp(t) => (*t, false),
+        Datum::TimestampTz(t) => (datetime::utc_to_local(*t, zone), true),
+        _ => return Err(wrong()),
+    };
+    let name = s(a, 0).to_lowercase();
+    let floor = |unit: i64| local.div_euclid(unit) * unit;
+    let (y, m, _) = datetime::civil_from_days(local.div_euclid(DAY));
+    let civil = |y, m| datetime::days_from_civil(y, m, 1) * DAY;
+    let cut = match name.as_str() {
+        _ if matches!(local, i64::MAX | i64::MIN) => local,
+        "microsecond" | "microseconds" => local,
+        "millisecond" | "milliseconds" => floor(1_000),
+        "second" | "seconds" => floor(1_000_000),
+        "minute" | "minutes" => floor(60_000_000),
+        "hour" | "hours" => floor(3_600_000_000),
+        "day" | "days" => floor(DAY),
+        "week" | "weeks" => {
+            (local.div_euclid(DAY) - (local.div_euclid(DAY) + 5).rem_euclid(7)) * DAY
+        }
+        "month" | "months" => civil(y, m),
+        "quarter" => civil(y, (m - 1) / 3 * 3 + 1),
+        "year" | "years" => civil(y, 1),
+        _ => {
+            let ty = if zoned {
+                "timestamp with time zone"
+            } else {
+                "timestamp without time zone"
+            };
+            let message = format!("unit \"{name}\" not recognized for type {ty}");
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    Ok(if zoned {
+        Datum::TimestampTz(datetime::local_to_utc(cut, zone)?)
+    } else {
+        Datum::Timestamp(cut)
+    })
+}
+
+fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let name = s(a, 0);
+    let zone = datetime::zone(name).ok_or_else(|| {
+        SqlError::new(
+            code::INVALID_PARAMETER_VALUE,
+            format!("time zone \"{name}\" not recognized"),
+        )
+    })?;
+    Ok(match &a[1] {
+        Datum::Timestamp(t) => Datum::TimestampTz(datetime::local_to_utc(*t, &zone)?),
+        Datum::TimestampTz(t) => Datum::Timestamp(datetime::utc_to_local(*t, &zone)),
+        _ => return Err(wrong()),
+    })
+}
+
+fn dimension(a: &[Datum], of: impl Fn((i32, i32)) -> i32) -> Result<Datum> {
+    let Datum::Array(array) = &a[0] else {
+        return Err(wrong());
+    };
+    let dim = usize::try_from(i(a, 1) - 1)
+        .ok()
+        .and_then(|n| array.dims.get(n));
+    Ok(dim.map_or(Datum::Null, |d| Datum::Int4(of(*d))))
+}
+
+fn array_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    dimension(a, |(len, _)| len)
+}
+
+fn array_upper(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    dimension(a, |(len, low)| low + len - 1)
+}
+
+fn array_lower(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    dimension(a, |(_, low)| low)
+}
+
+fn cardinality(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let Datum::Array(array) = &a[0] else {
+        return Err(wrong());
+    };
+    Ok(Datum::Int4(array.values.len() as i32))
+}
+
+/// The type name that pg_typeof shows for an oid; kept here beside its row in the table.
+pub fn typeof_value(ty: Oid) -> Datum {
+    Datum::Oid(facts(ty).map_or(ty, |f| f.oid))
+}

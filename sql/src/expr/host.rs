@@ -1,0 +1,122 @@
+//! What expressions ask of the session they run in.
+
+use super::bound::SubqueryUse;
+use crate::error::Result;
+use crate::types::datetime::Format;
+use crate::types::text::{Conversion, Names};
+use crate::types::{Datum, Oid, oid};
+use std::future::Future;
+use std::pin::Pin;
+
+/// Facts of the session, at hand without waiting.
+pub trait Session: Sync {
+    /// The formats of values.
+    fn format(&self) -> &Format;
+    /// Start of the transaction, microseconds since 2000-01-01 UTC.
+    fn transaction_start(&self) -> i64;
+    /// Start of the statement, the same.
+    fn statement_start(&self) -> i64;
+    /// The clock, the same.
+    fn clock(&self) -> i64;
+    /// current_user.
+    fn current_user(&self) -> String;
+    /// session_user.
+    fn session_user(&self) -> String;
+    /// current_database().
+    fn database(&self) -> String;
+    /// current_schema().
+    fn schema(&self) -> Option<String>;
+    /// version().
+    fn version(&self) -> String;
+    /// pg_backend_pid().
+    fn backend_pid(&self) -> i32;
+    /// A setting's value.
+    fn setting(&self, name: &str) -> Option<String>;
+    /// A uniform random number in [0, 1).
+    fn random(&self) -> f64;
+    /// Names of relations.
+    fn names(&self) -> &dyn Names;
+}
+
+impl dyn Session + '_ {
+    /// What conversions of values need.
+    pub fn conversion(&self) -> Conversion<'_> {
+        Conversion {
+            format: self.format(),
+            now: self.transaction_start(),
+            names: self.names(),
+        }
+    }
+}
+
+/// A future that may move between threads.
+pub type HostFuture<'a> = Pin<Box<dyn Future<Output = Result<Datum>> + Send + 'a>>;
+
+/// What can wait or change the session.
+pub trait Host: Session {
+    /// Calls a host function. NULL arguments reach it; strictness was applied where PostgreSQL's is.
+    fn call(&self, function: HostFunction, args: Vec<Datum>) -> HostFuture<'_>;
+    /// Runs a subquery; `args` begins with the left side of a quantified one.
+    fn subquery<'a>(
+        &'a self,
+        id: usize,
+        usage: &'a SubqueryUse,
+        args: Vec<Datum>,
+        row: &'a [Datum],
+    ) -> HostFuture<'a>;
+}
+
+macro_rules! host_functions {
+    ($($variant:ident $name:literal ($($arg:ident),*) -> $ret:ident $strict:literal;)*) => {
+        /// The host functions; several may share a name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum HostFunction { $($variant),* }
+
+        /// (function, name, argument types, result type, strict).
+        #[rustfmt::skip]
+        pub(super) static HOST_FUNCTIONS: &[(HostFunction, &str, &[Oid], Oid, bool)] = &[
+            $((HostFunction::$variant, $name, &[$(oid::$arg),*], oid::$ret, $strict)),*
+        ];
+    };
+}
+
+host_functions! {
+    PgSleep "pg_sleep"(FLOAT8) -> VOID true;
+    Nextval "nextval"(REGCLASS) -> INT8 true;
+    Currval "currval"(REGCLASS) -> INT8 true;
+    Setval "setval"(REGCLASS, INT8) -> INT8 true;
+    SetvalCalled "setval"(REGCLASS, INT8, BOOL) -> INT8 true;
+    Lastval "lastval"() -> INT8 true;
+    SetConfig "set_config"(TEXT, TEXT, BOOL) -> TEXT false;
+    TxidCurrent "txid_current"() -> INT8 true;
+    AdvisoryLock "pg_advisory_lock"(INT8) -> VOID true;
+    AdvisoryLock2 "pg_advisory_lock"(INT4, INT4) -> VOID true;
+    AdvisoryLockShared "pg_advisory_lock_shared"(INT8) -> VOID true;
+    AdvisoryLockShared2 "pg_advisory_lock_shared"(INT4, INT4) -> VOID true;
+    AdvisoryXactLock "pg_advisory_xact_lock"(INT8) -> VOID true;
+    AdvisoryXactLock2 "pg_advisory_xact_lock"(INT4, INT4) -> VOID true;
+    AdvisoryXactLockShared "pg_advisory_xact_lock_shared"(INT8) -> VOID true;
+    AdvisoryXactLockShared2 "pg_advisory_xact_lock_shared"(INT4, INT4) -> VOID true;
+    TryAdvisoryLock "pg_try_advisory_lock"(INT8) -> BOOL true;
+    TryAdvisoryLock2 "pg_try_advisory_lock"(INT4, INT4) -> BOOL true;
+    TryAdvisoryLockShared "pg_try_advisory_lock_shared"(INT8) -> BOOL true;
+    TryAdvisoryLockShared2 "pg_try_advisory_lock_shared"(INT4, INT4) -> BOOL true;
+    TryAdvisoryXactLock "pg_try_advisory_xact_lock"(INT8) -> BOOL true;
+    TryAdvisoryXactLock2 "pg_try_advisory_xact_lock"(INT4, INT4) -> BOOL true;
+    TryAdvisoryXactLockShared "pg_try_advisory_xact_lock_shared"(INT8) -> BOOL true;
+    TryAdvisoryXactLockShared2 "pg_try_advisory_xact_lock_shared"(INT4, INT4) -> BOOL true;
+    AdvisoryUnlock "pg_advisory_unlock"(INT8) -> BOOL true;
+    AdvisoryUnlock2 "pg_advisory_unlock"(INT4, INT4) -> BOOL true;
+    AdvisoryUnlockShared "pg_advisory_unlock_shared"(INT8) -> BOOL true;
+    AdvisoryUnlockShared2 "pg_advisory_unlock_shared"(INT4, INT4) -> BOOL true;
+    AdvisoryUnlockAll "pg_advisory_unlock_all"() -> VOID true;
+    BlockingPids "pg_blocking_pids"(INT4) -> INT4_ARRAY true;
+    TestSessionIsBlocked "pg_isolation_test_session_is_blocked"(INT4, INT4_ARRAY) -> BOOL true;
+    CancelBackend "pg_cancel_backend"(INT4) -> BOOL true;
+    TerminateBackend "pg_terminate_backend"(INT4) -> BOOL true;
+    TableIsVisible "pg_table_is_visible"(OID) -> BOOL true;
+    GetUserById "pg_get_userbyid"(OID) -> NAME true;
+    RelationSize "pg_relation_size"(REGCLASS) -> INT8 true;
+    TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
+}

@@ -1,0 +1,30 @@
+//! Expressions bound to types, and their evaluation.
+//!
+//! Structure: `bind` turns a syntax tree into a [`Bound`] tree, choosing operators and functions by
+//! PostgreSQL's rules (`resolve`) from tables of data; `eval` computes it; `aggregate` accumulates.
+//!
+//! Invariants:
+//! - EXP-1 The arguments of an operator or function have the types of its row in the table when it is evaluated:
+//!   the binder puts the casts in.
+//! - EXP-2 What can wait (sequences, advisory locks, pg_sleep, subqueries) is a host call and is reached only
+//!   through [`eval_async`]; [`eval`] never blocks.
+//!
+//! Not here: where rows come from, and the plans of subqueries.
+
+pub mod aggregate;
+pub mod bind;
+mod bind_nodes;
+pub mod bound;
+pub mod eval;
+mod functions;
+pub mod host;
+mod operator_table;
+mod operators;
+mod pattern;
+mod resolve;
+mod text_functions;
+
+pub use bind::{Binder, Params, Scope, ScopeColumn, Subqueries};
+pub use bound::{Bound, BoundKind};
+pub use eval::{Env, eval, eval_async};
+pub use host::{Host, HostFunction, Session};

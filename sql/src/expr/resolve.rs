@@ -1,0 +1,154 @@
+//! The choice of operators and functions by the types of their arguments, after PostgreSQL's
+//! `func_select_candidate` and `oper_select_candidate`.
+
+use crate::types::cast::{Context, can};
+use crate::types::{Oid, category, facts, oid};
+
+/// What a choice came to.
+pub enum Choice {
+    /// The candidate's index.
+    One(usize),
+    /// None fits.
+    None,
+    /// Several do, and no rule prefers one.
+    Many,
+}
+
+/// Chooses among candidates given by their argument types; `inputs` may hold `unknown`.
+pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
+    let alive: Vec<usize> = (0..candidates.len())
+        .filter(|&i| candidates[i].len() == inputs.len())
+        .filter(|&i| {
+            inputs
+                .iter()
+                .zip(candidates[i])
+                .all(|(a, b)| accepts(*a, *b))
+        })
+        .collect();
+    if let Some(&exact) = alive.iter().find(|&&i| candidates[i] == inputs) {
+        return Choice::One(exact);
+    }
+    match alive.as_slice() {
+        [] => return Choice::None,
+        [one] => return Choice::One(*one),
+        _ => {}
+    }
+    let known = |i: usize| inputs[i] != oid::UNKNOWN;
+    let alive = most(&alive, |c| {
+        (0..inputs.len())
+            .filter(|&i| known(i) && candidates[c][i] == inputs[i])
+            .count()
+    });
+    if let [one] = alive.as_slice() {
+        return Choice::One(*one);
+    }
+    let alive = most(&alive, |c| {
+        (0..inputs.len())
+            .filter(|&i| {
+                let t = candidates[c][i];
+                known(i) && (t == inputs[i] || (category(t) == category(inputs[i]) && preferred(t)))
+            })
+            .count()
+    });
+    if let [one] = alive.as_slice() {
+        return Choice::One(*one);
+    }
+    if inputs.iter().all(|t| *t != oid::UNKNOWN) {
+        return Choice::Many;
+    }
+    choose_by_category(inputs, candidates, alive)
+}
+
+fn accepts(input: Oid, target: Oid) -> bool {
+    target == ANY || can(input, target, Context::Implicit)
+}
+
+/// Stands for a polymorphic argument.
+pub const ANY: Oid = oid::ANYELEMENT;
+
+fn preferred(t: Oid) -> bool {
+    facts(t).is_some_and(|f| f.preferred)
+}
+
+fn most(alive: &[usize], score: impl Fn(usize) -> usize) -> Vec<usize> {
+    let best = alive.iter().map(|&c| score(c)).max().unwrap_or(0);
+    alive
+        .iter()
+        .copied()
+        .filter(|&c| score(c) == best)
+        .collect()
+}
+
+/// The rules for arguments of unknown type: by category, preferring strings, then by the types that are known.
+fn choose_by_category(inputs: &[Oid], candidates: &[&[Oid]], alive: Vec<usize>) -> Choice {
+    let mut kept = alive.clone();
+    let mut resolved = true;
+    for i in (0..inputs.len()).filter(|&i| inputs[i] == oid::UNKNOWN) {
+        let categories: Vec<u8> = alive.iter().map(|&c| category(candidates[c][i])).collect();
+        let slot = if categories.contains(&b'S') {
+            b'S'
+        } else if categories.iter().all(|c| *c == categories[0]) {
+            categories[0]
+        } else {
+            resolved = false;
+            break;
+        };
+        let has_preferred = alive
+            .iter()
+            .any(|&c| category(candidates[c][i]) == slot && preferred(candidates[c][i]));
+        kept.retain(|&c| {
+            let t = candidates[c][i];
+            category(t) == slot && (!has_preferred || preferred(t))
+        });
+    }
+    let rest = if resolved && !kept.is_empty() {
+        kept
+    } else {
+        alive
+    };
+    if let [one] = rest.as_slice() {
+        return Choice::One(*one);
+    }
+    let mut known = inputs.iter().copied().filter(|t| *t != oid::UNKNOWN);
+    if let Some(first) = known.next()
+        && known.all(|t| t == first)
+    {
+        let fit: Vec<usize> = rest
+            .iter()
+            .copied()
+            .filter(|&c| {
+                (0..inputs.len())
+                    .all(|i| inputs[i] != oid::UNKNOWN || accepts(first, candidates[c][i]))
+            })
+            .collect();
+        if let [one] = fit.as_slice() {
+            return Choice::One(*one);
+        }
+    }
+    Choice::Many
+}
+
+/// The type to which all of a CASE's, UNION's or list's types resolve; none: they don't match.
+///
+/// The error names the first type that did not fit and the one before it.
+pub fn common_type(types: &[Oid]) -> std::result::Result<Oid, (Oid, Oid)> {
+    let mut known = types.iter().copied().filter(|t| *t != oid::UNKNOWN);
+    let Some(mut chosen) = known.next() else {
+        return Ok(oid::TEXT);
+    };
+    for t in known {
+        if t == chosen {
+            continue;
+        }
+        if category(t) != category(chosen) {
+            return Err((chosen, t));
+        }
+        if !preferred(chosen)
+            && can(chosen, t, Context::Implicit)
+            && !can(t, chosen, Context::Implicit)
+        {
+            chosen = t;
+        }
+    }
+    Ok(chosen)
+}
