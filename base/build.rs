@@ -88,7 +88,7 @@ fn generate(events: &[Event]) -> String {
         let _ = writeln!(w, "    WaitClass::{},", fold(class));
     }
     let _ = write!(w, "];\nstatic CLASS_NAMES: [&str; {}] = {classes:?};\n", classes.len());
-    let _ = write!(w, "static EVENTS: [WaitEvent; {}] = [\n", events.len());
+    let _ = writeln!(w, "static EVENTS: [WaitEvent; {}] = [", events.len());
     for e in events {
         let _ = writeln!(w, "    WaitEvent::{},", e.variant);
     }

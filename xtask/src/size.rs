@@ -50,8 +50,7 @@ pub fn check(tree: &Tree) -> Vec<Problem> {
 fn function_lengths(text: &str) -> Vec<(String, usize)> {
     let code = blank(text);
     let mut found = Vec::new();
-    let mut words = words(&code);
-    while let Some((start, word)) = words.next() {
+    for (start, word) in words(&code) {
         if word != "fn" {
             continue;
         }

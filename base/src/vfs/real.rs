@@ -295,7 +295,7 @@ pub(super) fn check_alignment(
     offset: u64,
     len: usize,
 ) -> Result<(), VfsError> {
-    let aligned = offset % IO_ALIGN as u64 == 0 && len % IO_ALIGN == 0;
+    let aligned = offset.is_multiple_of(IO_ALIGN as u64) && len.is_multiple_of(IO_ALIGN);
     if how.direct && !aligned {
         let why = format!("direct I/O of {len} bytes is not a multiple of {IO_ALIGN}");
         let err = io::Error::new(io::ErrorKind::InvalidInput, why);

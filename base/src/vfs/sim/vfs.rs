@@ -18,13 +18,16 @@ use std::sync::Arc;
 /// What is to be done at the end; gets the error, if the operation is to fail.
 type Finish<T> = Box<dyn FnOnce(&mut Disk, Option<io::Error>) -> io::Result<T> + Send>;
 
+/// What is done at the begin.
+type Start<T> = Box<dyn FnOnce(&mut Disk) -> Finish<T> + Send>;
+
 /// An operation that has not begun; `start` runs at its begin.
 struct SimOp<T> {
     disk: SimDisk,
     op: OpKind,
     path: Arc<PathBuf>,
     offset: Option<u64>,
-    start: Box<dyn FnOnce(&mut Disk) -> Finish<T> + Send>,
+    start: Start<T>,
 }
 
 /// An operation in flight.
