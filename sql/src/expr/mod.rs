@@ -13,6 +13,7 @@
 
 pub mod aggregate;
 pub mod bind;
+mod bind_calls;
 mod bind_nodes;
 pub mod bound;
 pub mod eval;

@@ -3,18 +3,19 @@
 //! Days and microseconds count from 2000-01-01, as in PostgreSQL. The calendar is Gregorian throughout;
 //! days convert by the algorithms of Howard Hinnant's "chrono-compatible low-level date algorithms".
 
+use super::datetime_input::read;
 use super::interval::{Interval, IntervalStyle, seconds};
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
 
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
+pub(super) const SECOND: i64 = 1_000_000;
+pub(super) const DAY: i64 = 86_400 * SECOND;
 /// Days from 1970-01-01 to 2000-01-01.
 pub const EPOCH_DAYS: i64 = 10_957;
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
-const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+pub(super) const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 /// How dates look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     )
 }
 
-fn month_days(year: i64, month: i64) -> i64 {
+pub(super) fn month_days(year: i64, month: i64) -> i64 {
     let (y, m) = if month == 12 {
         (year + 1, 1)
     } else {
@@ -178,7 +179,7 @@ pub fn utc_to_local(utc: i64, zone: &TimeZone) -> i64 {
     }
 }
 
-fn check_range(t: i64) -> Result<i64> {
+pub(super) fn check_range(t: i64) -> Result<i64> {
     // 4714-11-24 BC to 294276-12-31, PostgreSQL's limits.
     if (-211_813_488_000_000_000..9_223_371_331_200_000_000).contains(&t) {
         Ok(t)
@@ -319,277 +320,6 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
         ),
     };
     format_local(utc_to_local(t, &f.zone), f, &zone)
-}
-
-/// What text says: the local time, and its zone where it names one.
-struct Read {
-    local: i64,
-    zone: Option<TimeZone>,
-    /// `now` and its like: an instant already.
-    instant: Option<i64>,
-}
-
-/// Reads a date and time. `now` is the transaction's start, in UTC.
-fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
-    let invalid = || {
-        SqlError::new(
-            code::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {ty}: \"{text}\""),
-        )
-    };
-    let range = || {
-        SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            format!("date/time field value out of range: \"{text}\""),
-        )
-    };
-    let lower = text.trim().to_ascii_lowercase();
-    let midnight = |days: i64| utc_to_local(now, &f.zone).div_euclid(DAY) * DAY + days * DAY;
-    let plain = |local| {
-        Ok(Read {
-            local,
-            zone: None,
-            instant: None,
-        })
-    };
-    match lower.as_str() {
-        "infinity" => return plain(i64::MAX),
-        "-infinity" => return plain(i64::MIN),
-        "epoch" => {
-            return Ok(Read {
-                local: 0,
-                zone: None,
-                instant: Some(-EPOCH_DAYS * DAY),
-            });
-        }
-        "now" => {
-            return Ok(Read {
-                local: 0,
-                zone: None,
-                instant: Some(now),
-            });
-        }
-        "today" => return plain(midnight(0)),
-        "tomorrow" => return plain(midnight(1)),
-        "yesterday" => return plain(midnight(-1)),
-        _ => {}
-    }
-    let mut fields = Fields::default();
-    for word in split_words(&lower) {
-        fields.take(word, f.date_order).ok_or_else(invalid)?;
-    }
-    let (year, month, day) = fields.date.ok_or_else(invalid)?;
-    let year = if fields.bc { 1 - year } else { year };
-    let in_range = (1..=12).contains(&month)
-        && day >= 1
-        && day <= month_days(year, month)
-        && (-4713..=294_276).contains(&year)
-        && !(year == 0 && !fields.bc);
-    if !in_range || fields.time > DAY || fields.time < 0 {
-        let hint = (1..=12).contains(&day) && !(1..=12).contains(&month) || day > 31 || month > 12;
-        let e = range();
-        return Err(if hint {
-            e.hint("Perhaps you need a different \"datestyle\" setting.")
-        } else {
-            e
-        });
-    }
-    let time = match (fields.pm, fields.time) {
-        (Some(true), t) if t < DAY / 2 => t + DAY / 2,
-        (Some(false), t) if t >= DAY / 2 => t - DAY / 2,
-        (_, t) => t,
-    };
-    let local = check_range(
-        days_from_civil(year, month, day)
-            .saturating_mul(DAY)
-            .saturating_add(time),
-    )
-    .map_err(|_| {
-        SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            format!("{ty} out of range: \"{text}\""),
-        )
-    })?;
-    Ok(Read {
-        local,
-        zone: fields.zone,
-        instant: None,
-    })
-}
-
-/// Splits at blanks, at the T between date and time, and before a zone that follows a time.
-fn split_words(lower: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    for word in lower
-        .split([' ', ',', '\t', '\n'])
-        .filter(|w| !w.is_empty())
-    {
-        let t = word.find('t').filter(|&i| {
-            i >= 8
-                && word.as_bytes()[i - 1].is_ascii_digit()
-                && word.as_bytes().get(i + 1).is_some_and(u8::is_ascii_digit)
-        });
-        let rest = match t {
-            Some(i) => {
-                out.push(&word[..i]);
-                &word[i + 1..]
-            }
-            None => word,
-        };
-        let zone = rest.find(':').and_then(|c| {
-            rest[c..]
-                .find(|ch: char| ch == '+' || ch == '-' || ch.is_ascii_alphabetic())
-                .map(|i| c + i)
-        });
-        match zone {
-            Some(i) if !rest.starts_with(['+', '-']) => out.extend([&rest[..i], &rest[i..]]),
-            _ => out.push(rest),
-        }
-    }
-    out
-}
-
-#[derive(Default)]
-struct Fields {
-    date: Option<(i64, i64, i64)>,
-    month: Option<i64>,
-    day: Option<i64>,
-    time: i64,
-    zone: Option<TimeZone>,
-    pm: Option<bool>,
-    bc: bool,
-}
-
-impl Fields {
-    fn take(&mut self, word: &str, order: DateOrder) -> Option<()> {
-        match word {
-            "bc" => self.bc = true,
-            "ad" => {}
-            "am" => self.pm = Some(false),
-            "pm" => self.pm = Some(true),
-            _ if word.starts_with(['+', '-']) => self.zone = Some(zone(word)?),
-            _ if word.contains(':') => self.time = time(word)?,
-            _ if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                return self.take_name(word);
-            }
-            _ if word.contains(['-', '/', '.']) => self.date = Some(numbers(word, order)?),
-            _ => return self.take_number(word),
-        }
-        Some(())
-    }
-
-    fn take_name(&mut self, word: &str) -> Option<()> {
-        let head = word.get(..3)?;
-        if let Some(m) = MONTHS
-            .iter()
-            .position(|n| n.eq_ignore_ascii_case(head))
-            .filter(|_| self.date.is_none())
-        {
-            self.month = Some(m as i64 + 1);
-            return Some(());
-        }
-        if WEEKDAYS.iter().any(|n| n.eq_ignore_ascii_case(head)) && self.date.is_none() {
-            return Some(());
-        }
-        let known = match word {
-            "utc" | "gmt" | "z" | "zulu" => Some(TimeZone::UTC),
-            "pst" => zone("-08"),
-            "pdt" => zone("-07"),
-            "est" => zone("-05"),
-            "edt" => zone("-04"),
-            "cet" => zone("+01"),
-            "cest" => zone("+02"),
-            _ => zone(word),
-        };
-        self.zone = Some(known?);
-        Some(())
-    }
-
-    fn take_number(&mut self, word: &str) -> Option<()> {
-        let n: i64 = word.parse().ok().filter(|_| word.len() <= 8)?;
-        if word.len() == 8 && self.date.is_none() {
-            self.date = Some((n / 10_000, n / 100 % 100, n % 100));
-        } else if self.day.is_none() && word.len() <= 2 {
-            self.day = Some(n);
-        } else {
-            self.date = Some((n, self.month?, self.day?));
-        }
-        Some(())
-    }
-}
-
-/// `2020-01-31`, `1/31/2020`, `31-Jan-2020`, by the order where it is open.
-fn numbers(word: &str, order: DateOrder) -> Option<(i64, i64, i64)> {
-    let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
-    let [a, b, c] = parts.as_slice() else {
-        return None;
-    };
-    let number = |s: &str| {
-        if s.len() <= 6 {
-            s.parse::<i64>().ok().filter(|n| *n >= 0)
-        } else {
-            None
-        }
-    };
-    let year = |s: &str| {
-        let y = number(s)?;
-        Some(match (s.len(), y) {
-            (..=2, 0..=69) => y + 2000,
-            (..=2, _) => y + 1900,
-            _ => y,
-        })
-    };
-    let named = |s: &str| {
-        MONTHS
-            .iter()
-            .position(|m| m.eq_ignore_ascii_case(s.get(..3).unwrap_or("")))
-            .map(|m| m as i64 + 1)
-    };
-    if let Some(m) = named(b) {
-        return if a.len() > 2 {
-            Some((year(a)?, m, number(c)?))
-        } else {
-            Some((year(c)?, m, number(a)?))
-        };
-    }
-    if a.len() > 2 {
-        return Some((year(a)?, number(b)?, number(c)?));
-    }
-    match order {
-        DateOrder::Ymd => Some((year(a)?, number(b)?, number(c)?)),
-        DateOrder::Mdy => Some((year(c)?, number(a)?, number(b)?)),
-        DateOrder::Dmy => Some((year(c)?, number(b)?, number(a)?)),
-    }
-}
-
-fn time(word: &str) -> Option<i64> {
-    let mut parts = word.split(':');
-    let h: i64 = parts.next()?.parse().ok()?;
-    let m: i64 = parts.next()?.parse().ok()?;
-    let (s, fraction) = match parts.next() {
-        None => (0, 0),
-        Some(s) => {
-            let (whole, frac) = s.split_once('.').unwrap_or((s, ""));
-            let f = if frac.is_empty() {
-                0.0
-            } else {
-                format!("0.{frac}").parse::<f64>().ok()?
-            };
-            (whole.parse::<i64>().ok()?, (f * 1e6).round() as i64)
-        }
-    };
-    let ok = parts.next().is_none()
-        && (0..=99).contains(&h)
-        && (0..60).contains(&m)
-        && (0..=60).contains(&s);
-    let total = ((h * 60 + m) * 60 + s) * SECOND + fraction;
-    if ok {
-        Some(if h > 24 { -1 } else { total })
-    } else if (0..=999).contains(&m) {
-        Some(-1)
-    } else {
-        None
-    }
 }
 
 /// Text to date.

@@ -14,6 +14,7 @@ pub mod binary;
 pub mod cast;
 mod cast_table;
 pub mod datetime;
+mod datetime_input;
 pub mod datum;
 mod facts;
 pub mod float;

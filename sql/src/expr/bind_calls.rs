@@ -1,0 +1,230 @@
+//! The binder's choice of functions and aggregates.
+
+use super::aggregate::{self, AggregateCall};
+use super::bind::Binder;
+use super::bound::{Bound, BoundKind};
+use super::functions::{self, FUNCTIONS};
+use super::host::HOST_FUNCTIONS;
+use super::resolve::{self, Choice};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::syntax::ast::Call;
+use crate::types::{Oid, element_of, format_type, oid};
+
+impl Binder<'_> {
+    /// A call, of an aggregate or of a function.
+    pub(super) fn call(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let name = call.name.name();
+        let in_catalog = call.name.schema().is_none_or(|s| s == "pg_catalog");
+        if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count")) {
+            return self.aggregate(call, pos);
+        }
+        let decorated =
+            call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
+        if decorated {
+            let message = format!(
+                "DISTINCT, ORDER BY, FILTER or * specified, but {name} is not an aggregate function"
+            );
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
+        }
+        if call.variadic {
+            return Err(SqlError::unsupported("VARIADIC").at(pos));
+        }
+        let args: Vec<Bound> = call
+            .args
+            .iter()
+            .map(|a| self.node(a))
+            .collect::<Result<_>>()?;
+        let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+        if in_catalog {
+            if name == "pg_typeof" && args.len() == 1 {
+                let value = functions::typeof_value(types[0]);
+                return Ok(Bound::constant(value, oid::REGTYPE, pos));
+            }
+            if let Some(bound) = self.host_call(name, &args, &types, pos)? {
+                return Ok(bound);
+            }
+            if let Some(bound) = self.scalar_call(name, args, &types, pos)? {
+                return Ok(bound);
+            }
+        }
+        let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+        let message = format!(
+            "function {}({}) does not exist",
+            call.name.dotted(),
+            shown.join(", ")
+        );
+        Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
+            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+            .at(pos))
+    }
+
+    fn host_call(
+        &mut self,
+        name: &str,
+        args: &[Bound],
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Option<Bound>> {
+        let rows: Vec<_> = HOST_FUNCTIONS.iter().filter(|h| h.1 == name).collect();
+        let candidates: Vec<&[Oid]> = rows.iter().map(|r| r.2).collect();
+        let Choice::One(i) = resolve::choose(types, &candidates) else {
+            return Ok(None);
+        };
+        let row = rows[i];
+        let args: Vec<Bound> = args
+            .iter()
+            .zip(row.2)
+            .map(|(a, t)| self.argument(a.clone(), *t))
+            .collect::<Result<_>>()?;
+        Ok(Some(Bound {
+            kind: BoundKind::Host {
+                function: row.0,
+                args,
+            },
+            ty: row.3.into(),
+            pos,
+        }))
+    }
+
+    fn scalar_call(
+        &mut self,
+        name: &str,
+        args: Vec<Bound>,
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Option<Bound>> {
+        let rows: Vec<_> = FUNCTIONS.iter().filter(|f| f.name == name).collect();
+        let expanded: Vec<Vec<Oid>> = rows
+            .iter()
+            .map(|f| {
+                let mut list: Vec<Oid> = f
+                    .args
+                    .iter()
+                    .map(|t| {
+                        if *t == oid::ANYARRAY {
+                            array_slot(types)
+                        } else {
+                            *t
+                        }
+                    })
+                    .collect();
+                if f.variadic && types.len() >= f.args.len() {
+                    list.resize(types.len(), resolve::ANY);
+                }
+                list
+            })
+            .collect();
+        let candidates: Vec<&[Oid]> = expanded.iter().map(Vec::as_slice).collect();
+        let i = match resolve::choose(types, &candidates) {
+            Choice::One(i) => i,
+            Choice::None => return Ok(None),
+            Choice::Many => {
+                let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+                let message = format!("function {name}({}) is not unique", shown.join(", "));
+                return Err(SqlError::new(code::AMBIGUOUS_FUNCTION, message)
+                    .hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+                    .at(pos));
+            }
+        };
+        let args: Vec<Bound> = args
+            .into_iter()
+            .zip(&expanded[i])
+            .map(|(a, t)| self.argument(a, *t))
+            .collect::<Result<_>>()?;
+        Ok(Some(Bound {
+            kind: BoundKind::Call {
+                function: rows[i],
+                args,
+            },
+            ty: rows[i].result.into(),
+            pos,
+        }))
+    }
+
+    fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let name = call.name.name();
+        if self.in_aggregate {
+            return Err(SqlError::new(
+                code::GROUPING_ERROR,
+                "aggregate function calls cannot be nested",
+            )
+            .at(pos));
+        }
+        if self.aggregates.is_none() {
+            let message = format!("aggregate functions are not allowed in {}", self.place);
+            return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
+        }
+        self.in_aggregate = true;
+        let bound = self.aggregate_parts(call, pos);
+        self.in_aggregate = false;
+        let bound = bound?.ok_or_else(|| {
+            let message = format!("function {name}() does not exist");
+            SqlError::new(code::UNDEFINED_FUNCTION, message).at(pos)
+        })?;
+        let ty = bound.ty;
+        let Some(list) = self.aggregates.as_deref_mut() else {
+            return Err(SqlError::internal("no aggregates"));
+        };
+        list.push(bound);
+        Ok(Bound {
+            kind: BoundKind::Aggregate(list.len() - 1),
+            ty,
+            pos,
+        })
+    }
+
+    fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {
+        let name = call.name.name();
+        let filter = match &call.filter {
+            Some(f) => Some(self.bind_condition(f, "FILTER")?),
+            None => None,
+        };
+        let mut order_by = Vec::new();
+        for o in &call.order_by {
+            let key = self.bind(&o.expr)?;
+            order_by.push((key, o.descending, o.nulls_first.unwrap_or(o.descending)));
+        }
+        let mut out = AggregateCall {
+            kind: aggregate::Kind::CountStar,
+            args: Vec::new(),
+            distinct: call.distinct,
+            filter,
+            order_by,
+            ty: oid::INT8.into(),
+        };
+        if call.star {
+            return Ok((name == "count").then_some(out));
+        }
+        let args: Vec<Bound> = call
+            .args
+            .iter()
+            .map(|a| self.node(a))
+            .collect::<Result<_>>()?;
+        let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+        let Some((kind, wanted, result)) = aggregate::resolve(name, &types) else {
+            let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+            let message = format!("function {name}({}) does not exist", shown.join(", "));
+            return Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
+                .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+                .at(pos));
+        };
+        out.kind = kind;
+        out.ty = result.into();
+        for (arg, t) in args.into_iter().zip(wanted) {
+            out.args.push(if t == oid::UNKNOWN {
+                self.settle(arg)?
+            } else {
+                self.argument(arg, t)?
+            });
+        }
+        Ok(Some(out))
+    }
+}
+
+fn array_slot(types: &[Oid]) -> Oid {
+    types
+        .first()
+        .copied()
+        .filter(|t| element_of(*t).is_some())
+        .unwrap_or(oid::TEXT_ARRAY)
+}
