@@ -6,6 +6,7 @@
 
 pub mod error;
 pub mod expr;
+pub mod session;
 pub mod syntax;
 pub mod types;
 

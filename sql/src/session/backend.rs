@@ -1,0 +1,248 @@
+//! The list of sessions: what the system views show of each, and by which a cancel or a termination finds it.
+//!
+//! # Invariants
+//! - BCK-1: a session is listed exactly as long as its [`Listed`] lives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clearway_base::sync::Mutex;
+use clearway_base::waits::{self, SessionStats};
+
+use super::interrupt::{Interrupt, Reason};
+
+/// What a session is doing, as `pg_stat_activity.state` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendState {
+    /// It waits for a command.
+    #[default]
+    Idle,
+    /// It runs one.
+    Active,
+    /// It waits for a command within a transaction block.
+    IdleInTransaction,
+    /// The same after an error in the block.
+    IdleInTransactionAborted,
+}
+
+impl BackendState {
+    /// PostgreSQL's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendState::Idle => "idle",
+            BackendState::Active => "active",
+            BackendState::IdleInTransaction => "idle in transaction",
+            BackendState::IdleInTransactionAborted => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// What changes with every command. Times are microseconds since 1970; 0 stands for none.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    /// `application_name`.
+    pub application_name: String,
+    /// What it does.
+    pub state: BackendState,
+    /// The command that it runs, or the last one.
+    pub query: Arc<str>,
+    /// When that command began.
+    pub query_start_us: i64,
+    /// When its transaction began.
+    pub xact_start_us: i64,
+    /// When `state` changed last.
+    pub state_change_us: i64,
+}
+
+/// One session as others see it.
+#[derive(Debug)]
+pub struct Backend {
+    /// Its number in every view; the same as the id of `waits`.
+    pub pid: i32,
+    /// What a cancel request must know.
+    pub secret: i32,
+    /// Stops it.
+    pub interrupt: Interrupt,
+    /// Its wait events.
+    pub waits: Arc<SessionStats>,
+    /// The role that it logged in as.
+    pub user: String,
+    /// Its database.
+    pub database: String,
+    /// Address and port of the client; None for a Unix socket or an embedded session.
+    pub client: Option<std::net::SocketAddr>,
+    /// When it began, in microseconds since 1970.
+    pub started_us: i64,
+    /// What it does.
+    pub activity: Mutex<Activity>,
+}
+
+/// All sessions of a server or an embedded database.
+#[derive(Debug)]
+pub struct Backends {
+    list: Mutex<BTreeMap<i32, Arc<Backend>>>,
+}
+
+impl Default for Backends {
+    fn default() -> Self {
+        Self { list: Mutex::new("sql/backends", BTreeMap::new()) }
+    }
+}
+
+/// Keeps a session listed; dropping it takes the session off the list.
+#[derive(Debug)]
+pub struct Listed {
+    backends: Arc<Backends>,
+    backend: Arc<Backend>,
+}
+
+impl Listed {
+    /// The session.
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.backends.list.lock().remove(&self.backend.pid);
+    }
+}
+
+/// Who begins a session.
+#[derive(Clone, Debug, Default)]
+pub struct Who {
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// The client's address.
+    pub client: Option<std::net::SocketAddr>,
+    /// `application_name` as the client gave it at the start.
+    pub application_name: String,
+}
+
+impl Backends {
+    /// Lists a new session whose waits are counted in `waits`.
+    pub fn list(self: &Arc<Self>, waits: Arc<SessionStats>, secret: i32, who: Who) -> Listed {
+        // Ids count from 1 and are not given out again; a server that has seen two thousand million sessions begins anew.
+        let pid = i32::try_from(waits.id() & 0x7fff_ffff).unwrap_or(i32::MAX);
+        let now_us = wall_us();
+        let activity = Activity {
+            application_name: who.application_name,
+            state_change_us: now_us,
+            query: Arc::from(""),
+            ..Activity::default()
+        };
+        let backend = Arc::new(Backend {
+            pid,
+            secret,
+            interrupt: Interrupt::default(),
+            waits,
+            user: who.user,
+            database: who.database,
+            client: who.client,
+            started_us: now_us,
+            activity: Mutex::new("sql/activity", activity),
+        });
+        self.list.lock().insert(pid, Arc::clone(&backend));
+        Listed { backends: Arc::clone(self), backend } // BCK-1
+    }
+
+    /// Every session, by pid.
+    pub fn all(&self) -> Vec<Arc<Backend>> {
+        self.list.lock().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.lock().len()
+    }
+
+    /// The session of a pid.
+    pub fn get(&self, pid: i32) -> Option<Arc<Backend>> {
+        self.list.lock().get(&pid).cloned()
+    }
+
+    /// A cancel request from the wire: nothing happens unless the secret fits.
+    pub fn cancel(&self, pid: i32, secret: i32) {
+        if let Some(backend) = self.get(pid).filter(|backend| backend.secret == secret) {
+            backend.interrupt.raise(Reason::Cancel);
+        }
+    }
+
+    /// `pg_cancel_backend` and `pg_terminate_backend`; false if there is no such session.
+    pub fn raise(&self, pid: i32, reason: Reason) -> bool {
+        let backend = self.get(pid);
+        if let Some(backend) = &backend {
+            backend.interrupt.raise(reason);
+        }
+        backend.is_some()
+    }
+}
+
+impl Backend {
+    /// A command begins.
+    pub fn runs(&self, query: Arc<str>) {
+        let now_us = wall_us();
+        let mut activity = self.activity.lock();
+        activity.state = BackendState::Active;
+        activity.query = query;
+        activity.query_start_us = now_us;
+        activity.state_change_us = now_us;
+        if activity.xact_start_us == 0 {
+            activity.xact_start_us = now_us;
+        }
+    }
+
+    /// It waits for a command; `state` says where.
+    pub fn rests(&self, state: BackendState) {
+        let now_us = wall_us();
+        let mut activity = self.activity.lock();
+        if activity.state != state {
+            activity.state = state;
+            activity.state_change_us = now_us;
+        }
+        if state == BackendState::Idle {
+            activity.xact_start_us = 0;
+        }
+    }
+}
+
+fn wall_us() -> i64 {
+    i64::try_from(waits::wall_us()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_needs_the_secret_and_a_dropped_session_is_gone() {
+        let backends = Arc::new(Backends::default());
+        let listed = backends.list(SessionStats::new("client"), 42, Who::default());
+        let backend = Arc::clone(listed.backend());
+        backends.cancel(backend.pid, 41);
+        assert_eq!(backend.interrupt.pending(), None);
+        backends.cancel(backend.pid, 42);
+        assert_eq!(backend.interrupt.pending(), Some(Reason::Cancel));
+        assert_eq!(backends.count(), 1);
+        drop(listed);
+        assert_eq!(backends.count(), 0, "BCK-1");
+        assert!(!backends.raise(backend.pid, Reason::Terminate));
+    }
+
+    #[test]
+    fn a_transaction_keeps_its_start() {
+        let backends = Arc::new(Backends::default());
+        let listed = backends.list(SessionStats::new("client"), 1, Who::default());
+        listed.backend().runs("begin".into());
+        listed.backend().rests(BackendState::IdleInTransaction);
+        let began_us = listed.backend().activity.lock().xact_start_us;
+        assert!(began_us > 0);
+        listed.backend().runs("select 1".into());
+        assert_eq!(listed.backend().activity.lock().xact_start_us, began_us);
+        listed.backend().rests(BackendState::Idle);
+        assert_eq!(listed.backend().activity.lock().xact_start_us, 0);
+    }
+}

@@ -1,0 +1,208 @@
+//! Stops a session's statement, or the session, from outside: cancel requests, timeouts, termination.
+//!
+//! # Life of an interrupt
+//! `raise` stores the reason and wakes the session's task -> `guard`, `check` or whoever awaits `raised` takes it as an
+//! error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
+//!
+//! # Invariants
+//! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
+//! - INT-2: whoever is pending has registered its waker before it looked at the reason for the last time.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::task::{Poll, Waker};
+
+use clearway_base::sync::Mutex;
+
+use crate::error::{Result, SqlError};
+
+/// Why a session is interrupted; a later one is stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Reason {
+    /// A cancel request, or `pg_cancel_backend`.
+    Cancel = 1,
+    /// `statement_timeout`.
+    StatementTimeout = 2,
+    /// `lock_timeout`.
+    LockTimeout = 3,
+    /// `idle_in_transaction_session_timeout`: ends the session.
+    IdleInTransaction = 4,
+    /// `idle_session_timeout`: ends the session.
+    IdleSession = 5,
+    /// `pg_terminate_backend`: ends the session.
+    Terminate = 6,
+    /// The server stops: ends the session.
+    Shutdown = 7,
+}
+
+impl Reason {
+    const ALL: [Reason; 7] = [
+        Reason::Cancel,
+        Reason::StatementTimeout,
+        Reason::LockTimeout,
+        Reason::IdleInTransaction,
+        Reason::IdleSession,
+        Reason::Terminate,
+        Reason::Shutdown,
+    ];
+
+    fn from_bits(bits: u8) -> Option<Reason> {
+        Reason::ALL.get(usize::from(bits).checked_sub(1)?).copied()
+    }
+
+    /// Whether the session ends with it.
+    pub fn is_fatal(self) -> bool {
+        self >= Reason::IdleInTransaction
+    }
+
+    /// PostgreSQL's error for it.
+    pub fn error(self) -> SqlError {
+        let (code, message) = match self {
+            Reason::Cancel => ("57014", "canceling statement due to user request"),
+            Reason::StatementTimeout => ("57014", "canceling statement due to statement timeout"),
+            Reason::LockTimeout => ("55P03", "canceling statement due to lock timeout"),
+            Reason::IdleInTransaction => {
+                ("25P03", "terminating connection due to idle-in-transaction timeout")
+            }
+            Reason::IdleSession => ("57P05", "terminating connection due to idle-session timeout"),
+            Reason::Terminate | Reason::Shutdown => {
+                ("57P01", "terminating connection due to administrator command")
+            }
+        };
+        SqlError::new(code, message)
+    }
+}
+
+/// One session's interrupt. One task waits for it, anybody raises it.
+#[derive(Debug)]
+pub struct Interrupt {
+    raised: AtomicU8,
+    waker: Mutex<Waker>,
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Self { raised: AtomicU8::new(0), waker: Mutex::new("sql/interrupt", Waker::noop().clone()) }
+    }
+}
+
+impl Interrupt {
+    /// Raises a reason, unless a stronger one is raised already.
+    pub fn raise(&self, reason: Reason) {
+        let before = self.raised.fetch_max(reason as u8, SeqCst); // INT-1
+        if before < reason as u8 {
+            let waker = self.waker.lock().clone();
+            waker.wake();
+        }
+    }
+
+    /// The reason that is raised now; costs one load.
+    #[inline]
+    pub fn pending(&self) -> Option<Reason> {
+        Reason::from_bits(self.raised.load(SeqCst))
+    }
+
+    /// Takes the reason as an error. Called by loops that compute for long, some thousand rows apart.
+    ///
+    /// # Errors
+    /// [`Reason::error`]; a reason that ends the session stays raised.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        match self.pending() {
+            None => Ok(()),
+            Some(reason) => Err(self.take(reason).error()),
+        }
+    }
+
+    fn take(&self, reason: Reason) -> Reason {
+        if !reason.is_fatal() {
+            let _ = self.raised.compare_exchange(reason as u8, 0, SeqCst, SeqCst);
+        }
+        reason
+    }
+
+    /// Drops a reason that reached no statement; one that ends the session stays.
+    pub fn forget(&self) {
+        if let Some(reason) = self.pending() {
+            self.take(reason);
+        }
+    }
+
+    /// Waits until a reason is raised, and leaves it raised.
+    pub async fn raised(&self) -> Reason {
+        poll_fn(|context| match self.poll_raised(context.waker()) {
+            Some(reason) => Poll::Ready(reason),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    fn poll_raised(&self, waker: &Waker) -> Option<Reason> {
+        if let Some(reason) = self.pending() {
+            return Some(reason);
+        }
+        let mut slot = self.waker.lock();
+        if !slot.will_wake(waker) {
+            let waker = waker.clone();
+            drop(std::mem::replace(&mut *slot, waker));
+        }
+        drop(slot);
+        self.pending() // INT-2
+    }
+
+    /// Runs a future until it is ready or a reason is raised; then the future is dropped. What must not be cut off (the
+    /// commit) stays outside.
+    ///
+    /// # Errors
+    /// [`Reason::error`].
+    pub async fn guard<F: Future>(&self, future: F) -> Result<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            match self.poll_raised(context.waker()) {
+                Some(reason) => Poll::Ready(Err(self.take(reason).error())),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clearway_base::sync::{block_on, sleep};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_guarded_wait_ends_with_the_reason_once() {
+        let interrupt = Arc::new(Interrupt::default());
+        let raiser = Arc::clone(&interrupt);
+        let thread = clearway_base::sync::spawn_thread("raiser", move || raiser.raise(Reason::Cancel));
+        let error = block_on(interrupt.guard(std::future::pending::<()>())).expect_err("it is cancelled");
+        assert_eq!(error.code(), "57014");
+        assert!(thread.is_ok_and(|t| t.join().is_ok()));
+        assert!(interrupt.check().is_ok(), "a cancel is taken once");
+        assert!(block_on(interrupt.guard(sleep(Duration::from_millis(1)))).is_ok());
+    }
+
+    #[test]
+    fn the_stronger_reason_stays() {
+        let interrupt = Interrupt::default();
+        interrupt.raise(Reason::Terminate);
+        interrupt.raise(Reason::Cancel);
+        for _ in 0..2 {
+            assert_eq!(interrupt.check().expect_err("raised").code(), "57P01", "INT-1");
+        }
+        interrupt.forget();
+        assert_eq!(interrupt.pending(), Some(Reason::Terminate));
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_bits(reason as u8), Some(reason));
+        }
+    }
+}
