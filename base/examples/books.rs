@@ -5,12 +5,15 @@
 //! One task computes, spins and parks for a held mutex, sleeps, waits for a position, stands in a run queue and writes
 //! with a sync, while load threads compete for the processors. The truth of each share is measured by other means than
 //! the books: the computing by the kernel's CPU clock around it, the blocked stretches by the clock of whoever holds or
-//! wakes. Prints the books, the truth, and what is unaccounted.
+//! wakes, the sync by the clock less the scheduler's run delay. Prints the books, the truth, and what is unaccounted.
 
+use std::future::Future;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use clearway_base::sync::{LsnWaiters, Mutex, block_on, sleep, spawn_thread};
@@ -68,6 +71,43 @@ fn counterpart(stage: &Stage) {
     }
 }
 
+/// A future that says when it was woken last, by a waker of its own.
+struct Noted<F> {
+    future: Pin<Box<F>>,
+    noter: Arc<Noter>,
+}
+
+struct Noter {
+    woke_ns: AtomicU64,
+    inner: Mutex<Waker>,
+}
+
+impl Wake for Noter {
+    fn wake(self: Arc<Self>) {
+        self.woke_ns.store(now_ns(), Relaxed);
+        self.inner.lock().wake_by_ref();
+    }
+}
+
+impl<F> Noted<F> {
+    fn new(future: F) -> Self {
+        let inner = Mutex::new("example/noter", Waker::noop().clone());
+        Self { future: Box::pin(future), noter: Arc::new(Noter { woke_ns: AtomicU64::new(0), inner }) }
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Noted<F> {
+    type Output = u64;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u64> {
+        let this = self.get_mut();
+        *this.noter.inner.lock() = cx.waker().clone();
+        let waker = Waker::from(Arc::clone(&this.noter));
+        let polled = this.future.as_mut().poll(&mut Context::from_waker(&waker));
+        polled.map(|()| this.noter.woke_ns.load(Relaxed))
+    }
+}
+
 async fn round(stage: &Stage, truth: &mut Truth, file: &mut std::fs::File, lsn: u64) {
     compute(truth, 2_000);
     stage.wanted.store(true, Relaxed);
@@ -81,16 +121,16 @@ async fn round(stage: &Stage, truth: &mut Truth, file: &mut std::fs::File, lsn: 
     let began_ns = now_ns();
     let _ = in_wait(WaitEvent::CommitDurable, Object::NONE, stage.waiters.wait(lsn)).await;
     truth.lsn_ns += stage.published_ns.load(Relaxed).saturating_sub(began_ns);
-    let until_ns = now_ns() + 2_000_000;
-    in_wait(WaitEvent::PgSleep, Object::NONE, clearway_base::sync::sleep_until_ns(until_ns)).await;
-    truth.sleep_ns += 2_000_000;
     let began_ns = now_ns();
+    let woke_ns = in_wait(WaitEvent::PgSleep, Object::NONE, Noted::new(sleep(Duration::from_millis(2)))).await;
+    truth.sleep_ns += woke_ns.saturating_sub(began_ns);
+    let (began_ns, delay_ns) = (now_ns(), clock::run_delay_ns().unwrap_or(0));
     {
         let _wait = Wait::begin(WaitEvent::WalSync, Object::NONE);
         file.write_all(&[0u8; 4096]).and_then(|()| file.sync_data()).expect("the scratch file takes writes");
     }
-    truth.sync_ns += now_ns() - began_ns;
-    in_wait(WaitEvent::PgSleep, Object::NONE, sleep(Duration::ZERO)).await;
+    let delay_ns = clock::run_delay_ns().unwrap_or(0) - delay_ns;
+    truth.sync_ns += (now_ns() - began_ns).saturating_sub(delay_ns);
     compute(truth, 1_000);
 }
 

@@ -59,54 +59,54 @@ fn main() {
     let mutex = Mutex::of_class(&CLASS, 0u64);
     let std_mutex = std::sync::Mutex::new(0u64);
     let word = AtomicU64::new(0);
-    measure("exchange and add on a bare word", 1_000_000, || {
+    measure("exchange and add on a bare word", 300_000, || {
         let _ = black_box(&word).compare_exchange(word.load(Relaxed), 1 << 16, Acquire, Relaxed);
         word.fetch_sub(1 << 16, Release);
     });
-    measure("latch, exclusive", 1_000_000, || drop(black_box(&latch).exclusive()));
-    measure("latch, shared", 1_000_000, || drop(black_box(&latch).shared()));
-    measure("latch, optimistic read and validate", 1_000_000, || {
+    measure("latch, exclusive", 300_000, || drop(black_box(&latch).exclusive()));
+    measure("latch, shared", 300_000, || drop(black_box(&latch).shared()));
+    measure("latch, optimistic read and validate", 300_000, || {
         let version = black_box(&latch).optimistic();
         black_box(version.is_some_and(|version| latch.validate(version)));
     });
-    measure("mutex", 1_000_000, || *black_box(&mutex).lock() += 1);
-    measure("mutex of the standard library", 1_000_000, || *black_box(&std_mutex).lock().unwrap() += 1);
+    measure("mutex", 300_000, || *black_box(&mutex).lock() += 1);
+    measure("mutex of the standard library", 300_000, || *black_box(&std_mutex).lock().unwrap() += 1);
     track_holders(true);
-    measure("latch, exclusive, holders tracked", 100_000, || drop(black_box(&latch).exclusive()));
+    measure("latch, exclusive, holders tracked", 50_000, || drop(black_box(&latch).exclusive()));
     track_holders(false);
-    measure("reading the clock", 1_000_000, || {
+    measure("reading the clock", 300_000, || {
         black_box(now_ns());
     });
-    measure("thread CPU clock", 100_000, || {
+    measure("thread CPU clock", 20_000, || {
         black_box(clock::thread_cpu_ns());
     });
-    measure("scheduler's run delay", 100_000, || {
+    measure("scheduler's run delay", 20_000, || {
         black_box(clock::run_delay_ns());
     });
     let wait = || drop(Wait::begin(WaitEvent::WalWrite, Object::new(1, 2)));
-    measure("recorded wait, no session", 1_000_000, wait);
+    measure("recorded wait, no session", 300_000, wait);
     set_thread_session(Some(SessionStats::new("example")));
-    measure("recorded wait, with session", 1_000_000, wait);
+    measure("recorded wait, with session", 300_000, wait);
     set_instrument(WaitEvent::WalWrite, Instrument { enabled: true, timed: false });
-    measure("recorded wait, not timed", 1_000_000, wait);
+    measure("recorded wait, not timed", 300_000, wait);
     set_instrument(WaitEvent::WalWrite, Instrument { enabled: false, timed: false });
-    measure("wait with its instrument off", 1_000_000, wait);
+    measure("wait with its instrument off", 300_000, wait);
     set_instrument(WaitEvent::WalWrite, Instrument { enabled: true, timed: true });
-    measure("recorded wait, books open", 100_000, || {
+    measure("recorded wait, books open", 5_000, || {
         books_of(wait);
     });
-    measure("books around nothing", 100_000, || {
+    measure("books around nothing", 5_000, || {
         books_of(|| ());
     });
-    measure("future, pending once, undeclared", 1_000_000, || poll_twice(Once(false)));
-    measure("future, pending once, in_wait", 1_000_000, || {
+    measure("future, pending once, undeclared", 300_000, || poll_twice(Once(false)));
+    measure("future, pending once, in_wait", 300_000, || {
         poll_twice(in_wait(WaitEvent::LockTuple, Object::NONE, Once(false)));
     });
-    measure("future, ready at once, in_wait", 1_000_000, || {
+    measure("future, ready at once, in_wait", 300_000, || {
         poll_twice(in_wait(WaitEvent::LockTuple, Object::NONE, Once(true)));
     });
     let session = SessionStats::new("example");
-    measure("with_session, made and polled twice", 1_000_000, || {
+    measure("with_session, made and polled twice", 300_000, || {
         poll_twice(with_session(Arc::clone(&session), Once(false)));
     });
 }
