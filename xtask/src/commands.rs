@@ -44,7 +44,13 @@ impl Report {
 /// The fast check: format, lint and tests of the packages that differ from main (or from the last
 /// commit, on main itself).
 pub fn check(root: &Path, report: &mut Report) {
-    cargo(root, report, "format", &["fmt", "--all", "--check"], &[]);
+    cargo(
+        root,
+        report,
+        "format",
+        &["fmt", "--all", "--", "--check", "-l"],
+        &[],
+    );
     let changed = match changed_packages(root) {
         Ok(changed) => changed,
         Err(err) => return report.failed("what changed", &err),
@@ -60,6 +66,7 @@ pub fn check(root: &Path, report: &mut Report) {
     // The bans on clocks and the like hold outside tests only; `cargo xtask static` has seen to them.
     let lints = [
         "--all-targets",
+        "--keep-going",
         "--",
         "-D",
         "warnings",
@@ -86,8 +93,21 @@ pub fn check(root: &Path, report: &mut Report) {
 
 /// Everything.
 pub fn ci(root: &Path, report: &mut Report) {
-    cargo(root, report, "format", &["fmt", "--all", "--check"], &[]);
-    let lints = ["clippy", "--workspace", "--", "-D", "warnings"];
+    cargo(
+        root,
+        report,
+        "format",
+        &["fmt", "--all", "--", "--check", "-l"],
+        &[],
+    );
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--keep-going",
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo(root, report, "clippy", &lints, &[]);
     let allow = [
         "-A",
@@ -99,6 +119,7 @@ pub fn ci(root: &Path, report: &mut Report) {
         "clippy",
         "--workspace",
         "--all-targets",
+        "--keep-going",
         "--",
         "-D",
         "warnings",
