@@ -8,7 +8,10 @@ pub mod error;
 pub mod ids;
 pub mod mutation;
 pub mod record;
+pub mod recovery;
 pub mod seams;
+pub mod space;
+pub mod store;
 pub(crate) mod sync;
 pub mod wal;
 

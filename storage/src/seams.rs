@@ -1,8 +1,8 @@
 //! What pages and trees ask of the log and of space, as traits, so that each can be tested alone.
 
 use crate::error::StorageError;
-use crate::ids::{Lsn, PageId, Tag, TreeId};
-use crate::record::{LsnRange, Record, TxnLog};
+use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
+use crate::record::{LsnRange, Record, TxnLog, UndoEntry};
 use clearway_base::vfs::VfsFile;
 use std::future::Future;
 use std::pin::Pin;
@@ -100,6 +100,14 @@ pub trait PageSpace: Send + Sync {
     fn file_name(&self, page: PageId) -> String;
     /// Sets `pages` pages aside for one mini-transaction; later steps can't fail. Before latches.
     fn reserve(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>>;
+    /// The same for `purpose`: only [`Purpose::Change`] leaves alone the pages that are kept for undo.
+    fn reserve_for(
+        &self,
+        pages: usize,
+        _purpose: Purpose,
+    ) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
+        self.reserve(pages)
+    }
     /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
     fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;
     /// The root of a tree, if it is known in memory.
@@ -152,6 +160,26 @@ impl SpaceOp {
     }
 }
 
+/// An active transaction, as a checkpoint saves it.
+#[derive(Clone, Debug, Default)]
+pub struct ActiveTxn {
+    /// Its place in the log.
+    pub log: TxnLog,
+    /// What it would have to undo, oldest first: all of it if it was active at the previous checkpoint, else nothing.
+    pub undo: Vec<UndoEntry>,
+}
+
+/// The transactions that are active at a checkpoint.
+#[derive(Clone, Debug, Default)]
+pub struct ActiveTxns {
+    /// Every transaction that has logged a change and has neither reserved its commit record nor ended its abort.
+    pub txns: Vec<ActiveTxn>,
+    /// No greater tag was given out.
+    pub tag_high_water: Tag,
+    /// No greater transaction id was given out.
+    pub txn_high_water: TxnId,
+}
+
 /// What storage asks about tags of the layer above.
 pub trait Versions: Send + Sync {
     /// True when every snapshot that can exist sees the version that carries `tag`, and it is durable: the tag may
@@ -159,4 +187,9 @@ pub trait Versions: Send + Sync {
     fn is_settled(&self, tag: Tag) -> bool;
     /// The commit LSN up to which that holds for everything; noted in purge records for replicas.
     fn horizon(&self) -> Lsn;
+    /// The active transactions, for a checkpoint; those whose `first_lsn` lies below `previous` with their undo. Asked
+    /// for after the checkpoint's begin was noted. A layer that has no transactions has nothing to save.
+    fn for_checkpoint(&self, _previous: Lsn) -> ActiveTxns {
+        ActiveTxns::default()
+    }
 }

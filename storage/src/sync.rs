@@ -66,3 +66,81 @@ pub async fn yield_now() {
     })
     .await;
 }
+
+/// What a locked [`Mutex`] gives.
+pub type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
+
+/// Lets one task at a time through; the others wait in order of arrival.
+#[derive(Default)]
+pub struct Turn {
+    inner: Mutex<TurnState>,
+}
+
+#[derive(Default)]
+struct TurnState {
+    taken: bool,
+    arrivals: u64,
+    waiting: std::collections::BTreeMap<u64, Waker>,
+}
+
+/// It is this task's turn until the guard goes.
+pub struct TurnGuard<'a>(&'a Turn);
+
+/// A task in the queue of a turn.
+struct Arrival<'a> {
+    turn: &'a Turn,
+    place: Option<u64>,
+}
+
+impl Turn {
+    /// Waits for the turn.
+    pub fn take(&self) -> impl Future<Output = TurnGuard<'_>> + Send {
+        let mut arrival = Arrival { turn: self, place: None };
+        poll_fn(move |cx| {
+            let turn = arrival.turn;
+            let mut state = turn.inner.lock();
+            let mine = arrival.place.is_none_or(|place| !state.waiting.contains_key(&place));
+            if !state.taken && (mine || state.waiting.keys().next() == arrival.place.as_ref()) {
+                state.taken = true;
+                if let Some(place) = arrival.place.take() {
+                    state.waiting.remove(&place);
+                }
+                return Poll::Ready(TurnGuard(turn));
+            }
+            let place = arrival.place.unwrap_or_else(|| {
+                state.arrivals += 1;
+                state.arrivals
+            });
+            state.waiting.insert(place, cx.waker().clone());
+            arrival.place = Some(place);
+            Poll::Pending
+        })
+    }
+
+    fn wake_first(&self) {
+        let waker = {
+            let state = self.inner.lock();
+            if state.taken { None } else { state.waiting.first_key_value().map(|(_, waker)| waker.clone()) }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.turn.inner.lock().waiting.remove(&place);
+            // The wake-up may have been for this one.
+            self.turn.wake_first();
+        }
+    }
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        self.0.inner.lock().taken = false;
+        self.0.wake_first();
+    }
+}

@@ -48,6 +48,7 @@ mod gate;
 mod guard;
 mod load;
 pub mod page;
+mod owned;
 mod pool;
 mod table;
 
@@ -55,4 +56,5 @@ pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};
 pub use page::{PAGE_BYTES, Page, PageMut};
 pub use guard::{Latched, Optimistic, Pin, Seen};
+pub use owned::OwnedPin;
 pub use pool::{Pool, PoolOptions};

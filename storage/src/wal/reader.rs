@@ -41,13 +41,21 @@ pub struct LogReader {
     at: usize,
     file: Option<(u64, Arc<dyn VfsFile>)>,
     epoch: u32,
+    epoch_floor: (Lsn, u32),
     durable_hint: Lsn,
     io: IoBuf,
 }
 
 impl LogReader {
-    /// A reader that begins at `start`, where records are of epoch `epoch` or a later one.
-    pub fn new(vfs: Arc<dyn Vfs>, dir: &Path, layout: Layout, database: u64, start: Lsn, epoch: u32) -> LogReader {
+    /// A reader that begins at `start`. `epoch_floor` says from where on records are of which epoch or a later one.
+    pub fn new(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        layout: Layout,
+        database: u64,
+        start: Lsn,
+        epoch_floor: (Lsn, u32),
+    ) -> LogReader {
         let block = Lsn(start.0 - start.0 % BLOCK_BYTES as u64);
         LogReader {
             vfs,
@@ -58,7 +66,8 @@ impl LogReader {
             buf_lsn: block,
             at: (start.0 - block.0) as usize,
             file: None,
-            epoch,
+            epoch: 0,
+            epoch_floor,
             durable_hint: Lsn::ZERO,
             io: IoBuf::zeroed(0),
         }
@@ -84,7 +93,8 @@ impl LogReader {
             expected: expected.into(),
             found: found.into(),
         };
-        End { lsn: self.position(), epoch: self.epoch, durable_hint: self.durable_hint, damage }
+        let floor = if self.position() >= self.epoch_floor.0 { self.epoch_floor.1 } else { 0 };
+        End { lsn: self.position(), epoch: self.epoch.max(floor), durable_hint: self.durable_hint, damage }
     }
 
     /// The next record's place and bytes, or why there is none.
@@ -106,6 +116,9 @@ impl LogReader {
         if !crc_holds(&self.buf[self.at..self.at + header.len], start) {
             let expected = format!("a log record with checksum {:#010x}", header.crc);
             return Ok(Err(Box::new(self.end(expected, "another checksum"))));
+        }
+        if start >= self.epoch_floor.0 {
+            self.epoch = self.epoch.max(self.epoch_floor.1);
         }
         if header.epoch < self.epoch {
             // WAL-2.

@@ -129,7 +129,7 @@ async fn fill(vfs: Arc<dyn Vfs>, tasks: u64, count: u64) -> Lsn {
 }
 
 async fn read(vfs: &Arc<dyn Vfs>, known: Lsn) -> (Vec<(u64, u64)>, Result<Lsn, StorageError>) {
-    let reader = LogReader::new(vfs.clone(), &dir(), LAYOUT, 7, Lsn(8), 1);
+    let reader = LogReader::new(vfs.clone(), &dir(), LAYOUT, 7, Lsn(8), (Lsn(8), 1));
     let mut seen = Vec::new();
     let end = read_all(reader, |range, bytes| {
         let record = format::decode(bytes, range.start, "f", 0)?;

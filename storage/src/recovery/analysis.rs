@@ -1,0 +1,217 @@
+//! The first pass over the log: which transactions lost, what they must undo, what is still to be freed.
+//!
+//! # Invariants
+//! - REC-3: each record says absolutely where its transaction's undo chain stands (a row change: here; a compensation:
+//!   at its `undo_next`), so reading a record twice, or one that the checkpoint knew already, changes nothing.
+//! - REC-4: a loser's undo is the chain from its last record; a link that leads nowhere is corruption.
+
+use super::saved::{PendingDrop, Saved};
+use crate::error::{Corruption, StorageError};
+use crate::ids::{Lsn, Tag, TreeId, TxnId};
+use crate::record::{Before, BeforeImage, RecordKind, RowUndo, TxnLog, UndoEntry};
+use crate::wal::format::{Bytes, Decoded};
+use std::collections::BTreeMap;
+
+/// A transaction that had neither committed nor been undone when the log ended.
+#[derive(Clone, Debug)]
+pub struct Loser {
+    /// Its place in the log, with log space set aside for its undo.
+    pub log: TxnLog,
+    /// What has to be undone, oldest first.
+    pub entries: Vec<UndoEntry>,
+}
+
+/// The body of a commit record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitBody {
+    /// Wall clock of the commit, microseconds since 1970.
+    pub wall_clock_us: i64,
+    /// Where the transaction came from: 0 = here; reserved for replication.
+    pub origin: u32,
+    /// The database within the directory.
+    pub database: u32,
+    /// It changed the catalog.
+    pub catalog_changed: bool,
+    /// Trees that it dropped.
+    pub dropped: Vec<TreeId>,
+}
+
+impl CommitBody {
+    /// wall clock i64, origin u32, database u32, flags u8 (1 = catalog), zeros 3, dropped count u32, trees u64.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24 + self.dropped.len() * 8);
+        out.extend_from_slice(&self.wall_clock_us.to_le_bytes());
+        out.extend_from_slice(&self.origin.to_le_bytes());
+        out.extend_from_slice(&self.database.to_le_bytes());
+        out.extend_from_slice(&[u8::from(self.catalog_changed), 0, 0, 0]);
+        out.extend_from_slice(&(self.dropped.len() as u32).to_le_bytes());
+        self.dropped.iter().for_each(|tree| out.extend_from_slice(&tree.0.to_le_bytes()));
+        out
+    }
+
+    /// Takes a body apart; an empty one is a commit that says nothing.
+    pub fn decode(bytes: &[u8]) -> Option<CommitBody> {
+        if bytes.is_empty() {
+            return Some(CommitBody::default());
+        }
+        let mut at = Bytes::new(bytes);
+        let wall_clock_us = at.u64()? as i64;
+        let (origin, database) = (at.u32()?, at.u32()?);
+        let catalog_changed = at.u32()? & 1 == 1;
+        let count = at.u32()?;
+        let dropped = (0..count).map(|_| at.u64().map(TreeId)).collect::<Option<Vec<_>>>()?;
+        at.rest().is_empty().then_some(CommitBody { wall_clock_us, origin, database, catalog_changed, dropped })
+    }
+}
+
+/// Where one transaction stands.
+#[derive(Default)]
+struct Standing {
+    first: Lsn,
+    last: Lsn,
+    entries: BTreeMap<u64, UndoEntry>,
+}
+
+/// What the pass has learned so far.
+pub struct Analysis {
+    txns: BTreeMap<TxnId, Standing>,
+    pending: Vec<PendingDrop>,
+    tag_high_water: Tag,
+    txn_high_water: TxnId,
+    /// Records read.
+    pub records: u64,
+}
+
+/// What the pass found.
+pub struct Findings {
+    /// In order of transaction ids.
+    pub losers: Vec<Loser>,
+    /// Trees to be dropped; some may be gone already.
+    pub pending: Vec<PendingDrop>,
+    /// No greater tag was ever written.
+    pub tag_high_water: Tag,
+    /// No greater transaction id was ever written.
+    pub txn_high_water: TxnId,
+}
+
+impl Analysis {
+    /// Begins with what the checkpoint saved.
+    pub fn new(saved: Saved) -> Analysis {
+        let mut txns = BTreeMap::new();
+        for txn in saved.active.txns {
+            let entries: BTreeMap<u64, UndoEntry> = txn.undo.into_iter().map(|entry| (entry.lsn.0, entry)).collect();
+            let standing = Standing { first: txn.log.first_lsn, last: txn.log.last_lsn, entries };
+            txns.insert(txn.log.txn, standing);
+        }
+        Analysis {
+            txns,
+            pending: saved.pending,
+            tag_high_water: saved.active.tag_high_water,
+            txn_high_water: saved.active.txn_high_water,
+            records: 0,
+        }
+    }
+
+    /// Takes in one record.
+    ///
+    /// # Errors
+    /// A record that this program can't recover.
+    pub fn take(&mut self, record: &Decoded<'_>, place: impl Fn() -> (String, u64)) -> Result<(), StorageError> {
+        self.records += 1;
+        self.txn_high_water = self.txn_high_water.max(record.txn);
+        match record.kind {
+            RecordKind::Row => {
+                let Some(undo) = &record.undo else {
+                    return Err(odd(record, place(), "a row record with an undo part", "none"));
+                };
+                self.tag_high_water = self.tag_high_water.max(undo.tag);
+                let start = record.lsn.start;
+                let standing = self.txns.entry(record.txn).or_default();
+                if standing.first == Lsn::ZERO {
+                    standing.first = start;
+                }
+                standing.last = start;
+                standing.entries.insert(start.0, owned(start, record.undo_next, undo));
+            }
+            RecordKind::Compensation => {
+                let standing = self.txns.entry(record.txn).or_default();
+                standing.last = record.undo_next;
+                // What was compensated is never looked at again.
+                let _ = standing.entries.split_off(&(record.undo_next.0 + 1));
+            }
+            RecordKind::Commit => {
+                self.txns.remove(&record.txn);
+                let Some(body) = CommitBody::decode(record.body) else {
+                    return Err(odd(record, place(), "the body of a commit", "something else"));
+                };
+                let commit = record.lsn.end;
+                self.pending.extend(body.dropped.into_iter().map(|tree| PendingDrop { tree, commit }));
+            }
+            RecordKind::AbortEnd => {
+                self.txns.remove(&record.txn);
+            }
+            RecordKind::Structure | RecordKind::CheckpointBegin | RecordKind::CheckpointEnd => {}
+            RecordKind::Prepare => {
+                return Err(odd(record, place(), "a record that this version knows", "a prepared transaction"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the losers' chains (REC-4).
+    ///
+    /// # Errors
+    /// A broken chain.
+    pub fn finish(self, log_dir: &str) -> Result<Findings, StorageError> {
+        let mut losers = Vec::new();
+        for (txn, mut standing) in self.txns {
+            let mut entries = Vec::new();
+            let mut at = standing.last;
+            while at != Lsn::ZERO {
+                let Some(entry) = standing.entries.remove(&at.0) else {
+                    return Err(Corruption {
+                        file: log_dir.to_owned(),
+                        offset: None,
+                        page: None,
+                        lsn: Some(at),
+                        expected: format!("a record of transaction {txn}, to be undone"),
+                        found: "none, in log and checkpoint".to_owned(),
+                    }
+                    .into());
+                };
+                at = entry.undo_next;
+                entries.push(entry);
+            }
+            entries.reverse();
+            let log = TxnLog { txn, first_lsn: standing.first, last_lsn: standing.last, undo_reserved: 0 };
+            losers.push(Loser { log, entries });
+        }
+        let mut pending = self.pending;
+        pending.sort_unstable();
+        pending.dedup();
+        let (tag_high_water, txn_high_water) = (self.tag_high_water, self.txn_high_water);
+        Ok(Findings { losers, pending, tag_high_water, txn_high_water })
+    }
+}
+
+fn owned(lsn: Lsn, undo_next: Lsn, undo: &RowUndo<'_>) -> UndoEntry {
+    let before = match undo.before {
+        Before::Absent => BeforeImage::Absent,
+        Before::Row { ghost, overflow, value } => BeforeImage::Row { ghost, overflow, value: value.into() },
+    };
+    let (tree, key, tag, prev_tag) = (undo.tree, undo.key.into(), undo.tag, undo.prev_tag);
+    UndoEntry { lsn, undo_next, tree, key, tag, prev_tag, before }
+}
+
+fn odd(record: &Decoded<'_>, place: (String, u64), expected: &str, found: &str) -> StorageError {
+    let (file, offset) = place;
+    Corruption {
+        file,
+        offset: Some(offset),
+        page: None,
+        lsn: Some(record.lsn.start),
+        expected: expected.to_owned(),
+        found: found.to_owned(),
+    }
+    .into()
+}

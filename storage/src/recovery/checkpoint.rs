@@ -1,0 +1,142 @@
+//! Taking checkpoints while everything goes on.
+//!
+//! # Life of a checkpoint
+//! Note the end of the log (`begin`) -> pages that were dirty before go out -> note where redo would start -> ask for
+//! the active transactions and the pending drops -> wait until all that is known there is durable -> write and sync the
+//! file -> write the control file -> remove the old file, recycle log, cut data files.
+//!
+//! # Invariants
+//! - REC-7: the control file refers to nothing that is not synced: log up to the checkpoint's knowledge, its file.
+//! - REC-8: log is released only below what the synced control file asks for: redo's start, and the begin of the
+//!   checkpoint before, from which the undo of younger transactions is read.
+//!
+//! # Crash safety
+//! Before the control file is written the old checkpoint holds, and all it needs is there.
+
+use super::control::{Control, ControlFile};
+use super::saved::{self, Saved};
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::mutation::{self, Mutation};
+use crate::store::Store;
+use crate::sync::{Mutex, Turn};
+use std::path::PathBuf;
+
+/// The control file and the directory of checkpoints.
+pub(crate) struct Checkpoints {
+    file: ControlFile,
+    control: Mutex<Control>,
+    dir: PathBuf,
+    turn: Turn,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(file: ControlFile, control: Control, dir: PathBuf) -> Checkpoints {
+        Checkpoints { file, control: Mutex::new(control), dir, turn: Turn::default() }
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        *self.control.lock()
+    }
+}
+
+impl Store {
+    /// Takes a checkpoint, paced or not: after it, recovery starts at or behind the point where the log ended when
+    /// this was called. One at a time; others wait their turn.
+    ///
+    /// # Errors
+    /// A failed file operation or sync, which poisons; poisoned.
+    pub async fn checkpoint(&self) -> Result<(), StorageError> {
+        self.take_checkpoint(false).await
+    }
+
+    /// Closes properly: `clean` says that nothing is active and nothing will be appended.
+    pub(crate) async fn take_checkpoint(&self, clean: bool) -> Result<(), StorageError> {
+        let _turn = self.checkpoints().turn.take().await;
+        let taken = self.checkpoint_steps(clean).await;
+        taken.map_err(|err| match err {
+            StorageError::Poisoned(_) | StorageError::NoSpace(_) => err,
+            // The old checkpoint holds; a full disk is told and tried again later.
+            StorageError::Io(io) if is_full(&io) => StorageError::NoSpace("a checkpoint".into()),
+            err => self.wal().poison(&format!("a checkpoint failed: {err}")),
+        })
+    }
+
+    async fn checkpoint_steps(&self, clean: bool) -> Result<(), StorageError> {
+        let checkpoints = self.checkpoints();
+        let old = checkpoints.control();
+        let begin = self.wal().end_lsn();
+        self.write_old_pages(begin).await?;
+        // BUF-7: the pages after the log's end.
+        let redo = match self.pool().dirty_min_lsn().min(begin) {
+            _ if mutation::active(Mutation::RedoFromBegin) => begin,
+            redo => redo,
+        };
+        let mut saved = Saved { active: self.versions().for_checkpoint(old.begin), pending: self.pending_drops() };
+        if mutation::active(Mutation::NoSavedUndo) {
+            saved.active.txns.clear();
+        }
+        if mutation::active(Mutation::DropPendingFrees) {
+            saved.pending.clear();
+        }
+        for txn in &mut saved.active.txns {
+            // What was compensated since it was asked for.
+            let last = txn.log.last_lsn;
+            txn.undo.retain(|entry| entry.lsn <= last);
+        }
+        let known = self.wal().end_lsn();
+        self.wal().wait_durable(known).await?;
+        let clean = clean && redo == known && begin == known;
+        let number = old.checkpoint + 1;
+        let (checkpoint_len, checkpoint_crc) = if mutation::active(Mutation::ControlBeforeCheckpoint) {
+            let bytes = saved.encode(number);
+            (bytes.len() as u32, crc32c::crc32c(&bytes))
+        } else {
+            saved.write(self.vfs(), &checkpoints.dir, number).await?
+        };
+        let control = Control {
+            generation: old.generation + 1,
+            durable: known,
+            redo,
+            scan: redo.min(old.begin),
+            begin,
+            checkpoint: number,
+            checkpoint_len,
+            checkpoint_crc,
+            clean,
+            ..old
+        };
+        self.write_control(control).await?;
+        if mutation::active(Mutation::ControlBeforeCheckpoint) {
+            saved.write(self.vfs(), &checkpoints.dir, number).await?;
+        }
+        if old.checkpoint > 0 {
+            self.vfs().remove(&saved::path(&checkpoints.dir, old.checkpoint)).await?;
+        }
+        let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };
+        self.wal().release_below(release).await?;
+        while self.space().cut_step(control.scan).await? {}
+        Ok(())
+    }
+
+    /// Pages that were dirty before `begin` go out, batch by batch; between batches others get their turn.
+    async fn write_old_pages(&self, begin: Lsn) -> Result<(), StorageError> {
+        while self.pool().dirty_min_lsn() < begin {
+            self.pool().write_all().await?;
+            self.pace().await;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn write_control(&self, control: Control) -> Result<(), StorageError> {
+        let checkpoints = self.checkpoints();
+        checkpoints.file.write(&control).await?;
+        *checkpoints.control.lock() = control;
+        Ok(())
+    }
+}
+
+fn is_full(err: &clearway_base::vfs::VfsError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(err.kind(), StorageFull | QuotaExceeded) && err.op != clearway_base::vfs::OpKind::SyncData
+}

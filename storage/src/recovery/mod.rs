@@ -1,0 +1,60 @@
+//! Checkpoints, and what happens between opening a database and serving from it.
+//!
+//! # Structure
+//! ```text
+//!   control -> where to begin            saved -> what the checkpoint knew
+//!   scan .. redo .. begin .. end of log
+//!    └─ analysis: losers, pending drops, high-water marks
+//!             └─ redo: pages
+//!   then: tail rewritten and synced, new epoch, space loaded, losers handed to the layer above
+//! ```
+//!
+//! # Life of an opening
+//! 1. The control file says where reading starts and what was durable. 2. Analysis reads to the end; damage below
+//! what was durable refuses. 3. The tail is written and synced again (WAL-18), the control file gets a new epoch.
+//! 4. Torn pages come back from the double-write area; redo. 5. Bitmaps and directory are read. 6. The losers' undo
+//! goes to the layer above at the same tags; it undoes them with [`undo::undo_all`], before serving or in the
+//! background while their rows stay locked.
+//!
+//! # Invariants
+//! REC-1 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
+//! [`checkpoint`], REC-9 in [`undo`].
+//!
+//! # Crash safety
+//! A crash at any step leaves what a crash before it left, or more: the tail's bytes are rewritten with themselves,
+//! redo is idempotent (REC-5), undo is logged (REC-9), and a new epoch without records is an epoch.
+//!
+//! # Not here
+//! Which transactions exist, and their undo in memory (the layer above).
+
+pub mod analysis;
+mod checkpoint;
+pub mod control;
+mod open;
+mod redo;
+pub mod saved;
+pub mod undo;
+
+pub use analysis::{CommitBody, Findings, Loser};
+pub(crate) use checkpoint::Checkpoints;
+pub use open::Recovered;
+pub(crate) use open::{Opened, open};
+pub use saved::PendingDrop;
+pub use undo::{end_abort, undo_one};
+
+/// What recovery did.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryReport {
+    /// The database had been closed properly.
+    pub clean: bool,
+    /// Records read.
+    pub records: u64,
+    /// Bytes of log read by analysis.
+    pub log_bytes: u64,
+    /// Page operations looked at.
+    pub ops_seen: u64,
+    /// Page operations applied.
+    pub ops_applied: u64,
+    /// Pages restored from the double-write area.
+    pub pages_restored: usize,
+}

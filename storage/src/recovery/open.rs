@@ -1,0 +1,302 @@
+//! Opening: from the files of a directory to a log, a pool and a space that agree.
+
+use super::analysis::{Analysis, Findings, Loser};
+use super::control::{Control, ControlFile};
+use super::redo::RedoPass;
+use super::saved::{PendingDrop, Saved};
+use super::{Checkpoints, RecoveryReport};
+use crate::btree;
+use crate::buffer::{DoubleWrite, Pool};
+use crate::error::{Corruption, StorageError};
+use crate::ids::{Lsn, Tag, TxnId};
+use crate::mutation::{self, Mutation};
+use crate::record::{BeforeImage, UndoEntry};
+use crate::seams::Versions;
+use crate::space::{Space, SpaceOptions, SpaceRedo};
+use crate::store::StoreOptions;
+use crate::wal::reader::{End, LogReader};
+use crate::wal::repair::{Known, check_end, settle_tail};
+use crate::wal::segments::{Layout, Segments};
+use crate::wal::{StartAt, Wal, WalOptions, format};
+use clearway_base::vfs::{FileKind, OpenHow, Vfs};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What recovery found, for the layer above.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Transactions to be undone; their log space is set aside.
+    pub losers: Vec<Loser>,
+    /// No greater tag was ever written.
+    pub tag_high_water: Tag,
+    /// No greater transaction id was ever written.
+    pub txn_high_water: TxnId,
+    /// Every commit in the log lies at or below it, and is durable.
+    pub visible_lsn: Lsn,
+    /// The epoch that began with this opening, or went on after a proper close.
+    pub epoch: u32,
+    /// What was done.
+    pub report: RecoveryReport,
+}
+
+/// The parts of an opened database.
+pub(crate) struct Opened {
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) pending: Vec<PendingDrop>,
+    pub(crate) recovered: Recovered,
+}
+
+/// Where things lie in a database's directory.
+struct Paths {
+    wal: PathBuf,
+    data: PathBuf,
+    checkpoint: PathBuf,
+    double_write: PathBuf,
+}
+
+impl Paths {
+    fn of(dir: &Path) -> Paths {
+        Paths {
+            wal: dir.join("wal"),
+            data: dir.join("data"),
+            checkpoint: dir.join("checkpoint"),
+            double_write: dir.join("double-write"),
+        }
+    }
+}
+
+/// Opens the database in `dir`, or makes one where there is none.
+pub(crate) async fn open(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    options: &StoreOptions,
+    versions: &Arc<dyn Versions>,
+) -> Result<Opened, StorageError> {
+    let paths = Paths::of(dir);
+    match ControlFile::open(vfs, dir).await? {
+        Some((file, control)) => recover(vfs, options, versions, paths, file, control).await,
+        None if !options.create => {
+            Err(StorageError::Invalid(format!("there is no database in {}", dir.display()).into()))
+        }
+        None => {
+            let control = prepare_new(vfs, dir, &paths, options).await?;
+            let file = ControlFile::create(vfs, dir, &control).await?;
+            recover(vfs, options, versions, paths, file, control).await
+        }
+    }
+}
+
+/// Directories of a new database. A crash leaves no control file, and the next opening begins anew.
+async fn prepare_new(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    paths: &Paths,
+    options: &StoreOptions,
+) -> Result<Control, StorageError> {
+    for path in [&paths.wal, &paths.data, &paths.checkpoint] {
+        match vfs.create_dir(path).await {
+            Err(err) if err.kind() != ErrorKind::AlreadyExists => return Err(err.into()),
+            _ => {}
+        }
+        for entry in vfs.list(path).await? {
+            vfs.remove(&path.join(entry.name)).await?;
+        }
+        vfs.sync_dir(path).await?;
+    }
+    vfs.sync_dir(dir).await?;
+    Ok(Control {
+        generation: 1,
+        database: options.database_seed,
+        segment_bytes: options.wal.segment_bytes,
+        pages_per_file: options.space.pages_per_file,
+        epoch: 1,
+        epoch_start: FIRST_LSN,
+        durable: FIRST_LSN,
+        redo: FIRST_LSN,
+        scan: FIRST_LSN,
+        begin: FIRST_LSN,
+        checkpoint: 0,
+        checkpoint_len: 0,
+        checkpoint_crc: 0,
+        clean: false,
+    })
+}
+
+/// Where the stream begins: zero means "none" in chains of undo.
+const FIRST_LSN: Lsn = Lsn(8);
+
+async fn recover(
+    vfs: &Arc<dyn Vfs>,
+    options: &StoreOptions,
+    versions: &Arc<dyn Versions>,
+    paths: Paths,
+    file: ControlFile,
+    mut control: Control,
+) -> Result<Opened, StorageError> {
+    let layout = Layout { segment_bytes: control.segment_bytes };
+    let known = Known { vfs, dir: &paths.wal, layout, database: control.database, durable: control.durable };
+    let saved = match control.checkpoint {
+        0 => Saved::default(),
+        number => {
+            let (len, crc) = (control.checkpoint_len, control.checkpoint_crc);
+            Saved::read(vfs, &paths.checkpoint, number, len, crc).await?
+        }
+    };
+    remove_leftovers(vfs, &paths, control.checkpoint).await?;
+    let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
+    let (mut findings, end) = analyse(&known, &control, saved, &mut report).await?;
+    if control.clean && end.lsn != control.durable {
+        let found = format!("records up to {}", end.lsn);
+        let expected = format!("a log that ends at {}, as it was closed", control.durable);
+        return Err(Corruption { expected, found, ..end.damage }.into());
+    }
+    // An empty log has no segment yet.
+    let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
+    let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
+    let head = match nothing {
+        true => vec![0; FIRST_LSN.0 as usize],
+        false => settle_tail(&known, end.lsn, rewrite).await?,
+    };
+    // A proper close ends an epoch as well as a crash does not: nothing stands behind its end.
+    if !control.clean && !mutation::active(Mutation::SameEpoch) {
+        control.epoch += 1;
+        control.epoch_start = end.lsn;
+    }
+    control.durable = end.lsn;
+    control.clean = false;
+    control.generation += 1;
+    file.write(&control).await?;
+
+    let wal = start_log(vfs, options, &paths, &control, end.lsn, head).await?;
+    let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
+    let space = Space::new(vfs.clone(), &paths.data, space_options, wal.clone(), versions.clone());
+    space.open_files().await?;
+    let double_write = vfs.open(&paths.double_write, OpenHow::create(FileKind::Data).direct()).await?;
+    let restorer = DoubleWrite::new(double_write.clone());
+    report.pages_restored = restorer.restore(&*space).await?.pages.len();
+    let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
+    space.attach(&pool);
+    redo(&known, &control, end.lsn, &pool, &mut report).await?;
+    if nothing {
+        space.create().await?;
+    } else {
+        space.load().await?;
+    }
+    for loser in &mut findings.losers {
+        let bytes = loser.entries.iter().map(|entry| undo_estimate(&wal, entry)).sum();
+        wal.set_aside_for_loser(&mut loser.log, bytes);
+    }
+    let Findings { losers, pending, tag_high_water, txn_high_water } = findings;
+    let (visible_lsn, epoch) = (end.lsn, control.epoch);
+    let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
+    let checkpoints = Checkpoints::new(file, control, paths.checkpoint);
+    Ok(Opened { wal, space, pool, checkpoints, pending, recovered })
+}
+
+/// Files that a crash left between two steps of a checkpoint.
+async fn remove_leftovers(vfs: &Arc<dyn Vfs>, paths: &Paths, checkpoint: u64) -> Result<(), StorageError> {
+    let current = super::saved::path(&paths.checkpoint, checkpoint);
+    for entry in vfs.list(&paths.checkpoint).await? {
+        let path = paths.checkpoint.join(&entry.name);
+        if checkpoint == 0 || path != current {
+            vfs.remove(&path).await?;
+        }
+    }
+    Ok(())
+}
+
+fn reader(known: &Known<'_>, control: &Control, start: Lsn) -> LogReader {
+    let epoch_floor = (control.epoch_start, control.epoch);
+    LogReader::new(known.vfs.clone(), known.dir, known.layout, known.database, start, epoch_floor)
+}
+
+async fn analyse(
+    known: &Known<'_>,
+    control: &Control,
+    saved: Saved,
+    report: &mut RecoveryReport,
+) -> Result<(Findings, End), StorageError> {
+    let mut analysis = Analysis::new(saved);
+    let mut reader = reader(known, control, control.scan);
+    let end = loop {
+        let (start, record) = match reader.next().await? {
+            Ok((range, bytes)) => (range.start, format::decode(bytes, range.start, "", 0)),
+            Err(end) => break *end,
+        };
+        let place = || reader_place(known, start);
+        let record = record.map_err(|damage| {
+            let (file, offset) = place();
+            Corruption { file, offset: Some(offset), ..damage }
+        })?;
+        analysis.take(&record, place)?;
+    };
+    check_end(known, &end).await?;
+    report.records = analysis.records;
+    report.log_bytes = end.lsn.0 - control.scan.0;
+    Ok((analysis.finish(&known.dir.display().to_string())?, end))
+}
+
+fn reader_place(known: &Known<'_>, lsn: Lsn) -> (String, u64) {
+    let path = known.dir.join(Layout::file_name(known.layout.number(lsn)));
+    (path.display().to_string(), known.layout.offset(lsn))
+}
+
+async fn redo(
+    known: &Known<'_>,
+    control: &Control,
+    end: Lsn,
+    pool: &Arc<Pool>,
+    report: &mut RecoveryReport,
+) -> Result<(), StorageError> {
+    let mut pass = RedoPass::new(pool.clone(), Box::new(btree::TreeRedo), Box::new(SpaceRedo));
+    let mut reader = reader(known, control, control.redo);
+    loop {
+        match reader.next().await? {
+            Ok((range, bytes)) if range.end <= end => {
+                let (file, offset) = reader_place(known, range.start);
+                pass.take(&format::decode(bytes, range.start, &file, offset)?).await?;
+            }
+            _ => break,
+        }
+    }
+    (report.ops_seen, report.ops_applied) = (pass.seen, pass.applied);
+    Ok(())
+}
+
+async fn start_log(
+    vfs: &Arc<dyn Vfs>,
+    options: &StoreOptions,
+    paths: &Paths,
+    control: &Control,
+    end: Lsn,
+    head: Vec<u8>,
+) -> Result<Arc<Wal>, StorageError> {
+    let layout = Layout { segment_bytes: control.segment_bytes };
+    let segments = Segments::new(vfs.clone(), &paths.wal, layout, control.database);
+    let mut prepared = segments.adopt(layout.number(control.scan)).await?;
+    // What was prepared may have been lost in the crash; the log needs the segment in which it goes on.
+    while prepared <= layout.number(end) {
+        segments.prepare(prepared).await?;
+        prepared += 1;
+    }
+    let wal_options = WalOptions { segment_bytes: control.segment_bytes, ..options.wal.clone() };
+    let start = StartAt { end, head, epoch: control.epoch };
+    Ok(Arc::new(Wal::start(wal_options, segments, start, prepared, control.scan)))
+}
+
+/// Log space that undoing an entry takes. What is missing in the end comes out of the floor (WAL-7).
+fn undo_estimate(wal: &Arc<Wal>, entry: &UndoEntry) -> usize {
+    let before = match &entry.before {
+        BeforeImage::Absent => 0,
+        BeforeImage::Row { value, .. } => value.len(),
+    };
+    match entry.tree == btree::CHAIN_PAGES {
+        // Its key is a list of page numbers of four bytes; each page costs two operations.
+        true => 256 + entry.key.len() / 4 * 64,
+        false => btree::undo_bytes(&**wal, entry.key.len(), before),
+    }
+}

@@ -1,0 +1,276 @@
+//! The files of the space: opened, grown and cut in extents.
+
+use super::{Space, State, pages};
+use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
+use crate::error::{Corruption, StorageError};
+use crate::ids::{Lsn, PageId};
+use clearway_base::vfs::{FileKind, OpenHow, VfsFile};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One file and the picture of its pages in memory.
+pub struct SpaceFile {
+    file: Arc<dyn VfsFile>,
+    /// Pages that the file is long enough for (SPC-5).
+    pages: u32,
+    /// One bit per page: allocated, set aside or withheld.
+    busy: Vec<u64>,
+    free: u32,
+    /// Where to look first.
+    hint: u32,
+    /// End of the last record that freed a page here.
+    pub(super) freed_lsn: Lsn,
+}
+
+impl SpaceFile {
+    fn new(file: Arc<dyn VfsFile>, pages: u32) -> SpaceFile {
+        let words = vec![u64::MAX; pages::BITS_MAX as usize / 64];
+        SpaceFile { file, pages, busy: words, free: 0, hint: 0, freed_lsn: Lsn::ZERO }
+    }
+
+    /// Its handle.
+    pub fn file(&self) -> Arc<dyn VfsFile> {
+        self.file.clone()
+    }
+
+    /// Free pages.
+    pub fn free(&self) -> u32 {
+        self.free
+    }
+
+    fn is_busy(&self, index: u32) -> bool {
+        self.busy[index as usize / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Takes the first free page from the hint on.
+    pub fn take(&mut self) -> Option<u32> {
+        if self.free == 0 {
+            return None;
+        }
+        let words = self.busy.len();
+        for step in 0..=words {
+            let word = (self.hint as usize / 64 + step) % words;
+            if self.busy[word] != u64::MAX {
+                let bit = (!self.busy[word]).trailing_zeros();
+                self.busy[word] |= 1 << bit;
+                self.free -= 1;
+                self.hint = word as u32 * 64;
+                return Some(word as u32 * 64 + bit);
+            }
+        }
+        None
+    }
+
+    /// Makes a page free.
+    pub fn release(&mut self, index: u32) {
+        assert!(self.is_busy(index), "SPC-2: page {index} is given back twice");
+        self.busy[index as usize / 64] &= !(1 << (index % 64));
+        self.free += 1;
+        self.hint = self.hint.min(index);
+    }
+
+    /// Pages `from..to` exist now and are free.
+    fn add(&mut self, from: u32, to: u32) {
+        self.pages = to;
+        (from..to).for_each(|index| self.release(index));
+    }
+
+    /// Pages behind `keep` are gone.
+    fn cut(&mut self, keep: u32) {
+        for index in keep..self.pages {
+            if !self.is_busy(index) {
+                self.busy[index as usize / 64] |= 1 << (index % 64);
+                self.free -= 1;
+            }
+        }
+        self.pages = keep;
+    }
+}
+
+/// How data files are opened.
+fn how() -> OpenHow {
+    OpenHow::existing(FileKind::Data).direct()
+}
+
+impl Space {
+    /// The path of a file.
+    pub(super) fn path(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("{number:06}.dat"))
+    }
+
+    /// Opens the files that exist. Their pages count as busy until [`Space::load`] has read the bitmaps.
+    ///
+    /// # Errors
+    /// A failed file operation; a hole in the numbers.
+    pub async fn open_files(&self) -> Result<(), StorageError> {
+        let mut files = Vec::new();
+        for entry in self.vfs.list(&self.dir).await? {
+            let Some(number) = entry.name.strip_suffix(".dat").and_then(|digits| digits.parse::<usize>().ok()) else {
+                continue;
+            };
+            if number != files.len() {
+                return Err(Corruption {
+                    file: self.path(files.len()).display().to_string(),
+                    offset: None,
+                    page: None,
+                    lsn: None,
+                    expected: "a data file".to_owned(),
+                    found: "none, but one with a higher number".to_owned(),
+                }
+                .into());
+            }
+            let file = self.vfs.open(&self.path(number), how()).await?;
+            let pages = (entry.size / PAGE_BYTES as u64).min(u64::from(self.options.pages_per_file));
+            files.push(SpaceFile::new(file, pages as u32));
+        }
+        self.state.lock().files = files;
+        Ok(())
+    }
+
+    /// Reads bitmaps and directory, after redo. Pins their pages.
+    ///
+    /// # Errors
+    /// Damage, a failed read.
+    pub async fn load(&self) -> Result<(), StorageError> {
+        let pool = self.pool()?;
+        let count = self.state.lock().files.len();
+        for number in 0..count {
+            let id = self.page_id(number, 0);
+            // A file that a crash left without its bitmap was never used; its name is all there is.
+            let Some(pin) = self.pin_bitmap(&pool, id, number + 1 == count).await? else {
+                self.state.lock().files.truncate(number);
+                break;
+            };
+            let words = pages::bits(pin.latch().page());
+            let mut state = self.state.lock();
+            let file = &mut state.files[number];
+            let set = |index: u32| words[index as usize / 64] >> (index % 64) & 1 == 1;
+            // An allocated page behind the end gets its bytes when it is written; the file grows then.
+            let used = (0..self.options.pages_per_file).rev().find(|index| set(*index)).map_or(0, |last| last + 1);
+            file.pages = file.pages.max(used);
+            file.freed_lsn = self.wal.end_lsn();
+            let pages = file.pages;
+            (0..pages).filter(|index| !set(*index)).for_each(|index| file.release(index));
+            state.bitmaps.push(Arc::new(pin));
+        }
+        self.load_directory(&pool).await
+    }
+
+    async fn pin_bitmap(&self, pool: &Arc<Pool>, id: PageId, last: bool) -> Result<Option<OwnedPin>, StorageError> {
+        let (pin, _whole) = pool.pin_for_redo(id).await?;
+        let found = pin.latch().page().kind();
+        if found == crate::buffer::page::kind::BITMAP {
+            return Ok(Some(OwnedPin::existing(pool, id).await?));
+        }
+        if last && id.0 != 0 && found == crate::buffer::page::kind::FREE && self.never_written(id).await? {
+            return Ok(None);
+        }
+        let what = Corruption::in_page(id, Lsn::ZERO, "an allocation bitmap", format!("a page of kind {found}"));
+        Err(what.in_file(self.path(self.split(id).0).display().to_string()).into())
+    }
+
+    async fn never_written(&self, id: PageId) -> Result<bool, StorageError> {
+        let (file, offset) = crate::seams::PageSpace::locate(self, id)?;
+        let bytes = file.read_at(offset, clearway_base::vfs::IoBuf::zeroed(PAGE_BYTES), PAGE_BYTES).await?;
+        Ok(bytes.iter().all(|byte| *byte == 0))
+    }
+
+    /// Makes at least one more extent of pages free. One caller at a time.
+    pub(super) async fn grow(&self) -> Result<(), StorageError> {
+        let last = {
+            let state = self.state.lock();
+            state.files.last().map(|file| (state.files.len() - 1, file.pages, file.file.clone()))
+        };
+        match last {
+            Some((number, pages, file)) if pages < self.options.pages_per_file => {
+                let to = (pages + self.options.extent_pages).min(self.options.pages_per_file);
+                self.extend(&file, pages, to).await?;
+                self.state.lock().files[number].add(pages, to);
+                Ok(())
+            }
+            last => self.add_file(last.map_or(0, |(number, ..)| number + 1)).await,
+        }
+    }
+
+    async fn extend(&self, file: &Arc<dyn VfsFile>, from: u32, to: u32) -> Result<(), StorageError> {
+        let (offset, end) = (u64::from(from) * PAGE_BYTES as u64, u64::from(to) * PAGE_BYTES as u64);
+        let grown = async {
+            file.preallocate(offset, end - offset).await?;
+            file.sync_data().await
+        };
+        grown.await.map_err(|err| self.refused(err))
+    }
+
+    /// What a failed growth means: a full disk refuses, everything else is handed on; a failed sync poisons.
+    fn refused(&self, err: clearway_base::vfs::VfsError) -> StorageError {
+        if err.op == clearway_base::vfs::OpKind::SyncData {
+            return self.wal.poison(&format!("a data file could not be synced: {err}"));
+        }
+        match err.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                StorageError::NoSpace("pages".into())
+            }
+            _ => err.into(),
+        }
+    }
+
+    /// Adds a file, its bitmap page, and an extent of free pages.
+    async fn add_file(&self, number: usize) -> Result<(), StorageError> {
+        let pool = self.pool()?;
+        let file = self.vfs.open(&self.path(number), OpenHow::create(FileKind::Data).direct()).await?;
+        let pages = self.options.extent_pages.max(2).min(self.options.pages_per_file);
+        self.extend(&file, 0, pages).await?;
+        self.vfs.sync_dir(&self.dir).await?;
+        self.state.lock().files.push(SpaceFile::new(file, 1));
+        let id = self.page_id(number, 0);
+        let made = async {
+            let pin = Arc::new(OwnedPin::new_page(&pool, id).await?);
+            let init = pages::op(id, pages::BITMAP_INIT, &[]);
+            self.change_own(std::slice::from_ref(&pin), &[init]).await?;
+            Ok(pin)
+        };
+        let pin = match made.await {
+            Ok(pin) => pin,
+            Err(err) => {
+                self.state.lock().files.truncate(number);
+                return Err(err);
+            }
+        };
+        let mut state = self.state.lock();
+        state.files[number].add(1, pages);
+        state.bitmaps.push(pin);
+        Ok(())
+    }
+
+    /// Cuts the last file behind its last busy page, in extents. `redo` is where recovery would start (SPC-6).
+    ///
+    /// # Errors
+    /// A failed file operation.
+    pub async fn cut_step(&self, redo: Lsn) -> Result<bool, StorageError> {
+        let _turn = self.growing.take().await;
+        let (file, keep, was) = {
+            let mut state = self.state.lock();
+            let extent = self.options.extent_pages;
+            let Some(file) = state.files.last_mut().filter(|file| file.freed_lsn <= redo) else { return Ok(false) };
+            let used = (0..file.pages).rev().find(|index| file.is_busy(*index)).map_or(0, |last| last + 1);
+            // One extent stays free, so that growing and cutting do not alternate.
+            let keep = used.next_multiple_of(extent) + extent;
+            if keep >= file.pages {
+                return Ok(false);
+            }
+            let was = file.pages;
+            file.cut(keep);
+            (file.file.clone(), keep, was)
+        };
+        let cut = file.set_len(u64::from(keep) * PAGE_BYTES as u64).await;
+        if cut.is_err() {
+            // The pages are there still.
+            let mut state: crate::sync::Guard<'_, State> = self.state.lock();
+            if let Some(last) = state.files.last_mut() {
+                last.add(keep, was);
+            }
+        }
+        cut?;
+        Ok(true)
+    }
+}

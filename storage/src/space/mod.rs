@@ -1,0 +1,290 @@
+//! Which pages are in use, where they lie, and where each tree begins.
+//!
+//! # Structure
+//! ```text
+//!   page id = file number * pages_per_file + index         data/<file number, 6 digits>.dat
+//!   file      [bitmap page][pages ...]                     grown and cut in extents
+//!   page 1    the first directory page -> next -> ...      TreeId -> root page
+//! ```
+//! Bitmaps and directory are pages of the pool, pinned while the database is open; [`pages`] says what is in them.
+//! Beside them stands a picture in memory: which pages are *busy*, that is allocated, set aside for a
+//! mini-transaction, or freed too recently.
+//!
+//! # Life of a page
+//! free -> set aside (`reserve`, in memory) -> allocated (bit and first content in one record) -> freed (bit and
+//! unlinking in one record) -> withheld until that record is durable and below the horizon -> free.
+//!
+//! # Invariants
+//! - SPC-2: a page is handed out to one at a time: whoever sets it aside marks it busy under the mutex.
+//! - SPC-3: a bit changes in the record that links or unlinks the page, so a crash leaks nothing.
+//! - SPC-4: a freed page is not handed out before the freeing record is durable and every snapshot is above it.
+//! - SPC-5: a file is long enough, on disk, for every page that is handed out.
+//! - SPC-6: a file is cut only behind its last allocated page, and only where recovery would touch nothing: what was
+//!   freed there was freed before the point where redo would start.
+//! - SPC-7: some free pages are kept for undo: ordinary work leaves them alone.
+//!
+//! # Latch order
+//! Space's pages are latched last, directory before bitmaps, in order of their numbers. The mutex is a leaf.
+//!
+//! # Not here
+//! What a tree's pages are (trees); freeing a dropped tree's pages ([`crate::recovery`]'s pending frees).
+
+mod directory;
+mod files;
+pub mod pages;
+mod reservation;
+
+use crate::buffer::{OwnedPin, Pool};
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId, TreeId};
+use crate::record::{PageOp, Record};
+use crate::seams::{BoxFuture, FreeReservation, PageReservation, PageSpace, Place, Purpose, Versions};
+use crate::sync::Mutex;
+use crate::wal::Wal;
+use clearway_base::vfs::Vfs;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+
+pub use directory::DIRECTORY_TREE;
+pub use files::SpaceFile;
+pub use pages::{Entry, SpaceRedo, TreeKind, TreeState};
+
+/// Sizes of the space.
+#[derive(Clone, Debug)]
+pub struct SpaceOptions {
+    /// Pages per file, at most 32,768 (256 MiB); fixed when the database is created.
+    pub pages_per_file: u32,
+    /// Pages by which files grow and are cut.
+    pub extent_pages: u32,
+    /// Free pages kept for undo (SPC-7).
+    pub undo_pages: u32,
+}
+
+impl Default for SpaceOptions {
+    fn default() -> Self {
+        SpaceOptions { pages_per_file: pages::BITS_MAX, extent_pages: 1024, undo_pages: 64 }
+    }
+}
+
+/// The space of one database.
+pub struct Space {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    options: SpaceOptions,
+    wal: Arc<Wal>,
+    versions: Arc<dyn Versions>,
+    pool: OnceLock<Weak<Pool>>,
+    state: Mutex<State>,
+    growing: crate::sync::Turn,
+    growing_directory: crate::sync::Turn,
+}
+
+#[derive(Default)]
+struct State {
+    files: Vec<SpaceFile>,
+    /// Pins of bitmap pages, by file, and of directory pages, in order of the chain.
+    bitmaps: Vec<Arc<OwnedPin>>,
+    directory: Vec<Arc<OwnedPin>>,
+    trees: BTreeMap<TreeId, Seat>,
+    tree_high_water: u64,
+    withheld: VecDeque<(Lsn, Vec<PageId>)>,
+}
+
+/// Where a tree's entry stands.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    entry: Entry,
+    page: usize,
+    slot: u32,
+}
+
+impl Space {
+    /// The space in `dir`, which exists; files are opened by [`Space::open_files`].
+    pub fn new(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        options: SpaceOptions,
+        wal: Arc<Wal>,
+        versions: Arc<dyn Versions>,
+    ) -> Arc<Space> {
+        assert!((8..=pages::BITS_MAX).contains(&options.pages_per_file), "{} pages a file", options.pages_per_file);
+        Arc::new(Space {
+            vfs,
+            dir: dir.to_path_buf(),
+            options,
+            wal,
+            versions,
+            pool: OnceLock::new(),
+            state: Mutex::default(),
+            growing: crate::sync::Turn::default(),
+            growing_directory: crate::sync::Turn::default(),
+        })
+    }
+
+    /// Tells the space its pool.
+    pub fn attach(&self, pool: &Arc<Pool>) {
+        assert!(self.pool.set(Arc::downgrade(pool)).is_ok(), "a space has one pool");
+    }
+
+    fn pool(&self) -> Result<Arc<Pool>, StorageError> {
+        let pool = self.pool.get().and_then(Weak::upgrade);
+        pool.ok_or_else(|| StorageError::Invalid("the database is closed".into()))
+    }
+
+    /// Lets go of the pool's pages, so that both can be dropped.
+    pub fn detach(&self) {
+        let mut state = self.state.lock();
+        let pins = (std::mem::take(&mut state.bitmaps), std::mem::take(&mut state.directory));
+        drop(state);
+        drop(pins);
+    }
+
+    fn split(&self, page: PageId) -> (usize, u32) {
+        ((page.0 / self.options.pages_per_file) as usize, page.0 % self.options.pages_per_file)
+    }
+
+    fn page_id(&self, file: usize, index: u32) -> PageId {
+        PageId(file as u32 * self.options.pages_per_file + index)
+    }
+
+    /// Pages that are allocated, by number; the bitmap pages themselves included.
+    pub fn allocated(&self) -> Vec<PageId> {
+        let bitmaps = self.state.lock().bitmaps.clone();
+        let mut all = Vec::new();
+        for (file, pin) in bitmaps.iter().enumerate() {
+            let words = pages::bits(pin.latch().page());
+            let set = (0..self.options.pages_per_file).filter(|bit| words[*bit as usize / 64] >> (bit % 64) & 1 == 1);
+            all.extend(set.map(|bit| self.page_id(file, bit)));
+        }
+        all
+    }
+
+    /// Pages that belong to space itself.
+    pub fn own_pages(&self) -> Vec<PageId> {
+        let state = self.state.lock();
+        state.bitmaps.iter().chain(&state.directory).map(|pin| pin.id()).collect()
+    }
+
+    /// Gives back freed pages whose time has come (SPC-4).
+    pub fn release_withheld(&self) {
+        let settled = self.wal.durable_lsn().min(self.versions.horizon());
+        let mut state = self.state.lock();
+        while state.withheld.front().is_some_and(|(lsn, _)| *lsn <= settled) {
+            let Some((_, pages)) = state.withheld.pop_front() else { break };
+            for page in pages {
+                let (file, index) = self.split(page);
+                state.files[file].release(index);
+            }
+        }
+    }
+
+    /// Sets `count` pages aside, in memory (SPC-2); none if there are not enough beside `keep`.
+    fn take_free(&self, count: usize, keep: u32) -> Option<Vec<PageId>> {
+        self.release_withheld();
+        let mut state = self.state.lock();
+        let free: u64 = state.files.iter().map(|file| u64::from(file.free())).sum();
+        if free < count as u64 + u64::from(keep) {
+            return None;
+        }
+        let mut taken = Vec::with_capacity(count);
+        for (number, file) in state.files.iter_mut().enumerate() {
+            while taken.len() < count {
+                match file.take() {
+                    Some(index) => taken.push(self.page_id(number, index)),
+                    None => break,
+                }
+            }
+        }
+        Some(taken)
+    }
+
+    fn give_back(&self, pages: &[PageId]) {
+        let mut state = self.state.lock();
+        for page in pages {
+            let (file, index) = self.split(*page);
+            state.files[file].release(index);
+        }
+    }
+
+    /// Sets `count` pages aside, growing files if need be.
+    async fn set_aside(&self, count: usize, purpose: Purpose) -> Result<Vec<PageId>, StorageError> {
+        let keep = if purpose == Purpose::Change { self.options.undo_pages } else { 0 };
+        loop {
+            if let Some(pages) = self.take_free(count, keep) {
+                return Ok(pages);
+            }
+            let _turn = self.growing.take().await;
+            if let Some(pages) = self.take_free(count, keep) {
+                return Ok(pages);
+            }
+            self.grow().await?;
+        }
+    }
+
+    /// Appends a structure record with these operations on pinned pages of space, and applies them.
+    async fn change_own(&self, pins: &[Arc<OwnedPin>], ops: &[crate::seams::SpaceOp]) -> Result<Lsn, StorageError> {
+        let payloads: Vec<[&[u8]; 1]> = ops.iter().map(|op| [op.payload()]).collect();
+        let page_ops: Vec<PageOp<'_>> =
+            ops.iter().zip(&payloads).map(|(op, p)| PageOp { page: op.page, op: op.op, payload: p }).collect();
+        let record = Record::structure(&page_ops);
+        let mut credit = self.wal.credit(Purpose::System, Wal::record_bytes(&record)).await?;
+        let mut latched: Vec<_> = pins.iter().map(|pin| pin.latch()).collect();
+        latched.iter_mut().for_each(|page| page.will_change());
+        let range = self.wal.append(&mut credit, &record);
+        for op in ops {
+            for page in latched.iter_mut().filter(|page| page.page().id() == op.page) {
+                pages::apply(page.page(), op.op, op.payload()).expect("SPC-1: a change made here fits its page");
+            }
+        }
+        latched.iter_mut().for_each(|page| page.changed(range.end));
+        Ok(range.end)
+    }
+}
+
+impl PageSpace for Space {
+    fn locate(&self, page: PageId) -> Result<Place, StorageError> {
+        let (number, index) = self.split(page);
+        let state = self.state.lock();
+        match state.files.get(number) {
+            Some(file) => Ok((file.file(), u64::from(index) * crate::buffer::PAGE_BYTES as u64)),
+            None => {
+                let what = format!("page {page} lies beyond the last file");
+                Err(StorageError::Invalid(what.into()))
+            }
+        }
+    }
+
+    fn file_name(&self, page: PageId) -> String {
+        self.path(self.split(page).0).display().to_string()
+    }
+
+    fn reserve(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
+        self.reserve_for(pages, Purpose::Change)
+    }
+
+    fn reserve_for(
+        &self,
+        pages: usize,
+        purpose: Purpose,
+    ) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
+        Box::pin(async move {
+            let pages = self.set_aside(pages, purpose).await?;
+            Ok(Box::new(reservation::Reservation::new(self, pages)) as Box<dyn PageReservation + '_>)
+        })
+    }
+
+    fn reserve_free(&self, _pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>> {
+        // All bitmap pages are pinned: nothing has to be brought in.
+        Box::pin(async { Ok(Box::new(reservation::Freeing::new(self)) as Box<dyn FreeReservation + '_>) })
+    }
+
+    fn root_now(&self, tree: TreeId) -> Option<PageId> {
+        let state = self.state.lock();
+        state.trees.get(&tree).filter(|seat| seat.entry.state == TreeState::Live).map(|seat| seat.entry.root)
+    }
+
+    fn root(&self, tree: TreeId) -> BoxFuture<'_, Result<PageId, StorageError>> {
+        Box::pin(async move { self.root_now(tree).ok_or(StorageError::NoSuchTree(tree)) })
+    }
+}

@@ -1,0 +1,304 @@
+//! One open database: log, pages, space, trees, and the background work that keeps them going.
+//!
+//! # Structure
+//! ```text
+//!   Store -> Wal -> segments          background: flusher, preparer, cleaner, checkpointer, dropper
+//!         -> Pool -> Space -> files
+//!         -> Tree (by id)
+//! ```
+//! The background loops are futures: threads drive them in production, the seed's scheduler in tests.
+//!
+//! # Invariants
+//! - STO-1: no background loop waits for a transaction: what they wait for is the log, the disk, and each other in
+//!   the order dropper, checkpointer, cleaner, flusher.
+//!
+//! # Not here
+//! Transactions, tags and what they mean ([`Versions`]).
+
+use crate::btree::Tree;
+use crate::buffer::{Pool, PoolOptions};
+use crate::error::StorageError;
+use crate::ids::{Lsn, TreeId};
+use crate::record::{TxnLog, UndoEntry};
+use crate::recovery::{self, Checkpoints, Opened, PendingDrop, Recovered};
+use crate::seams::{BoxFuture, Versions};
+use crate::space::{Space, SpaceOptions, TreeKind, TreeState};
+use crate::sync::{Bell, Mutex};
+use crate::wal::{Wal, WalOptions};
+use clearway_base::vfs::{DirLock, Vfs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Sizes and habits of a database.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The log.
+    pub wal: WalOptions,
+    /// The page cache.
+    pub pool: PoolOptions,
+    /// Data files.
+    pub space: SpaceOptions,
+    /// Live log at which a checkpoint is taken, in bytes: what recovery may have to read. The default is what one
+    /// core reads and applies in about the recovery target of 10 seconds, divided by two, since reading starts at
+    /// the checkpoint before.
+    pub checkpoint_bytes: u64,
+    /// Make a database where there is none.
+    pub create: bool,
+    /// A random number that tells the files of two databases apart; used when one is made.
+    pub database_seed: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions {
+            wal: WalOptions::default(),
+            pool: PoolOptions::for_budget(256 << 20),
+            space: SpaceOptions::default(),
+            checkpoint_bytes: 256 << 20,
+            create: true,
+            database_seed: 1,
+        }
+    }
+}
+
+/// An open database.
+pub struct Store {
+    vfs: Arc<dyn Vfs>,
+    wal: Arc<Wal>,
+    pool: Arc<Pool>,
+    space: Arc<Space>,
+    versions: Arc<dyn Versions>,
+    checkpoints: Checkpoints,
+    pending: Mutex<Vec<PendingDrop>>,
+    options: StoreOptions,
+    drop_bell: Bell,
+    checkpoint_bell: Bell,
+    cleaner_bell: Bell,
+    dropping: crate::sync::Turn,
+    closing: AtomicBool,
+    _lock: DirLock,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Space's pins own the pool, which owns space.
+        self.space.detach();
+    }
+}
+
+impl Store {
+    /// Opens the database in `dir`, which exists, and recovers it. What has to be undone is in [`Recovered`]; the
+    /// background loops have to run before anything is changed.
+    ///
+    /// # Errors
+    /// Held by another process; damage; a newer format; a failed file operation.
+    pub async fn open(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        options: StoreOptions,
+        versions: Arc<dyn Versions>,
+    ) -> Result<(Arc<Store>, Recovered), StorageError> {
+        let lock = vfs.lock(&dir.join("LOCK")).map_err(|err| StorageError::Invalid(err.to_string().into()))?;
+        let Opened { wal, space, pool, checkpoints, pending, recovered } =
+            recovery::open(&vfs, dir, &options, &versions).await?;
+        let store = Store {
+            vfs,
+            wal,
+            pool,
+            space,
+            versions,
+            checkpoints,
+            pending: Mutex::new(pending),
+            options,
+            drop_bell: Bell::default(),
+            checkpoint_bell: Bell::default(),
+            cleaner_bell: Bell::default(),
+            dropping: crate::sync::Turn::default(),
+            closing: AtomicBool::new(false),
+            _lock: lock,
+        };
+        Ok((Arc::new(store), recovered))
+    }
+
+    /// The log.
+    pub fn wal(&self) -> &Arc<Wal> {
+        &self.wal
+    }
+
+    /// The page cache.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The space.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The layer above.
+    pub fn versions(&self) -> &Arc<dyn Versions> {
+        &self.versions
+    }
+
+    pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
+    }
+
+    pub(crate) fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
+    /// A handle of a tree; whether there is one shows when it is used.
+    pub fn tree(&self, id: TreeId) -> Tree {
+        Tree::new(id, self.pool.clone(), self.versions.clone())
+    }
+
+    /// Creates an empty tree within a transaction; its undo entry belongs to the transaction's undo.
+    ///
+    /// # Errors
+    /// No space, a failed file operation, poisoned.
+    pub async fn create_tree(&self, log: &mut TxnLog, kind: TreeKind) -> Result<(TreeId, UndoEntry), StorageError> {
+        self.space.create_tree(log, kind).await
+    }
+
+    /// The commit record at `commit` named these trees as dropped: they are freed once every snapshot is above it.
+    /// Called in the commit section or right after it.
+    pub fn dropped_at_commit(&self, trees: &[TreeId], commit: Lsn) {
+        self.pending.lock().extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
+        self.drop_bell.ring();
+    }
+
+    /// Drops that are not done.
+    pub fn pending_drops(&self) -> Vec<PendingDrop> {
+        self.pending.lock().clone()
+    }
+
+    /// A tree was marked as dropping, or the horizon moved: the dropper should look.
+    pub fn drops_changed(&self) {
+        self.drop_bell.ring();
+    }
+
+    /// Frees the pages of one tree that nobody can see any more; false if there is none.
+    ///
+    /// # Errors
+    /// A failed read, poisoned.
+    pub async fn drop_step(&self) -> Result<bool, StorageError> {
+        let _turn = self.dropping.take().await;
+        if self.ended() {
+            return Ok(false);
+        }
+        let horizon = self.versions.horizon().min(self.wal.durable_lsn());
+        let settled = self.pending.lock().iter().find(|pending| pending.commit <= horizon).copied();
+        let undone = || self.space.trees().iter().find(|entry| entry.state == TreeState::Dropping).map(|e| e.tree);
+        let Some(tree) = settled.map(|pending| pending.tree).or_else(undone) else { return Ok(false) };
+        if self.space.tree(tree).is_some() {
+            let report = self.tree(tree).check().await?;
+            let pages: Vec<_> = report.pages.into_iter().collect();
+            self.space.free_pages(&pages, Some(tree)).await?;
+        }
+        self.pending.lock().retain(|pending| pending.tree != tree);
+        Ok(true)
+    }
+
+    fn ended(&self) -> bool {
+        self.closing.load(Ordering::SeqCst) || self.wal.poisoned().is_some()
+    }
+
+    /// Lets others run between the batches of a checkpoint.
+    pub(crate) async fn pace(&self) {
+        crate::sync::yield_now().await;
+    }
+
+    /// Looks at what the background loops wait for. Called by whoever makes log or dirty pages, now and then.
+    pub fn tick(&self) {
+        if self.pool.wants_cleaning() {
+            self.cleaner_bell.ring();
+        }
+        if self.checkpoint_is_due() {
+            self.checkpoint_bell.ring();
+        }
+    }
+
+    fn checkpoint_is_due(&self) -> bool {
+        let control = self.checkpoints.control();
+        self.wal.end_lsn().0 - control.begin.0 > self.options.checkpoint_bytes / 2
+    }
+
+    async fn run_cleaner(self: Arc<Self>) {
+        loop {
+            self.cleaner_bell.wait_until(|| self.pool.wants_cleaning() || self.ended()).await;
+            if self.ended() {
+                return;
+            }
+            if let Err(err) = self.pool.clean_step().await {
+                self.wal.poison(&format!("the page cleaner failed: {err}"));
+                return;
+            }
+            crate::sync::yield_now().await;
+        }
+    }
+
+    async fn run_checkpointer(self: Arc<Self>) {
+        loop {
+            self.checkpoint_bell.wait_until(|| self.checkpoint_is_due() || self.ended()).await;
+            if self.ended() {
+                return;
+            }
+            match self.checkpoint().await {
+                Ok(()) => {}
+                // Told to nobody: the log grows until its limit, and writers learn of the full disk there.
+                Err(StorageError::NoSpace(_)) => self.pace().await,
+                Err(_) => return,
+            }
+        }
+    }
+
+    async fn run_dropper(self: Arc<Self>) {
+        loop {
+            match self.drop_step().await {
+                Ok(true) => crate::sync::yield_now().await,
+                Ok(false) => {
+                    let mut rung = false;
+                    self.drop_bell.wait_until(|| std::mem::replace(&mut rung, true) || self.ended()).await;
+                }
+                Err(err) => {
+                    self.wal.poison(&format!("a dropped tree could not be freed: {err}"));
+                }
+            }
+            if self.ended() {
+                return;
+            }
+        }
+    }
+
+    /// The background loops, by name; they end when the store is closed or poisoned.
+    pub fn background(self: &Arc<Self>) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
+        let (flusher, preparer) = (self.wal.clone(), self.wal.clone());
+        vec![
+            ("flusher", Box::pin(async move { flusher.run_flusher().await })),
+            ("preparer", Box::pin(async move { preparer.run_preparer().await })),
+            ("cleaner", Box::pin(self.clone().run_cleaner())),
+            ("checkpointer", Box::pin(self.clone().run_checkpointer())),
+            ("dropper", Box::pin(self.clone().run_dropper())),
+        ]
+    }
+
+    /// Closes properly: everything goes to disk, and the next opening has nothing to recover. No transaction may be
+    /// active. The background loops end.
+    ///
+    /// # Errors
+    /// A failed file operation or sync; the next opening recovers.
+    pub async fn close(&self) -> Result<(), StorageError> {
+        // The first checkpoint's file becomes needless with the second, which nothing runs beside.
+        self.take_checkpoint(false).await?;
+        self.closing.store(true, Ordering::SeqCst);
+        self.drop_bell.ring();
+        self.checkpoint_bell.ring();
+        self.cleaner_bell.ring();
+        let _turn = self.dropping.take().await;
+        let closed = self.take_checkpoint(true).await;
+        self.wal.close();
+        closed
+    }
+}

@@ -1,0 +1,97 @@
+//! What must be there after recovery, and what must not.
+
+use super::txns::Book;
+use super::workload::{History, Rows};
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::{Lsn, PageId, TreeId};
+use clearway_storage::seams::Versions;
+use clearway_storage::store::Store;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is wrong.
+pub type Wrong = String;
+
+/// SWP-1: the rows that the end of the log implies.
+pub fn expected(history: &History, visible: Lsn) -> Result<Rows, Wrong> {
+    let mut rows = Rows::new();
+    for (task, committed) in history.tasks.iter().enumerate() {
+        if committed.acknowledged > visible {
+            let acknowledged = committed.acknowledged;
+            return Err(format!("task {task}: commit {acknowledged} was acknowledged, the log ends at {visible}"));
+        }
+        if let Some((_, state)) = committed.states.iter().rev().find(|(lsn, _)| *lsn <= visible) {
+            rows.extend(state.clone());
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows that are there; a tree shows as a row with an empty key.
+async fn found(store: &Arc<Store>, book: &Book) -> Result<Result<Rows, Wrong>, StorageError> {
+    let mut rows = Rows::new();
+    for entry in store.space().trees() {
+        rows.insert((entry.tree, Vec::new()), Vec::new());
+        let mut cursor = store.tree(entry.tree).cursor(KeyRange::all(), Direction::Forward);
+        while let Some(leaf) = cursor.next_leaf().await? {
+            for (key, row) in leaf.iter() {
+                if !book.is_settled(row.tag) {
+                    return Ok(Err(format!("tree {}, key {key:?} has the tag {} of a loser", entry.tree, row.tag)));
+                }
+                if !row.ghost {
+                    rows.insert((entry.tree, key.to_vec()), row.value.to_vec());
+                }
+            }
+        }
+    }
+    Ok(Ok(rows))
+}
+
+fn difference(expected: &Rows, found: &Rows) -> Option<Wrong> {
+    let show = |key: &(TreeId, Vec<u8>)| format!("tree {}, key {}", key.0, String::from_utf8_lossy(&key.1));
+    let missing = expected.iter().find(|(key, value)| found.get(*key) != Some(value));
+    if let Some((key, value)) = missing {
+        let there = found.get(key).map_or("nothing".to_owned(), |other| format!("another value of {}", other.len()));
+        return Some(format!("SWP-1: {}: expected {} bytes, found {there}", show(key), value.len()));
+    }
+    let extra = found.keys().find(|key| !expected.contains_key(*key));
+    extra.map(|key| format!("SWP-1: {}: expected nothing, found a row", show(key)))
+}
+
+/// SWP-2: allocated pages against those that are referred to.
+async fn leaks(store: &Arc<Store>) -> Result<Option<Wrong>, StorageError> {
+    let mut owners: BTreeMap<PageId, String> =
+        store.space().own_pages().into_iter().map(|page| (page, "space".to_owned())).collect();
+    for entry in store.space().trees() {
+        for page in store.tree(entry.tree).check().await?.pages {
+            let owner = format!("tree {}", entry.tree);
+            if let Some(other) = owners.insert(page, owner.clone()) {
+                return Ok(Some(format!("SWP-2: page {page} belongs to {other} and to {owner}")));
+            }
+        }
+    }
+    let allocated: BTreeSet<PageId> = store.space().allocated().into_iter().collect();
+    let owned: BTreeSet<PageId> = owners.keys().copied().collect();
+    if let Some(page) = allocated.difference(&owned).next() {
+        return Ok(Some(format!("SWP-2: page {page} is allocated and belongs to nobody")));
+    }
+    let unallocated = owned.difference(&allocated).next();
+    Ok(unallocated.map(|page| format!("SWP-2: page {page} of {} is not allocated", owners[page])))
+}
+
+/// Compares everything.
+///
+/// # Errors
+/// As storage; the inner result says what is wrong.
+pub async fn check(store: &Arc<Store>, book: &Book, expected: &Rows) -> Result<Result<(), Wrong>, StorageError> {
+    while store.drop_step().await? {}
+    let rows = match found(store, book).await? {
+        Ok(rows) => rows,
+        Err(wrong) => return Ok(Err(wrong)),
+    };
+    if let Some(wrong) = difference(expected, &rows) {
+        return Ok(Err(wrong));
+    }
+    Ok(leaks(store).await?.map_or(Ok(()), Err))
+}

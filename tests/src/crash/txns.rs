@@ -1,0 +1,235 @@
+//! As little of a transaction layer as storage needs above it: who is active, with which undo, and which tags are
+//! settled. No locks: every task of the workload has keys of its own.
+
+use clearway_storage::btree::Edit;
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog, UndoEntry};
+use clearway_storage::recovery::{self, CommitBody, Loser, Recovered};
+use clearway_storage::seams::{ActiveTxn, ActiveTxns, Purpose, Versions};
+use clearway_storage::space::TreeKind;
+use clearway_storage::store::Store;
+use clearway_storage::wal::Wal;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// Who is active and what is settled.
+#[derive(Default)]
+pub struct Book {
+    inner: Mutex<Inner>,
+    wal: OnceLock<Arc<Wal>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    active: BTreeMap<TxnId, ActiveTxn>,
+    /// Tags of transactions that have not committed, and of commits by their LSN.
+    open_tags: BTreeSet<Tag>,
+    committed: BTreeMap<Tag, Lsn>,
+    last_txn: u64,
+    last_tag: u64,
+}
+
+impl Book {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no test panics under it")
+    }
+
+    /// Tells the book its log.
+    pub fn attach(&self, wal: &Arc<Wal>) {
+        let _ = self.wal.set(wal.clone());
+    }
+
+    /// Takes over what recovery found.
+    pub fn adopt(&self, recovered: &Recovered) {
+        let mut inner = self.inner();
+        inner.last_txn = recovered.txn_high_water.0;
+        inner.last_tag = recovered.tag_high_water.0;
+        for loser in &recovered.losers {
+            inner.open_tags.extend(loser.entries.iter().map(|entry| entry.tag));
+            let active = ActiveTxn { log: loser.log.clone(), undo: loser.entries.clone() };
+            inner.active.insert(loser.log.txn, active);
+        }
+    }
+
+    fn set(&self, log: &TxnLog, undo: &[UndoEntry]) {
+        self.inner().active.insert(log.txn, ActiveTxn { log: log.clone(), undo: undo.to_vec() });
+    }
+
+    fn end(&self, txn: TxnId, tags: &[Tag], commit: Option<Lsn>) {
+        let mut inner = self.inner();
+        inner.active.remove(&txn);
+        for tag in tags {
+            inner.open_tags.remove(tag);
+            if let Some(commit) = commit {
+                inner.committed.insert(*tag, commit);
+            }
+        }
+    }
+}
+
+impl Versions for Book {
+    fn is_settled(&self, tag: Tag) -> bool {
+        let durable = self.wal.get().map_or(Lsn::ZERO, |wal| wal.durable_lsn());
+        let inner = self.inner();
+        !inner.open_tags.contains(&tag) && inner.committed.get(&tag).is_none_or(|commit| *commit <= durable)
+    }
+
+    fn horizon(&self) -> Lsn {
+        self.wal.get().map_or(Lsn::ZERO, |wal| wal.durable_lsn())
+    }
+
+    fn for_checkpoint(&self, previous: Lsn) -> ActiveTxns {
+        let inner = self.inner();
+        let mut txns: Vec<ActiveTxn> =
+            inner.active.values().filter(|txn| txn.log.first_lsn != Lsn::ZERO).cloned().collect();
+        for txn in &mut txns {
+            if txn.log.first_lsn >= previous {
+                txn.undo.clear();
+            }
+        }
+        ActiveTxns { txns, tag_high_water: Tag(inner.last_tag), txn_high_water: TxnId(inner.last_txn) }
+    }
+}
+
+/// A transaction.
+pub struct Txn {
+    store: Arc<Store>,
+    book: Arc<Book>,
+    log: TxnLog,
+    undo: Vec<UndoEntry>,
+    tags: Vec<Tag>,
+    dropped: Vec<TreeId>,
+}
+
+impl Txn {
+    /// A new transaction.
+    pub fn begin(store: &Arc<Store>, book: &Arc<Book>) -> Txn {
+        let txn = {
+            let mut inner = book.inner();
+            inner.last_txn += 1;
+            TxnId(inner.last_txn)
+        };
+        let log = TxnLog::new(txn);
+        Txn { store: store.clone(), book: book.clone(), log, undo: Vec::new(), tags: Vec::new(), dropped: Vec::new() }
+    }
+
+    fn next_tag(&mut self) -> Tag {
+        let mut inner = self.book.inner();
+        inner.last_tag += 1;
+        let tag = Tag(inner.last_tag);
+        inner.open_tags.insert(tag);
+        self.tags.push(tag);
+        tag
+    }
+
+    /// Puts a row, or a ghost.
+    pub async fn write(&mut self, tree: TreeId, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
+        let tag = self.next_tag();
+        let handle = self.store.tree(tree);
+        let (value, ghost, overflow) = match value {
+            None => (Cow::Borrowed(&[][..]), true, false),
+            Some(value) => (Cow::Borrowed(value), false, false),
+        };
+        let undo_next = self.log.last_lsn;
+        let edit = handle.edit(&mut self.log, key, value.len(), |leaf| {
+            let before = leaf.row.map(|row| {
+                let image = BeforeImage::Row { ghost: row.ghost, overflow: row.overflow, value: row.value.into() };
+                (image, row.tag)
+            });
+            (Edit::Put { value, tag, ghost, overflow }, before)
+        });
+        let (before, range) = edit.await?;
+        let Some(range) = range else { return Ok(()) };
+        let (before, prev_tag) = before.unwrap_or((BeforeImage::Absent, Tag::SETTLED));
+        let lsn = range.start;
+        self.undo.push(UndoEntry { lsn, undo_next, tree, key: key.into(), tag, prev_tag, before });
+        self.book.set(&self.log, &self.undo);
+        Ok(())
+    }
+
+    /// Creates a tree.
+    pub async fn create_tree(&mut self) -> Result<TreeId, StorageError> {
+        let (tree, entry) = self.store.create_tree(&mut self.log, TreeKind::Logged).await?;
+        self.undo.push(entry);
+        self.book.set(&self.log, &self.undo);
+        Ok(tree)
+    }
+
+    /// Drops a tree when this commits.
+    pub fn drop_tree(&mut self, tree: TreeId) {
+        self.dropped.push(tree);
+    }
+
+    /// A mark to roll back to.
+    pub fn savepoint(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Undoes everything after the mark.
+    pub async fn rollback_to(&mut self, mark: usize) -> Result<(), StorageError> {
+        while self.undo.len() > mark {
+            let Some(entry) = self.undo.last().cloned() else { break };
+            recovery::undo_one(&self.store, &mut self.log, &entry).await?;
+            self.undo.pop();
+            self.book.set(&self.log, &self.undo);
+        }
+        Ok(())
+    }
+
+    /// Undoes everything and ends.
+    pub async fn abort(mut self) -> Result<(), StorageError> {
+        self.rollback_to(0).await?;
+        if self.log.first_lsn != Lsn::ZERO {
+            recovery::end_abort(self.store.wal(), &mut self.log).await?;
+        }
+        self.book.end(self.log.txn, &self.tags, None);
+        Ok(())
+    }
+
+    /// Commits: `at` is told the commit's LSN as soon as it is in the log; returns once it is durable.
+    pub async fn commit(mut self, at: impl FnOnce(Lsn)) -> Result<(), StorageError> {
+        let body = CommitBody { dropped: std::mem::take(&mut self.dropped), ..CommitBody::default() };
+        let bytes = body.encode();
+        let record = Record {
+            kind: RecordKind::Commit,
+            txn: self.log.txn,
+            undo_next: Lsn::ZERO,
+            undo: None,
+            ops: &[],
+            body: &bytes,
+        };
+        let wal = self.store.wal().clone();
+        let len = Wal::record_bytes(&record);
+        let mut credit = wal.credit(Purpose::System, len).await?;
+        // The commit section.
+        let reservation = wal.reserve(&mut credit, len);
+        let commit = reservation.range().end;
+        self.book.end(self.log.txn, &self.tags, Some(commit));
+        at(commit);
+        wal.fill(reservation, &record);
+        drop(credit);
+        wal.release_undo(&mut self.log);
+        if !body.dropped.is_empty() {
+            self.store.dropped_at_commit(&body.dropped, commit);
+        }
+        wal.wait_durable(commit).await
+    }
+}
+
+/// Undoes a loser, as the layer above does after recovery.
+///
+/// # Errors
+/// As [`recovery::undo_one`].
+pub async fn undo_loser(store: &Arc<Store>, book: &Arc<Book>, mut loser: Loser) -> Result<(), StorageError> {
+    let tags: Vec<Tag> = loser.entries.iter().map(|entry| entry.tag).collect();
+    while let Some(entry) = loser.entries.last().cloned() {
+        recovery::undo_one(store, &mut loser.log, &entry).await?;
+        loser.entries.pop();
+        book.set(&loser.log, &loser.entries);
+    }
+    recovery::end_abort(store.wal(), &mut loser.log).await?;
+    book.end(loser.log.txn, &tags, None);
+    Ok(())
+}
