@@ -1,8 +1,13 @@
 //! Tables and indexes: the embedded library.
 #![forbid(unsafe_code)]
 
+mod bootstrap;
 pub mod catalog;
 pub mod codec;
+pub mod db;
 pub mod decimal;
 pub mod error;
+pub mod sequence;
+pub mod session;
+pub mod table;
 pub mod value;

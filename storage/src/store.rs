@@ -201,7 +201,8 @@ impl Store {
         Ok(true)
     }
 
-    fn ended(&self) -> bool {
+    /// Whether it was closed, or has stopped after an error.
+    pub fn ended(&self) -> bool {
         self.closing.load(Ordering::SeqCst) || self.wal.poisoned().is_some()
     }
 

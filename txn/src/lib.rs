@@ -5,3 +5,5 @@ pub mod error;
 pub mod lockmgr;
 pub mod mvcc;
 pub mod read;
+pub mod transaction;
+pub mod transactions;

@@ -15,14 +15,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use clearway_storage::btree::{Edit, LeafRow, Tree};
-use clearway_storage::ids::{Lsn, Tag, TxnId};
-use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog};
-use clearway_storage::recovery::undo::undo_one;
-use clearway_storage::seams::Purpose;
-use clearway_storage::wal::Wal;
+use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::record::{BeforeImage, TxnLog, UndoEntry};
+use clearway_storage::recovery::{Loser, end_abort, undo_one};
+use clearway_storage::space::TreeKind;
 
 use crate::error::TxnError;
-use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request};
+use crate::lockmgr::{
+    Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request,
+};
 use crate::mvcc::book::{Newest, View};
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{NewUndo, UndoRecord};
@@ -119,7 +120,82 @@ impl Transaction {
     /// Begins; nothing is written before the first change.
     pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
         owner.begin();
-        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, dep_lsn: Lsn::ZERO }
+        Transaction {
+            all,
+            owner,
+            state: None,
+            log: TxnLog::default(),
+            read_only,
+            dep_lsn: Lsn::ZERO,
+        }
+    }
+
+    /// A transaction that a restart found unfinished: to be rolled back. Its undo is put where its rows' tags lead.
+    pub fn adopt(all: Arc<Transactions>, owner: Arc<Owner>, loser: Loser) -> Transaction {
+        owner.begin();
+        let state = TxnState::new(loser.log.txn, owner.clone());
+        owner.set_txn(state.id());
+        state.moved(&loser.log);
+        for entry in &loser.entries {
+            let new = NewUndo {
+                txn: state.clone(),
+                tree: entry.tree,
+                key: entry.key.clone(),
+                before: entry.before.clone(),
+                prev: entry.prev_tag,
+                before_lsn: Lsn::ZERO,
+                // The strongest that it may have been.
+                strength: LockMode::RowUpdate,
+                deletes: false,
+                moved_to: None,
+            };
+            if entry.tag.is_settled() {
+                let (_, record) = all.book().undo().push(state.id().0 as usize, new);
+                record.logged(entry.lsn, entry.undo_next);
+            } else {
+                all.book().undo().restore(entry.tag, entry, new);
+            }
+        }
+        all.book().adopt(&state);
+        let dep_lsn = Lsn::ZERO;
+        Transaction {
+            all,
+            owner,
+            state: Some(state),
+            log: loser.log,
+            read_only: false,
+            dep_lsn,
+        }
+    }
+
+    /// Creates an empty tree; it goes if the transaction is rolled back.
+    ///
+    /// # Errors
+    /// From the store.
+    pub async fn create_tree(&mut self) -> Result<TreeId, TxnError> {
+        let state = self.assign()?;
+        let store = self.all.store().clone();
+        let (tree, entry) = store.create_tree(&mut self.log, TreeKind::Logged).await?;
+        self.keep_undo(&state, entry);
+        state.moved(&self.log);
+        Ok(tree)
+    }
+
+    /// Keeps the undo of something that is no row.
+    fn keep_undo(&self, state: &Arc<TxnState>, entry: UndoEntry) {
+        let new = NewUndo {
+            txn: state.clone(),
+            tree: entry.tree,
+            key: entry.key,
+            before: entry.before,
+            prev: entry.prev_tag,
+            before_lsn: Lsn::ZERO,
+            strength: LockMode::RowNoKeyUpdate,
+            deletes: false,
+            moved_to: None,
+        };
+        let (_, record) = self.all.book().undo().push(state.id().0 as usize, new);
+        record.logged(entry.lsn, entry.undo_next);
     }
 
     /// Its id, if it has changed something.
@@ -130,6 +206,11 @@ impl Transaction {
     /// Its session.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
+    }
+
+    /// Changes nothing any more, or may again.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        self.read_only = read_only;
     }
 
     /// All transactions.
@@ -149,8 +230,15 @@ impl Transaction {
 
     /// What a statement sees that reads at `read_lsn`: TXN-2.
     pub fn view(&self, read_lsn: Lsn) -> View {
-        let (txn, mark) = self.state.as_ref().map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
-        View { read_lsn, txn, mark }
+        let (txn, mark) = self
+            .state
+            .as_ref()
+            .map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
+        View {
+            read_lsn,
+            txn,
+            mark,
+        }
     }
 
     /// An id, at the first change.
@@ -192,19 +280,32 @@ impl Transaction {
             Change::Delete { .. } => &[],
         };
         let overflow = value.len() > Tree::inline_max(key.len());
-        let reference = if overflow { self.write_chain(&state, tree, value).await? } else { [0; 16] };
+        let reference = if overflow {
+            self.write_chain(&state, tree, value).await?
+        } else {
+            [0; 16]
+        };
         let value = if overflow { &reference[..] } else { value };
         let all = self.all.clone();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let judge = Judge {
+                all: &all,
+                state: &state,
+                tree,
+                key,
+                if_taken,
+            };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
-                .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
+                .edit(&mut self.log, key, value.len(), |leaf| {
+                    judge.change(leaf, change, basis, value, overflow)
+                })
                 .await?;
             match attempt {
                 Attempt::Finished(changed, record) => {
                     if let (Some(record), Some(range)) = (record, logged) {
                         record.logged(range.start, prev_lsn);
+                        state.moved(&self.log);
                     }
                     return Ok(changed);
                 }
@@ -218,25 +319,21 @@ impl Transaction {
     }
 
     /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.
-    async fn write_chain(&mut self, state: &Arc<TxnState>, tree: &Tree, value: &[u8]) -> Result<[u8; 16], TxnError> {
+    async fn write_chain(
+        &mut self,
+        state: &Arc<TxnState>,
+        tree: &Tree,
+        value: &[u8],
+    ) -> Result<[u8; 16], TxnError> {
         let mut undo = Vec::new();
-        let written = tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo).await;
+        let written = tree
+            .write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo)
+            .await;
         // Also what was written before it failed has to be undone.
         for entry in undo {
-            let new = NewUndo {
-                txn: state.clone(),
-                tree: entry.tree,
-                key: entry.key,
-                before: BeforeImage::Absent,
-                prev: Tag::SETTLED,
-                before_lsn: Lsn::ZERO,
-                strength: LockMode::RowNoKeyUpdate,
-                deletes: false,
-                moved_to: None,
-            };
-            let (_, record) = self.all.book().undo().push(state.id().0 as usize, new);
-            record.logged(entry.lsn, entry.undo_next);
+            self.keep_undo(state, entry);
         }
+        state.moved(&self.log);
         Ok(written?)
     }
 
@@ -254,8 +351,16 @@ impl Transaction {
         let state = self.assign()?;
         let all = self.all.clone();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
-            let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
+            let judge = Judge {
+                all: &all,
+                state: &state,
+                tree,
+                key,
+                if_taken,
+            };
+            let (attempt, _) = tree
+                .edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode))
+                .await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
                     self.depends_on(dep_lsn);
@@ -274,7 +379,10 @@ impl Transaction {
 
     /// Where the transaction stands.
     pub fn mark(&self) -> Mark {
-        Mark { changes: self.state.as_ref().map_or(0, |s| s.changes()), locks: self.owner.mark() }
+        Mark {
+            changes: self.state.as_ref().map_or(0, |s| s.changes()),
+            locks: self.owner.mark(),
+        }
     }
 
     /// Goes back to a mark: undoes changes, latest first, then gives up the locks taken since (TXN-4).
@@ -288,14 +396,19 @@ impl Transaction {
     }
 
     async fn undo_changes(&mut self, left: usize) -> Result<(), TxnError> {
-        let Some(state) = self.state.clone() else { return Ok(()) };
+        let Some(state) = self.state.clone() else {
+            return Ok(());
+        };
         let undo = self.all.book().undo();
         while state.changes() > left {
-            let Some(tag) = state.last_change() else { break };
+            let Some(tag) = state.last_change() else {
+                break;
+            };
             if let Some(record) = undo.get(tag)
                 && record.lsn() != Lsn::ZERO
             {
                 undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
+                state.moved(&self.log);
             }
             state.pop_change();
             undo.free(tag);
@@ -308,12 +421,23 @@ impl Transaction {
     ///
     /// # Errors
     /// If the log takes no more; the transaction is then still to be rolled back.
-    pub async fn commit(&mut self, body: &[u8]) -> Result<Option<Lsn>, TxnError> {
+    ///
+    /// `publish` is called with the commit LSN before the locks go.
+    pub async fn commit(
+        &mut self,
+        body: &[u8],
+        publish: impl FnOnce(Lsn) + Send,
+    ) -> Result<Option<Lsn>, TxnError> {
         let Some(state) = self.state.clone() else {
-            self.all.locks().release_transaction(&self.owner, self.dep_lsn);
+            self.all
+                .locks()
+                .release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);
         };
-        let lsn = self.all.commit(&state, &mut self.log, body).await?;
+        let lsn = self
+            .all
+            .commit(&state, &mut self.log, body, publish)
+            .await?;
         self.state = None;
         Ok(Some(lsn))
     }
@@ -326,20 +450,14 @@ impl Transaction {
         self.undo_changes(0).await?;
         if let Some(state) = self.state.take() {
             if self.log.first_lsn != Lsn::ZERO {
-                self.log_abort_end(state.id()).await?;
+                end_abort(self.all.store().wal(), &mut self.log).await?;
             }
             state.aborted();
-            self.all.store().wal().release_undo(&mut self.log);
+            self.all.book().end(state.id());
         }
-        self.all.locks().release_transaction(&self.owner, self.dep_lsn);
-        Ok(())
-    }
-
-    async fn log_abort_end(&mut self, txn: TxnId) -> Result<(), TxnError> {
-        let record = Record { kind: RecordKind::AbortEnd, txn, undo_next: Lsn::ZERO, undo: None, ops: &[], body: &[] };
-        let wal = self.all.store().wal();
-        let mut credit = wal.credit(Purpose::System, Wal::record_bytes(&record)).await?;
-        wal.append(&mut credit, &record);
+        self.all
+            .locks()
+            .release_transaction(&self.owner, self.dep_lsn);
         Ok(())
     }
 }
@@ -370,7 +488,10 @@ impl<'m> Judge<'m, '_> {
         });
         let request = Request {
             owner: self.state.owner(),
-            tag: LockTag::Row { tree: self.tree.id(), key: self.key.into() },
+            tag: LockTag::Row {
+                tree: self.tree.id(),
+                key: self.key.into(),
+            },
             mode,
             scope: LockScope::Transaction,
             if_taken: self.if_taken,
@@ -402,10 +523,15 @@ impl<'m> Judge<'m, '_> {
         if leaf.memory_locks || busy.is_some() {
             match self.ask(strength, busy) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
-                Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
+                Ok(Begun::Queued(pending)) => {
+                    return (Edit::SetMemoryLockHint, Attempt::Wait(pending));
+                }
                 // The writer ended between the look at its status and the request.
                 Ok(Begun::Granted(_)) if busy.is_some() => {
-                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None));
+                    return (
+                        Edit::SetMemoryLockHint,
+                        Attempt::Finished(Changed::Newer, None),
+                    );
                 }
                 Ok(Begun::Granted(_)) => {}
             }
@@ -437,26 +563,45 @@ impl<'m> Judge<'m, '_> {
                 moved_to,
             },
         );
-        let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
+        let edit = Edit::Put {
+            value: Cow::Borrowed(value),
+            tag: new_tag,
+            ghost: deletes,
+            overflow,
+        };
         (edit, Attempt::Finished(Changed::Done, Some(record)))
     }
 
     /// Why nothing is to be changed, if so.
-    fn refuse(&self, leaf: &LeafRow<'_>, change: Change<'_>, basis: Basis, newest: &Newest) -> Option<Changed> {
+    fn refuse(
+        &self,
+        leaf: &LeafRow<'_>,
+        change: Change<'_>,
+        basis: Basis,
+        newest: &Newest,
+    ) -> Option<Changed> {
         let live = leaf.row.is_some_and(|r| !r.ghost);
         if let Change::Insert { .. } = change {
-            return live.then_some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) });
+            return live.then_some(Changed::Exists {
+                mine: matches!(newest, Newest::Mine(_)),
+            });
         }
         match (basis, newest) {
-            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => Some(Changed::Again),
-            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => Some(Changed::Newer),
+            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => {
+                Some(Changed::Again)
+            }
+            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => {
+                Some(Changed::Newer)
+            }
             _ if !live => Some(Changed::Newer),
             _ => None,
         }
     }
 
     fn lock(&self, leaf: LeafRow<'_>, mode: LockMode) -> (Edit<'static>, LockAttempt<'m>) {
-        let Some(row) = leaf.row else { return (Edit::Keep, LockAttempt::Absent) };
+        let Some(row) = leaf.row else {
+            return (Edit::Keep, LockAttempt::Absent);
+        };
         let newest = self.all.book().newest(row.tag, self.state.id());
         let busy = match &newest {
             Newest::Busy(record) => Some(&**record),
@@ -464,7 +609,9 @@ impl<'m> Judge<'m, '_> {
         };
         let dep_lsn = match self.ask(mode, busy) {
             Err(()) => return (Edit::Keep, LockAttempt::Refused),
-            Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending)),
+            Ok(Begun::Queued(pending)) => {
+                return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
+            }
             Ok(Begun::Granted(granted)) => granted.dep_lsn,
         };
         let mut locked = LockedRow {
@@ -478,7 +625,12 @@ impl<'m> Judge<'m, '_> {
         match self.all.book().newest(row.tag, self.state.id()) {
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
-                locked.moved_to = self.all.book().undo().get(row.tag).and_then(|r| r.moved_to.clone());
+                locked.moved_to = self
+                    .all
+                    .book()
+                    .undo()
+                    .get(row.tag)
+                    .and_then(|r| r.moved_to.clone());
             }
             Newest::Mine(position) => locked.mine = Some(position),
             Newest::Settled => {}
@@ -486,7 +638,10 @@ impl<'m> Judge<'m, '_> {
             // before its change is the newest committed one.
             Newest::Busy(record) => before_of(&record, &mut locked),
         }
-        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
+        (
+            Edit::SetMemoryLockHint,
+            LockAttempt::Locked(locked, dep_lsn),
+        )
     }
 }
 
@@ -494,7 +649,11 @@ impl<'m> Judge<'m, '_> {
 fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
     match &record.before {
         BeforeImage::Absent => locked.ghost = true,
-        BeforeImage::Row { ghost, overflow, value } => {
+        BeforeImage::Row {
+            ghost,
+            overflow,
+            value,
+        } => {
             locked.value = value.to_vec();
             locked.ghost = *ghost;
             locked.overflow = *overflow;
@@ -502,4 +661,3 @@ fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
         }
     }
 }
-

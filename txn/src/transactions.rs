@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
-use clearway_storage::ids::{Lsn, TxnId};
+use clearway_storage::ids::Lsn;
 use clearway_storage::record::{Record, RecordKind, TxnLog};
 use clearway_storage::seams::Purpose;
 use clearway_storage::store::Store;
@@ -38,24 +38,18 @@ pub struct Transactions {
     store: Arc<Store>,
     book: Arc<VersionBook>,
     locks: Arc<LockManager>,
-    next_txn: AtomicU64,
-    visible_lsn: AtomicU64,
-    section: Mutex<()>,
     commits: AtomicU64,
     pruning: Mutex<()>,
 }
 
 impl Transactions {
-    /// Transactions over a store that was opened with `book` as its versions. `next` is the first id that was never given out, `visible`
-    /// what recovery made visible.
-    pub fn new(store: Arc<Store>, book: Arc<VersionBook>, next: TxnId, visible: Lsn) -> Transactions {
+    /// Transactions over a store that was opened with `book` as its versions; `visible` is what recovery made visible.
+    pub fn new(store: Arc<Store>, book: Arc<VersionBook>, visible: Lsn) -> Transactions {
+        book.publish(visible);
         Transactions {
             store,
             book,
             locks: Arc::new(LockManager::new()),
-            next_txn: AtomicU64::new(next.0.max(1)),
-            visible_lsn: AtomicU64::new(visible.0),
-            section: Mutex::new("txn/commit/section", ()),
             commits: AtomicU64::new(0),
             pruning: Mutex::new("txn/commit/pruning", ()),
         }
@@ -78,7 +72,7 @@ impl Transactions {
 
     /// Commits at or below this are visible to whoever does not insist on durability.
     pub fn visible_lsn(&self) -> Lsn {
-        Lsn(self.visible_lsn.load(Ordering::Acquire))
+        self.book.visible_lsn()
     }
 
     /// Commits at or below this are durable; what a read-only statement outside a block sees. Never above `visible_lsn`.
@@ -86,39 +80,51 @@ impl Transactions {
         self.store.wal().durable_lsn().min(self.visible_lsn())
     }
 
-    /// The id that the next transaction that changes something gets.
-    pub fn next_id(&self) -> TxnId {
-        TxnId(self.next_txn.load(Ordering::Relaxed))
-    }
-
     /// A transaction begins to change something: it gets an id.
     pub(crate) fn assign(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
-        let id = TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed));
-        owner.set_txn(id);
-        TxnState::new(id, owner.clone())
+        let state = self.book.begin(owner);
+        owner.set_txn(state.id());
+        state
     }
 
     /// Commits: when this returns, everybody sees it, and the locks are gone; it is durable when the log is, up to the LSN returned.
     ///
     /// # Errors
     /// Before the record is reserved only: no credit to be had, or the log is poisoned. The transaction then still runs.
-    pub(crate) async fn commit(&self, txn: &Arc<TxnState>, log: &mut TxnLog, body: &[u8]) -> Result<Lsn, TxnError> {
-        let record = Record { kind: RecordKind::Commit, txn: txn.id(), undo_next: log.last_lsn, undo: None, ops: &[], body };
+    ///
+    /// `publish` is called with the commit LSN before the locks go: for what others may use as soon as they get a lock.
+    pub(crate) async fn commit(
+        &self,
+        txn: &Arc<TxnState>,
+        log: &mut TxnLog,
+        body: &[u8],
+        publish: impl FnOnce(Lsn) + Send,
+    ) -> Result<Lsn, TxnError> {
+        let record = Record {
+            kind: RecordKind::Commit,
+            txn: txn.id(),
+            undo_next: log.last_lsn,
+            undo: None,
+            ops: &[],
+            body,
+        };
         let bytes = Wal::record_bytes(&record);
         let wal = self.store.wal();
         let mut credit = wal.credit(Purpose::System, bytes).await?;
         // COM-1, COM-2
         let reservation = {
-            let _section = self.section.lock();
+            let _section = self.book.section().lock();
             let reservation = wal.reserve(&mut credit, bytes);
             txn.committed(reservation.range().end);
-            self.visible_lsn.store(reservation.range().end.0, Ordering::Release);
+            self.book.publish(reservation.range().end);
             reservation
         };
         let lsn = wal.fill(reservation, &record).end;
         drop(credit);
+        self.book.end(txn.id());
         wal.release_undo(log);
-        self.locks.release_transaction(txn.owner(), lsn);
+        publish(lsn);
+        self.locks.release_early(txn.owner(), lsn);
         self.book.retire(txn, lsn);
         self.upkeep();
         Ok(lsn)

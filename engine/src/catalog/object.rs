@@ -74,9 +74,9 @@ pub struct Column {
     pub default: Option<String>,
     /// `a` for GENERATED ALWAYS AS IDENTITY, `d` for BY DEFAULT.
     pub identity: Option<char>,
-    /// It was dropped; rows written before still have it.
+    /// The schema version from which on rows do not have it any more, if it was dropped.
     #[serde(default)]
-    pub dropped: bool,
+    pub dropped_version: Option<u16>,
     /// The schema version in which it came; rows of older versions have `missing` in its place.
     #[serde(default)]
     pub since_version: u16,
@@ -86,6 +86,11 @@ pub struct Column {
 }
 
 impl Column {
+    /// Whether it was dropped.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped_version.is_some()
+    }
+
     /// How it is stored.
     ///
     /// # Panics

@@ -423,9 +423,21 @@ impl LockManager {
         }
     }
 
-    /// The transaction ends: everything that it holds goes, and those who get it depend on `commit_lsn` (zero after an abort). For a
-    /// commit, call it when the commit record is in the log buffer.
+    /// The transaction has committed, its record is in the log buffer: what it holds goes, and those who get it depend on `commit_lsn`.
+    /// Advisory locks stay until `release_transaction`: what they protect lies outside, where nobody waits for durability.
+    pub fn release_early(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
+        self.release(owner, commit_lsn, |tag| {
+            !matches!(tag, LockTag::Advisory { .. })
+        });
+    }
+
+    /// The transaction has ended, durably if it committed: everything that is left goes, and those who get it depend on
+    /// `commit_lsn` (zero after an abort).
     pub fn release_transaction(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
+        self.release(owner, commit_lsn, |_| true);
+    }
+
+    fn release(&self, owner: &Arc<Owner>, commit_lsn: Lsn, which: impl Fn(&LockTag) -> bool) {
         let released = {
             let mut held = owner.held.lock();
             held.txn = None;
@@ -438,8 +450,8 @@ impl LockManager {
             let tags: Vec<LockTag> = held
                 .locks
                 .iter()
-                .filter(|(_, l)| !l.txn.is_empty())
-                .map(|(t, _)| t.clone())
+                .filter(|(tag, lock)| !lock.txn.is_empty() && which(tag))
+                .map(|(tag, _)| tag.clone())
                 .collect();
             tags
         };
@@ -449,6 +461,16 @@ impl LockManager {
         owner
             .blocking
             .store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+    }
+
+    /// Whether anything taken for the transaction is still held.
+    pub fn holds_for_transaction(&self, owner: &Owner) -> bool {
+        owner
+            .held
+            .lock()
+            .locks
+            .values()
+            .any(|lock| !lock.txn.is_empty())
     }
 
     /// The session ends: its session-level locks go.

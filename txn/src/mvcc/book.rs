@@ -7,19 +7,22 @@
 //! # Invariants
 //! - VER-1: the versions of a row are walked newest first; the first whose transaction is the reader's own (below its mark) or committed at
 //!   or below its snapshot is the one that it sees.
+//! - VER-3: a writer acts on no commit above `visible_lsn`: what it changes, the next statement of its transaction sees.
 //! - VER-2: nothing is freed, stripped or purged but for commits at or below min(every open snapshot, durable_lsn).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
-use clearway_storage::record::BeforeImage;
-use clearway_storage::seams::Versions;
+use clearway_storage::record::{BeforeImage, UndoEntry};
+use clearway_storage::seams::{ActiveTxn, ActiveTxns, Versions};
 
 use super::snapshots::Snapshots;
 use super::state::{Status, TxnState};
 use super::undo::{UndoRecord, UndoStore};
+use crate::lockmgr::Owner;
 
 /// Whose version a row's newest one is, for somebody who wants to change or check it.
 #[derive(Clone, Debug)]
@@ -35,7 +38,7 @@ pub enum Newest {
 }
 
 /// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Commits at or below this are seen.
     pub read_lsn: Lsn,
@@ -79,6 +82,10 @@ pub struct VersionBook {
     snapshots: Arc<Snapshots>,
     retired: Mutex<VecDeque<Retired>>,
     purgeable: Mutex<VecDeque<Purgeable>>,
+    active: Mutex<BTreeMap<TxnId, Arc<TxnState>>>,
+    next_txn: AtomicU64,
+    section: Mutex<()>,
+    visible_lsn: AtomicU64,
 }
 
 impl VersionBook {
@@ -89,7 +96,63 @@ impl VersionBook {
             snapshots: Arc::new(Snapshots::new()),
             retired: Mutex::new("txn/mvcc/retired", VecDeque::new()),
             purgeable: Mutex::new("txn/mvcc/purgeable", VecDeque::new()),
+            active: Mutex::new("txn/mvcc/active", BTreeMap::new()),
+            next_txn: AtomicU64::new(1),
+            section: Mutex::new("txn/commit/section", ()),
+            visible_lsn: AtomicU64::new(0),
         }
+    }
+
+    /// The commit section: commit records are reserved and statuses stored one at a time, and never while a checkpoint counts
+    /// who is active.
+    pub fn section(&self) -> &Mutex<()> {
+        &self.section
+    }
+
+    /// Commits at or below this are visible to whoever does not insist on durability.
+    pub fn visible_lsn(&self) -> Lsn {
+        Lsn(self.visible_lsn.load(Ordering::Acquire))
+    }
+
+    /// Commits up to here are visible from now on; inside the commit section, or while nobody else is about.
+    pub fn publish(&self, lsn: Lsn) {
+        self.visible_lsn.store(lsn.0, Ordering::Release);
+    }
+
+    /// No id at or below this is given out again.
+    pub fn raise_txn(&self, high_water: TxnId) {
+        self.next_txn.fetch_max(high_water.0 + 1, Ordering::Relaxed);
+    }
+
+    /// The id that the next transaction that changes something gets.
+    pub fn next_txn(&self) -> TxnId {
+        TxnId(self.next_txn.load(Ordering::Relaxed))
+    }
+
+    /// A transaction that changes something begins; known to checkpoints from before its first record on.
+    pub fn begin(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
+        let mut active = self.active.lock();
+        let state = TxnState::new(
+            TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)),
+            owner.clone(),
+        );
+        active.insert(state.id(), state.clone());
+        state
+    }
+
+    /// A transaction that a restart found unfinished.
+    pub fn adopt(&self, state: &Arc<TxnState>) {
+        self.active.lock().insert(state.id(), state.clone());
+    }
+
+    /// A transaction has ended.
+    pub fn end(&self, txn: TxnId) {
+        self.active.lock().remove(&txn);
+    }
+
+    /// The transactions that change something now, oldest first.
+    pub fn active(&self) -> Vec<Arc<TxnState>> {
+        self.active.lock().values().cloned().collect()
     }
 
     /// The undo records.
@@ -112,7 +175,8 @@ impl VersionBook {
             return Newest::Settled;
         };
         match record.txn.status() {
-            Status::Committed(lsn) => Newest::Committed(lsn),
+            // VER-3: between its status and the publishing of `visible_lsn` a transaction still holds its locks.
+            Status::Committed(lsn) if lsn <= self.visible_lsn() => Newest::Committed(lsn),
             Status::Active if record.txn.id() == me && me != TxnId::NONE => {
                 Newest::Mine(record.position)
             }
@@ -179,6 +243,17 @@ impl VersionBook {
         (tag, committed)
     }
 
+    fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<UndoEntry> {
+        let entry = |tag| self.undo.get(tag).map(|record| record.entry(tag));
+        let logged = |entry: &UndoEntry| entry.lsn != Lsn::ZERO && entry.lsn <= last;
+        state
+            .all_changes()
+            .into_iter()
+            .filter_map(entry)
+            .filter(logged)
+            .collect()
+    }
+
     /// The transaction has ended; its undo goes when everybody sees its commit, or what it undid (`at`: the end of the log then).
     pub fn retire(&self, txn: &TxnState, at: Lsn) {
         let changes = txn.take_changes();
@@ -240,5 +315,28 @@ impl Versions for VersionBook {
 
     fn horizon(&self) -> Lsn {
         self.snapshots.horizon().oldest()
+    }
+
+    fn for_checkpoint(&self, previous: Lsn) -> ActiveTxns {
+        let _section = self.section.lock();
+        let mut txns = Vec::new();
+        for state in self.active() {
+            let log = state.log();
+            if state.status() != Status::Active || log.first_lsn == Lsn::ZERO {
+                continue;
+            }
+            let undo = if log.first_lsn < previous {
+                self.undo_of(&state, log.last_lsn)
+            } else {
+                Vec::new()
+            };
+            txns.push(ActiveTxn { log, undo });
+        }
+        let next = self.next_txn().0;
+        ActiveTxns {
+            txns,
+            tag_high_water: self.undo.high_water(),
+            txn_high_water: TxnId(next - 1),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::{Lsn, Tag, TxnId};
+use clearway_storage::record::TxnLog;
 
 use crate::lockmgr::Owner;
 
@@ -35,6 +36,8 @@ pub struct TxnState {
     position: AtomicU32,
     /// The tags of its changes, oldest first.
     changes: Mutex<Vec<Tag>>,
+    /// Its place in the log as checkpoints see it; its session has the original.
+    log: Mutex<TxnLog>,
 }
 
 impl TxnState {
@@ -46,6 +49,7 @@ impl TxnState {
             status: AtomicU64::new(ACTIVE),
             position: AtomicU32::new(0),
             changes: Mutex::new("txn/mvcc/changes", Vec::new()),
+            log: Mutex::new("txn/mvcc/log", TxnLog::new(id)),
         })
     }
 
@@ -78,6 +82,16 @@ impl TxnState {
     pub fn aborted(&self) {
         let was = self.status.swap(ABORTED, Ordering::AcqRel);
         assert_eq!(was, ACTIVE, "TXN-1: {:?}", self.id);
+    }
+
+    /// Its session has changed its place in the log.
+    pub fn moved(&self, log: &TxnLog) {
+        self.log.lock().clone_from(log);
+    }
+
+    /// Its place in the log.
+    pub fn log(&self) -> TxnLog {
+        self.log.lock().clone()
     }
 
     pub(super) fn next_position(&self) -> u32 {

@@ -210,7 +210,21 @@ impl UndoStore {
     }
 
     /// Puts back a record that a restart found, under the tag that its row carries.
-    pub fn restore(&self, tag: Tag, record: UndoRecord) {
+    pub fn restore(&self, tag: Tag, entry: &UndoEntry, new: NewUndo) {
+        let record = UndoRecord {
+            position: new.txn.next_position(),
+            txn: new.txn,
+            tree: new.tree,
+            key: new.key,
+            before: new.before,
+            prev: new.prev,
+            before_lsn: new.before_lsn,
+            strength: new.strength,
+            deletes: new.deletes,
+            moved_to: new.moved_to,
+            lsn: AtomicU64::new(entry.lsn.0),
+            undo_next: AtomicU64::new(entry.undo_next.0),
+        };
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
         let chunk = shard.chunks.entry(number).or_default();
@@ -247,6 +261,12 @@ impl UndoStore {
         }
         drop(shard);
         self.bytes[index].fetch_sub(record.bytes() as i64, Ordering::Relaxed);
+    }
+
+    /// Tags up to `high_water` were given out before a restart: new ones lie above.
+    pub fn raise(&self, high_water: Tag) {
+        let chunk = (high_water.0 >> PLACE_BITS) / SHARDS as u64 + 1;
+        self.next_chunk.fetch_max(chunk, Ordering::Relaxed);
     }
 
     /// Bytes held.

@@ -1,0 +1,49 @@
+//! What a new directory holds: the system's trees, a role, two databases, their schemas.
+
+use std::sync::Arc;
+
+use crate::catalog::{BOOTSTRAP_ROLE, Database, Object, Role, Schema};
+use crate::db::{Db, SYSTEM_TREES};
+use crate::error::EngineError;
+use crate::session::{Durability, TxnOptions};
+
+/// The databases of a new directory with the numbers of their schemas `public`.
+const DATABASES: [(&str, u32, u32); 2] = [("postgres", 5, 2200), ("clearway", 6, 2201)];
+
+/// Fills a new directory.
+pub(crate) async fn bootstrap(db: &Arc<Db>) -> Result<(), EngineError> {
+    let mut session = db.session(0, 0);
+    session.begin(TxnOptions::default());
+    for tree in SYSTEM_TREES {
+        let made = session.create_tree().await?;
+        assert_eq!(made, tree, "the first trees of a directory");
+    }
+    session
+        .put_object(Object::Role(Role {
+            oid: BOOTSTRAP_ROLE,
+            name: "postgres".to_owned(),
+            login: true,
+            superuser: true,
+            create_db: true,
+            create_role: true,
+            password: None,
+            connection_limit: -1,
+        }))
+        .await?;
+    for (name, oid, public) in DATABASES {
+        let (name, owner) = (name.to_owned(), BOOTSTRAP_ROLE);
+        session
+            .put_object(Object::Database(Database { oid, name, owner }))
+            .await?;
+        let name = "public".to_owned();
+        session
+            .put_object(Object::Schema(Schema {
+                oid: public,
+                database: oid,
+                name,
+                owner,
+            }))
+            .await?;
+    }
+    session.commit(Durability::Wait).await
+}

@@ -1,0 +1,276 @@
+//! Sequences: numbers that are given out once, whatever becomes of the transaction that asked.
+//!
+//! Values are taken from the stored state 32 at a time, as in PostgreSQL, by a transaction of their own; a crash skips the rest of such a
+//! batch. What is told of a value waits until that transaction is durable.
+//!
+//! # Invariants
+//! - SEQ-1: a value that was told to anybody lies within what the tree says was taken, and that is durable by then.
+
+use std::collections::HashMap;
+
+use clearway_base::sync::Mutex;
+use clearway_storage::ids::Lsn;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mvcc::book::View;
+use clearway_txn::read::Reading;
+use clearway_txn::transaction::{Basis, Change, Transaction};
+
+use crate::catalog::{Oid, SEQUENCE_TREE, Sequence, object_key};
+use crate::db::Db;
+use crate::error::EngineError;
+
+/// Values taken from the stored state at once.
+const BATCH: i64 = 32;
+
+/// Where a sequence stands in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    /// The last value given out; if not `called`, the next one.
+    last: i64,
+    called: bool,
+    /// Steps that may still be given out before the tree has to be told.
+    left: i64,
+    dep_lsn: Lsn,
+}
+
+/// What sequences stand at.
+#[derive(Debug)]
+pub struct Sequences {
+    standing: Mutex<HashMap<Oid, Standing>>,
+}
+
+impl Default for Sequences {
+    fn default() -> Self {
+        Sequences {
+            standing: Mutex::new("engine/sequence", HashMap::new()),
+        }
+    }
+}
+
+/// A value and the commit on which it depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The value; `None` when the sequence has come to its end and does not cycle.
+    pub value: Option<i64>,
+    /// What the reply waits for.
+    pub dep_lsn: Lsn,
+}
+
+fn step(sequence: &Sequence, standing: &Standing) -> Option<i64> {
+    if !standing.called {
+        return Some(standing.last);
+    }
+    let inside = |v: &i64| (sequence.min..=sequence.max).contains(v);
+    match standing.last.checked_add(sequence.increment).filter(inside) {
+        None if sequence.cycle && sequence.increment > 0 => Some(sequence.min),
+        None if sequence.cycle => Some(sequence.max),
+        next => next,
+    }
+}
+
+impl Sequences {
+    /// The next value.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn next(&self, db: &Db, sequence: &Sequence) -> Result<Given, EngineError> {
+        loop {
+            {
+                let mut all = self.standing.lock();
+                if let Some(standing) = all.get_mut(&sequence.oid) {
+                    let Some(value) = step(sequence, standing) else {
+                        return Ok(Given {
+                            value: None,
+                            dep_lsn: standing.dep_lsn,
+                        });
+                    };
+                    // Without steps left the tree is asked first.
+                    if standing.left > 0 {
+                        *standing = Standing {
+                            last: value,
+                            called: true,
+                            left: standing.left - 1,
+                            ..*standing
+                        };
+                        return Ok(Given {
+                            value: Some(value),
+                            dep_lsn: standing.dep_lsn,
+                        });
+                    }
+                }
+            }
+            self.take(db, sequence, None).await?;
+        }
+    }
+
+    /// Sets what `setval` says.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn set(
+        &self,
+        db: &Db,
+        sequence: &Sequence,
+        last: i64,
+        called: bool,
+    ) -> Result<Lsn, EngineError> {
+        self.take(db, sequence, Some((last, called))).await
+    }
+
+    /// `last_value` and `is_called` as a SELECT from the sequence shows them.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn show(
+        &self,
+        db: &Db,
+        sequence: &Sequence,
+    ) -> Result<(i64, bool, Lsn), EngineError> {
+        loop {
+            if let Some(standing) = self.standing.lock().get(&sequence.oid) {
+                return Ok((standing.last, standing.called, standing.dep_lsn));
+            }
+            let stored = read(db, sequence).await?;
+            let (last, called) = stored.unwrap_or((sequence.start, false));
+            let standing = Standing {
+                last,
+                called,
+                left: 0,
+                dep_lsn: Lsn::ZERO,
+            };
+            self.standing.lock().entry(sequence.oid).or_insert(standing);
+        }
+    }
+
+    /// Forgets a sequence that was dropped or whose definition was rolled back.
+    pub fn forget(&self, sequence: Oid) {
+        self.standing.lock().remove(&sequence);
+    }
+
+    /// Tells the tree that a batch was taken, or what was set; SEQ-1.
+    async fn take(
+        &self,
+        db: &Db,
+        sequence: &Sequence,
+        set: Option<(i64, bool)>,
+    ) -> Result<Lsn, EngineError> {
+        let all = db.transactions();
+        let owner = all.locks().register(0);
+        let mut txn = Transaction::begin(all.clone(), owner.clone(), false);
+        let taken = take_in(db, sequence, set, &mut txn).await;
+        let ended = match taken {
+            Ok(next) => {
+                // Before the row's lock goes, so that batches are taken up in the order of their commits.
+                let publish = |lsn| {
+                    drop(self.standing.lock().insert(
+                        sequence.oid,
+                        Standing {
+                            dep_lsn: lsn,
+                            ..next
+                        },
+                    ))
+                };
+                txn.commit(&[], publish)
+                    .await
+                    .map(|lsn| lsn.unwrap_or(Lsn::ZERO))
+                    .map_err(EngineError::from)
+            }
+            Err(error) => txn
+                .roll_back()
+                .await
+                .map_err(EngineError::from)
+                .and(Err(error)),
+        };
+        all.locks().unregister(&owner);
+        ended
+    }
+}
+
+/// Takes the next batch, or sets a state, in the tree. What stands there is the last value that may have been given out.
+async fn take_in(
+    db: &Db,
+    sequence: &Sequence,
+    set: Option<(i64, bool)>,
+    txn: &mut Transaction,
+) -> Result<Standing, EngineError> {
+    let tree = db.transactions().store().tree(SEQUENCE_TREE);
+    let key = object_key(sequence.oid);
+    // One at a time: a state row that is not there yet is made first, then locked.
+    let fresh = encode(sequence.start, false);
+    txn.change(
+        &tree,
+        &key,
+        Change::Insert { value: &fresh },
+        Basis::Locked,
+        IfTaken::Wait,
+    )
+    .await?;
+    let locked = txn
+        .lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait)
+        .await?;
+    let (last, called) = locked
+        .and_then(|row| decode(&row.value))
+        .unwrap_or((sequence.start, false));
+    let mut next = Standing {
+        last,
+        called,
+        left: 0,
+        dep_lsn: Lsn::ZERO,
+    };
+    let mut ahead = next;
+    match set {
+        Some((last, called)) => {
+            (next.last, next.called, ahead.last, ahead.called) = (last, called, last, called)
+        }
+        None => {
+            while next.left < BATCH {
+                let Some(value) = step(sequence, &ahead) else {
+                    break;
+                };
+                (ahead.last, ahead.called) = (value, true);
+                next.left += 1;
+            }
+        }
+    }
+    let value = encode(ahead.last, ahead.called);
+    let change = Change::Update {
+        value: &value,
+        strength: LockMode::RowNoKeyUpdate,
+    };
+    txn.change(&tree, &key, change, Basis::Locked, IfTaken::Wait)
+        .await?;
+    Ok(next)
+}
+
+async fn read(db: &Db, sequence: &Sequence) -> Result<Option<(i64, bool)>, EngineError> {
+    let all = db.transactions();
+    let view = View {
+        read_lsn: all.visible_lsn(),
+        ..View::default()
+    };
+    let (mut reading, mut dep) = (Reading::default(), Lsn::ZERO);
+    let tree = all.store().tree(SEQUENCE_TREE);
+    let found = reading
+        .get(
+            all.book(),
+            &tree,
+            &object_key(sequence.oid),
+            &view,
+            &mut dep,
+        )
+        .await?;
+    Ok(if found { decode(reading.value()) } else { None })
+}
+
+fn encode(last: i64, called: bool) -> [u8; 9] {
+    let mut out = [u8::from(called); 9];
+    out[..8].copy_from_slice(&last.to_le_bytes());
+    out
+}
+
+fn decode(bytes: &[u8]) -> Option<(i64, bool)> {
+    let (last, [called]) = bytes.split_first_chunk::<8>()? else {
+        return None;
+    };
+    Some((i64::from_le_bytes(*last), *called != 0))
+}

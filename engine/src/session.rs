@@ -1,0 +1,737 @@
+//! A session: its transaction, its snapshots, its version of the catalog.
+//!
+//! # Life of a statement
+//! `begin` (or a block is open) -> `open_statement`: a view -> reads and changes -> `close_statement` -> `wait_reply` or `commit`.
+//! A statement that fails goes back to the mark taken before it.
+//!
+//! # Invariants
+//! - SES-3: only a statement that is proven to read only, outside a block or in a read-only one, reads at the durable LSN; everything
+//!   else reads what is visible and notes what it depends on. So a session that got a lock sees what the one before it committed.
+//! - SES-4: rows, counts and errors leave only when everything that they depend on is durable; `wait_reply` and `commit` see to that.
+//! - SES-5: a name that is created or dropped is locked until the transaction ends, so two transactions never publish one name.
+
+use std::sync::Arc;
+
+use clearway_base::waits;
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::ids::{Lsn, TreeId};
+use clearway_storage::recovery::CommitBody;
+use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::{IfTaken, LockMark, LockMode, LockScope, LockTag, Owner, Request};
+use clearway_txn::mvcc::book::View;
+use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
+use clearway_txn::read::Reading;
+use clearway_txn::transaction::{Basis, Change, Changed, Mark as TxnMark, Transaction};
+
+use crate::catalog::{CATALOG_TREE, Catalog, Object, Oid, encode_object, object_key};
+use crate::db::{CatalogChange, Db, apply};
+use crate::error::EngineError;
+use crate::table::row_id::RowIdRanges;
+use crate::table::scan::{IndexScan, KeyedRow, TableScan};
+use crate::table::shape::TableShape;
+use crate::table::write;
+use crate::value::Value;
+
+/// What a transaction sees of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what was committed when it began.
+    #[default]
+    ReadCommitted,
+    /// All statements see what was committed when the first began; who changes a row that was changed since fails.
+    RepeatableRead,
+}
+
+/// How a transaction begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxnOptions {
+    /// What it sees.
+    pub isolation: Isolation,
+    /// Whether it may change anything.
+    pub read_only: bool,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Until it is durable.
+    #[default]
+    Wait,
+    /// Nothing (`synchronous_commit = off`): a crash may take it back.
+    Async,
+}
+
+/// What kind of statement begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementMode {
+    /// It is proven to read only and to take no row lock, and stands outside a block or in a read-only one.
+    ReadOnly,
+    /// Everything else.
+    Write,
+}
+
+/// A statement that runs; give it back to `close_statement`.
+#[derive(Debug)]
+pub struct Statement {
+    /// What it sees.
+    pub view: View,
+    snapshot: Option<Snapshot>,
+}
+
+/// A place in a transaction to which it can go back.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    txn: Option<TxnMark>,
+    locks: LockMark,
+    changes: usize,
+    dropped: usize,
+}
+
+/// The newest version of a row, locked.
+#[derive(Clone, Debug)]
+pub struct Locked {
+    /// All columns; empty if the row has been deleted.
+    pub row: Vec<Value>,
+    /// It has been deleted.
+    pub ghost: bool,
+    /// When that version was committed; zero if everybody sees it, or it is the transaction's own.
+    pub commit: Lsn,
+    /// The transaction's own change at this position.
+    pub mine: Option<u32>,
+    /// If its key was changed: where it went.
+    pub moved_to: Option<Box<[u8]>>,
+}
+
+/// A session.
+pub struct Session {
+    db: Arc<Db>,
+    database: Oid,
+    owner: Arc<Owner>,
+    reader: Reader,
+    txn: Option<Transaction>,
+    options: TxnOptions,
+    /// Repeatable read: the snapshot of the whole transaction.
+    kept: Option<Snapshot>,
+    changes: Vec<CatalogChange>,
+    private: Option<(Lsn, usize, Arc<Catalog>)>,
+    dropped: Vec<TreeId>,
+    row_ids: RowIdRanges,
+    reading: Reading,
+    dep_lsn: Lsn,
+    last_commit: Lsn,
+}
+
+impl Session {
+    pub(crate) fn new(db: Arc<Db>, pid: i32, database: Oid) -> Session {
+        let owner = db.transactions().locks().register(pid);
+        let reader = db.transactions().book().snapshots().reader();
+        Session {
+            db,
+            database,
+            owner,
+            reader,
+            txn: None,
+            options: TxnOptions::default(),
+            kept: None,
+            changes: Vec::new(),
+            private: None,
+            dropped: Vec::new(),
+            row_ids: RowIdRanges::default(),
+            reading: Reading::default(),
+            dep_lsn: Lsn::ZERO,
+            last_commit: Lsn::ZERO,
+        }
+    }
+
+    /// The database directory.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+
+    /// The database that it works in.
+    pub fn database(&self) -> Oid {
+        self.database
+    }
+
+    /// The session as the lock manager knows it.
+    pub fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// The catalog as this session sees it: with its own changes.
+    pub fn catalog(&mut self) -> Arc<Catalog> {
+        let published = self.db.catalog();
+        if self.changes.is_empty() {
+            return published;
+        }
+        match &self.private {
+            Some((lsn, changes, catalog))
+                if *lsn == published.lsn && *changes == self.changes.len() =>
+            {
+                catalog.clone()
+            }
+            _ => {
+                // SES-5: names are locked, so the changes fit whatever was published meanwhile.
+                let catalog =
+                    apply(&published, &self.changes).map_or_else(|_| published.clone(), Arc::new);
+                self.private = Some((published.lsn, self.changes.len(), catalog.clone()));
+                catalog
+            }
+        }
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Panics
+    /// If one is open.
+    pub fn begin(&mut self, options: TxnOptions) {
+        assert!(self.txn.is_none(), "one transaction at a time");
+        let all = self.db.transactions().clone();
+        self.txn = Some(Transaction::begin(
+            all,
+            self.owner.clone(),
+            options.read_only,
+        ));
+        self.options = options;
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_open(&self) -> bool {
+        self.txn.is_some()
+    }
+
+    /// How the open transaction began.
+    pub fn options(&self) -> TxnOptions {
+        self.options
+    }
+
+    /// Changes how the transaction works, before its first statement.
+    pub fn set_options(&mut self, options: TxnOptions) {
+        self.options = options;
+        if let Some(txn) = &mut self.txn {
+            txn.set_read_only(options.read_only);
+        }
+    }
+
+    /// Whether the transaction has taken the snapshot that it keeps (repeatable read).
+    pub fn has_snapshot(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The open transaction.
+    ///
+    /// # Panics
+    /// If none is open: whoever runs a statement has begun one.
+    pub fn txn(&mut self) -> &mut Transaction {
+        self.txn.as_mut().expect("a transaction is open")
+    }
+
+    /// Ends the transaction: its changes are everybody's. Returns when they, and everything it was told of, are durable.
+    ///
+    /// # Errors
+    /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
+    pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
+        let mut txn = self.txn.take().expect("a transaction is open");
+        let body = CommitBody {
+            wall_clock_us: waits::wall_us(),
+            origin: 0,
+            database: self.database,
+            catalog_changed: !self.changes.is_empty(),
+            dropped: self.dropped.clone(),
+        };
+        let (db, changes, dropped) = (&self.db, &self.changes, &self.dropped);
+        let publish = |lsn| {
+            if !changes.is_empty() {
+                db.publish(changes, lsn);
+            }
+            if !dropped.is_empty() {
+                db.transactions().store().dropped_at_commit(dropped, lsn);
+            }
+        };
+        let committed = match txn.commit(&body.encode(), publish).await {
+            Ok(committed) => committed,
+            Err(error) => {
+                self.txn = Some(txn);
+                return Err(error.into());
+            }
+        };
+        self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
+        self.end_transaction();
+        if let Some(lsn) = committed {
+            self.last_commit = lsn;
+            if durability == Durability::Wait {
+                self.dep_lsn = self.dep_lsn.max(lsn);
+            }
+            self.release_late(lsn).await?;
+        }
+        self.wait_reply().await
+    }
+
+    /// Advisory locks of the transaction go when its commit is durable, whatever the client waits for.
+    async fn release_late(&mut self, lsn: Lsn) -> Result<(), EngineError> {
+        let all = self.db.transactions();
+        if all.locks().holds_for_transaction(&self.owner) {
+            all.store().wal().wait_durable(lsn).await?;
+            all.locks().release_transaction(&self.owner, lsn);
+        }
+        Ok(())
+    }
+
+    /// Undoes the transaction.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn roll_back(&mut self) -> Result<(), EngineError> {
+        let Some(mut txn) = self.txn.take() else {
+            return Ok(());
+        };
+        let undone = txn.roll_back().await;
+        self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
+        self.end_transaction();
+        undone?;
+        self.wait_reply().await
+    }
+
+    fn end_transaction(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            self.reader.end(kept);
+        }
+        self.changes.clear();
+        self.dropped.clear();
+        self.private = None;
+    }
+
+    /// Where the transaction stands.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            txn: self.txn.as_ref().map(Transaction::mark),
+            locks: self.owner.mark(),
+            changes: self.changes.len(),
+            dropped: self.dropped.len(),
+        }
+    }
+
+    /// Goes back to a mark of this transaction.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn roll_back_to(&mut self, mark: &Mark) -> Result<(), EngineError> {
+        if let (Some(txn), Some(to)) = (&mut self.txn, mark.txn) {
+            txn.roll_back_to(to).await?;
+        } else {
+            self.db
+                .transactions()
+                .locks()
+                .release_to(&self.owner, mark.locks);
+        }
+        self.changes.truncate(mark.changes);
+        self.dropped.truncate(mark.dropped);
+        self.private = None;
+        Ok(())
+    }
+
+    /// A statement begins; the text is what locks and deadlock reports name.
+    pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
+        self.owner.statement(text);
+        let all = self.db.transactions().clone();
+        // SES-3: what a lock that was handed over depends on must be seen, too.
+        let last = self.last_commit.max(self.dep_lsn()).min(all.visible_lsn());
+        let (read_lsn, snapshot) = match (self.options.isolation, self.kept) {
+            (Isolation::RepeatableRead, Some(kept)) => (kept.read_lsn, None),
+            (Isolation::RepeatableRead, None) if self.txn.is_some() => {
+                let durable = mode == StatementMode::ReadOnly && self.options.read_only;
+                let lsn = || {
+                    if durable {
+                        all.durable_snapshot().max(last)
+                    } else {
+                        all.visible_lsn()
+                    }
+                };
+                let kept = self.reader.begin(lsn);
+                self.kept = Some(kept);
+                (kept.read_lsn, None)
+            }
+            _ => {
+                // SES-3
+                let durable = mode == StatementMode::ReadOnly;
+                let lsn = || {
+                    if durable {
+                        all.durable_snapshot().max(last)
+                    } else {
+                        all.visible_lsn()
+                    }
+                };
+                let snapshot = self.reader.begin(lsn);
+                (snapshot.read_lsn, Some(snapshot))
+            }
+        };
+        let view = match &self.txn {
+            Some(txn) => txn.view(read_lsn),
+            None => View {
+                read_lsn,
+                ..View::default()
+            },
+        };
+        Statement { view, snapshot }
+    }
+
+    /// A statement that runs inside another one's view but must see what that has done so far (a later command of a rule, a check of
+    /// a foreign key).
+    pub fn renew_view(&mut self, view: &View) -> View {
+        match &self.txn {
+            Some(txn) => txn.view(view.read_lsn),
+            None => *view,
+        }
+    }
+
+    /// The statement has ended.
+    pub fn close_statement(&mut self, statement: Statement) {
+        if let Some(snapshot) = statement.snapshot {
+            self.reader.end(snapshot);
+        }
+    }
+
+    /// Notes that replies depend on a commit.
+    pub fn depends_on(&mut self, lsn: Lsn) {
+        self.dep_lsn = self.dep_lsn.max(lsn);
+    }
+
+    /// What replies depend on.
+    pub fn dep_lsn(&self) -> Lsn {
+        self.dep_lsn
+            .max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
+    }
+
+    /// Waits until everything that the session was told of is durable (SES-4).
+    ///
+    /// # Errors
+    /// The log is poisoned.
+    pub async fn wait_reply(&mut self) -> Result<(), EngineError> {
+        let dep_lsn = self.dep_lsn();
+        let wal = self.db.transactions().store().wal();
+        if dep_lsn > wal.durable_lsn() {
+            wal.wait_durable(dep_lsn).await?;
+        }
+        Ok(())
+    }
+
+    /// The row with this key.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn get(
+        &mut self,
+        shape: &TableShape,
+        view: &View,
+        key: &[u8],
+    ) -> Result<Option<Vec<Value>>, EngineError> {
+        let all = self.db.transactions();
+        let tree = all.store().tree(shape.tree);
+        let found = self
+            .reading
+            .get(all.book(), &tree, key, view, &mut self.dep_lsn)
+            .await?;
+        if found {
+            shape.row(key, self.reading.value()).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// A walk over a table.
+    pub fn scan(
+        &self,
+        shape: &Arc<TableShape>,
+        range: KeyRange,
+        direction: Direction,
+        view: &View,
+    ) -> TableScan {
+        TableScan::new(self.db.transactions(), shape, range, direction, *view)
+    }
+
+    /// A walk over a table by the index at this place of `shape.indexes`.
+    pub fn index_scan(
+        &self,
+        shape: &Arc<TableShape>,
+        index: usize,
+        range: KeyRange,
+        direction: Direction,
+        view: &View,
+    ) -> IndexScan {
+        IndexScan::new(
+            self.db.transactions(),
+            shape,
+            index,
+            range,
+            direction,
+            *view,
+        )
+    }
+
+    /// The next row of a walk.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn next(&mut self, scan: &mut TableScan) -> Result<Option<KeyedRow>, EngineError> {
+        scan.next(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
+    /// The next row of a walk by an index.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn next_by_index(
+        &mut self,
+        scan: &mut IndexScan,
+    ) -> Result<Option<KeyedRow>, EngineError> {
+        scan.next(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
+    /// Puts a row in and returns its key.
+    ///
+    /// # Errors
+    /// `Duplicate`, `DoesNotFit`; go back to a mark then: the row may be half there.
+    pub async fn insert(
+        &mut self,
+        shape: &TableShape,
+        row: &[Value],
+    ) -> Result<Vec<u8>, EngineError> {
+        shape.check_fit(row)?;
+        let db = self.db.clone();
+        let key = if shape.has_row_id() {
+            let tree = db.transactions().store().tree(shape.tree);
+            db.row_ids().next(&mut self.row_ids, &tree).await?.to_vec()
+        } else {
+            shape.key_of(row)
+        };
+        write::insert(self.txn(), shape, &key, row).await?;
+        Ok(key)
+    }
+
+    /// Replaces a row.
+    ///
+    /// # Errors
+    /// As [`Session::insert`].
+    pub async fn update(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        old: &[Value],
+        new: &[Value],
+        basis: Basis,
+    ) -> Result<Changed, EngineError> {
+        shape.check_fit(new)?;
+        write::update(self.txn(), shape, key, old, new, basis).await
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// From the transaction.
+    pub async fn delete(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        old: &[Value],
+        basis: Basis,
+    ) -> Result<Changed, EngineError> {
+        write::delete(self.txn(), shape, key, old, basis).await
+    }
+
+    /// Locks a row and returns its newest version; `None` if there is no row with this key.
+    ///
+    /// # Errors
+    /// `LockNotAvailable`, `Deadlock`.
+    pub async fn lock_row(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        mode: LockMode,
+        if_taken: IfTaken,
+    ) -> Result<Option<Locked>, EngineError> {
+        let tree = self.db.transactions().store().tree(shape.tree);
+        let Some(found) = self.txn().lock_row(&tree, key, mode, if_taken).await? else {
+            return Ok(None);
+        };
+        let row = match (found.ghost, found.overflow) {
+            (true, _) => Vec::new(),
+            (false, false) => shape.row(key, &found.value)?,
+            (false, true) => shape.row(key, &tree.read_chain(&found.value).await?)?,
+        };
+        let (ghost, commit, mine, moved_to) =
+            (found.ghost, found.commit, found.mine, found.moved_to);
+        Ok(Some(Locked {
+            row,
+            ghost,
+            commit,
+            mine,
+            moved_to,
+        }))
+    }
+
+    /// Takes a lock on anything.
+    ///
+    /// # Errors
+    /// `LockNotAvailable`, `Deadlock`.
+    pub async fn lock(
+        &mut self,
+        tag: LockTag,
+        mode: LockMode,
+        scope: LockScope,
+        if_taken: IfTaken,
+    ) -> Result<(), EngineError> {
+        let request = Request {
+            owner: &self.owner,
+            tag,
+            mode,
+            scope,
+            if_taken,
+            implicit: None,
+        };
+        let granted = self
+            .db
+            .transactions()
+            .locks()
+            .acquire(request)
+            .await
+            .map_err(TxnError::from)?;
+        self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
+        Ok(())
+    }
+
+    /// An empty tree.
+    ///
+    /// # Errors
+    /// From the store.
+    pub async fn create_tree(&mut self) -> Result<TreeId, EngineError> {
+        Ok(self.txn().create_tree().await?)
+    }
+
+    /// A tree goes when the transaction commits.
+    pub fn drop_tree_at_commit(&mut self, tree: TreeId) {
+        self.dropped.push(tree);
+    }
+
+    /// Adds an object to the catalog, or replaces the one with its number.
+    ///
+    /// # Errors
+    /// `Exists` if the name is taken, also by a transaction that has to end first.
+    pub async fn put_object(&mut self, object: Object) -> Result<(), EngineError> {
+        let (space, within) = object.name_space();
+        self.lock_name(space, within, object.name()).await?;
+        let catalog = self.catalog();
+        let is_new = catalog.get(object.oid()).is_none();
+        // CAT-1, before anything is written.
+        catalog.with(object.clone())?;
+        let bytes = encode_object(&object)?;
+        let key = object_key(object.oid());
+        let tree = self.db.transactions().store().tree(CATALOG_TREE);
+        let change = match is_new {
+            true => Change::Insert { value: &bytes },
+            false => Change::Update {
+                value: &bytes,
+                strength: LockMode::RowNoKeyUpdate,
+            },
+        };
+        self.txn()
+            .change(&tree, &key, change, Basis::Locked, IfTaken::Wait)
+            .await?;
+        self.changes.push(CatalogChange {
+            oid: object.oid(),
+            object: Some(Arc::new(object)),
+        });
+        Ok(())
+    }
+
+    /// Takes an object out of the catalog.
+    ///
+    /// # Errors
+    /// `Missing`.
+    pub async fn drop_object(&mut self, oid: Oid) -> Result<(), EngineError> {
+        let Some(object) = self.catalog().get(oid).cloned() else {
+            return Err(EngineError::Missing {
+                kind: "object",
+                name: oid.to_string(),
+            });
+        };
+        let (space, within) = object.name_space();
+        self.lock_name(space, within, object.name()).await?;
+        let tree = self.db.transactions().store().tree(CATALOG_TREE);
+        let change = Change::Delete { moved_to: None };
+        self.txn()
+            .change(
+                &tree,
+                &object_key(oid),
+                change,
+                Basis::Locked,
+                IfTaken::Wait,
+            )
+            .await?;
+        self.changes.push(CatalogChange { oid, object: None });
+        Ok(())
+    }
+
+    /// SES-5
+    async fn lock_name(&mut self, space: u8, within: Oid, name: &str) -> Result<(), EngineError> {
+        let mut key = vec![space];
+        key.extend_from_slice(&within.to_be_bytes());
+        key.extend_from_slice(name.as_bytes());
+        let tag = LockTag::UniqueKey {
+            tree: CATALOG_TREE,
+            key: key.into(),
+        };
+        self.lock(
+            tag,
+            LockMode::Exclusive,
+            LockScope::Transaction,
+            IfTaken::Wait,
+        )
+        .await
+    }
+
+    /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away.
+    ///
+    /// # Errors
+    /// `Duplicate`.
+    pub async fn build_index(
+        &mut self,
+        shape: &Arc<TableShape>,
+        index: usize,
+    ) -> Result<(), EngineError> {
+        let read_lsn = self.db.transactions().visible_lsn();
+        let view = self.txn().view(read_lsn);
+        let snapshot = self.reader.begin(|| read_lsn);
+        let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
+        let filled = loop {
+            match self.next(&mut scan).await {
+                Ok(Some(found)) => {
+                    let entry = write::insert_entry(
+                        self.txn(),
+                        &shape.indexes[index],
+                        &found.key,
+                        &found.row,
+                    )
+                    .await;
+                    if entry.is_err() {
+                        break entry;
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.reader.end(snapshot);
+        filled
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end_transaction();
+        match self.txn.take() {
+            // The transaction belongs to the engine: somebody undoes it.
+            Some(txn) => self.db.leave(txn),
+            None => self.db.transactions().locks().unregister(&self.owner),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tables: rows and their index entries.
+//!
+//! # Structure
+//! ```text
+//! shape   how rows are laid out          write   rows and entries changed together
+//! scan    walks in the order of a key    row_id  numbers for rows without a key
+//! ```
+
+pub mod row_id;
+pub mod scan;
+pub mod shape;
+pub mod write;

@@ -1,0 +1,93 @@
+//! Row ids for tables without a primary key: 8 bytes, big-endian, handed out in ranges, so that inserting sessions share no counter.
+//!
+//! # Invariants
+//! - RID-1: no id is given out twice, also across restarts: the first range after an opening begins above the highest id in the tree.
+//! - RID-2: ids of one session rise, so its rows keep their order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clearway_base::sync::Mutex;
+use clearway_storage::btree::{Direction, KeyRange, Tree};
+use clearway_storage::ids::TreeId;
+
+use crate::error::EngineError;
+
+/// Ids taken at once; a session that ends leaves the rest unused.
+const RANGE: u64 = 64;
+
+/// Where each table's ids stand.
+#[derive(Debug)]
+pub struct RowIds {
+    next: Mutex<HashMap<TreeId, Arc<AtomicU64>>>,
+}
+
+impl Default for RowIds {
+    fn default() -> Self {
+        RowIds {
+            next: Mutex::new("engine/row_id", HashMap::new()),
+        }
+    }
+}
+
+/// A session's ranges.
+#[derive(Debug, Default)]
+pub struct RowIdRanges {
+    of: HashMap<TreeId, (u64, u64)>,
+}
+
+impl RowIds {
+    /// Takes a range of ids for a table.
+    async fn take(&self, tree: &Tree) -> Result<(u64, u64), EngineError> {
+        let known = self.next.lock().get(&tree.id()).cloned();
+        let next = match known {
+            Some(next) => next,
+            None => {
+                // RID-1
+                let first = highest(tree).await?.map_or(1, |id| id + 1);
+                self.next
+                    .lock()
+                    .entry(tree.id())
+                    .or_insert_with(|| Arc::new(AtomicU64::new(first)))
+                    .clone()
+            }
+        };
+        let from = next.fetch_add(RANGE, Ordering::Relaxed);
+        Ok((from, from + RANGE))
+    }
+
+    /// The next id for a session's row in a table, as a key.
+    ///
+    /// # Errors
+    /// From the tree, at the table's first use.
+    pub async fn next(
+        &self,
+        ranges: &mut RowIdRanges,
+        tree: &Tree,
+    ) -> Result<[u8; 8], EngineError> {
+        let range = match ranges.of.get_mut(&tree.id()) {
+            Some(range) if range.0 < range.1 => range,
+            _ => {
+                let range = self.take(tree).await?;
+                ranges.of.entry(tree.id()).insert_entry(range).into_mut()
+            }
+        };
+        range.0 += 1;
+        Ok((range.0 - 1).to_be_bytes())
+    }
+}
+
+async fn highest(tree: &Tree) -> Result<Option<u64>, EngineError> {
+    let mut cursor = tree.cursor(KeyRange::all(), Direction::Backward);
+    while let Some(leaf) = cursor.next_leaf().await? {
+        if let Some((key, _)) = leaf.iter().next_back() {
+            let id = key
+                .try_into()
+                .map(u64::from_be_bytes)
+                .unwrap_or(u64::MAX - 1);
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,148 @@
+//! Walking over tables, in the order of their key or of an index.
+
+use std::sync::Arc;
+
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::ids::Lsn;
+use clearway_txn::mvcc::book::View;
+use clearway_txn::read::{Reading, RowBatch, Scan};
+use clearway_txn::transactions::Transactions;
+
+use super::shape::{IndexShape, TableShape};
+use crate::error::EngineError;
+use crate::value::Value;
+
+/// A row and the key under which it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyedRow {
+    /// The key in the table's tree.
+    pub key: Vec<u8>,
+    /// All columns, dropped ones as nulls.
+    pub row: Vec<Value>,
+}
+
+/// A walk over a table in the order of its key.
+pub struct TableScan {
+    shape: Arc<TableShape>,
+    scan: Scan,
+    batch: RowBatch,
+    next: usize,
+}
+
+impl TableScan {
+    /// A walk over the keys in `range`, as `view` sees them.
+    pub fn new(
+        all: &Transactions,
+        shape: &Arc<TableShape>,
+        range: KeyRange,
+        direction: Direction,
+        view: View,
+    ) -> TableScan {
+        let tree = all.store().tree(shape.tree);
+        let scan = Scan::new(&tree, range, direction, view);
+        TableScan {
+            shape: shape.clone(),
+            scan,
+            batch: RowBatch::default(),
+            next: 0,
+        }
+    }
+
+    /// The next row. `dep_lsn` rises to the commits that it depends on.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn next(
+        &mut self,
+        all: &Transactions,
+        dep_lsn: &mut Lsn,
+    ) -> Result<Option<KeyedRow>, EngineError> {
+        while self.next == self.batch.len() {
+            self.next = 0;
+            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+                return Ok(None);
+            }
+        }
+        let (key, value) = self.batch.get(self.next);
+        self.next += 1;
+        Ok(Some(KeyedRow {
+            row: self.shape.row(key, value)?,
+            key: key.to_vec(),
+        }))
+    }
+}
+
+/// A walk over a table in the order of an index.
+pub struct IndexScan {
+    shape: Arc<TableShape>,
+    index: usize,
+    view: View,
+    scan: Scan,
+    batch: RowBatch,
+    next: usize,
+    reading: Reading,
+}
+
+impl IndexScan {
+    /// A walk over the entries in `range` of the index at this place of `shape.indexes`.
+    pub fn new(
+        all: &Transactions,
+        shape: &Arc<TableShape>,
+        index: usize,
+        range: KeyRange,
+        direction: Direction,
+        view: View,
+    ) -> IndexScan {
+        let tree = all.store().tree(shape.indexes[index].tree);
+        IndexScan {
+            shape: shape.clone(),
+            index,
+            view,
+            scan: Scan::new(&tree, range, direction, view),
+            batch: RowBatch::default(),
+            next: 0,
+            reading: Reading::default(),
+        }
+    }
+
+    /// The index.
+    pub fn index(&self) -> &IndexShape {
+        &self.shape.indexes[self.index]
+    }
+
+    /// The next row. `dep_lsn` rises to the commits that it depends on.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`; `BadCatalog` if an entry leads to no row, which TAB-1 excludes.
+    pub async fn next(
+        &mut self,
+        all: &Transactions,
+        dep_lsn: &mut Lsn,
+    ) -> Result<Option<KeyedRow>, EngineError> {
+        while self.next == self.batch.len() {
+            self.next = 0;
+            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+                return Ok(None);
+            }
+        }
+        let (entry, _) = self.batch.get(self.next);
+        self.next += 1;
+        let index = &self.shape.indexes[self.index];
+        let key = index.row_key(entry)?.to_vec();
+        let tree = all.store().tree(self.shape.tree);
+        if !self
+            .reading
+            .get(all.book(), &tree, &key, &self.view, dep_lsn)
+            .await?
+        {
+            return Err(EngineError::BadCatalog(format!(
+                "index {} leads to a row that is not there",
+                index.name
+            )));
+        }
+        Ok(Some(KeyedRow {
+            row: self.shape.row(&key, self.reading.value())?,
+            key,
+        }))
+    }
+}

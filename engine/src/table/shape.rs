@@ -1,0 +1,385 @@
+//! A table as its rows are written and read: which columns stand in the key, which in the value, since when.
+//!
+//! # Invariants
+//! - SHP-1: a row is read with the columns that its schema version had; a column that came later has its `missing` value, one that was
+//!   dropped since is null.
+//! - SHP-2: a column whose key form gives it back stands in the key alone.
+
+use std::sync::Arc;
+
+use clearway_storage::ids::TreeId;
+
+use crate::catalog::{Catalog, Column, Index, IndexState, Oid, Relation};
+use crate::codec::key::{KeyColumn, decode_value, encode_value};
+use crate::codec::row::{RowDamage, RowReader, encode_row};
+use crate::error::EngineError;
+use crate::value::{Storage, Value};
+
+/// One column.
+#[derive(Clone, Debug)]
+pub struct ColumnShape {
+    /// Its name.
+    pub name: String,
+    /// How it is stored.
+    pub storage: Storage,
+    /// No nulls.
+    pub not_null: bool,
+    since: u16,
+    dropped: Option<u16>,
+    missing: Value,
+}
+
+/// An index of the table, in a tree of its own.
+#[derive(Clone, Debug)]
+pub struct IndexShape {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its tree.
+    pub tree: TreeId,
+    /// Positions of its columns in the table.
+    pub columns: Vec<usize>,
+    /// How they sort.
+    pub key: Vec<KeyColumn>,
+    /// No two rows have the same values, nulls aside.
+    pub unique: bool,
+    /// Whether it may be read, and from which snapshot on.
+    pub state: IndexState,
+    /// Older snapshots do not use it.
+    pub valid_from_lsn: u64,
+}
+
+/// A table as its rows are written and read.
+#[derive(Clone, Debug)]
+pub struct TableShape {
+    /// Its number.
+    pub oid: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its name.
+    pub name: String,
+    /// The tree of its rows.
+    pub tree: TreeId,
+    /// All columns, dropped ones included.
+    pub columns: Vec<ColumnShape>,
+    /// Positions of the primary key's columns; empty: by implicit row id.
+    pub key: Vec<usize>,
+    /// The primary key's index in the catalog, for the name in errors.
+    pub primary: Option<(Oid, String)>,
+    /// Every other index.
+    pub indexes: Vec<IndexShape>,
+    version: u16,
+    key_columns: Vec<KeyColumn>,
+    /// Of the version with which new rows are written: positions and storages in the value.
+    stored: Vec<usize>,
+    stored_storages: Vec<Storage>,
+}
+
+impl TableShape {
+    /// The shape of a table in a version of the catalog.
+    ///
+    /// # Errors
+    /// `Missing`; `BadCatalog` if a default for old rows is not of its column's storage.
+    pub fn new(catalog: &Catalog, table: Oid) -> Result<Arc<TableShape>, EngineError> {
+        let relation = catalog
+            .relation(table)
+            .ok_or_else(|| EngineError::Missing {
+                kind: "relation",
+                name: table.to_string(),
+            })?;
+        let columns = relation
+            .columns
+            .iter()
+            .map(column_shape)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut shape = TableShape {
+            oid: relation.oid,
+            database: relation.database,
+            name: relation.name.clone(),
+            tree: TreeId(relation.tree),
+            key_columns: relation
+                .key
+                .iter()
+                .map(|c| KeyColumn::ascending(columns[*c].storage))
+                .collect(),
+            columns,
+            key: relation.key.clone(),
+            primary: None,
+            indexes: Vec::new(),
+            version: relation.version,
+            stored: Vec::new(),
+            stored_storages: Vec::new(),
+        };
+        for index in catalog.indexes(table) {
+            if index.primary {
+                shape.primary = Some((index.oid, index.name.clone()));
+            }
+            if index.tree != relation.tree {
+                shape
+                    .indexes
+                    .push(index_shape(index, &shape.columns, relation)?);
+            }
+        }
+        shape.stored = shape.stored_in(shape.version);
+        shape.stored_storages = shape
+            .stored
+            .iter()
+            .map(|c| shape.columns[*c].storage)
+            .collect();
+        Ok(Arc::new(shape))
+    }
+
+    /// Whether rows have an implicit row id for a key.
+    pub fn has_row_id(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    /// SHP-1, SHP-2: the columns that the value of a row of this version has.
+    fn stored_in(&self, version: u16) -> Vec<usize> {
+        let in_value = |(i, c): &(usize, &ColumnShape)| {
+            let in_key = self.key.contains(i) && c.storage.key_is_invertible();
+            c.since <= version && c.dropped.is_none_or(|d| d > version) && !in_key
+        };
+        self.columns
+            .iter()
+            .enumerate()
+            .filter(in_value)
+            .map(|(i, _)| i)
+            .collect()
+    }
+
+    /// The key of a row, for tables that have one.
+    pub fn key_of(&self, values: &[Value]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(9 * self.key.len());
+        for (position, column) in self.key.iter().zip(&self.key_columns) {
+            encode_value(*column, &values[*position], &mut key);
+        }
+        key
+    }
+
+    /// The key that begins with these values of its first columns.
+    pub fn key_prefix(&self, values: &[Value]) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.key_columns
+            .iter()
+            .zip(values)
+            .for_each(|(c, v)| encode_value(*c, v, &mut key));
+        key
+    }
+
+    /// The value part of a row.
+    pub fn value_of(&self, values: &[Value]) -> Vec<u8> {
+        let stored: Vec<Value> = self.stored.iter().map(|c| values[*c].clone()).collect();
+        let mut out = Vec::with_capacity(32);
+        encode_row(self.version, &self.stored_storages, &stored, &mut out);
+        out
+    }
+
+    /// Takes a row apart.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub fn row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, EngineError> {
+        self.try_row(key, value)
+            .map_err(|damage| EngineError::BadRow {
+                table: self.name.clone(),
+                damage,
+            })
+    }
+
+    fn try_row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, RowDamage> {
+        let (version, head) = RowReader::head(value)?;
+        let mut row: Vec<Value> = Vec::with_capacity(self.columns.len());
+        if version == self.version {
+            self.place(
+                head.reader(self.stored.len())?,
+                &self.stored,
+                &self.stored_storages,
+                &mut row,
+            )?;
+        } else {
+            if version > self.version {
+                return Err(RowDamage("its schema version is newer than the table's"));
+            }
+            let stored = self.stored_in(version);
+            let storages: Vec<Storage> = stored.iter().map(|c| self.columns[*c].storage).collect();
+            self.place(head.reader(stored.len())?, &stored, &storages, &mut row)?;
+            for (i, column) in self.columns.iter().enumerate() {
+                if column.since > version {
+                    row[i] = column.missing.clone();
+                }
+                if column.dropped.is_some() {
+                    row[i] = Value::Null;
+                }
+            }
+        }
+        let mut rest = key;
+        for (position, column) in self.key.iter().zip(&self.key_columns) {
+            let (value, after) =
+                decode_value(*column, rest).ok_or(RowDamage("its key is malformed"))?;
+            rest = after;
+            if let Some(value) = value {
+                row[*position] = value;
+            }
+        }
+        Ok(row)
+    }
+
+    fn place(
+        &self,
+        reader: RowReader<'_>,
+        stored: &[usize],
+        storages: &[Storage],
+        row: &mut Vec<Value>,
+    ) -> Result<(), RowDamage> {
+        if stored.len() == self.columns.len() {
+            return reader.read_into(storages, row);
+        }
+        row.resize(self.columns.len(), Value::Null);
+        for (value, position) in reader.values(storages)?.into_iter().zip(stored) {
+            row[*position] = value;
+        }
+        Ok(())
+    }
+
+    /// Whether a change from one row to another touches a column by which the row can be referred to: a column of a unique index.
+    pub fn changes_key(&self, old: &[Value], new: &[Value]) -> bool {
+        let unique = self
+            .indexes
+            .iter()
+            .filter(|i| i.unique)
+            .flat_map(|i| &i.columns);
+        self.key.iter().chain(unique).any(|c| old[*c] != new[*c])
+    }
+
+    /// Checks that every value fits its column.
+    ///
+    /// # Errors
+    /// `DoesNotFit`.
+    pub fn check_fit(&self, values: &[Value]) -> Result<(), EngineError> {
+        match self
+            .columns
+            .iter()
+            .zip(values)
+            .find(|(c, v)| !v.fits(c.storage))
+        {
+            Some((column, _)) => Err(EngineError::DoesNotFit {
+                column: column.name.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl IndexShape {
+    /// The part of an entry's key that the columns make.
+    pub fn prefix_of(&self, values: &[Value]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(9 * self.columns.len() + 8);
+        for (position, column) in self.columns.iter().zip(&self.key) {
+            encode_value(*column, &values[*position], &mut key);
+        }
+        key
+    }
+
+    /// The part of a key that these values of the first columns make.
+    pub fn prefix(&self, values: &[Value]) -> Vec<u8> {
+        let mut key = Vec::new();
+        self.key
+            .iter()
+            .zip(values)
+            .for_each(|(c, v)| encode_value(*c, v, &mut key));
+        key
+    }
+
+    /// The key of the row to which an entry leads.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub fn row_key<'k>(&self, entry: &'k [u8]) -> Result<&'k [u8], EngineError> {
+        let mut rest = entry;
+        for column in &self.key {
+            rest = match decode_value(*column, rest) {
+                Some((_, after)) => &entry[entry.len() - after.len()..],
+                None => {
+                    let damage = RowDamage("its key is malformed");
+                    return Err(EngineError::BadRow {
+                        table: self.name.clone(),
+                        damage,
+                    });
+                }
+            };
+        }
+        Ok(rest)
+    }
+
+    /// Whether a row's values make it subject to uniqueness: no null among them.
+    pub fn constrains(&self, values: &[Value]) -> bool {
+        self.unique && self.columns.iter().all(|c| !values[*c].is_null())
+    }
+}
+
+fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
+    let missing = match &column.missing {
+        None => Value::Null,
+        Some(hex) => decode_missing(hex, column.storage()).ok_or_else(|| {
+            EngineError::BadCatalog(format!("the default of {} for old rows", column.name))
+        })?,
+    };
+    Ok(ColumnShape {
+        name: column.name.clone(),
+        storage: column.storage(),
+        not_null: column.not_null,
+        since: column.since_version,
+        dropped: column.dropped_version,
+        missing,
+    })
+}
+
+fn index_shape(
+    index: &Index,
+    columns: &[ColumnShape],
+    relation: &Relation,
+) -> Result<IndexShape, EngineError> {
+    if index.columns.iter().any(|c| c.column >= columns.len()) {
+        return Err(EngineError::BadCatalog(format!(
+            "index {} names a column that {} has not",
+            index.name, relation.name
+        )));
+    }
+    let key = index.columns.iter().map(|c| KeyColumn {
+        storage: columns[c.column].storage,
+        descending: c.descending,
+        nulls_first: c.nulls_first,
+    });
+    Ok(IndexShape {
+        oid: index.oid,
+        name: index.name.clone(),
+        tree: TreeId(index.tree),
+        columns: index.columns.iter().map(|c| c.column).collect(),
+        key: key.collect(),
+        unique: index.unique,
+        state: index.state,
+        valid_from_lsn: index.valid_from_lsn,
+    })
+}
+
+/// The form in which the catalog keeps a value for old rows: one stored row of one column, in hexadecimal.
+pub fn encode_missing(value: &Value, storage: Storage) -> String {
+    let mut bytes = Vec::new();
+    encode_row(0, &[storage], std::slice::from_ref(value), &mut bytes);
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn decode_missing(hex: &str, storage: Storage) -> Option<Value> {
+    let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    let bytes: Option<Vec<u8>> = pairs
+        .iter()
+        .map(|p| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok())
+        .collect();
+    let bytes = bytes?;
+    let (_, head) = RowReader::head(&bytes).ok()?;
+    head.reader(1).ok()?.values(&[storage]).ok()?.pop()
+}

@@ -1,0 +1,347 @@
+//! Changing rows together with their index entries.
+//!
+//! # Invariants
+//! - TAB-1: for every version of a row there is exactly one entry in each index that was there when it was written, with the same
+//!   transaction's tag; so an index read at a snapshot and the table read at it agree.
+//! - TAB-2: two live rows never have the same values in a unique index, nulls aside; "live" is judged by the newest versions, not by a
+//!   snapshot, and whoever is about to put a row there waits for everybody who may.
+//! - TAB-3: entries of a row are changed only by whoever has just changed the row, or locked it: nobody else can be at them.
+
+use clearway_storage::btree::{Direction, KeyRange, Tree};
+use clearway_storage::ids::{Lsn, TxnId};
+use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Request};
+use clearway_txn::mvcc::book::Newest;
+use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
+
+use super::shape::{IndexShape, TableShape};
+use crate::error::EngineError;
+use crate::value::Value;
+
+/// What a search for a key of a unique index found.
+enum Found {
+    Nothing,
+    Row,
+    Busy(Implicit),
+}
+
+/// Puts a row in under `key` and its entries into the indexes.
+///
+/// # Errors
+/// `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
+pub async fn insert(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    row: &[Value],
+) -> Result<(), EngineError> {
+    let tree = txn.all().store().tree(shape.tree);
+    let value = shape.value_of(row);
+    let change = Change::Insert { value: &value };
+    match txn
+        .change(&tree, key, change, Basis::Locked, IfTaken::Wait)
+        .await?
+    {
+        Changed::Done => {}
+        _ => return Err(duplicate_key(shape)),
+    }
+    for index in &shape.indexes {
+        insert_entry(txn, index, key, row).await?;
+    }
+    Ok(())
+}
+
+/// Replaces a row. `old` is what the basis is about; the new row may have another key.
+///
+/// # Errors
+/// As [`insert`].
+pub async fn update(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    old: &[Value],
+    new: &[Value],
+    basis: Basis,
+) -> Result<Changed, EngineError> {
+    let new_key = if shape.has_row_id() {
+        key.to_vec()
+    } else {
+        shape.key_of(new)
+    };
+    let tree = txn.all().store().tree(shape.tree);
+    if new_key != key {
+        let change = Change::Delete {
+            moved_to: Some(&new_key),
+        };
+        match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
+            Changed::Done => {}
+            other => return Ok(other),
+        }
+        for index in &shape.indexes {
+            delete_entry(txn, index, key, old).await?;
+        }
+        insert(txn, shape, &new_key, new).await?;
+        return Ok(Changed::Done);
+    }
+    let strength = if shape.changes_key(old, new) {
+        LockMode::RowUpdate
+    } else {
+        LockMode::RowNoKeyUpdate
+    };
+    let value = shape.value_of(new);
+    let change = Change::Update {
+        value: &value,
+        strength,
+    };
+    match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
+        Changed::Done => {}
+        other => return Ok(other),
+    }
+    for index in &shape.indexes {
+        if index.columns.iter().any(|c| old[*c] != new[*c])
+            && index.prefix_of(old) != index.prefix_of(new)
+        {
+            delete_entry(txn, index, key, old).await?;
+            insert_entry(txn, index, key, new).await?;
+        }
+    }
+    Ok(Changed::Done)
+}
+
+/// Deletes a row.
+///
+/// # Errors
+/// From the transaction.
+pub async fn delete(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    old: &[Value],
+    basis: Basis,
+) -> Result<Changed, EngineError> {
+    let tree = txn.all().store().tree(shape.tree);
+    match txn
+        .change(
+            &tree,
+            key,
+            Change::Delete { moved_to: None },
+            basis,
+            IfTaken::Wait,
+        )
+        .await?
+    {
+        Changed::Done => {}
+        other => return Ok(other),
+    }
+    for index in &shape.indexes {
+        delete_entry(txn, index, key, old).await?;
+    }
+    Ok(Changed::Done)
+}
+
+fn duplicate_key(shape: &TableShape) -> EngineError {
+    let (oid, index) = shape
+        .primary
+        .clone()
+        .unwrap_or((shape.oid, format!("{}_pkey", shape.name)));
+    EngineError::Duplicate { index, oid }
+}
+
+/// Puts the entry of a row into an index.
+///
+/// # Errors
+/// `Duplicate` (TAB-2).
+pub async fn insert_entry(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    row_key: &[u8],
+    row: &[Value],
+) -> Result<(), EngineError> {
+    let mut entry = index.prefix_of(row);
+    if index.constrains(row) {
+        return insert_unique(txn, index, entry, row_key).await;
+    }
+    entry.extend_from_slice(row_key);
+    put_entry(txn, index, &entry).await
+}
+
+async fn put_entry(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    entry: &[u8],
+) -> Result<(), EngineError> {
+    let tree = txn.all().store().tree(index.tree);
+    match txn
+        .change(
+            &tree,
+            entry,
+            Change::Insert { value: &[] },
+            Basis::Locked,
+            IfTaken::Wait,
+        )
+        .await?
+    {
+        // The same row's entry is there when an index is being built and the builder came first.
+        Changed::Done | Changed::Exists { .. } => Ok(()),
+        Changed::Newer | Changed::Again => Err(TxnError::ConcurrentUpdate.into()),
+    }
+}
+
+/// TAB-2: one inserter of a key at a time searches all entries of the key and puts its own there; from then on its tag speaks for it.
+async fn insert_unique(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    prefix: Vec<u8>,
+    row_key: &[u8],
+) -> Result<(), EngineError> {
+    txn.assign()?;
+    let locks = txn.all().locks().clone();
+    let owner = txn.owner().clone();
+    let tag = LockTag::UniqueKey {
+        tree: index.tree,
+        key: prefix.as_slice().into(),
+    };
+    loop {
+        // At session level, so that it can go before the transaction ends; a rollback in between drops it with the future.
+        let turn = Request {
+            owner: &owner,
+            tag: tag.clone(),
+            mode: LockMode::Exclusive,
+            scope: LockScope::Session,
+            if_taken: IfTaken::Wait,
+            implicit: None,
+        };
+        let granted = locks.acquire(turn).await.map_err(TxnError::from)?;
+        txn.depends_on(granted.dep_lsn);
+        let turn = Turn {
+            locks: &locks,
+            owner: &owner,
+            tag: &tag,
+        };
+        let tree = txn.all().store().tree(index.tree);
+        match search(txn, &tree, &prefix, row_key).await? {
+            Found::Row => {
+                return Err(EngineError::Duplicate {
+                    index: index.name.clone(),
+                    oid: index.oid,
+                });
+            }
+            Found::Nothing => {
+                let mut entry = prefix;
+                entry.extend_from_slice(row_key);
+                return put_entry(txn, index, &entry).await;
+            }
+            Found::Busy(writer) => {
+                drop(turn);
+                wait_for(txn, writer).await?;
+            }
+        }
+    }
+}
+
+/// The turn to decide about a key; given up on drop.
+struct Turn<'a> {
+    locks: &'a clearway_txn::lockmgr::LockManager,
+    owner: &'a std::sync::Arc<clearway_txn::lockmgr::Owner>,
+    tag: &'a LockTag,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.locks
+            .release_one(self.owner, self.tag, LockMode::Exclusive);
+    }
+}
+
+/// Looks at the newest version of every entry with the prefix, but for the row's own.
+async fn search(
+    txn: &mut Transaction,
+    tree: &Tree,
+    prefix: &[u8],
+    own_row: &[u8],
+) -> Result<Found, EngineError> {
+    let me = txn.id().unwrap_or(TxnId::NONE);
+    let book = txn.all().book().clone();
+    'again: loop {
+        let mut cursor = tree.cursor(KeyRange::prefix(prefix), Direction::Forward);
+        let mut found = Found::Nothing;
+        let mut dep = Lsn::ZERO;
+        while let Some(leaf) = cursor.next_leaf().await? {
+            for (key, row) in leaf.iter() {
+                match book.newest(row.tag, me) {
+                    Newest::Busy(record) => {
+                        let own = key.get(prefix.len()..) == Some(own_row);
+                        if !own {
+                            found = Found::Busy(Implicit {
+                                owner: record.txn.owner().clone(),
+                                txn: record.txn.id(),
+                                mode: LockMode::Exclusive,
+                            });
+                        }
+                    }
+                    newest if !row.ghost => {
+                        if let Newest::Committed(lsn) = newest {
+                            dep = dep.max(lsn);
+                        }
+                        found = Found::Row;
+                    }
+                    Newest::Committed(lsn) => dep = dep.max(lsn),
+                    _ => {}
+                }
+                if !matches!(found, Found::Nothing) {
+                    break;
+                }
+            }
+            let seen = leaf.seen();
+            if !tree.still(&seen) {
+                continue 'again;
+            }
+            if !matches!(found, Found::Nothing) {
+                break;
+            }
+        }
+        // An error depends on what it saw, and so does the absence of one.
+        txn.depends_on(dep);
+        return Ok(found);
+    }
+}
+
+/// Waits for the end of a transaction, as one who shares its id's lock.
+async fn wait_for(txn: &mut Transaction, writer: Implicit) -> Result<(), EngineError> {
+    let owner = txn.owner().clone();
+    let locks = txn.all().locks().clone();
+    let tag = LockTag::Transaction(writer.txn);
+    let request = Request {
+        owner: &owner,
+        tag: tag.clone(),
+        mode: LockMode::Share,
+        scope: LockScope::Session,
+        if_taken: IfTaken::Wait,
+        implicit: Some(writer),
+    };
+    let granted = locks.acquire(request).await.map_err(TxnError::from)?;
+    locks.release_one(&owner, &tag, LockMode::Share);
+    txn.depends_on(granted.dep_lsn);
+    Ok(())
+}
+
+async fn delete_entry(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    row_key: &[u8],
+    row: &[Value],
+) -> Result<(), EngineError> {
+    let mut entry = index.prefix_of(row);
+    entry.extend_from_slice(row_key);
+    let tree = txn.all().store().tree(index.tree);
+    // TAB-3: `Newer` would mean that there is no live entry: an index under construction that has not come to this row yet.
+    txn.change(
+        &tree,
+        &entry,
+        Change::Delete { moved_to: None },
+        Basis::Locked,
+        IfTaken::Wait,
+    )
+    .await?;
+    Ok(())
+}

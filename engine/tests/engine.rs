@@ -1,0 +1,6 @@
+//! The engine through its public face: on files in memory with threads, and on a simulated disk with crashes.
+
+mod it {
+    pub mod basics;
+    pub mod support;
+}
