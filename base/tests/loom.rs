@@ -111,7 +111,11 @@ fn optimistic_readers_see_whole_writes() {
         if let Some(version) = latch.optimistic() {
             let seen = (left.load(Relaxed), right.load(Relaxed));
             if latch.validate(version) {
-                assert_eq!(seen, (version.number(), version.number()), "LATCH-2, LATCH-3");
+                assert_eq!(
+                    seen,
+                    (version.number(), version.number()),
+                    "LATCH-2, LATCH-3"
+                );
             }
         }
         writer.join().unwrap();
@@ -124,7 +128,9 @@ fn upgrades_fail_where_something_changed() {
         let shared = Arc::new((Latch::new(&CLASS), Watched::new()));
         let other = shared.clone();
         let upgrade = |shared: &(Latch, Watched)| {
-            let Some(version) = shared.0.optimistic() else { return 0 };
+            let Some(version) = shared.0.optimistic() else {
+                return 0;
+            };
             match shared.0.upgrade(version) {
                 Some(_hold) => {
                     assert_eq!(shared.1.get(), version.number(), "LATCH-2");
@@ -270,7 +276,9 @@ fn a_dropped_wait_passes_the_chain_on() {
         };
         {
             let mut dropped = pin!(waiters.wait(1));
-            let polled = dropped.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let polled = dropped
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
             assert!(matches!(polled, Poll::Pending | Poll::Ready(Ok(()))));
         }
         assert_eq!(block_on(waiters.wait(1)), Ok(())); // LSN-3

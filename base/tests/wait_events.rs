@@ -1,4 +1,6 @@
 //! The list of wait events and what is made of it.
+// The page stands in the source tree, not in a database.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::BTreeSet;
 
@@ -12,7 +14,10 @@ fn the_page_is_what_the_list_makes_of_it() {
         std::fs::write(path, markdown()).unwrap();
     }
     let page = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(page == markdown(), "docs/wait-events.md is not what base/wait_events.txt makes: run with CLEARWAY_REWRITE=1");
+    assert!(
+        page == markdown(),
+        "docs/wait-events.md is not what base/wait_events.txt makes: run with CLEARWAY_REWRITE=1"
+    );
 }
 
 #[test]
@@ -25,7 +30,10 @@ fn rows_agree_with_the_enum() {
         assert_eq!(row.legend, format!("{}: {}", row.class_name, row.name));
     }
     assert_eq!(WaitEvent::from_index(WaitEvent::COUNT), None);
-    let shown: BTreeSet<_> = WaitEvent::rows().iter().map(|row| (row.class_name, row.name)).collect();
+    let shown: BTreeSet<_> = WaitEvent::rows()
+        .iter()
+        .map(|row| (row.class_name, row.name))
+        .collect();
     assert_eq!(shown.len(), WaitEvent::COUNT, "no event is there twice");
 }
 

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - HELD-1: the count of a thread is the number of its latch guards; guards are not `Send`, so a thread's own.
-//! - HELD-2 (debug builds): a thread waits for a ranked class only while all ranked classes that it holds rank lower, or
-//!   are the same one and coupled. Tries are exempt: they never wait.
+//! - HELD-2: in debug builds, a thread waits for a ranked class only while all ranked classes that it holds rank lower,
+//!   or are the same one and coupled. Tries are exempt: they never wait.
 
 use std::cell::Cell;
 
@@ -114,7 +114,8 @@ mod order {
             let held = held.borrow();
             held.iter().copied().find(|other| {
                 let same = std::ptr::eq(*other, class);
-                other.rank() > class.rank() || (other.rank() == class.rank() && !(same && class.is_coupled()))
+                other.rank() > class.rank()
+                    || (other.rank() == class.rank() && !(same && class.is_coupled()))
             })
         });
         if let Ok(Some(other)) = higher {
@@ -129,7 +130,12 @@ mod order {
     }
 
     pub fn names() -> String {
-        let names = HELD.try_with(|held| held.borrow().iter().map(|class| class.name()).collect::<Vec<_>>());
+        let names = HELD.try_with(|held| {
+            held.borrow()
+                .iter()
+                .map(|class| class.name())
+                .collect::<Vec<_>>()
+        });
         format!(": {}", names.unwrap_or_default().join(", "))
     }
 }

@@ -55,7 +55,11 @@ impl LsnWaiters {
     /// A position that has been published up to `lsn`; the mutex is of the class of that name.
     pub fn new(name: &'static str, lsn: u64) -> Self {
         let line = Mutex::new(name, Line::default());
-        Self { published: AtomicU64::new(lsn), closed: AtomicBool::new(false), line }
+        Self {
+            published: AtomicU64::new(lsn),
+            closed: AtomicBool::new(false),
+            line,
+        }
     }
 
     /// What has been published. A wait for `lsn` is over once this is at least `lsn`.
@@ -86,7 +90,11 @@ impl LsnWaiters {
     /// # Errors
     /// [`Closed`] if the waits were given up before that.
     pub fn wait(&self, lsn: u64) -> WaitLsn<'_> {
-        WaitLsn { waiters: self, lsn, entered: None }
+        WaitLsn {
+            waiters: self,
+            lsn,
+            entered: None,
+        }
     }
 
     fn outcome(&self, lsn: u64) -> Option<Result<(), Closed>> {
@@ -101,7 +109,9 @@ impl LsnWaiters {
         {
             let mut line = self.line.lock();
             for slot in wakers.iter_mut().take(limit) {
-                let Some(first) = line.waiting.first_entry() else { break };
+                let Some(first) = line.waiting.first_entry() else {
+                    break;
+                };
                 if self.outcome(first.key().0).is_none() {
                     break;
                 }
@@ -155,7 +165,9 @@ impl Future for WaitLsn<'_> {
 impl WaitLsn<'_> {
     /// LSN-3: a waiter that somebody took off the line owes the next ones their wake-up.
     fn leave(&mut self) {
-        let Some(id) = self.entered.take() else { return };
+        let Some(id) = self.entered.take() else {
+            return;
+        };
         let removed = self.waiters.line.lock().waiting.remove(&(self.lsn, id));
         if removed.is_none() {
             self.waiters.wake(CHAIN);

@@ -113,7 +113,11 @@ pub(super) fn contend<R>(
         let got = with_line(key, |line| match announce(woken) {
             Attempt::Got(got) => Some(got),
             Attempt::Announced => {
-                line.push_back(Parked { key, want, signal: Arc::clone(&signal) });
+                line.push_back(Parked {
+                    key,
+                    want,
+                    signal: Arc::clone(&signal),
+                });
                 None
             }
         });
@@ -152,14 +156,22 @@ pub(super) fn wake(key: usize, clear_parked: impl FnOnce()) {
 /// Stands in the line of a condition.
 pub(super) fn enlist(key: usize) -> Arc<Signal> {
     let signal = Arc::new(Signal::new());
-    with_line(key, |line| line.push_back(Parked { key, want: Want::Exclusive, signal: Arc::clone(&signal) }));
+    with_line(key, |line| {
+        line.push_back(Parked {
+            key,
+            want: Want::Exclusive,
+            signal: Arc::clone(&signal),
+        })
+    });
     signal
 }
 
 /// Leaves the line of a condition; false if somebody has taken this thread off it to wake it.
 pub(super) fn leave(key: usize, signal: &Arc<Signal>) -> bool {
     with_line(key, |line| {
-        let at = line.iter().position(|parked| Arc::ptr_eq(&parked.signal, signal));
+        let at = line
+            .iter()
+            .position(|parked| Arc::ptr_eq(&parked.signal, signal));
         at.and_then(|at| line.remove(at)).is_some()
     })
 }
@@ -169,7 +181,9 @@ pub(super) fn notify(key: usize, limit: usize) -> usize {
     let mut woken: Vec<Arc<Signal>> = Vec::new();
     with_line(key, |line| {
         while woken.len() < limit {
-            let Some(at) = line.iter().position(|parked| parked.key == key) else { break };
+            let Some(at) = line.iter().position(|parked| parked.key == key) else {
+                break;
+            };
             let Some(parked) = line.remove(at) else { break };
             woken.push(parked.signal);
         }
@@ -193,7 +207,13 @@ struct Report {
 impl Report {
     fn begin(class: &'static Class, event: WaitEvent, key: usize) -> Self {
         if cfg!(loom) {
-            return Self { class, wait: None, began_ns: 0, parked_ns: 0, parks: 0 };
+            return Self {
+                class,
+                wait: None,
+                began_ns: 0,
+                parked_ns: 0,
+                parks: 0,
+            };
         }
         let object = Object::new(std::ptr::from_ref(class) as usize as u64, key as u64);
         let mut wait = Wait::begin(event, object);
@@ -201,7 +221,13 @@ impl Report {
         if holder != 0 {
             wait = wait.behind(holder);
         }
-        Self { class, wait: Some(wait), began_ns: waits::now_ns(), parked_ns: 0, parks: 0 }
+        Self {
+            class,
+            wait: Some(wait),
+            began_ns: waits::now_ns(),
+            parked_ns: 0,
+            parks: 0,
+        }
     }
 
     fn parks(&mut self) {
@@ -229,8 +255,15 @@ impl Drop for Report {
         }
         drop(wait);
         let ended_ns = waits::now_ns();
-        let parked_ns = if self.parked_ns == 0 { ended_ns } else { self.parked_ns };
-        let (spin_ns, park_ns) = (parked_ns.saturating_sub(self.began_ns), ended_ns.saturating_sub(parked_ns));
+        let parked_ns = if self.parked_ns == 0 {
+            ended_ns
+        } else {
+            self.parked_ns
+        };
+        let (spin_ns, park_ns) = (
+            parked_ns.saturating_sub(self.began_ns),
+            ended_ns.saturating_sub(parked_ns),
+        );
         self.class.end_slow(self.parks, spin_ns, park_ns);
     }
 }

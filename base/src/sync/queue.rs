@@ -48,7 +48,11 @@ enum State {
 
 impl Line {
     fn push(&mut self) -> usize {
-        let place = Place { state: State::Waiting(Waker::noop().clone()), before: self.tail, after: None };
+        let place = Place {
+            state: State::Waiting(Waker::noop().clone()),
+            before: self.tail,
+            after: None,
+        };
         let at = match self.free {
             Some(at) => {
                 self.free = self.places[at].after;
@@ -84,7 +88,11 @@ impl Line {
 
     /// Gives a place back that is in no line.
     fn release(&mut self, at: usize) {
-        self.places[at] = Place { state: State::Free, before: None, after: self.free };
+        self.places[at] = Place {
+            state: State::Free,
+            before: None,
+            after: self.free,
+        };
         self.free = Some(at);
     }
 
@@ -93,7 +101,9 @@ impl Line {
         self.unlink(at);
         match std::mem::replace(&mut self.places[at].state, State::Granted { hand_on }) {
             State::Waiting(waker) => Some(waker),
-            State::Free | State::Granted { .. } => unreachable!("only waiting places stand in line"),
+            State::Free | State::Granted { .. } => {
+                unreachable!("only waiting places stand in line")
+            }
         }
     }
 }
@@ -104,13 +114,18 @@ const BATCH: usize = 16;
 impl WaitQueue {
     /// An empty line whose mutex is of the class of that name.
     pub fn new(name: &'static str) -> Self {
-        Self { line: Mutex::new(name, Line::default()) }
+        Self {
+            line: Mutex::new(name, Line::default()),
+        }
     }
 
     /// Puts the caller in line. The future is ready once it is granted.
     pub fn enroll(&self) -> Waiter<'_> {
         let at = self.line.lock().push();
-        Waiter { queue: self, at: Some(at) }
+        Waiter {
+            queue: self,
+            at: Some(at),
+        }
     }
 
     /// How many stand in line.
@@ -170,7 +185,10 @@ impl Waiter<'_> {
     /// Whether it has been granted already.
     pub fn is_granted(&self) -> bool {
         let Some(at) = self.at else { return true };
-        matches!(self.queue.line.lock().places[at].state, State::Granted { .. })
+        matches!(
+            self.queue.line.lock().places[at].state,
+            State::Granted { .. }
+        )
     }
 }
 
@@ -178,7 +196,9 @@ impl Future for Waiter<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = self.at else { return Poll::Ready(()) };
+        let Some(at) = self.at else {
+            return Poll::Ready(());
+        };
         let waker = cx.waker().clone(); // QUEUE-3: cloning runs foreign code
         let mut line = self.queue.line.lock();
         let replaced = match &mut line.places[at].state {

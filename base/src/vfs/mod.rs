@@ -209,7 +209,10 @@ pub trait Vfs: Send + Sync + 'static {
 
 /// An open file. All operations take `&self` and may run at the same time; what overlapping writes
 /// leave behind is undefined.
-#[allow(clippy::len_without_is_empty, reason = "a length is an operation that can fail")]
+#[allow(
+    clippy::len_without_is_empty,
+    reason = "a length is an operation that can fail"
+)]
 pub trait VfsFile: Send + Sync {
     /// Reads `len` bytes at `offset` and returns the buffer with exactly the bytes read. The buffer is
     /// shorter than `len` only where the file ends: an empty buffer means at or past the end. The
