@@ -1,5 +1,8 @@
 //! Makes `WaitEvent` and `WaitClass` of wait_events.txt.
-#![allow(clippy::disallowed_methods, reason = "a build script writes its output")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a build script writes its output"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;
