@@ -33,9 +33,23 @@ pub enum Mutation {
     NoLosers = 11,
     /// Redo starts at the checkpoint's begin, whatever dirty pages there were.
     RedoFromBegin = 12,
+    /// A descent goes on at the page that it waited for, and trusts its pointers: page reuse after a miss.
+    ResumeAfterMiss = 32,
+    /// Optimistic readers do not validate.
+    NoValidation = 33,
+    /// Pages are overwritten in place without a twin.
+    NoTwins = 34,
 }
 
-/// All of them but none.
+/// Those of pages and trees; the tests of `btree` look for them.
+pub const TREES: [Mutation; 4] = [
+    Mutation::ResumeAfterMiss,
+    Mutation::NoValidation,
+    Mutation::NoTwins,
+    Mutation::PageBeforeLog,
+];
+
+/// Those of log and recovery.
 pub const ALL: [Mutation; 12] = [
     Mutation::SkipLogSync,
     Mutation::NoUndoNext,

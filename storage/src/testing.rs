@@ -287,6 +287,7 @@ impl Rig {
         let how = OpenHow::create(FileKind::Data);
         let file = vfs.open(Path::new("/pages"), how).await.unwrap();
         let twins = vfs.open(Path::new("/twins"), how).await.unwrap();
+        vfs.sync_dir(Path::new("/")).await.unwrap();
         let log = Arc::new(MemLog::new());
         let space = Arc::new(MemSpace::new(file));
         let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4 };
@@ -326,12 +327,10 @@ impl Rig {
         Tree::new(id, self.pool.clone(), self.mark.clone())
     }
 
-    /// Restores torn pages, redoes the log up to `until` into a new pool on another file system, and gives that
+    /// Redoes the log up to `until` into a new pool on another file system, and gives that
     /// rig. Its space believes what this one believes.
     pub async fn redone(&self, vfs: &dyn Vfs, frames: usize, until: Lsn) -> Rig {
         let rig = Rig::new(vfs, frames).await;
-        let twins = vfs.open(Path::new("/twins"), OpenHow::create(FileKind::Data)).await.unwrap();
-        DoubleWrite::new(twins).restore(&*rig.space).await.unwrap();
         let mut records = self.log.records.lock().unwrap().clone();
         records.retain(|record| record.range.end <= until);
         for record in &records {
@@ -364,6 +363,14 @@ impl Rig {
 }
 
 impl Rig {
+    /// Writes twins over torn pages, as before any redo.
+    pub async fn restore(&self, vfs: &dyn Vfs) {
+        let how = OpenHow::create(FileKind::Data);
+        let twins = vfs.open(Path::new("/twins"), how).await.unwrap();
+        let space = MemSpace::new(vfs.open(Path::new("/pages"), how).await.unwrap());
+        DoubleWrite::new(twins).restore(&space).await.unwrap();
+    }
+
     /// How many pages of the space are on disk with a wrong checksum.
     pub async fn torn(&self, vfs: &dyn Vfs) -> usize {
         let file = vfs.open(Path::new("/pages"), OpenHow::create(FileKind::Data)).await.unwrap();

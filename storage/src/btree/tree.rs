@@ -5,7 +5,9 @@ use super::node::{GHOST, MEMORY_LOCKS, Node};
 use crate::buffer::{Optimistic, Pool, Seen};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag, TreeId};
+use crate::mutation::{self, Mutation};
 use crate::seams::Versions;
+use clearway_base::sync::yield_now;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
@@ -176,7 +178,7 @@ impl Tree {
 
     /// Copies the row with `key` out, with its whole value.
     pub async fn get(&self, key: &[u8], out: &mut RowBuf) -> Result<Lookup, StorageError> {
-        let root = self.root().await?;
+        let mut root = self.root().await?;
         loop {
             let miss = match self.descend(root, Target::Key(key), 0)? {
                 Descent::Miss(page) => Some(page),
@@ -192,7 +194,16 @@ impl Tree {
                 },
             };
             match miss {
-                Some(page) => self.pool().fetch(page).await?,
+                Some(page) => {
+                    self.pool().fetch(page).await?;
+                    if mutation::active(Mutation::ResumeAfterMiss) {
+                        // Between the end of a read and the reader stands the run queue; here, a long one.
+                        for _ in 0..64 {
+                            yield_now().await;
+                        }
+                        root = page;
+                    }
+                }
                 None => self.pool().counters().restarts.add(1),
             }
         }

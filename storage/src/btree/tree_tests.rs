@@ -60,7 +60,10 @@ fn random_key(rng: &mut Rng, keys: u64) -> Vec<u8> {
 
 #[test]
 fn a_tree_agrees_with_a_map_and_its_log_redoes_it() {
-    for_each_seed!(6, |seed| {
+    for_each_seed!(6, against_a_map);
+}
+
+fn against_a_map(seed: u64) {
         let sim = Sim::new(seed);
         sim.block_on(async move {
             let rig = Arc::new(Rig::new(&SimDisk::new(seed), 48).await);
@@ -99,7 +102,6 @@ fn a_tree_agrees_with_a_map_and_its_log_redoes_it() {
             assert!(counters.leaf_splits > 10 && counters.evictions > 10, "{counters:?}");
         })
         .unwrap();
-    });
 }
 
 /// Puts, removes, reads and rolls back keys of its own, among those of the others.
@@ -233,7 +235,10 @@ fn run_until_crash(seed: u64, disk: &SimDisk, rig: &Arc<Mutex<Option<Arc<Rig>>>>
 /// exactly the records that were durable: nothing torn, nothing newer than the log, every split whole.
 #[test]
 fn a_crash_at_any_io_leaves_a_tree_that_redo_makes_whole() {
-    for_each_seed!(2, |seed| {
+    for_each_seed!(2, crash_sweep);
+}
+
+fn crash_sweep(seed: u64) {
         let whole = SimDisk::new(seed);
         let rig = Arc::new(Mutex::new(None));
         run_until_crash(seed, &whole, &rig).unwrap();
@@ -251,7 +256,6 @@ fn a_crash_at_any_io_leaves_a_tree_that_redo_makes_whole() {
             torn += after_crash(&before, &disk, seed);
         }
         assert!(torn > 0, "no crash tore a page: the double write was not tried");
-    });
 }
 
 /// Checks what a crash left; gives the number of pages that were torn.
@@ -261,6 +265,8 @@ fn after_crash(before: &Arc<Rig>, disk: &SimDisk, seed: u64) -> usize {
     Sim::new(seed)
         .block_on(async move {
             let torn = before.torn(&disk).await;
+            before.restore(&disk).await;
+            assert_eq!(before.torn(&disk).await, 0, "BUF-9: a torn page without a twin");
             // The expected tree: the same records into fresh pages.
             let fresh = before.redone(&MemVfs::new(), 1000, durable).await;
             let redone = before.redone(&disk, 1000, durable).await;
@@ -283,6 +289,10 @@ fn tree_of(rig: &Rig) -> Tree {
 /// Threads that really run at the same time: writers split leaves under readers, the cleaner evicts.
 #[test]
 fn threads_read_rows_whole_while_others_split() {
+    threads_agree();
+}
+
+fn threads_agree() {
     let rig = Arc::new(Rig::in_memory(64));
     let tree = block_on(rig.tree(1));
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -394,4 +404,96 @@ fn tidying_gives_pages_back_until_a_root_is_left() {
         let counters = rig.pool.counters().view();
         assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
     });
+}
+
+/// Readers of rows that stay, with a pool so small that they wait for nearly every leaf, while leaves around those
+/// rows split, merge, are freed and used again for other keys and other trees.
+#[test]
+fn readers_find_their_rows_however_pages_are_used_again() {
+    for_each_seed!(6, pages_used_again);
+}
+
+fn pages_used_again(seed: u64) {
+    let stays = |number: u64| number % 25 == 0;
+    Sim::new(seed)
+        .block_on(async move {
+            let rig = Arc::new(Rig::new(&SimDisk::new(seed), 12).await);
+            let trees = [rig.tree(1).await, rig.tree(2).await];
+            let cleaner = rig.clone();
+            testkit::spawn("cleaner", async move {
+                let _ = cleaner.pool.run_cleaner(|| false).await;
+            });
+            let mut log = TxnLog::new(TxnId(9));
+            for tree in &trees {
+                for number in (0..1000_u64).filter(|number| stays(*number)) {
+                    put(tree, &mut log, &number.to_be_bytes(), &[tree.id().0 as u8; 400], 0).await;
+                }
+            }
+            let mut tasks = Vec::new();
+            let churning = Arc::new(std::sync::atomic::AtomicUsize::new(2));
+            for (index, tree) in trees.iter().enumerate() {
+                let (tree, churning) = (tree.clone(), churning.clone());
+                tasks.push(testkit::spawn("churn", async move {
+                    let mut log = TxnLog::new(TxnId(index as u64));
+                    for round in 0..6 {
+                        let value = vec![round; 700];
+                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
+                            put(&tree, &mut log, &number.to_be_bytes(), &value, 0).await;
+                        }
+                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
+                            tree.edit(&mut log, &number.to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
+                            if number % 10 == 1 {
+                                tree.tidy().await.unwrap();
+                            }
+                        }
+                    }
+                    churning.fetch_sub(1, SeqCst);
+                }));
+            }
+            for (index, tree) in trees.iter().cycle().take(6).enumerate() {
+                let (tree, churning) = (tree.clone(), churning.clone());
+                tasks.push(testkit::spawn("reader", async move {
+                    let mut rng = Rng::new(seed * 100 + index as u64);
+                    let mut out = RowBuf::default();
+                    while churning.load(SeqCst) > 0 {
+                        testkit::yield_now().await;
+                        let key = (rng.below(40) * 25).to_be_bytes();
+                        let found = tree.get(&key, &mut out).await.unwrap();
+                        assert!(matches!(found, Lookup::Found(_)), "a row that stays is not there");
+                        assert_eq!(out.row().value, [tree.id().0 as u8; 400], "the row of another tree");
+                    }
+                }));
+            }
+            for task in tasks {
+                task.await;
+            }
+            for tree in &trees {
+                tree.check().await.unwrap();
+            }
+            let counters = rig.pool.counters().view();
+            assert!(counters.merges > 50 && counters.misses > 300, "{counters:?}");
+            assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
+        })
+        .unwrap();
+}
+
+/// Each planted mistake is found by one of the tests above. Mistakes are planted for the whole process:
+/// `cargo test -p clearway-storage --features mutations btree::tree_tests::planted -- --test-threads=1`.
+#[cfg(feature = "mutations")]
+#[test]
+fn planted_mistakes_are_found() {
+    use crate::mutation::{Mutation, TREES, plant};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    for mutation in TREES {
+        plant(mutation);
+        let finds = |test: &dyn Fn(u64)| (1..=40).find(|seed| catch_unwind(AssertUnwindSafe(|| test(*seed))).is_err());
+        let found = match mutation {
+            Mutation::NoValidation => finds(&|_| threads_agree()),
+            Mutation::NoTwins | Mutation::PageBeforeLog => finds(&crash_sweep),
+            _ => finds(&pages_used_again),
+        };
+        plant(Mutation::None);
+        eprintln!("{mutation:?}: found by seed {found:?}");
+        assert!(found.is_some(), "{mutation:?} was not found");
+    }
 }

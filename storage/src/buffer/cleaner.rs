@@ -20,6 +20,7 @@ use super::pool::{NO_PAGE, Pool};
 use super::table::Word;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
+use crate::mutation::{self, Mutation};
 use crate::seams::Place;
 use clearway_base::sync::{timeout, yield_now};
 use clearway_base::vfs::IoBuf;
@@ -179,8 +180,10 @@ impl Pool {
         if batch.pages.is_empty() {
             return Ok(0);
         }
-        self.log.wait_durable(batch.page_lsn_max).await?;
-        assert!(self.log.durable_lsn() >= batch.page_lsn_max, "BUF-8");
+        if !mutation::active(Mutation::PageBeforeLog) {
+            self.log.wait_durable(batch.page_lsn_max).await?;
+            assert!(self.log.durable_lsn() >= batch.page_lsn_max, "BUF-8");
+        }
         let mut twins = IoBuf::with_capacity(batch.pages.len() * PAGE_BYTES);
         for copied in &batch.pages {
             twins.extend_from_slice(&copied.bytes[..]);
@@ -199,7 +202,9 @@ impl Pool {
     }
 
     async fn write_twice(&self, batch: &Batch<'_>, twins: IoBuf) -> Result<(), StorageError> {
-        self.double_write.write(twins).await?;
+        if !mutation::active(Mutation::NoTwins) {
+            self.double_write.write(twins).await?;
+        }
         let mut files: Vec<Place> = Vec::new();
         let mut writes = Vec::new();
         for copied in &batch.pages {
