@@ -49,7 +49,10 @@ impl KeyRange {
 
     /// Keys of `from..to`.
     pub fn new(from: impl Into<Vec<u8>>, to: Option<Vec<u8>>) -> KeyRange {
-        KeyRange { from: from.into(), to }
+        KeyRange {
+            from: from.into(),
+            to,
+        }
     }
 
     /// Keys that begin with `prefix`.
@@ -98,8 +101,22 @@ impl LeafCopy {
 
     /// The key and row at an index.
     pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
-        let NodeRow { key, value, tag, ghost, overflow } = self.rows.get(index);
-        (key, Row { value, tag, ghost, overflow })
+        let NodeRow {
+            key,
+            value,
+            tag,
+            ghost,
+            overflow,
+        } = self.rows.get(index);
+        (
+            key,
+            Row {
+                value,
+                tag,
+                ghost,
+                overflow,
+            },
+        )
     }
 
     /// Keys and rows in ascending order.
@@ -205,7 +222,11 @@ impl Cursor {
         self.copy.rows.extend(node, from, to);
         self.copy.memory_locks = node.0.flags() & super::node::MEMORY_LOCKS != 0;
         self.copy.seen = Some(leaf.seen());
-        let onward = Onward { low: node.low(), high: node.high(), right: node.right() };
+        let onward = Onward {
+            low: node.low(),
+            high: node.high(),
+            right: node.right(),
+        };
         leaf.validate().then_some(onward)
     }
 
@@ -246,14 +267,20 @@ impl Cursor {
             Direction::Forward => Target::Key(&self.range.from),
             Direction::Backward => Target::Below(self.range.to.as_deref()),
         };
-        let Some(top) = self.tree.pool().read(root) else { return Ok(pages) };
+        let Some(top) = self.tree.pool().read(root) else {
+            return Ok(pages);
+        };
         let is_leaf = Node(top.page).is_leaf();
         if !top.validate() || is_leaf {
             return Ok(pages);
         }
-        let Descent::At(parent, _) = self.tree.descend(root, target, 1)? else { return Ok(pages) };
+        let Descent::At(parent, _) = self.tree.descend(root, target, 1)? else {
+            return Ok(pages);
+        };
         let node = Node(parent.page);
-        let Some(here) = target.child(node) else { return Ok(pages) };
+        let Some(here) = target.child(node) else {
+            return Ok(pages);
+        };
         match self.direction {
             Direction::Forward => {
                 let end = match &self.range.to {

@@ -43,10 +43,10 @@ mod tidy;
 mod tree;
 mod write;
 
-pub use ops::{TreeRedo, root_init};
 pub use bulk::BulkLoad;
 pub use check::TreeReport;
 pub use cursor::{Cursor, Direction, KeyRange, LeafCopy};
+pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use tidy::Tidied;
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
@@ -61,3 +61,5 @@ pub const ROW_BYTES_MAX: usize = 1400;
 mod edit_tests;
 #[cfg(test)]
 mod tree_tests;
+#[cfg(test)]
+mod shape_tests;

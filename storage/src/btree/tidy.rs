@@ -104,11 +104,15 @@ impl Tree {
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 1, 16 + 2 * PAGE_BYTES / 4);
         let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
-        let Descent::At(leaf, _) = self.descend(root, Target::Key(key), 0)? else { return Ok(false) };
+        let Descent::At(leaf, _) = self.descend(root, Target::Key(key), 0)? else {
+            return Ok(false);
+        };
         if !self.pool().is_dirty(&leaf) {
             return Ok(false);
         }
-        let Some(mut leaf) = leaf.latch() else { return Ok(false) };
+        let Some(mut leaf) = leaf.latch() else {
+            return Ok(false);
+        };
         Ok(self.strip_latched(&mut leaf, &mut credit))
     }
 
@@ -122,13 +126,24 @@ impl Tree {
         }
         let mut freeing = self.pool().space().reserve_free(1).await?;
         let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
-        let Some(pair) = self.find_pair(root, key, level)? else { return Ok(Step::Next(next)) };
+        let Some(pair) = self.find_pair(root, key, level)? else {
+            return Ok(Step::Next(next));
+        };
         let merged = self.merge(&pair, &mut credit, &mut *freeing);
-        Ok(if merged { Step::Merged } else { Step::Next(next) })
+        Ok(if merged {
+            Step::Merged
+        } else {
+            Step::Next(next)
+        })
     }
 
     /// Where the next node begins, and whether this one is small enough to be worth a second look.
-    fn look(&self, root: PageId, key: &[u8], level: u8) -> Result<(Option<Vec<u8>>, bool), StorageError> {
+    fn look(
+        &self,
+        root: PageId,
+        key: &[u8],
+        level: u8,
+    ) -> Result<(Option<Vec<u8>>, bool), StorageError> {
         loop {
             match self.descend(root, Target::Key(key), level)? {
                 // Not in memory: on to the next node that the parent knows.
@@ -144,8 +159,15 @@ impl Tree {
         }
     }
 
-    fn next_separator(&self, root: PageId, key: &[u8], level: u8) -> Result<Option<Vec<u8>>, StorageError> {
-        let Descent::At(parent, _) = self.descend(root, Target::Key(key), level + 1)? else { return Ok(None) };
+    fn next_separator(
+        &self,
+        root: PageId,
+        key: &[u8],
+        level: u8,
+    ) -> Result<Option<Vec<u8>>, StorageError> {
+        let Descent::At(parent, _) = self.descend(root, Target::Key(key), level + 1)? else {
+            return Ok(None);
+        };
         let node = Node(parent.page);
         let next = match node.child_index(key) {
             Some(index) if index + 1 < node.count() => Some(node.key(index + 1)),
@@ -154,18 +176,40 @@ impl Tree {
         Ok(next.filter(|_| parent.validate()))
     }
 
-    fn find_pair(&self, root: PageId, key: &[u8], level: u8) -> Result<Option<Pair<'_>>, StorageError> {
-        let Descent::At(parent, None) = self.descend(root, Target::Key(key), level + 1)? else { return Ok(None) };
+    fn find_pair(
+        &self,
+        root: PageId,
+        key: &[u8],
+        level: u8,
+    ) -> Result<Option<Pair<'_>>, StorageError> {
+        let Descent::At(parent, None) = self.descend(root, Target::Key(key), level + 1)? else {
+            return Ok(None);
+        };
         let node = Node(parent.page);
-        let Some(index) = node.child_index(key).filter(|index| index + 1 < node.count()) else { return Ok(None) };
-        let (left, right, separator) = (node.child(index), node.child(index + 1), node.key(index + 1));
+        let Some(index) = node
+            .child_index(key)
+            .filter(|index| index + 1 < node.count())
+        else {
+            return Ok(None);
+        };
+        let (left, right, separator) = (
+            node.child(index),
+            node.child(index + 1),
+            node.key(index + 1),
+        );
         if !parent.validate() || left == right {
             return Ok(None);
         }
-        let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right)) else {
+        let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right))
+        else {
             return Ok(None);
         };
-        Ok(Some(Pair { parent, left, right, separator }))
+        Ok(Some(Pair {
+            parent,
+            left,
+            right,
+            separator,
+        }))
     }
 
     fn is_node(&self, latched: &Latched<'_>, level: u8) -> bool {
@@ -173,13 +217,22 @@ impl Tree {
         page.kind() == kind::NODE && page.tree() == self.id() && page.level() == level
     }
 
-    fn merge(&self, pair: &Pair<'_>, credit: &mut Credit<'_>, freeing: &mut dyn FreeReservation) -> bool {
+    fn merge(
+        &self,
+        pair: &Pair<'_>,
+        credit: &mut Credit<'_>,
+        freeing: &mut dyn FreeReservation,
+    ) -> bool {
         let level = pair.parent.page.level().saturating_sub(1);
         // Left to right, bottom to top.
-        let (Some(mut left), Some(mut right)) = (pair.left.read().latch(), pair.right.read().latch()) else {
+        let (Some(mut left), Some(mut right)) =
+            (pair.left.read().latch(), pair.right.read().latch())
+        else {
             return false;
         };
-        let Some(mut parent) = pair.parent.latch() else { return false };
+        let Some(mut parent) = pair.parent.latch() else {
+            return false;
+        };
         let (left_node, right_node) = (node_of(left.page()), node_of(right.page()));
         let side_by_side = self.is_node(&left, level)
             && self.is_node(&right, level)
@@ -206,13 +259,28 @@ impl Tree {
         ops::remove_args(Some(&pair.separator), &mut removal);
         let args = image.parts();
         let ops = [
-            PageOp { page: pair.left.id(), op: ops::INIT, payload: &args },
-            PageOp { page: pair.right.id(), op: ops::FREE, payload: &[] },
-            PageOp { page: parent.page().id(), op: ops::REMOVE, payload: &[&removal] },
+            PageOp {
+                page: pair.left.id(),
+                op: ops::INIT,
+                payload: &args,
+            },
+            PageOp {
+                page: pair.right.id(),
+                op: ops::FREE,
+                payload: &[],
+            },
+            PageOp {
+                page: parent.page().id(),
+                op: ops::REMOVE,
+                payload: &[&removal],
+            },
         ];
         image.store(left.page());
         ops::free(right.page());
-        assert!(remove(parent.page(), &pair.separator), "the key that the parent has at this version");
+        assert!(
+            remove(parent.page(), &pair.separator),
+            "the key that the parent has at this version"
+        );
         let end = self.append_structure(credit, &ops, space);
         left.changed(end);
         right.changed(end);
@@ -227,31 +295,53 @@ impl Tree {
         let bytes = record_bytes(&*wal, 8, PAGE_BYTES);
         let mut freeing = self.pool().space().reserve_free(1).await?;
         let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
-        let Some(page) = self.pool().read(root) else { return Ok(false) };
+        let Some(page) = self.pool().read(root) else {
+            return Ok(false);
+        };
         let node = Node(page.page);
         let (child, single) = (node.child(0), node.0.level() > 0 && node.count() == 1);
         let level = node.0.level().saturating_sub(1);
         if !page.validate() || !single {
             return Ok(false);
         }
-        let Some(pin) = self.pool().try_pin(child) else { return Ok(false) };
-        let Some(mut lower) = pin.read().latch() else { return Ok(false) };
-        let Some(mut top) = page.latch() else { return Ok(false) };
+        let Some(pin) = self.pool().try_pin(child) else {
+            return Ok(false);
+        };
+        let Some(mut lower) = pin.read().latch() else {
+            return Ok(false);
+        };
+        let Some(mut top) = page.latch() else {
+            return Ok(false);
+        };
         let lower_node = node_of(lower.page());
         if !self.is_node(&lower, level) || lower_node.right() != PageId(0) {
             return Ok(false);
         }
         let rows = Rows::of(lower_node, 0, lower_node.count());
-        let frame = Frame { id: root, ..Frame::of(lower_node) };
+        let frame = Frame {
+            id: root,
+            ..Frame::of(lower_node)
+        };
         let mut image = Image::new();
-        assert!(image.build(&frame, &rows, 0, rows.len()), "the same rows and fences");
+        assert!(
+            image.build(&frame, &rows, 0, rows.len()),
+            "the same rows and fences"
+        );
         let space = freeing.latch(&[child]);
         top.will_change();
         lower.will_change();
         let args = image.parts();
         let ops = [
-            PageOp { page: root, op: ops::INIT, payload: &args },
-            PageOp { page: child, op: ops::FREE, payload: &[] },
+            PageOp {
+                page: root,
+                op: ops::INIT,
+                payload: &args,
+            },
+            PageOp {
+                page: child,
+                op: ops::FREE,
+                payload: &[],
+            },
         ];
         image.store(top.page());
         ops::free(lower.page());

@@ -51,7 +51,12 @@ pub struct RowBuf {
 impl RowBuf {
     /// The row; as the leaf held it, but for a value fetched from its overflow chain by [`Tree::get`].
     pub fn row(&self) -> Row<'_> {
-        Row { value: &self.value, tag: self.tag, ghost: self.ghost, overflow: self.overflow }
+        Row {
+            value: &self.value,
+            tag: self.tag,
+            ghost: self.ghost,
+            overflow: self.overflow,
+        }
     }
 
     /// The leaf's hint that rows of it have locks in the lock manager.
@@ -127,7 +132,14 @@ pub enum Edit<'v> {
 impl Tree {
     /// The tree with this id; whether it exists shows at the first use.
     pub fn new(id: TreeId, pool: Arc<Pool>, versions: Arc<dyn Versions>) -> Tree {
-        Tree { inner: Arc::new(Inner { id, pool, versions, root: OnceLock::new() }) }
+        Tree {
+            inner: Arc::new(Inner {
+                id,
+                pool,
+                versions,
+                root: OnceLock::new(),
+            }),
+        }
     }
 
     /// The tree's id.
@@ -162,7 +174,9 @@ impl Tree {
     /// Copies the row with `key` out, if all pages on the way are in memory.
     #[inline]
     pub fn try_get(&self, key: &[u8], out: &mut RowBuf) -> TryGet {
-        let Some(root) = self.root_now() else { return TryGet::Miss };
+        let Some(root) = self.root_now() else {
+            return TryGet::Miss;
+        };
         loop {
             let leaf = match self.descend(root, Target::Key(key), 0) {
                 Ok(Descent::At(leaf, _)) => leaf,
@@ -227,7 +241,11 @@ fn copy_row(leaf: &Optimistic<'_>, key: &[u8], out: &mut RowBuf) -> Option<Looku
     if !leaf.validate() {
         return None;
     }
-    Some(if found.is_ok() { Lookup::Found(leaf.seen()) } else { Lookup::Absent(leaf.seen()) })
+    Some(if found.is_ok() {
+        Lookup::Found(leaf.seen())
+    } else {
+        Lookup::Absent(leaf.seen())
+    })
 }
 
 /// Copies the row at an index.
@@ -235,7 +253,8 @@ pub(super) fn read_row(node: Node<'_>, index: usize, out: &mut RowBuf) {
     let slot = node.slot(index);
     let cell = node.cell(slot);
     out.value.clear();
-    node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
+    node.0
+        .append_to(cell.value_at, cell.value_len, &mut out.value);
     out.tag = node.tag(slot, &cell);
     out.ghost = slot & GHOST != 0;
     out.overflow = cell.overflow;

@@ -7,21 +7,23 @@ use crate::record::{TxnLog, UndoEntry};
 use crate::seams::PageLog;
 use crate::testing::{Rig, now};
 use clearway_base::for_each_seed;
-use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::sync::{Mutex, block_on, spawn_thread};
 use clearway_base::testkit::{self, Rng, Sim, Stop};
 use clearway_base::vfs::MemVfs;
 use clearway_base::vfs::sim::SimDisk;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex};
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-async fn put(tree: &Tree, log: &mut TxnLog, key: &[u8], value: &[u8], tag: u64) {
-    tree.edit(log, key, value.len(), |_| (Edit::put(value, Tag(tag)), ())).await.unwrap();
+pub(super) async fn put(tree: &Tree, log: &mut TxnLog, key: &[u8], value: &[u8], tag: u64) {
+    tree.edit(log, key, value.len(), |_| (Edit::put(value, Tag(tag)), ()))
+        .await
+        .unwrap();
 }
 
-async fn contents(tree: &Tree, keys: impl Iterator<Item = &Vec<u8>>) -> Model {
+pub(super) async fn contents(tree: &Tree, keys: impl Iterator<Item = &Vec<u8>>) -> Model {
     let mut out = RowBuf::default();
     let mut found = Model::new();
     for key in keys {
@@ -42,12 +44,22 @@ fn rows_put_in_order_fill_their_pages() {
             put(&tree, &mut log, &i.to_be_bytes(), &[7; 10], 0).await;
         }
         let report = tree.check().await.unwrap();
-        assert_eq!((report.rows, report.levels, report.pending_separators), (20_000, 2, 0));
+        assert_eq!(
+            (report.rows, report.levels, report.pending_separators),
+            (20_000, 2, 0)
+        );
         assert_eq!(report.pages, rig.space.used());
         let bytes = (report.leaves * 8192) as f64 / 20_000.0;
         assert!(bytes < 18.0, "{bytes} bytes for a row of 18");
         let counters = rig.pool.counters().view();
-        assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
+        assert_eq!(
+            (
+                counters.io_under_latch,
+                counters.neighbours_read,
+                counters.tree_latches
+            ),
+            (0, 0, 0)
+        );
     });
 }
 
@@ -64,44 +76,60 @@ fn a_tree_agrees_with_a_map_and_its_log_redoes_it() {
 }
 
 fn against_a_map(seed: u64) {
-        let sim = Sim::new(seed);
-        sim.block_on(async move {
-            let rig = Arc::new(Rig::new(&SimDisk::new(seed), 48).await);
-            let tree = rig.tree(1).await;
-            let cleaner = {
-                let rig = rig.clone();
-                testkit::spawn("cleaner", async move {
-                    let _ = rig.pool.run_cleaner(|| false).await;
-                })
-            };
-            let model = Arc::new(Mutex::new(Model::new()));
-            let mut tasks = Vec::new();
-            for task in 0..4_u64 {
-                let (rig, tree, model) = (rig.clone(), tree.clone(), model.clone());
-                tasks.push(testkit::spawn("writer", async move {
-                    writer(&rig, &tree, &model, seed * 10 + task, task).await;
-                }));
+    let sim = Sim::new(seed);
+    sim.block_on(async move {
+        let rig = Arc::new(Rig::new(&SimDisk::new(seed), 48).await);
+        let tree = rig.tree(1).await;
+        let cleaner = {
+            let rig = rig.clone();
+            testkit::spawn("cleaner", async move {
+                let _ = rig.pool.run_cleaner(|| false).await;
+            })
+        };
+        let model = Arc::new(Mutex::new("test/model", Model::new()));
+        let mut tasks = Vec::new();
+        for task in 0..4_u64 {
+            let (rig, tree, model) = (rig.clone(), tree.clone(), model.clone());
+            tasks.push(testkit::spawn("writer", async move {
+                writer(&rig, &tree, &model, seed * 10 + task, task).await;
+            }));
+        }
+        for task in tasks {
+            task.await;
+        }
+        drop(cleaner);
+        let expected = model.lock().clone();
+        assert_eq!(contents(&tree, expected.keys()).await, expected);
+        scans_agree(&tree, &expected, seed).await;
+        let report = tree.check().await.unwrap();
+        assert_eq!(report.rows, expected.len() as u64);
+        assert_eq!(report.pages, rig.space.used());
+        let redone = rig.redone(&MemVfs::new(), 1000, Lsn::MAX).await;
+        let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
+        let again = twin.check().await.unwrap();
+        assert_eq!(
+            again,
+            crate::btree::TreeReport {
+                leaf_bytes_used: again.leaf_bytes_used,
+                ..report
             }
-            for task in tasks {
-                task.await;
-            }
-            drop(cleaner);
-            let expected = model.lock().unwrap().clone();
-            assert_eq!(contents(&tree, expected.keys()).await, expected);
-            scans_agree(&tree, &expected, seed).await;
-            let report = tree.check().await.unwrap();
-            assert_eq!(report.rows, expected.len() as u64);
-            assert_eq!(report.pages, rig.space.used());
-            let redone = rig.redone(&MemVfs::new(), 1000, Lsn::MAX).await;
-            let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
-            let again = twin.check().await.unwrap();
-            assert_eq!(again, crate::btree::TreeReport { leaf_bytes_used: again.leaf_bytes_used, ..report });
-            assert_eq!(contents(&twin, expected.keys()).await, expected);
-            let counters = rig.pool.counters().view();
-            assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
-            assert!(counters.leaf_splits > 10 && counters.evictions > 10, "{counters:?}");
-        })
-        .unwrap();
+        );
+        assert_eq!(contents(&twin, expected.keys()).await, expected);
+        let counters = rig.pool.counters().view();
+        assert_eq!(
+            (
+                counters.io_under_latch,
+                counters.neighbours_read,
+                counters.tree_latches
+            ),
+            (0, 0, 0)
+        );
+        assert!(
+            counters.leaf_splits > 10 && counters.evictions > 10,
+            "{counters:?}"
+        );
+    })
+    .unwrap();
 }
 
 /// Puts, removes, reads and rolls back keys of its own, among those of the others.
@@ -121,22 +149,37 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
                 let edit = if removes {
                     Edit::Remove
                 } else if rng.chance(1, 8) {
-                    reference = tree.write_overflow(&mut log, Tag(tag), &value, &mut Vec::new()).await.unwrap();
-                    Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true }
+                    reference = tree
+                        .write_overflow(&mut log, Tag(tag), &value, &mut Vec::new())
+                        .await
+                        .unwrap();
+                    Edit::Put {
+                        value: (&reference[..]).into(),
+                        tag: Tag(tag),
+                        ghost: false,
+                        overflow: true,
+                    }
                 } else {
                     Edit::put(&value, Tag(tag))
                 };
-                let old_chain = |row: LeafRow<'_>| row.row.filter(|row| row.overflow).map(|row| row.value.to_vec());
+                let old_chain = |row: LeafRow<'_>| {
+                    row.row
+                        .filter(|row| row.overflow)
+                        .map(|row| row.value.to_vec())
+                };
                 let max = value.len().max(16);
-                let (old, _) = tree.edit(&mut log, &key, max, |row| (edit, old_chain(row))).await.unwrap();
+                let (old, _) = tree
+                    .edit(&mut log, &key, max, |row| (edit, old_chain(row)))
+                    .await
+                    .unwrap();
                 if rng.chance(1, 4) {
                     roll_back(rig, tree, &mut log).await;
                     continue;
                 }
                 if removes {
-                    model.lock().unwrap().remove(&key);
+                    model.lock().remove(&key);
                 } else {
-                    model.lock().unwrap().insert(key, value);
+                    model.lock().insert(key, value);
                 }
                 if let Some(old) = old {
                     tree.free_overflow(&old).await.unwrap();
@@ -148,11 +191,13 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
             7 => {
                 // Everything is settled now and then: splits may strip.
                 let settle = rng.chance(1, 4);
-                rig.mark.0.store(if settle { u64::MAX - 1 } else { 0 }, SeqCst);
+                rig.mark
+                    .0
+                    .store(if settle { u64::MAX - 1 } else { 0 }, SeqCst);
             }
             _ => {
                 let found = matches!(tree.get(&key, &mut out).await.unwrap(), Lookup::Found(_));
-                let expected = model.lock().unwrap().get(&key).cloned();
+                let expected = model.lock().get(&key).cloned();
                 assert_eq!(found.then(|| out.row().value.to_vec()), expected);
             }
         }
@@ -163,13 +208,20 @@ async fn roll_back(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
     rig.mark.0.store(0, SeqCst);
     loop {
         let entry: Option<UndoEntry> = {
-            let records = rig.log.records.lock().unwrap();
-            let at = records.iter().rev().find(|record| record.range.start == log.last_lsn);
+            let records = rig.log.records.lock();
+            let at = records
+                .iter()
+                .rev()
+                .find(|record| record.range.start == log.last_lsn);
             at.and_then(|record| record.undo.clone())
         };
-        let Some(entry) = entry.filter(|entry| entry.lsn >= log.first_lsn) else { break };
+        let Some(entry) = entry.filter(|entry| entry.lsn >= log.first_lsn) else {
+            break;
+        };
         if entry.tree == super::CHAIN_PAGES {
-            super::compensate_chain(&rig.pool, log, &entry).await.unwrap();
+            super::compensate_chain(&rig.pool, log, &entry)
+                .await
+                .unwrap();
         } else {
             tree.compensate(log, &entry).await.unwrap();
         }
@@ -181,7 +233,11 @@ async fn roll_back(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
 async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
     let mut rng = Rng::new(seed);
     for round in 0..12 {
-        let direction = if round % 2 == 0 { Direction::Forward } else { Direction::Backward };
+        let direction = if round % 2 == 0 {
+            Direction::Forward
+        } else {
+            Direction::Backward
+        };
         let mut range = KeyRange::all();
         if round >= 2 {
             range = KeyRange::new(random_key(&mut rng, 500), Some(random_key(&mut rng, 500)));
@@ -194,13 +250,19 @@ async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
         let mut cursor = tree.cursor(range, direction);
         let mut found = Vec::new();
         while let Some(leaf) = cursor.next_leaf().await.unwrap() {
-            let mut rows: Vec<_> =
-                leaf.iter().map(|(key, row)| (key.to_vec(), row.value.to_vec(), row.overflow)).collect();
+            let mut rows: Vec<_> = leaf
+                .iter()
+                .map(|(key, row)| (key.to_vec(), row.value.to_vec(), row.overflow))
+                .collect();
             if direction == Direction::Backward {
                 rows.reverse();
             }
             for (key, value, overflow) in rows {
-                let value = if overflow { tree.read_chain(&value).await.unwrap() } else { value };
+                let value = if overflow {
+                    tree.read_chain(&value).await.unwrap()
+                } else {
+                    value
+                };
                 found.push((key, value));
             }
         }
@@ -212,11 +274,15 @@ async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
 }
 
 /// One run of edits, splits and cleaning on a disk that may crash; gives the rig as it was.
-fn run_until_crash(seed: u64, disk: &SimDisk, rig: &Arc<Mutex<Option<Arc<Rig>>>>) -> Result<(), Stop> {
+fn run_until_crash(
+    seed: u64,
+    disk: &SimDisk,
+    rig: &Arc<Mutex<Option<Arc<Rig>>>>,
+) -> Result<(), Stop> {
     let (disk, rig) = (disk.clone(), rig.clone());
     Sim::new(seed).block_on(async move {
         let made = Arc::new(Rig::new(&disk, 24).await);
-        *rig.lock().unwrap() = Some(made.clone());
+        *rig.lock() = Some(made.clone());
         let tree = made.tree(1).await;
         let cleaner = made.clone();
         testkit::spawn("cleaner", async move {
@@ -239,23 +305,29 @@ fn a_crash_at_any_io_leaves_a_tree_that_redo_makes_whole() {
 }
 
 fn crash_sweep(seed: u64) {
-        let whole = SimDisk::new(seed);
-        let rig = Arc::new(Mutex::new(None));
-        run_until_crash(seed, &whole, &rig).unwrap();
-        let points = whole.points();
-        assert!(points > 200, "{points} crash points");
-        let mut rng = Rng::new(seed);
-        let mut torn = 0;
-        for _ in 0..40 {
-            let disk = SimDisk::new(seed);
-            disk.crash_at(rng.range(20..points));
-            let rig = Arc::new(Mutex::new(None));
-            let stopped = run_until_crash(seed, &disk, &rig);
-            assert_eq!(stopped, Err(Stop::Crashed));
-            let before = rig.lock().unwrap().take().expect("made before the first crash point");
-            torn += after_crash(&before, &disk, seed);
-        }
-        assert!(torn > 0, "no crash tore a page: the double write was not tried");
+    let whole = SimDisk::new(seed);
+    let rig = Arc::new(Mutex::new("test/rig", None));
+    run_until_crash(seed, &whole, &rig).unwrap();
+    let points = whole.points();
+    assert!(points > 200, "{points} crash points");
+    let mut rng = Rng::new(seed);
+    let mut torn = 0;
+    for _ in 0..40 {
+        let disk = SimDisk::new(seed);
+        disk.crash_at(rng.range(20..points));
+        let rig = Arc::new(Mutex::new("test/rig", None));
+        let stopped = run_until_crash(seed, &disk, &rig);
+        assert_eq!(stopped, Err(Stop::Crashed));
+        let before = rig
+            .lock()
+            .take()
+            .expect("made before the first crash point");
+        torn += after_crash(&before, &disk, seed);
+    }
+    assert!(
+        torn > 0,
+        "no crash tore a page: the double write was not tried"
+    );
 }
 
 /// Checks what a crash left; gives the number of pages that were torn.
@@ -266,13 +338,20 @@ fn after_crash(before: &Arc<Rig>, disk: &SimDisk, seed: u64) -> usize {
         .block_on(async move {
             let torn = before.torn(&disk).await;
             before.restore(&disk).await;
-            assert_eq!(before.torn(&disk).await, 0, "BUF-9: a torn page without a twin");
+            assert_eq!(
+                before.torn(&disk).await,
+                0,
+                "BUF-9: a torn page without a twin"
+            );
             // The expected tree: the same records into fresh pages.
             let fresh = before.redone(&MemVfs::new(), 1000, durable).await;
             let redone = before.redone(&disk, 1000, durable).await;
             let (fresh, redone) = (tree_of(&fresh), tree_of(&redone));
             let (expected, report) = (fresh.check().await.unwrap(), redone.check().await.unwrap());
-            assert_eq!((expected.rows, expected.pages, expected.levels), (report.rows, report.pages, report.levels));
+            assert_eq!(
+                (expected.rows, expected.pages, expected.levels),
+                (report.rows, report.pages, report.levels)
+            );
             let (mut left, mut right) = (String::new(), String::new());
             fresh.print(&mut left).await.unwrap();
             redone.print(&mut right).await.unwrap();
@@ -282,7 +361,7 @@ fn after_crash(before: &Arc<Rig>, disk: &SimDisk, seed: u64) -> usize {
         .unwrap()
 }
 
-fn tree_of(rig: &Rig) -> Tree {
+pub(super) fn tree_of(rig: &Rig) -> Tree {
     Tree::new(crate::ids::TreeId(1), rig.pool.clone(), rig.mark.clone())
 }
 
@@ -298,7 +377,10 @@ fn threads_agree() {
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let cleaner = {
         let (rig, stop) = (rig.clone(), stop.clone());
-        spawn_thread("cleaner", move || block_on(rig.pool.run_cleaner(|| stop.load(SeqCst))).unwrap()).unwrap()
+        spawn_thread("cleaner", move || {
+            block_on(rig.pool.run_cleaner(|| stop.load(SeqCst))).unwrap()
+        })
+        .unwrap()
     };
     let mut threads = Vec::new();
     for task in 0..4_u64 {
@@ -318,7 +400,10 @@ fn threads_agree() {
                         block_on(put(&tree, &mut log, &key, &value, 0));
                     } else if let Lookup::Found(_) = block_on(tree.get(&key, &mut out)).unwrap() {
                         let value = out.row().value;
-                        assert!(value.iter().all(|byte| *byte == value[0]), "a torn row: {value:?}");
+                        assert!(
+                            value.iter().all(|byte| *byte == value[0]),
+                            "a torn row: {value:?}"
+                        );
                         assert_eq!(value.len(), 20 + usize::from(value[0]));
                     }
                 }
@@ -334,76 +419,14 @@ fn threads_agree() {
     let report = block_on(tree.check()).unwrap();
     assert!(report.leaves > 64, "larger than the pool: {report:?}");
     let counters = rig.pool.counters().view();
-    assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
-}
-
-#[test]
-fn a_bulk_load_fills_leaves_and_can_be_added_to() {
-    for_each_seed!(6, |seed| {
-        let rig = Rig::in_memory(4000);
-        let mut rng = Rng::new(seed);
-        block_on(async {
-            let tree = rig.tree(1).await;
-            let mut model = Model::new();
-            let mut log = TxnLog::new(TxnId(1));
-            for i in 0..rng.below(100) {
-                let key = i.to_be_bytes().to_vec();
-                put(&tree, &mut log, &key, b"before", 0).await;
-                model.insert(key, b"before".to_vec());
-            }
-            let longest = *rng.pick(&[10, 300, 1300]);
-            let mut load = tree.bulk_load();
-            for i in 0..3000_u64 {
-                let mut key = (1000 + i * 3).to_be_bytes().to_vec();
-                key.resize(8 + rng.index(30), b'x');
-                let value = vec![i as u8; rng.index(longest)];
-                load.push(&key, &value).await.unwrap();
-                model.insert(key, value);
-            }
-            assert!(load.push(b"\0", b"").await.is_err(), "out of order");
-            assert_eq!(load.finish().await.unwrap(), 3000);
-            let report = tree.check().await.unwrap();
-            assert_eq!((report.rows, report.pages, report.pending_separators), (model.len() as u64, rig.space.used(), 0));
-            let fill = report.leaf_bytes_used as f64 / (report.leaves * 8192) as f64;
-            assert!(fill > 0.85, "leaves are {fill:.2} full");
-            assert_eq!(contents(&tree, model.keys()).await, model);
-            let redone = rig.redone(&MemVfs::new(), 4000, Lsn::MAX).await;
-            assert_eq!(contents(&tree_of(&redone), model.keys()).await, model);
-        });
-    });
-}
-
-#[test]
-fn tidying_gives_pages_back_until_a_root_is_left() {
-    let rig = Rig::in_memory(2000);
-    block_on(async {
-        let tree = rig.tree(1).await;
-        let mut log = TxnLog::new(TxnId(1));
-        for i in 0_u64..30_000 {
-            put(&tree, &mut log, &(i * 7919 % 30_011).to_be_bytes(), &[1; 100], 0).await;
-        }
-        let before = tree.check().await.unwrap();
-        assert!(before.levels >= 3, "{} levels", before.levels);
-        for i in 0_u64..30_000 {
-            if i % 10 != 0 {
-                tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
-            }
-        }
-        let tidied = tree.tidy().await.unwrap();
-        let after = tree.check().await.unwrap();
-        assert_eq!((after.rows, &after.pages), (3000, &rig.space.used()));
-        assert!(after.leaves * 5 < before.leaves && tidied.merged > 0, "{} of {}", after.leaves, before.leaves);
-        for i in 0_u64..30_000 {
-            tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
-        }
-        while tree.tidy().await.unwrap().merged > 0 {}
-        let empty = tree.check().await.unwrap();
-        assert_eq!((empty.rows, empty.levels, rig.space.used().len()), (0, 1, 1));
-        let redone = rig.redone(&MemVfs::new(), 2000, Lsn::MAX).await;
-        assert_eq!(tree_of(&redone).check().await.unwrap().pages, empty.pages);
-        let counters = rig.pool.counters().view();
-        assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
-    });
+    assert_eq!(
+        (
+            counters.io_under_latch,
+            counters.neighbours_read,
+            counters.tree_latches
+        ),
+        (0, 0, 0)
+    );
 }
 
 /// Readers of rows that stay, with a pool so small that they wait for nearly every leaf, while leaves around those
@@ -426,7 +449,14 @@ fn pages_used_again(seed: u64) {
             let mut log = TxnLog::new(TxnId(9));
             for tree in &trees {
                 for number in (0..1000_u64).filter(|number| stays(*number)) {
-                    put(tree, &mut log, &number.to_be_bytes(), &[tree.id().0 as u8; 400], 0).await;
+                    put(
+                        tree,
+                        &mut log,
+                        &number.to_be_bytes(),
+                        &[tree.id().0 as u8; 400],
+                        0,
+                    )
+                    .await;
                 }
             }
             let mut tasks = Vec::new();
@@ -437,11 +467,17 @@ fn pages_used_again(seed: u64) {
                     let mut log = TxnLog::new(TxnId(index as u64));
                     for round in 0..6 {
                         let value = vec![round; 700];
-                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
+                        for number in
+                            (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1)
+                        {
                             put(&tree, &mut log, &number.to_be_bytes(), &value, 0).await;
                         }
-                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
-                            tree.edit(&mut log, &number.to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
+                        for number in
+                            (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1)
+                        {
+                            tree.edit(&mut log, &number.to_be_bytes(), 0, |_| (Edit::Remove, ()))
+                                .await
+                                .unwrap();
                             if number % 10 == 1 {
                                 tree.tidy().await.unwrap();
                             }
@@ -459,8 +495,15 @@ fn pages_used_again(seed: u64) {
                         testkit::yield_now().await;
                         let key = (rng.below(40) * 25).to_be_bytes();
                         let found = tree.get(&key, &mut out).await.unwrap();
-                        assert!(matches!(found, Lookup::Found(_)), "a row that stays is not there");
-                        assert_eq!(out.row().value, [tree.id().0 as u8; 400], "the row of another tree");
+                        assert!(
+                            matches!(found, Lookup::Found(_)),
+                            "a row that stays is not there"
+                        );
+                        assert_eq!(
+                            out.row().value,
+                            [tree.id().0 as u8; 400],
+                            "the row of another tree"
+                        );
                     }
                 }));
             }
@@ -471,8 +514,18 @@ fn pages_used_again(seed: u64) {
                 tree.check().await.unwrap();
             }
             let counters = rig.pool.counters().view();
-            assert!(counters.merges > 50 && counters.misses > 300, "{counters:?}");
-            assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
+            assert!(
+                counters.merges > 50 && counters.misses > 300,
+                "{counters:?}"
+            );
+            assert_eq!(
+                (
+                    counters.io_under_latch,
+                    counters.neighbours_read,
+                    counters.tree_latches
+                ),
+                (0, 0, 0)
+            );
         })
         .unwrap();
 }
@@ -486,7 +539,9 @@ fn planted_mistakes_are_found() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     for mutation in TREES {
         plant(mutation);
-        let finds = |test: &dyn Fn(u64)| (1..=40).find(|seed| catch_unwind(AssertUnwindSafe(|| test(*seed))).is_err());
+        let finds = |test: &dyn Fn(u64)| {
+            (1..=40).find(|seed| catch_unwind(AssertUnwindSafe(|| test(*seed))).is_err())
+        };
         let found = match mutation {
             Mutation::NoValidation => finds(&|_| threads_agree()),
             Mutation::NoTwins | Mutation::PageBeforeLog => finds(&crash_sweep),

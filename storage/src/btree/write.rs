@@ -22,7 +22,9 @@ use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::Latched;
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
-use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
+use crate::record::{
+    Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry,
+};
 use crate::seams::{Credit, PageLog, Purpose, Versions};
 use std::borrow::Cow;
 
@@ -68,11 +70,17 @@ pub(super) async fn take_credit(
 impl Tree {
     fn check_lengths(&self, key: &[u8], value_len: usize) -> Result<(), StorageError> {
         if key.len() > KEY_BYTES_MAX {
-            return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+            return Err(StorageError::KeyTooLong {
+                len: key.len(),
+                max: KEY_BYTES_MAX,
+            });
         }
         let max = ROW_BYTES_MAX - key.len();
         if value_len > max {
-            return Err(StorageError::ValueTooLong { len: value_len, max });
+            return Err(StorageError::ValueTooLong {
+                len: value_len,
+                max,
+            });
         }
         Ok(())
     }
@@ -101,15 +109,19 @@ impl Tree {
         let wal = self.pool().log().clone();
         // The before-image may be any row with this key; its undo is paid for as well.
         let before_max = ROW_BYTES_MAX - key.len();
-        let bytes = record_bytes(&*wal, 1, 16 + key.len() + max_value + key.len() + before_max)
-            + undo_bytes(&*wal, key.len(), before_max);
+        let bytes = record_bytes(
+            &*wal,
+            1,
+            16 + key.len() + max_value + key.len() + before_max,
+        ) + undo_bytes(&*wal, key.len(), before_max);
         let mut f = Some(f);
         let mut before = RowBuf::default();
         before.value.reserve(before_max.min(256));
         self.pool().throttle().await?;
         loop {
             let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
-            let attempt = self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
+            let attempt =
+                self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
             // BTR-8.
             drop(credit);
             match attempt {
@@ -147,7 +159,10 @@ impl Tree {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one attempt of one caller; a struct would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one attempt of one caller; a struct would only rename them"
+    )]
     fn try_edit<'v, T, F>(
         &self,
         root: PageId,
@@ -176,8 +191,15 @@ impl Tree {
         let slot = found.unwrap_or_else(|index| index);
         let row = found.is_ok().then(|| before.row());
         let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
-        let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
-        let (edit, result) = f(LeafRow { row, memory_locks, page: node.0.id(), slot: slot as u16 });
+        let f = f
+            .take()
+            .expect("BTR-9: an attempt that calls the closure is the last");
+        let (edit, result) = f(LeafRow {
+            row,
+            memory_locks,
+            page: node.0.id(),
+            slot: slot as u16,
+        });
         let before = row;
         let range = match edit {
             Edit::Keep => None,
@@ -186,12 +208,28 @@ impl Tree {
                 leaf.page().set_flags(leaf.page().flags() | MEMORY_LOCKS);
                 None
             }
-            Edit::Put { value, tag, ghost, overflow } => {
-                assert!(value.len() <= max_value.max(before.map_or(0, |row| row.value.len())), "BTR-9: a value longer than announced");
-                let row = NodeRow { key, value: &value, tag, ghost, overflow };
+            Edit::Put {
+                value,
+                tag,
+                ghost,
+                overflow,
+            } => {
+                assert!(
+                    value.len() <= max_value.max(before.map_or(0, |row| row.value.len())),
+                    "BTR-9: a value longer than announced"
+                );
+                let row = NodeRow {
+                    key,
+                    value: &value,
+                    tag,
+                    ghost,
+                    overflow,
+                };
                 Some(self.log_put(&mut leaf, log, credit, &row, before))
             }
-            Edit::Remove => before.map(|before| self.log_remove(&mut leaf, log, credit, key, before)),
+            Edit::Remove => {
+                before.map(|before| self.log_remove(&mut leaf, log, credit, key, before))
+            }
         };
         Ok(Ok((result, range)))
     }
@@ -209,7 +247,16 @@ impl Tree {
         leaf.will_change();
         put(leaf.page(), row).expect("BTR-9: room was made");
         let payload = [&head[..], row.value];
-        self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
+        self.append_row(
+            leaf,
+            log,
+            credit,
+            ops::PUT,
+            &payload,
+            row.key,
+            row.tag,
+            before,
+        )
     }
 
     fn log_remove(
@@ -224,7 +271,16 @@ impl Tree {
         ops::remove_args(None, &mut args);
         leaf.will_change();
         assert!(remove(leaf.page(), key), "the row that was just read");
-        self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before))
+        self.append_row(
+            leaf,
+            log,
+            credit,
+            ops::REMOVE,
+            &[&args],
+            key,
+            Tag::SETTLED,
+            Some(before),
+        )
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
@@ -256,7 +312,11 @@ impl Tree {
             txn: log.txn,
             undo_next: log.last_lsn,
             undo: Some(undo),
-            ops: &[PageOp { page: leaf.page().id(), op, payload }],
+            ops: &[PageOp {
+                page: leaf.page().id(),
+                op,
+                payload,
+            }],
             body: &[],
         };
         let reserve = undo_bytes(&**wal, key.len(), before.map_or(0, |row| row.value.len()));
@@ -269,7 +329,11 @@ impl Tree {
 
     /// Undoes one change of a row: finds it by its key wherever it stands now, and puts back what was there.
     /// Logged as a compensation record that names the next change to undo. Dropped early, it has not happened.
-    pub async fn compensate(&self, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
+    pub async fn compensate(
+        &self,
+        log: &mut TxnLog,
+        entry: &UndoEntry,
+    ) -> Result<LsnRange, StorageError> {
         let root = self.root().await?;
         let wal = self.pool().log().clone();
         let value_len = match &entry.before {
@@ -286,7 +350,10 @@ impl Tree {
                     wal.undo_spent(log, bytes);
                     return Ok(range);
                 }
-                Err(hurdle) => self.clear(hurdle, &entry.key, value_len, Purpose::System).await?,
+                Err(hurdle) => {
+                    self.clear(hurdle, &entry.key, value_len, Purpose::System)
+                        .await?
+                }
             }
         }
     }
@@ -315,7 +382,11 @@ impl Tree {
                 ops::remove_args(Some(&entry.key), &mut head);
                 (ops::REMOVE, &[])
             }
-            BeforeImage::Row { ghost, overflow, value } => {
+            BeforeImage::Row {
+                ghost,
+                overflow,
+                value,
+            } => {
                 let row = NodeRow {
                     key: &entry.key,
                     value,
@@ -333,7 +404,11 @@ impl Tree {
             txn: log.txn,
             undo_next: entry.undo_next,
             undo: None,
-            ops: &[PageOp { page: leaf.page().id(), op, payload: &[&head, value] }],
+            ops: &[PageOp {
+                page: leaf.page().id(),
+                op,
+                payload: &[&head, value],
+            }],
             body: &[],
         };
         let range = self.pool().log().append(credit, &record);
@@ -357,7 +432,9 @@ impl Tree {
         let found = tag.map_or("no such row".to_owned(), |tag| format!("{tag:?}"));
         let page = leaf.page().id();
         let corruption = Corruption::in_page(page, leaf.page().lsn(), expected, found);
-        Err(corruption.in_file(self.pool().space().file_name(page)).into())
+        Err(corruption
+            .in_file(self.pool().space().file_name(page))
+            .into())
     }
 
     /// Takes the ghost with this key out, if it still is one and is settled; looked at under the latch. Whether it
@@ -389,7 +466,9 @@ impl Tree {
             Err(hurdle) => return Ok(Err(hurdle)),
         };
         let node = node_of(leaf.page());
-        let Ok(index) = node.search(key) else { return Ok(Ok(false)) };
+        let Ok(index) = node.search(key) else {
+            return Ok(Ok(false));
+        };
         let slot = node.slot(index);
         let tag = node.tag(slot, &node.cell(slot));
         if slot & GHOST == 0 || !(tag.is_settled() || versions.is_settled(tag)) {
@@ -398,7 +477,11 @@ impl Tree {
         let horizon = versions.horizon().0.to_le_bytes();
         leaf.will_change();
         remove(leaf.page(), key);
-        let op = PageOp { page: leaf.page().id(), op: ops::PURGE, payload: &[&horizon, key] };
+        let op = PageOp {
+            page: leaf.page().id(),
+            op: ops::PURGE,
+            payload: &[&horizon, key],
+        };
         let range = self.pool().log().append(credit, &Record::structure(&[op]));
         leaf.changed(range.end);
         Ok(Ok(true))
@@ -411,7 +494,10 @@ pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> 
     let prefix_len = node.prefix_len();
     if key.len() >= prefix_len {
         let most = row_bytes(key.len() - prefix_len, max_value, false, true) + 1;
-        let has_prefix = node.0.compare(node.tail(), prefix_len, &key[..prefix_len]).is_eq();
+        let has_prefix = node
+            .0
+            .compare(node.tail(), prefix_len, &key[..prefix_len])
+            .is_eq();
         if has_prefix && node.gap() >= most {
             return true;
         }
@@ -423,12 +509,21 @@ pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> 
 impl<'v> Edit<'v> {
     /// Puts a live row.
     pub fn put(value: &'v [u8], tag: Tag) -> Edit<'v> {
-        Edit::Put { value: Cow::Borrowed(value), tag, ghost: false, overflow: false }
+        Edit::Put {
+            value: Cow::Borrowed(value),
+            tag,
+            ghost: false,
+            overflow: false,
+        }
     }
 
     /// Leaves a ghost without a value.
     pub fn ghost(tag: Tag) -> Edit<'v> {
-        Edit::Put { value: Cow::Borrowed(&[]), tag, ghost: true, overflow: false }
+        Edit::Put {
+            value: Cow::Borrowed(&[]),
+            tag,
+            ghost: true,
+            overflow: false,
+        }
     }
 }
-

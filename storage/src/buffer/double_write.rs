@@ -59,7 +59,9 @@ impl DoubleWrite {
 
     /// Makes the twins of a batch durable; gives the buffer back.
     pub(super) async fn write(&self, batch: IoBuf) -> Result<IoBuf, StorageError> {
-        let Some(file) = &self.file else { return Ok(batch) };
+        let Some(file) = &self.file else {
+            return Ok(batch);
+        };
         let batch = file.write_at(0, batch).await?;
         file.sync_data().await?;
         Ok(batch)
@@ -68,13 +70,19 @@ impl DoubleWrite {
     /// Writes the twins of torn pages over them and syncs. Idempotent; before redo, with nobody else about.
     pub async fn restore(&self, space: &dyn PageSpace) -> Result<Restored, StorageError> {
         let mut restored = Restored::default();
-        let Some(file) = &self.file else { return Ok(restored) };
+        let Some(file) = &self.file else {
+            return Ok(restored);
+        };
         let pages = file.len().await? / PAGE_BYTES as u64;
         let mut newest: BTreeMap<PageId, (Lsn, u64)> = BTreeMap::new();
         for index in 0..pages {
             let offset = index * PAGE_BYTES as u64;
-            let buf = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
-            let Some((id, lsn)) = whole(&buf) else { continue };
+            let buf = file
+                .read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
+                .await?;
+            let Some((id, lsn)) = whole(&buf) else {
+                continue;
+            };
             restored.twins += 1;
             let best = newest.entry(id).or_insert((lsn, offset));
             if lsn >= best.0 {
@@ -83,12 +91,18 @@ impl DoubleWrite {
         }
         for (id, (_, offset)) in newest {
             // A twin beyond the space is of a page that was given back since.
-            let Ok((place, at)) = space.locate(id) else { continue };
-            let in_place = place.read_at(at, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
+            let Ok((place, at)) = space.locate(id) else {
+                continue;
+            };
+            let in_place = place
+                .read_at(at, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
+                .await?;
             if whole(&in_place).is_some_and(|(found, _)| found == id) {
                 continue;
             }
-            let twin = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
+            let twin = file
+                .read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
+                .await?;
             place.write_at(at, twin).await?;
             place.sync_data().await?;
             restored.pages.push(id);

@@ -43,12 +43,20 @@ impl Pool {
         }
         loop {
             if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket { pool: self, frame, used: false });
+                return Ok(Ticket {
+                    pool: self,
+                    frame,
+                    used: false,
+                });
             }
             let waiting = self.free.refilled.listen();
             // BUF-11: looked at again after registering.
             if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket { pool: self, frame, used: false });
+                return Ok(Ticket {
+                    pool: self,
+                    frame,
+                    used: false,
+                });
             }
             self.poisoned()?;
             self.counters.frame_waits.add(1);
@@ -78,7 +86,9 @@ impl Pool {
 
     fn evictable(&self, frame: usize) -> bool {
         let meta = &self.metas[frame];
-        meta.pins.load(SeqCst) == 0 && meta.rec_lsn.load(SeqCst) == 0 && meta.writing.load(SeqCst) == 0
+        meta.pins.load(SeqCst) == 0
+            && meta.rec_lsn.load(SeqCst) == 0
+            && meta.writing.load(SeqCst) == 0
     }
 
     /// Empties a frame, if its page may go (BUF-6).
@@ -88,7 +98,9 @@ impl Pool {
         if !word.is_resident() || word.frame() != frame {
             return false;
         }
-        let Some(latched) = Latched::take(self, entry, word) else { return false };
+        let Some(latched) = Latched::take(self, entry, word) else {
+            return false;
+        };
         if !self.evictable(frame) {
             return false;
         }

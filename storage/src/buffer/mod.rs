@@ -47,14 +47,14 @@ mod evict;
 mod gate;
 mod guard;
 mod load;
-pub mod page;
 mod owned;
+pub mod page;
 mod pool;
 mod table;
 
 pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};
-pub use page::{PAGE_BYTES, Page, PageMut};
 pub use guard::{Latched, Optimistic, Pin, Seen};
 pub use owned::OwnedPin;
+pub use page::{PAGE_BYTES, Page, PageMut};
 pub use pool::{Pool, PoolOptions};

@@ -1,0 +1,113 @@
+//! Trees that are loaded in order and trees that shrink.
+
+use super::Edit;
+use super::tree_tests::{Model, contents, put, tree_of};
+use crate::ids::{Lsn, TxnId};
+use crate::record::TxnLog;
+use crate::testing::Rig;
+use clearway_base::for_each_seed;
+use clearway_base::sync::block_on;
+use clearway_base::testkit::Rng;
+use clearway_base::vfs::MemVfs;
+
+#[test]
+fn a_bulk_load_fills_leaves_and_can_be_added_to() {
+    for_each_seed!(6, |seed| {
+        let rig = Rig::in_memory(4000);
+        let mut rng = Rng::new(seed);
+        block_on(async {
+            let tree = rig.tree(1).await;
+            let mut model = Model::new();
+            let mut log = TxnLog::new(TxnId(1));
+            for i in 0..rng.below(100) {
+                let key = i.to_be_bytes().to_vec();
+                put(&tree, &mut log, &key, b"before", 0).await;
+                model.insert(key, b"before".to_vec());
+            }
+            let longest = *rng.pick(&[10, 300, 1300]);
+            let mut load = tree.bulk_load();
+            for i in 0..3000_u64 {
+                let mut key = (1000 + i * 3).to_be_bytes().to_vec();
+                key.resize(8 + rng.index(30), b'x');
+                let value = vec![i as u8; rng.index(longest)];
+                load.push(&key, &value).await.unwrap();
+                model.insert(key, value);
+            }
+            assert!(load.push(b"\0", b"").await.is_err(), "out of order");
+            assert_eq!(load.finish().await.unwrap(), 3000);
+            let report = tree.check().await.unwrap();
+            assert_eq!(
+                (report.rows, report.pages, report.pending_separators),
+                (model.len() as u64, rig.space.used(), 0)
+            );
+            let fill = report.leaf_bytes_used as f64 / (report.leaves * 8192) as f64;
+            assert!(fill > 0.85, "leaves are {fill:.2} full");
+            assert_eq!(contents(&tree, model.keys()).await, model);
+            let redone = rig.redone(&MemVfs::new(), 4000, Lsn::MAX).await;
+            assert_eq!(contents(&tree_of(&redone), model.keys()).await, model);
+        });
+    });
+}
+
+#[test]
+fn tidying_gives_pages_back_until_a_root_is_left() {
+    let rig = Rig::in_memory(2000);
+    block_on(async {
+        let tree = rig.tree(1).await;
+        let mut log = TxnLog::new(TxnId(1));
+        for i in 0_u64..30_000 {
+            put(
+                &tree,
+                &mut log,
+                &(i * 7919 % 30_011).to_be_bytes(),
+                &[1; 100],
+                0,
+            )
+            .await;
+        }
+        let before = tree.check().await.unwrap();
+        assert!(before.levels >= 3, "{} levels", before.levels);
+        for i in 0_u64..30_000 {
+            if i % 10 != 0 {
+                tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| {
+                    (Edit::Remove, ())
+                })
+                .await
+                .unwrap();
+            }
+        }
+        let tidied = tree.tidy().await.unwrap();
+        let after = tree.check().await.unwrap();
+        assert_eq!((after.rows, &after.pages), (3000, &rig.space.used()));
+        assert!(
+            after.leaves * 5 < before.leaves && tidied.merged > 0,
+            "{} of {}",
+            after.leaves,
+            before.leaves
+        );
+        for i in 0_u64..30_000 {
+            tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| {
+                (Edit::Remove, ())
+            })
+            .await
+            .unwrap();
+        }
+        while tree.tidy().await.unwrap().merged > 0 {}
+        let empty = tree.check().await.unwrap();
+        assert_eq!(
+            (empty.rows, empty.levels, rig.space.used().len()),
+            (0, 1, 1)
+        );
+        let redone = rig.redone(&MemVfs::new(), 2000, Lsn::MAX).await;
+        assert_eq!(tree_of(&redone).check().await.unwrap().pages, empty.pages);
+        let counters = rig.pool.counters().view();
+        assert_eq!(
+            (
+                counters.io_under_latch,
+                counters.neighbours_read,
+                counters.tree_latches
+            ),
+            (0, 0, 0)
+        );
+    });
+}
