@@ -71,6 +71,9 @@ pub struct Fields {
     pub hint: Option<String>,
     /// Where in the text of the query, in bytes.
     pub at: Option<Pos>,
+    /// The objects that the error is about, by the byte of their field in an ErrorResponse: s schema, t table, c column,
+    /// d data type, n constraint, W context.
+    pub names: Vec<(u8, String)>,
 }
 
 impl SqlError {
@@ -82,6 +85,7 @@ impl SqlError {
             detail: None,
             hint: None,
             at: None,
+            names: Vec::new(),
         }))
     }
     /// 0A000: `what is not supported`.
@@ -108,6 +112,28 @@ impl SqlError {
     /// With a HINT line.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
+        self
+    }
+    /// With the table that it is about.
+    pub fn table(mut self, schema: impl Into<String>, table: impl Into<String>) -> Self {
+        self.0
+            .names
+            .extend([(b's', schema.into()), (b't', table.into())]);
+        self
+    }
+    /// With the column that it is about.
+    pub fn column(mut self, column: impl Into<String>) -> Self {
+        self.0.names.push((b'c', column.into()));
+        self
+    }
+    /// With the constraint, or the index, that it is about.
+    pub fn constraint(mut self, constraint: impl Into<String>) -> Self {
+        self.0.names.push((b'n', constraint.into()));
+        self
+    }
+    /// With a CONTEXT line.
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.0.names.push((b'W', context.into()));
         self
     }
     /// All fields.

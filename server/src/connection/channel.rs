@@ -1,0 +1,295 @@
+//! The two directions of a connection with their buffers, and the `Client` that results are written to.
+//!
+//! # Invariants
+//! - CHAN-1: an idle connection holds at most [`IDLE_BYTES`] in each direction.
+//! - CHAN-2: the output holds at most [`FULL_BYTES`] and one message before whoever fills it waits for the client.
+//! - CHAN-3: `sent` bytes of the output have gone out, also when the future that sent them was dropped in the middle.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_sql::SqlError;
+use clearway_sql::session::client::ClientFuture;
+use clearway_sql::session::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
+use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
+
+use crate::stream::Stream;
+use crate::wire::frontend::{self, Frame, Framing, Message};
+use crate::wire::{WireError, backend};
+
+/// What a buffer keeps while the client is silent.
+const IDLE_BYTES: usize = 8 << 10;
+/// From here on the output is sent before more is written to it.
+const FULL_BYTES: usize = 32 << 10;
+/// One read asks for this much; for more only as a large message really arrives (WIRE-1).
+const READ_BYTES: usize = 8 << 10;
+const LARGE_READ_BYTES: usize = 256 << 10;
+
+/// A connection's stream and buffers.
+#[derive(Debug)]
+pub struct Channel {
+    stream: Stream,
+    input: Vec<u8>,
+    /// What of the input has been taken.
+    taken: usize,
+    output: Vec<u8>,
+    sent: usize,
+    large_bytes: usize,
+    /// Why the session can't go on, when a `Client` call has said Gone for a reason the client is told.
+    failure: Option<SqlError>,
+}
+
+/// What the input holds next.
+pub enum Next {
+    /// A whole message.
+    Frame(Frame),
+    /// The client has closed.
+    Closed,
+}
+
+impl Channel {
+    /// A channel whose queries, parameters and COPY messages may have `large_bytes` each.
+    pub fn new(stream: Stream, large_bytes: usize) -> Channel {
+        let (input, output) = (Vec::new(), Vec::new());
+        Channel { stream, input, taken: 0, output, sent: 0, large_bytes, failure: None }
+    }
+
+    /// The bytes of a frame.
+    pub fn body(&self, frame: &Frame) -> &[u8] {
+        self.input.get(frame.body.clone()).unwrap_or_default()
+    }
+
+    /// Bytes of the client that nobody has taken yet.
+    pub fn unread(&self) -> &[u8] {
+        self.input.get(self.taken..).unwrap_or_default()
+    }
+
+    /// Takes so many of them.
+    pub fn take(&mut self, count: usize) {
+        self.taken = (self.taken + count).min(self.input.len());
+    }
+
+    /// Where messages of the server are written.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// The stream itself, for the change to TLS; nothing may be buffered.
+    pub fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// Whether nobody between can read it.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// The reason behind a Gone that the client is to be told.
+    pub fn take_failure(&mut self) -> Option<SqlError> {
+        self.failure.take()
+    }
+
+    /// The next frame if it is here already; else how many bytes are missing at least.
+    ///
+    /// # Errors
+    /// Broken framing.
+    pub fn buffered(&mut self) -> Result<Framing, WireError> {
+        let framing = frontend::frame(&self.input, self.taken, self.large_bytes)?;
+        if let Framing::Whole(frame) = &framing {
+            self.taken = frame.body.end;
+        }
+        Ok(framing)
+    }
+
+    /// Reads more of the client; 0 bytes: it has closed. The wait is booked.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub async fn read(&mut self, missing: usize) -> io::Result<usize> {
+        self.make_room(missing);
+        in_wait(WaitEvent::ClientRead, Object::NONE, self.stream.read_buf(&mut self.input)).await
+    }
+
+    fn make_room(&mut self, missing: usize) {
+        if self.taken == self.input.len() {
+            self.input.clear();
+            if self.input.capacity() > IDLE_BYTES {
+                self.input = Vec::with_capacity(IDLE_BYTES); // CHAN-1
+            }
+        } else if self.taken > 0 {
+            self.input.drain(..self.taken);
+        }
+        self.taken = 0;
+        if self.input.capacity() - self.input.len() < missing.min(READ_BYTES) {
+            self.input.reserve(missing.clamp(READ_BYTES, LARGE_READ_BYTES));
+        }
+    }
+
+    /// The next frame, waited for.
+    ///
+    /// # Errors
+    /// The connection's, or broken framing as `InvalidData`.
+    pub async fn frame(&mut self) -> io::Result<Next> {
+        loop {
+            match self.buffered().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))? {
+                Framing::Whole(frame) => return Ok(Next::Frame(frame)),
+                Framing::Needs(missing) => {
+                    if self.read(missing).await? == 0 {
+                        return Ok(Next::Closed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether anything waits to be sent.
+    pub fn has_output(&self) -> bool {
+        self.sent < self.output.len()
+    }
+
+    /// Sends all that is buffered. The wait is booked.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub async fn send(&mut self) -> io::Result<()> {
+        in_wait(WaitEvent::ClientWrite, Object::NONE, poll_fn(|cx| {
+            while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+                match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    Poll::Ready(Ok(count)) => self.sent += count, // CHAN-3
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Pin::new(&mut self.stream).poll_flush(cx)
+        }))
+        .await?;
+        self.output.clear();
+        self.sent = 0;
+        if self.output.capacity() > IDLE_BYTES.max(FULL_BYTES) {
+            self.output = Vec::with_capacity(IDLE_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Gives back what an idle connection needs no more (CHAN-1).
+    pub fn rest(&mut self) {
+        if self.output.is_empty() && self.output.capacity() > IDLE_BYTES {
+            self.output = Vec::new();
+        }
+    }
+
+    /// Closes the sending side; errors don't matter any more.
+    pub async fn close(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    async fn next_copy(&mut self) -> Result<CopyIn, Gone> {
+        if self.has_output() {
+            self.send().await.map_err(|_| Gone)?;
+        }
+        loop {
+            let frame = match self.frame().await {
+                Ok(Next::Frame(frame)) => frame,
+                Ok(Next::Closed) => return Err(Gone),
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::InvalidData {
+                        self.failure = Some(SqlError::new("08P01", error.to_string()));
+                    }
+                    return Err(Gone);
+                }
+            };
+            match frontend::decode(frame.tag, self.body(&frame)) {
+                Ok(Message::CopyData(data)) => return Ok(CopyIn::Data(data.to_vec())),
+                Ok(Message::CopyDone) => return Ok(CopyIn::Done),
+                Ok(Message::CopyFail(reason)) => return Ok(CopyIn::Failed(reason.to_owned())),
+                // Sent by a client that does not know yet whether it will copy.
+                Ok(Message::Flush | Message::Sync) => {}
+                Ok(Message::Terminate) => return Err(Gone),
+                Ok(_) => {
+                    let text = format!("unexpected message type 0x{:02X} during COPY from stdin", frame.tag);
+                    self.failure = Some(SqlError::new("08P01", text));
+                    return Err(Gone);
+                }
+                Err(error) => {
+                    self.failure = Some(error.to_sql());
+                    return Err(Gone);
+                }
+            }
+        }
+    }
+}
+
+impl Client for Channel {
+    fn row_description(&mut self, columns: &[Column<'_>]) {
+        backend::row_description(&mut self.output, columns);
+    }
+
+    fn no_data(&mut self) {
+        backend::no_data(&mut self.output);
+    }
+
+    fn parameter_description(&mut self, types: &[u32]) {
+        backend::parameter_description(&mut self.output, types);
+    }
+
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        backend::row(&mut self.output, fields, write);
+    }
+
+    fn command_complete(&mut self, tag: &str) {
+        backend::command_complete(&mut self.output, tag);
+    }
+
+    fn empty_query(&mut self) {
+        backend::empty_query(&mut self.output);
+    }
+
+    fn portal_suspended(&mut self) {
+        backend::portal_suspended(&mut self.output);
+    }
+
+    fn notice(&mut self, severity: &'static str, message: &SqlError) {
+        backend::notice(&mut self.output, severity, message);
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) {
+        backend::parameter_status(&mut self.output, name, value);
+    }
+
+    fn copy_out(&mut self, format: CopyFormat) {
+        backend::copy_begins(&mut self.output, false, format);
+    }
+
+    fn copy_data(&mut self, data: &[u8]) {
+        backend::copy_data(&mut self.output, data);
+    }
+
+    fn copy_out_done(&mut self) {
+        backend::copy_done(&mut self.output);
+    }
+
+    fn copy_in(&mut self, format: CopyFormat) {
+        backend::copy_begins(&mut self.output, true, format);
+    }
+
+    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
+        Box::pin(self.next_copy())
+    }
+
+    fn is_full(&self) -> bool {
+        self.output.len() - self.sent.min(self.output.len()) >= FULL_BYTES // CHAN-2
+    }
+
+    fn drain(&mut self) -> ClientFuture<'_, ()> {
+        Box::pin(async { self.send().await.map_err(|_| Gone) })
+    }
+}
+
+/// ReadyForQuery into the channel.
+pub fn ready(channel: &mut Channel, status: TransactionStatus) {
+    backend::ready(channel.output(), status);
+}

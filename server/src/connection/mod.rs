@@ -1,0 +1,75 @@
+//! A client's connection from its first byte to its last.
+//!
+//! Structure: `start` (startup packets, TLS, authentication), `talk` (the session's messages), `channel` (stream, buffers, the client that
+//! results are written to).
+//!
+//! # Life of a connection
+//! accepted -> `start` within `authentication_timeout` -> listed -> `talk` until Terminate, the client's end, a fatal error or a
+//! termination -> its transaction is rolled back -> off the list.
+
+pub mod channel;
+mod start;
+mod talk;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use clearway_base::waits::{SessionStats, with_session};
+
+use crate::server::Server;
+use crate::sessions::Sessions;
+use crate::stream::Stream;
+
+/// Where a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// On this machine, by TCP.
+    Loopback(std::net::SocketAddr),
+    /// On this machine, by the Unix socket.
+    Unix,
+    /// Anywhere else.
+    Beyond(std::net::SocketAddr),
+}
+
+impl Peer {
+    /// The peer at an address.
+    pub fn at(address: std::net::SocketAddr) -> Peer {
+        if address.ip().to_canonical().is_loopback() { Peer::Loopback(address) } else { Peer::Beyond(address) }
+    }
+
+    /// Its address.
+    pub fn address(self) -> Option<std::net::SocketAddr> {
+        match self {
+            Peer::Loopback(address) | Peer::Beyond(address) => Some(address),
+            Peer::Unix => None,
+        }
+    }
+}
+
+/// Counts a socket while it is open, also when its task panics.
+struct Socket<'a>(&'a AtomicUsize);
+
+impl Drop for Socket<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Serves a connection to its end.
+pub async fn serve<D: Sessions>(server: Arc<Server<D>>, stream: Stream, peer: Peer) {
+    let open = server.sockets.fetch_add(1, Relaxed);
+    let _socket = Socket(&server.sockets);
+    if open < server.options.max_connections.saturating_add(start::UNAUTHENTICATED_CONNECTIONS) {
+        let waits = SessionStats::new("client backend");
+        let work = connect(&server, stream, peer, Arc::clone(&waits));
+        with_session(waits, work).await;
+    }
+}
+
+async fn connect<D: Sessions>(server: &Arc<Server<D>>, stream: Stream, peer: Peer, waits: Arc<SessionStats>) {
+    // The future of the start is large and short-lived: boxed, it is gone while the session idles.
+    let started = Box::pin(start::start(server, stream, peer, waits)).await;
+    if let Some(started) = started {
+        talk::talk(server, started).await;
+    }
+}

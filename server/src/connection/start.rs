@@ -1,0 +1,355 @@
+//! From the first packet to the first ReadyForQuery.
+//!
+//! # Invariants
+//! - START-1: a client that says nothing, or half of something, costs one socket for at most `authentication_timeout`.
+//! - START-2: nothing that came before a TLS handshake counts as having come through it.
+
+use std::io;
+use std::sync::Arc;
+
+use clearway_base::sync::timeout;
+use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait};
+use clearway_sql::SqlError;
+use clearway_sql::session::TransactionStatus;
+use clearway_sql::session::backend::{Listed, Who};
+
+use super::Peer;
+use super::channel::{Channel, Next, ready};
+use crate::auth::Exchange;
+use crate::server::Server;
+use crate::sessions::{Login, Session as _, Sessions, Start};
+use crate::stream::Stream;
+use crate::wire::backend::{self, Authentication};
+use crate::wire::frontend::{self, Message};
+use crate::wire::startup::{self, Startup};
+
+/// How many connections may be on their way to a session beyond the limit of sessions, so that cancel requests get through.
+pub const UNAUTHENTICATED_CONNECTIONS: usize = 256;
+const PROTOCOL_MAJOR: u32 = 3;
+
+/// A session that has begun.
+pub struct Started<S> {
+    /// Its connection.
+    pub channel: Channel,
+    /// Its SQL side.
+    pub session: S,
+    /// Its place in the list.
+    pub listed: Listed,
+}
+
+/// Why no session begins.
+enum Refusal {
+    /// The client is told.
+    Told(Box<(Channel, SqlError)>),
+    /// The connection has ended by itself, or was a cancel request.
+    Silent,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(_: io::Error) -> Self {
+        Refusal::Silent
+    }
+}
+
+fn refuse(channel: Channel, code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::Told(Box::new((channel, SqlError::new(code, message))))
+}
+
+/// Runs the start; None if no session came of it.
+pub async fn start<D: Sessions>(
+    server: &Arc<Server<D>>,
+    stream: Stream,
+    peer: Peer,
+    waits: Arc<SessionStats>,
+) -> Option<Started<D::Session>> {
+    let work = attempt(server, stream, peer, waits);
+    match timeout(server.options.authentication_timeout, work).await {
+        Ok(Ok(started)) => Some(started),
+        Ok(Err(Refusal::Told(told))) => {
+            let (mut channel, error) = *told;
+            backend::error(channel.output(), "FATAL", &error, None);
+            let _ = timeout(server.options.authentication_timeout, channel.send()).await;
+            channel.close().await;
+            None
+        }
+        Ok(Err(Refusal::Silent)) | Err(_) => None, // START-1
+    }
+}
+
+async fn attempt<D: Sessions>(
+    server: &Arc<Server<D>>,
+    stream: Stream,
+    peer: Peer,
+    waits: Arc<SessionStats>,
+) -> Result<Started<D::Session>, Refusal> {
+    let (mut channel, version, parameters) = greet(server, stream).await?;
+    if version >> 16 != PROTOCOL_MAJOR {
+        let (major, minor) = (version >> 16, version & 0xffff);
+        let text = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+        return Err(refuse(channel, "0A000", text));
+    }
+    let unknown: Vec<&str> =
+        parameters.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("_pq_.")).collect();
+    if version & 0xffff != 0 || !unknown.is_empty() {
+        backend::negotiate_version(channel.output(), &unknown);
+    }
+    let wanted = match Wanted::from(parameters) {
+        Ok(wanted) => wanted,
+        Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+    };
+    let (mut channel, login) = authenticate(server, channel, peer, &wanted.user).await?;
+    let spare = if login.superuser { server.options.superuser_connections } else { 0 };
+    if server.backends.count() >= server.options.max_connections.saturating_add(spare) {
+        return Err(refuse(channel, "53300", "sorry, too many clients already"));
+    }
+    if server.is_stopping() {
+        return Err(refuse(channel, "57P03", "the database system is shutting down"));
+    }
+    let mut secret = [0; 4];
+    if getrandom::fill(&mut secret).is_err() {
+        return Err(refuse(channel, "XX000", "could not generate random cancel key"));
+    }
+    let secret = i32::from_be_bytes(secret);
+    let who = Who {
+        user: wanted.user.clone(),
+        database: wanted.database.clone(),
+        client: peer.address(),
+        application_name: wanted.application_name(),
+    };
+    let listed = server.backends.list(waits, secret, who);
+    let begun = Start {
+        backend: Arc::clone(listed.backend()),
+        backends: Arc::clone(&server.backends),
+        database: wanted.database,
+        user: wanted.user,
+        settings: wanted.settings,
+    };
+    let session = match server.sessions.begin(begun).await {
+        Ok(session) => session,
+        Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+    };
+    backend::authentication(channel.output(), Authentication::Ok);
+    for (name, value) in session.reported() {
+        backend::parameter_status(channel.output(), &name, &value);
+    }
+    backend::key_data(channel.output(), listed.backend().pid, secret);
+    ready(&mut channel, TransactionStatus::Idle);
+    channel.send().await?;
+    Ok(Started { channel, session, listed })
+}
+
+/// Answers requests for encryption and cancel requests until the startup packet of a session has come.
+async fn greet<D: Sessions>(
+    server: &Server<D>,
+    stream: Stream,
+) -> Result<(Channel, u32, Vec<(String, String)>), Refusal> {
+    let mut channel = Channel::new(stream, server.options.message_bytes);
+    let (mut asked_tls, mut asked_gss) = (false, false);
+    loop {
+        let packet = match read_packet(&mut channel).await? {
+            Ok(packet) => packet,
+            Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+        };
+        match packet {
+            Startup::Ssl if !asked_tls => {
+                asked_tls = true;
+                channel = answer_tls(server, channel).await?;
+            }
+            Startup::GssEnc if !asked_gss => {
+                asked_gss = true;
+                channel.output().push(b'N');
+                channel.send().await?;
+            }
+            Startup::Ssl | Startup::GssEnc => {
+                return Err(refuse(channel, "08P01", "repeated request for encryption"));
+            }
+            Startup::Cancel { pid, secret } => {
+                server.backends.cancel(pid, secret);
+                return Err(Refusal::Silent);
+            }
+            Startup::Session { version, parameters } => return Ok((channel, version, parameters)),
+        }
+    }
+}
+
+async fn read_packet(channel: &mut Channel) -> Result<Result<Startup, SqlError>, Refusal> {
+    let length = loop {
+        match startup::length(channel.unread()) {
+            Err(_) => return Err(Refusal::Silent), // not our protocol: nothing to answer in it
+            Ok(Some(length)) if channel.unread().len() >= length => break length,
+            Ok(known) => {
+                let missing = known.unwrap_or(4).saturating_sub(channel.unread().len());
+                if channel.read(missing.max(1)).await? == 0 {
+                    return Err(Refusal::Silent);
+                }
+            }
+        }
+    };
+    let packet = startup::decode(channel.unread().get(4..length).unwrap_or_default());
+    channel.take(length);
+    Ok(packet.map_err(|error| SqlError::new("08P01", format!("invalid startup packet: {error}"))))
+}
+
+async fn answer_tls<D: Sessions>(server: &Server<D>, mut channel: Channel) -> Result<Channel, Refusal> {
+    let Some(acceptor) = &server.tls else {
+        channel.output().push(b'N');
+        channel.send().await?;
+        return Ok(channel);
+    };
+    if !channel.unread().is_empty() {
+        return Err(refuse(channel, "08P01", "received unencrypted data after SSL request")); // START-2
+    }
+    channel.output().push(b'S');
+    channel.send().await?;
+    match channel.into_stream() {
+        Stream::Tcp(stream) => {
+            let handshake = in_wait(WaitEvent::SslOpenServer, Object::NONE, acceptor.accept(stream));
+            let stream = Stream::Tls(Box::new(handshake.await?));
+            Ok(Channel::new(stream, server.options.message_bytes))
+        }
+        Stream::Unix(_) | Stream::Tls(_) => Err(Refusal::Silent),
+    }
+}
+
+/// What the startup packet asks for.
+struct Wanted {
+    user: String,
+    database: String,
+    settings: Vec<(String, String)>,
+}
+
+impl Wanted {
+    fn from(parameters: Vec<(String, String)>) -> Result<Wanted, SqlError> {
+        let (mut user, mut database, mut settings) = (String::new(), String::new(), Vec::new());
+        for (name, value) in parameters {
+            match name.as_str() {
+                "user" => user = value,
+                "database" => database = value,
+                "options" => settings.extend(options(&value)?),
+                "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
+                "replication" => return Err(SqlError::unsupported("a replication connection")),
+                name if name.starts_with("_pq_.") => {}
+                _ => settings.push((name, value)),
+            }
+        }
+        if user.is_empty() {
+            return Err(SqlError::new("28000", "no PostgreSQL user name specified in startup packet"));
+        }
+        if database.is_empty() {
+            database.clone_from(&user);
+        }
+        Ok(Wanted { user, database, settings })
+    }
+
+    fn application_name(&self) -> String {
+        let last = self.settings.iter().rev().find(|(name, _)| name == "application_name");
+        last.map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+}
+
+/// `-c name=value`, `-cname=value` and `--name=value`, with a backslash before blanks that belong to a value.
+fn options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut word, mut escaped) = (String::new(), false);
+    for c in text.chars() {
+        match c {
+            _ if escaped => {
+                word.push(c);
+                escaped = false;
+            }
+            '\\' => escaped = true,
+            c if c.is_whitespace() => words.extend(Some(std::mem::take(&mut word)).filter(|w| !w.is_empty())),
+            c => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    let mut settings = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") => words.next().unwrap_or_default(),
+            Some(rest) => rest.to_owned(),
+            None => word.clone(),
+        };
+        match assignment.split_once('=') {
+            Some((name, value)) if word.starts_with('-') && !name.is_empty() => {
+                settings.push((name.replace('-', "_"), value.to_owned()));
+            }
+            _ => {
+                let text = format!("invalid command-line argument for server process: {word}");
+                return Err(SqlError::new("42601", text));
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// Loopback and the Unix socket are trusted unless the options say otherwise; everybody else proves a password.
+async fn authenticate<D: Sessions>(
+    server: &Server<D>,
+    mut channel: Channel,
+    peer: Peer,
+    user: &str,
+) -> Result<(Channel, Login), Refusal> {
+    let login = server.sessions.login(user);
+    let beyond = matches!(peer, Peer::Beyond(_));
+    if beyond && !channel.is_encrypted() && !server.options.allow_plaintext_beyond_loopback {
+        let text = format!("no entry for host \"{}\", user \"{user}\", no encryption", host(peer));
+        return Err(refuse(channel, "28000", text));
+    }
+    if beyond || server.options.password_on_loopback {
+        backend::authentication(channel.output(), Authentication::Sasl);
+        let stored = login.as_ref().filter(|login| login.allowed).and_then(|login| login.password.as_deref());
+        let Some(first) = password_message(&mut channel).await? else {
+            return Err(refuse(channel, "08P01", "expected SASL response"));
+        };
+        let failed = |channel| {
+            let text = format!("password authentication failed for user \"{user}\"");
+            Err(refuse(channel, "28P01", text))
+        };
+        let Ok((exchange, answer)) = Exchange::begin(&first, user, stored, &server.mock_key) else {
+            return failed(channel);
+        };
+        backend::authentication(channel.output(), Authentication::SaslContinue(answer.as_bytes()));
+        let Some(last) = password_message(&mut channel).await? else {
+            return Err(refuse(channel, "08P01", "expected SASL response"));
+        };
+        let Ok(signature) = exchange.finish(&last) else { return failed(channel) };
+        backend::authentication(channel.output(), Authentication::SaslFinal(signature.as_bytes()));
+    }
+    match login {
+        Some(login) if login.allowed => Ok((channel, login)),
+        Some(_) => Err(refuse(channel, "28000", format!("role \"{user}\" is not permitted to log in"))),
+        None => Err(refuse(channel, "28000", format!("role \"{user}\" does not exist"))),
+    }
+}
+
+fn host(peer: Peer) -> String {
+    peer.address().map_or_else(|| "[local]".to_owned(), |address| address.ip().to_string())
+}
+
+/// Sends what there is and reads a password message; None if another message came.
+async fn password_message(channel: &mut Channel) -> Result<Option<Vec<u8>>, Refusal> {
+    channel.send().await?;
+    let Next::Frame(frame) = channel.frame().await? else { return Err(Refusal::Silent) };
+    match frontend::decode(frame.tag, channel.body(&frame)) {
+        Ok(Message::Password(body)) => Ok(Some(body.to_vec())),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_taken_apart() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let got = options("-c intervalstyle=postgres_verbose  --search-path=a\\ b -cx=y").expect("well formed");
+        assert_eq!(got, [pair("intervalstyle", "postgres_verbose"), pair("search_path", "a b"), pair("x", "y")]);
+        assert_eq!(options(" "), Ok(Vec::new()));
+        for bad in ["x=y", "-c", "-c =y", "-d 3", "--"] {
+            assert!(options(bad).is_err(), "{bad}");
+        }
+    }
+}

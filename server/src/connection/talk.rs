@@ -1,0 +1,346 @@
+//! A session's messages: one after the other, answers buffered until Sync, the implicit transaction of a batch until there.
+//!
+//! # Life of a batch
+//! messages -> an error: everything up to Sync is skipped -> Sync: the implicit transaction ends -> ReadyForQuery -> what the answers
+//! depend on is durable -> sent.
+//!
+//! # Invariants
+//! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
+//! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
+//!   for its client's next message.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use clearway_base::sync::sleep;
+use clearway_sql::SqlError;
+use clearway_sql::session::backend::Listed;
+use clearway_sql::session::{Backend, BackendState, Reason, TransactionStatus};
+
+use super::channel::{Channel, ready};
+use super::start::Started;
+use crate::server::Server;
+use crate::sessions::{Session, Sessions, is_fatal};
+use crate::wire::backend;
+use crate::wire::frontend::{self, Frame, Framing, Message, Target};
+
+/// How long a client may take to read why its session ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why a session ends.
+enum End {
+    /// The client is gone or has said so.
+    Quiet,
+    /// The client is told.
+    Fatal(SqlError),
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        End::Quiet
+    }
+}
+
+struct Talk<'a, D: Sessions> {
+    server: &'a Server<D>,
+    channel: Channel,
+    session: D::Session,
+    backend: Arc<Backend>,
+    /// After an error, until Sync.
+    skipping: bool,
+    progress: Progress<'a, D>,
+    /// A portal's or statement's name, so that the message's bytes need not outlive the reading of the next.
+    name: String,
+}
+
+/// TALK-2, also when a poll panics.
+struct Progress<'a, D: Sessions> {
+    sessions: &'a D,
+    counted: bool,
+}
+
+impl<D: Sessions> Progress<'_, D> {
+    fn set(&mut self, counted: bool) {
+        if self.counted != counted {
+            self.counted = counted;
+            self.sessions.in_progress(counted);
+        }
+    }
+}
+
+impl<D: Sessions> Drop for Progress<'_, D> {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
+/// Talks until the session ends, then rolls back what it left open.
+pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>) {
+    let Started { channel, session, listed } = started;
+    let listed: Listed = listed;
+    let backend = Arc::clone(listed.backend());
+    let progress = Progress { sessions: server.sessions.as_ref(), counted: false };
+    let mut talk =
+        Talk { server, channel, session, backend, skipping: false, progress, name: String::new() };
+    let end = talk.run().await;
+    if let End::Fatal(error) = end {
+        backend::error(talk.channel.output(), "FATAL", &error, None);
+        // TALK-1: what stands before the farewell may depend on commits that are not durable.
+        let work = async {
+            if talk.session.before_send().await.is_ok() {
+                let _ = talk.channel.send().await;
+            }
+            talk.channel.close().await;
+        };
+        let _ = clearway_base::sync::timeout(FAREWELL, work).await;
+    }
+    let Talk { channel, session, progress, .. } = talk;
+    drop(channel);
+    session.end().await;
+    drop(progress);
+    drop(listed);
+}
+
+impl<D: Sessions> Talk<'_, D> {
+    async fn run(&mut self) -> End {
+        loop {
+            let step = match self.channel.buffered() {
+                Ok(Framing::Whole(frame)) => self.handle(&frame).await,
+                Ok(Framing::Needs(missing)) => self.listen(missing).await,
+                Err(error) => return End::Fatal(error.to_sql()),
+            };
+            if let Err(end) = step {
+                return end;
+            }
+        }
+    }
+
+    /// Waits for the client, for a termination, and for the timeouts of idle sessions.
+    async fn listen(&mut self, missing: usize) -> Result<(), End> {
+        self.progress.set(false); // TALK-2
+        self.channel.rest();
+        let timeouts = self.session.timeouts();
+        let (limit_ms, reason) = match self.session.status() {
+            TransactionStatus::Idle => (timeouts.idle_session_ms, Reason::IdleSession),
+            _ => (timeouts.idle_in_transaction_ms, Reason::IdleInTransaction),
+        };
+        let interrupt = &self.backend.interrupt;
+        let mut read = pin!(self.channel.read(missing));
+        let mut timer = pin!((limit_ms != 0).then(|| sleep(Duration::from_millis(limit_ms))).map(Box::pin));
+        loop {
+            let mut raised = pin!(interrupt.raised());
+            let woken = poll_fn(|cx| {
+                if let Poll::Ready(read) = read.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(read));
+                }
+                if timer.as_mut().as_pin_mut().is_some_and(|timer| timer.poll(cx).is_ready()) {
+                    return Poll::Ready(Err(reason));
+                }
+                raised.as_mut().poll(cx).map(Err)
+            })
+            .await;
+            match woken {
+                Ok(Ok(0)) => return Err(End::Quiet),
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(_)) => return Err(End::Quiet),
+                Err(reason) if reason.is_fatal() => return Err(End::Fatal(reason.error())),
+                Err(_) => interrupt.forget(), // nothing runs that it could cancel
+            }
+        }
+    }
+
+    async fn handle(&mut self, frame: &Frame) -> Result<(), End> {
+        self.progress.set(true);
+        if self.skipping && !matches!(frame.tag, b'S' | b'X') {
+            return Ok(());
+        }
+        if frame.tag == b'Q' {
+            return self.query(frame).await;
+        }
+        let failed = match frontend::decode(frame.tag, self.channel.body(frame)) {
+            Err(error) if error.is_fatal() => return Err(End::Fatal(error.to_sql())),
+            Err(error) => Err(error.to_sql()),
+            Ok(Message::Sync) => return self.sync().await,
+            Ok(Message::Flush) => return self.flush().await,
+            Ok(Message::Terminate) => return Err(End::Quiet),
+            // Left over from a COPY that has failed meanwhile.
+            Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => return Ok(()),
+            Ok(Message::FunctionCall) => {
+                let error = SqlError::unsupported("the function call message");
+                self.report(error, None)?;
+                return self.ready().await;
+            }
+            Ok(Message::Password(_) | Message::Query(_)) => {
+                let text = format!("invalid frontend message type {}", frame.tag);
+                return Err(End::Fatal(SqlError::new("08P01", text)));
+            }
+            Ok(Message::Parse { name, sql, types }) => {
+                let parsed = self.session.parse(name, sql, &types).await;
+                match parsed {
+                    Ok(()) => {
+                        backend::parse_complete(self.channel.output());
+                        Ok(())
+                    }
+                    Err(error) => {
+                        let text = sql.to_owned();
+                        return self.refuse(error, Some(&text));
+                    }
+                }
+            }
+            Ok(Message::Bind(bind)) => {
+                let bound = self.session.bind(&bind).await;
+                bound.map(|()| backend::bind_complete(self.channel.output()))
+            }
+            Ok(Message::Close(target)) => {
+                let closed = match target {
+                    Target::Statement(name) => self.session.close_statement(name),
+                    Target::Portal(name) => self.session.close_portal(name),
+                };
+                closed.map(|()| backend::close_complete(self.channel.output()))
+            }
+            Ok(Message::Describe(target)) => {
+                let (is_portal, name) = match target {
+                    Target::Statement(name) => (false, name),
+                    Target::Portal(name) => (true, name),
+                };
+                self.name.clear();
+                self.name.push_str(name);
+                if is_portal {
+                    self.session.describe_portal(&self.name, &mut self.channel).await
+                } else {
+                    self.session.describe_statement(&self.name, &mut self.channel).await
+                }
+            }
+            Ok(Message::Execute { portal, max_rows }) => {
+                self.name.clear();
+                self.name.push_str(portal);
+                self.backend.interrupt.forget();
+                let limit_ms = self.session.timeouts().statement_ms;
+                let work = self.session.execute(&self.name, max_rows, &mut self.channel);
+                timed(limit_ms, &self.backend, work).await
+            }
+        };
+        match failed {
+            Ok(()) => self.make_room().await,
+            Err(error) => self.refuse(error, None),
+        }
+    }
+
+    async fn query(&mut self, frame: &Frame) -> Result<(), End> {
+        let text: Arc<str> = match frontend::decode(frame.tag, self.channel.body(frame)) {
+            Ok(Message::Query(text)) => text.into(),
+            Ok(_) => return Err(End::Quiet),
+            Err(error) => {
+                self.report(error.to_sql(), None)?;
+                return self.ready().await;
+            }
+        };
+        self.backend.runs(Arc::clone(&text));
+        self.backend.interrupt.forget();
+        let limit_ms = self.session.timeouts().statement_ms;
+        let work = self.session.simple(&text, &mut self.channel);
+        if let Err(error) = timed(limit_ms, &self.backend, work).await {
+            self.report(error, Some(&text))?;
+        }
+        self.ready().await
+    }
+
+    async fn sync(&mut self) -> Result<(), End> {
+        self.skipping = false;
+        if let Err(error) = self.session.sync(&mut self.channel).await {
+            self.report(error, None)?;
+        }
+        self.ready().await
+    }
+
+    /// ReadyForQuery, and all that stands before it, to the client.
+    async fn ready(&mut self) -> Result<(), End> {
+        let status = self.session.status();
+        ready(&mut self.channel, status);
+        self.flush().await?;
+        self.backend.rests(match status {
+            TransactionStatus::Idle => BackendState::Idle,
+            TransactionStatus::InBlock => BackendState::IdleInTransaction,
+            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
+        });
+        self.progress.set(false);
+        Ok(())
+    }
+
+    /// Small answers of a long pipeline add up too.
+    async fn make_room(&mut self) -> Result<(), End> {
+        use clearway_sql::session::Client as _;
+        if self.channel.is_full() { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what there is; only a termination interrupts a client that does not read.
+    async fn flush(&mut self) -> Result<(), End> {
+        if !self.channel.has_output() {
+            return Ok(());
+        }
+        self.session.before_send().await.map_err(End::Fatal)?; // TALK-1
+        let mut send = pin!(self.channel.send());
+        let interrupt = &self.backend.interrupt;
+        let sent = poll_fn(|cx| {
+            if let Poll::Ready(sent) = send.as_mut().poll(cx) {
+                return Poll::Ready(sent.map_err(End::from));
+            }
+            loop {
+                match pin!(interrupt.raised()).poll(cx) {
+                    Poll::Ready(reason) if reason.is_fatal() => return Poll::Ready(Err(End::Quiet)),
+                    Poll::Ready(_) => interrupt.forget(),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        });
+        sent.await
+    }
+
+    /// An error of the extended protocol: everything up to Sync is skipped.
+    fn refuse(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {
+        self.skipping = true;
+        self.report(error, text)
+    }
+
+    fn report(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {
+        if let Some(failure) = self.channel.take_failure() {
+            return Err(End::Fatal(failure));
+        }
+        if error.code() == "08006" {
+            return Err(End::Quiet); // the client was gone when the session wanted to write
+        }
+        if is_fatal(&error) {
+            return Err(End::Fatal(error));
+        }
+        backend::error(self.channel.output(), "ERROR", &error, text);
+        Ok(())
+    }
+}
+
+/// Runs a statement under `statement_timeout`: when it passes, the session's interrupt is raised, which the statement itself takes
+/// where it may be cut off.
+async fn timed<F: Future>(limit_ms: u64, backend: &Backend, work: F) -> F::Output {
+    if limit_ms == 0 {
+        return work.await;
+    }
+    let mut work = pin!(work);
+    let mut timer = pin!(sleep(Duration::from_millis(limit_ms)));
+    let mut fired = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = work.as_mut().poll(cx) {
+            return Poll::Ready(output);
+        }
+        if !fired && timer.as_mut().poll(cx).is_ready() {
+            fired = true;
+            backend.interrupt.raise(Reason::StatementTimeout);
+            // A statement that computes between two polls looks at the interrupt by itself.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,136 @@
+//! What the server asks of the SQL layer, as traits, so that the protocol can be tested without a database.
+//!
+//! # Life of a batch
+//! parse, bind, describe, execute, close in any order -> `sync` ends the implicit transaction. After an error the connection skips to
+//! Sync. `simple` is a batch of its own. Before bytes leave, `before_send` waits until what they tell is durable.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use clearway_sql::session::{Backend, Backends, Client, TransactionStatus};
+use clearway_sql::{Result, SqlError};
+
+use crate::wire::frontend::Bind;
+
+/// What a session begins with.
+#[derive(Debug)]
+pub struct Start {
+    /// Its entry in the list.
+    pub backend: Arc<Backend>,
+    /// The list.
+    pub backends: Arc<Backends>,
+    /// The database.
+    pub database: String,
+    /// The role.
+    pub user: String,
+    /// Settings of the startup packet, `options` taken apart.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A role's right to log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// It may log in at all.
+    pub allowed: bool,
+    /// Its verifier.
+    pub password: Option<String>,
+    /// It may use connections beyond the limit for others.
+    pub superuser: bool,
+}
+
+/// Timeouts of a session in milliseconds; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// `statement_timeout`.
+    pub statement_ms: u64,
+    /// `idle_in_transaction_session_timeout`.
+    pub idle_in_transaction_ms: u64,
+    /// `idle_session_timeout`.
+    pub idle_session_ms: u64,
+}
+
+/// What a database offers to a server.
+pub trait Sessions: Send + Sync + 'static {
+    /// Its sessions.
+    type Session: Session;
+
+    /// Who may log in under that name; None if there is no such role.
+    fn login(&self, user: &str) -> Option<Login>;
+
+    /// Whether any role that may log in has a password.
+    fn has_passwords(&self) -> bool;
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// 3D000 for an unknown database, 28000 for a role that may not log in, those of settings.
+    fn begin(&self, start: Start) -> impl Future<Output = Result<Self::Session>> + Send;
+
+    /// Counts a session that has a statement in progress; with `false` it has none any more.
+    fn in_progress(&self, begins: bool);
+}
+
+/// A session, as the connection drives it.
+pub trait Session: Send + 'static {
+    /// Settings that the client is told at the start.
+    fn reported(&self) -> Vec<(String, String)>;
+
+    /// Timeouts as they are set now.
+    fn timeouts(&self) -> Timeouts;
+
+    /// What ReadyForQuery says.
+    fn status(&self) -> TransactionStatus;
+
+    /// Runs all statements of a text, as one transaction where no block says otherwise.
+    fn simple(&mut self, sql: &str, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
+
+    /// Prepares a statement.
+    fn parse(&mut self, name: &str, sql: &str, types: &[u32]) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes a portal.
+    fn bind(&mut self, bind: &Bind<'_>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Describes a statement: parameters, then columns or no data.
+    fn describe_statement(
+        &mut self,
+        name: &str,
+        client: &mut dyn Client,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Describes a portal: columns or no data.
+    fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
+
+    /// Runs a portal for `max_rows` rows, 0 for all.
+    fn execute(
+        &mut self,
+        portal: &str,
+        max_rows: u32,
+        client: &mut dyn Client,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Forgets a statement; one that does not exist is no error.
+    ///
+    /// # Errors
+    /// None of its own at present.
+    fn close_statement(&mut self, name: &str) -> Result<()>;
+
+    /// Forgets a portal, likewise.
+    ///
+    /// # Errors
+    /// None of its own at present.
+    fn close_portal(&mut self, name: &str) -> Result<()>;
+
+    /// Ends the batch: commits its implicit transaction, or rolls it back after an error.
+    fn sync(&mut self, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
+
+    /// Waits until everything is durable that the replies so far depend on.
+    fn before_send(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Ends the session: an open transaction is rolled back.
+    fn end(self) -> impl Future<Output = ()> + Send;
+}
+
+/// Whether the connection ends with this error.
+pub fn is_fatal(error: &SqlError) -> bool {
+    matches!(error.code(), "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "08P01" | "08007")
+}
