@@ -132,5 +132,5 @@ pub trait Session: Send + 'static {
 
 /// Whether the connection ends with this error.
 pub fn is_fatal(error: &SqlError) -> bool {
-    matches!(error.code(), "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "08P01" | "08007")
+    matches!(error.code(), "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "08007")
 }

@@ -46,7 +46,6 @@ impl From<io::Error> for End {
 }
 
 struct Talk<'a, D: Sessions> {
-    server: &'a Server<D>,
     channel: Channel,
     session: D::Session,
     backend: Arc<Backend>,
@@ -84,8 +83,7 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     let listed: Listed = listed;
     let backend = Arc::clone(listed.backend());
     let progress = Progress { sessions: server.sessions.as_ref(), counted: false };
-    let mut talk =
-        Talk { server, channel, session, backend, skipping: false, progress, name: String::new() };
+    let mut talk = Talk::<D> { channel, session, backend, skipping: false, progress, name: String::new() };
     let end = talk.run().await;
     if let End::Fatal(error) = end {
         backend::error(talk.channel.output(), "FATAL", &error, None);

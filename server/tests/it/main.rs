@@ -1,0 +1,5 @@
+//! The protocol against a stub of the SQL layer: what a client sends and sees, without a database.
+
+mod fuzz;
+mod protocol;
+mod stub;
