@@ -109,6 +109,14 @@ impl Db {
             ),
         };
         let db = Arc::new(db);
+        for (name, task) in db.transactions.store().background() {
+            spawn(name, task);
+        }
+        spawn("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
+        spawn(
+            "deadlock scan",
+            Box::pin(run_deadlock_scan(Arc::downgrade(&db))),
+        );
         db.clone()
             .finish_opening(first.into_iter().map(|(_, txn)| txn).collect())
             .await?;
