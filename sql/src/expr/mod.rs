@@ -20,7 +20,7 @@ pub mod eval;
 mod functions;
 pub mod host;
 mod operator_table;
-mod operators;
+pub mod operators;
 mod pattern;
 mod resolve;
 mod text_functions;

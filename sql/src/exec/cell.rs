@@ -1,0 +1,59 @@
+//! The engine's session, lent to one piece of the statement at a time.
+//!
+//! Expressions reach the session through shared references (a host function inside an expression inside a scan), the
+//! engine wants it exclusively. Nobody keeps it across the evaluation of an expression, so one borrower at a time is
+//! all there ever is; a statement that is dropped in the middle of a wait gives it back on the way.
+
+use clearway_base::sync::Mutex;
+use clearway_engine::session::Session;
+use std::ops::{Deref, DerefMut};
+
+/// Where the session lies while nobody uses it.
+pub struct EngineCell(Mutex<Option<Box<Session>>>);
+
+impl EngineCell {
+    /// A cell with a session.
+    pub fn new(session: Session) -> Self {
+        Self(Mutex::new("sql/exec/cell", Some(Box::new(session))))
+    }
+
+    /// The session, until the guard is dropped.
+    ///
+    /// # Panics
+    /// If it is lent already.
+    pub fn take(&self) -> Lent<'_> {
+        let session = self.0.lock().take();
+        assert!(session.is_some(), "the engine's session is lent to one at a time");
+        Lent { cell: self, session }
+    }
+
+    /// The session itself, for its end.
+    pub fn into_inner(self) -> Option<Box<Session>> {
+        self.0.lock().take()
+    }
+}
+
+/// The session on loan.
+pub struct Lent<'a> {
+    cell: &'a EngineCell,
+    session: Option<Box<Session>>,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Session;
+    fn deref(&self) -> &Session {
+        self.session.as_ref().expect("given back on drop only")
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut Session {
+        self.session.as_mut().expect("given back on drop only")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        *self.cell.0.lock() = self.session.take();
+    }
+}

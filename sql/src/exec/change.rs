@@ -1,0 +1,386 @@
+//! INSERT, UPDATE and DELETE.
+
+use super::convert::{read_row, to_value};
+use super::errors::from_engine;
+use super::foreign::Pending;
+use super::lock::{Newest, key_of};
+use super::nodes::Rows;
+use super::query::QueryRows;
+use super::{Cx, Row};
+use crate::error::{Result, SqlError};
+use crate::expr::Bound;
+use crate::planner::plan::{Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
+use crate::syntax::ast::LockWait;
+use crate::types::Datum;
+use crate::types::text;
+use clearway_engine::error::EngineError;
+use clearway_engine::value::Value;
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_txn::lockmgr::LockMode;
+use clearway_txn::transaction::{Basis, Changed};
+
+/// What a change came to.
+#[derive(Default)]
+pub struct Changes {
+    /// Rows changed.
+    pub count: u64,
+    /// RETURNING.
+    pub rows: Vec<Row>,
+}
+
+/// What became of one row.
+enum Outcome {
+    Done,
+    Skipped,
+}
+
+/// Values for the engine.
+pub fn engine_row(row: &[Datum]) -> Vec<Value> {
+    row.iter().map(to_value).collect()
+}
+
+impl Cx<'_> {
+    /// Runs an INSERT.
+    pub async fn insert(self, insert: &Insert) -> Result<Changes> {
+        let mut out = Changes::default();
+        let mut pending = Pending::default();
+        if insert.nothing {
+            return Ok(out);
+        }
+        let mut source = QueryRows::new(insert.source.clone());
+        while let Some(given) = source.next(self).await? {
+            let mut row = Row::with_capacity(insert.values.len());
+            for v in &insert.values {
+                row.push(match v {
+                    InsertValue::Source(i) => given.get(*i).cloned().unwrap_or(Datum::Null),
+                    InsertValue::Default(e) => self.value(e, &[]).await?,
+                    InsertValue::Null => Datum::Null,
+                });
+            }
+            self.insert_one(insert, row, &mut pending, &mut out).await?;
+        }
+        self.settle(&insert.target, pending).await?;
+        Ok(out)
+    }
+
+    async fn insert_one(self, insert: &Insert, row: Row, pending: &mut Pending, out: &mut Changes) -> Result<()> {
+        let target = &insert.target;
+        self.check_row(target, &row)?;
+        let values = engine_row(&row);
+        loop {
+            let mark = self.run.core.engine.take().mark();
+            let inserted = {
+                let mut session = self.run.core.engine.take();
+                self.run.core.lock_wait(session.insert(&target.table.shape, &values)).await
+            };
+            let key = match inserted {
+                Ok(key) => key,
+                Err(EngineError::Duplicate { index, oid }) => {
+                    let conflict = insert.conflict.as_ref().filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&oid));
+                    let Some(conflict) = conflict else { return Err(self.duplicate(target, &index, oid, &row)) };
+                    {
+                        let mut session = self.run.core.engine.take();
+                        session.roll_back_to(&mark).await.map_err(from_engine)?;
+                    }
+                    match self.on_conflict(insert, conflict, oid, &row, pending, out).await? {
+                        true => return Ok(()),
+                        // The row in the way has gone meanwhile.
+                        false => continue,
+                    }
+                }
+                Err(e) => return Err(from_engine(e)),
+            };
+            pending.inserted(target, &row);
+            out.count += 1;
+            if let Some(returning) = &insert.returning {
+                let mut shown = row;
+                shown.push(Datum::Bytea(key.into()));
+                out.rows.push(self.values(returning, &shown, &[]).await?);
+            }
+            return Ok(());
+        }
+    }
+
+    /// Deals with a row in the way; false: it has gone, try again.
+    async fn on_conflict(
+        self,
+        insert: &Insert,
+        conflict: &Conflict,
+        oid: u32,
+        row: &Row,
+        pending: &mut Pending,
+        out: &mut Changes,
+    ) -> Result<bool> {
+        let target = &insert.target;
+        let Some(key) = self.key_in_the_way(&target.table, oid, row).await? else { return Ok(false) };
+        let Some((set, filter)) = &conflict.update else {
+            self.refuse_unseen(target, &key).await?;
+            return Ok(true);
+        };
+        let mut existing = vec![Datum::Null; target.table.types.len()];
+        existing.push(Datum::Bytea(key.into()));
+        let mode = LockMode::RowNoKeyUpdate;
+        match self.lock_current(&target.table, mode, &mut existing).await? {
+            Some(mine) if mine >= self.run.view.mark => {
+                let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                return Err(SqlError::new("21000", message).hint(
+                    "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+                ));
+            }
+            Some(_) => {}
+            None => return Ok(false),
+        }
+        let mut both = existing.clone();
+        both.extend(row.iter().cloned());
+        if !self.holds(filter.as_ref(), &both).await? {
+            return Ok(true);
+        }
+        let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
+        for (column, e) in set {
+            new[*column] = self.value(e, &both).await?;
+        }
+        let new_row = new[..old.len()].to_vec();
+        self.check_row(target, &new_row)?;
+        let key = key_of(&existing, &target.table)?;
+        self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
+        pending.updated(target, &old, &new_row);
+        out.count += 1;
+        if let Some(returning) = &insert.returning {
+            out.rows.push(self.values(returning, &new, &[]).await?);
+        }
+        Ok(true)
+    }
+
+    /// DO NOTHING beside a row that a repeatable-read snapshot does not see is a serialization failure.
+    async fn refuse_unseen(self, target: &Target, key: &[u8]) -> Result<()> {
+        if self.run.isolation == clearway_engine::session::Isolation::RepeatableRead {
+            let mut session = self.run.core.engine.take();
+            let mut view = self.run.view;
+            view.mark = u32::MAX;
+            let seen = session.get(&target.table.shape, &view, key).await.map_err(from_engine)?;
+            if seen.is_none() {
+                return Err(super::errors::concurrent(false));
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of the row that has the same values in a unique index.
+    async fn key_in_the_way(self, table: &TableSlot, oid: u32, row: &Row) -> Result<Option<Vec<u8>>> {
+        let values = engine_row(row);
+        let shape = &table.shape;
+        if shape.primary.as_ref().is_some_and(|p| p.0 == oid) && !shape.indexes.iter().any(|i| i.oid == oid) {
+            return Ok(Some(shape.key_of(&values)));
+        }
+        let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(None) };
+        let mut session = self.run.core.engine.take();
+        let view = newest_view(&mut session);
+        let prefix = shape.indexes[place].prefix_of(&values);
+        let mut walk = session.index_scan(shape, place, KeyRange::prefix(&prefix), Direction::Forward, &view);
+        let found = session.next_by_index(&mut walk).await.map_err(from_engine)?;
+        Ok(found.map(|f| f.key))
+    }
+
+    /// Locks a row whatever its version and fills the slots with it; the statement's own change says where it was
+    /// made, any other row says 0. None: there is no such row.
+    async fn lock_current(self, table: &TableSlot, mode: LockMode, row: &mut Row) -> Result<Option<u32>> {
+        let key = key_of(row, table)?;
+        let locked = {
+            let mut session = self.run.core.engine.take();
+            let lock = session.lock_row(&table.shape, &key, mode, clearway_txn::lockmgr::IfTaken::Wait);
+            self.run.core.lock_wait(lock).await.map_err(from_engine)?
+        };
+        let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(None) };
+        if locked.commit > self.run.view.read_lsn
+            && self.run.isolation == clearway_engine::session::Isolation::RepeatableRead
+        {
+            return Err(super::errors::concurrent(false));
+        }
+        let mut fresh = Row::new();
+        read_row(&locked.row, &table.types, &mut fresh)?;
+        row.splice(0..table.types.len(), fresh);
+        Ok(Some(locked.mine.unwrap_or(0)))
+    }
+
+    /// Runs an UPDATE.
+    pub async fn update(self, update: &Update) -> Result<Changes> {
+        let mut out = Changes::default();
+        let mut pending = Pending::default();
+        let mut source = Rows::new(update.source.clone(), Vec::new());
+        while let Some(row) = source.next(self).await? {
+            if !self.holds(update.filter.as_ref(), &row).await? {
+                continue;
+            }
+            self.update_one(update, row, &mut pending, &mut out).await?;
+        }
+        self.settle(&update.target, pending).await?;
+        Ok(out)
+    }
+
+    async fn update_one(self, update: &Update, mut row: Row, pending: &mut Pending, out: &mut Changes) -> Result<()> {
+        let target = &update.target;
+        let table = &target.table;
+        let width = table.types.len();
+        let mut basis = Basis::Read(self.run.view);
+        loop {
+            let old = row[table.base..table.base + width].to_vec();
+            let mut new = old.clone();
+            for (column, e) in &update.set {
+                new[*column] = self.value(e, &row).await?;
+            }
+            self.check_row(target, &new)?;
+            let key = key_of(&row, table)?;
+            match self.write_update(target, &key, &old, &new, basis).await? {
+                Changed::Done => {
+                    pending.updated(target, &old, &new);
+                    out.count += 1;
+                    if let Some(returning) = &update.returning {
+                        row[table.base..table.base + width].clone_from_slice(&new);
+                        out.rows.push(self.values(returning, &row, &[]).await?);
+                    }
+                    return Ok(());
+                }
+                Changed::Again | Changed::Exists { .. } => return Ok(()),
+                Changed::Newer => {
+                    let strength = if table.shape.changes_key(&engine_row(&old), &engine_row(&new)) {
+                        LockMode::RowUpdate
+                    } else {
+                        LockMode::RowNoKeyUpdate
+                    };
+                    match self.look_again(table, strength, update.recheck.as_ref(), &mut row).await? {
+                        Outcome::Done => basis = Basis::Locked,
+                        Outcome::Skipped => return Ok(()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Locks a row that has changed since it was read and judges its newest version (EXE-2).
+    async fn look_again(self, table: &TableSlot, mode: LockMode, recheck: Option<&Bound>, row: &mut Row) -> Result<Outcome> {
+        match self.lock_newest(table, mode, LockWait::Wait, row).await? {
+            Newest::Gone => Ok(Outcome::Skipped),
+            Newest::Same | Newest::Changed => {
+                Ok(if self.holds(recheck, row).await? { Outcome::Done } else { Outcome::Skipped })
+            }
+        }
+    }
+
+    pub(super) async fn write_update(
+        self,
+        target: &Target,
+        key: &[u8],
+        old: &[Datum],
+        new: &[Datum],
+        basis: Basis,
+    ) -> Result<Changed> {
+        let (old, values) = (engine_row(old), engine_row(new));
+        let changed = {
+            let mut session = self.run.core.engine.take();
+            let write = session.update(&target.table.shape, key, &old, &values, basis);
+            self.run.core.lock_wait(write).await
+        };
+        changed.map_err(|e| match e {
+            EngineError::Duplicate { index, oid } => self.duplicate(target, &index, oid, new),
+            e => from_engine(e),
+        })
+    }
+
+    /// Runs a DELETE.
+    pub async fn delete(self, delete: &Delete) -> Result<Changes> {
+        let mut out = Changes::default();
+        let mut pending = Pending::default();
+        let table = &delete.target.table;
+        let mut source = Rows::new(delete.source.clone(), Vec::new());
+        while let Some(mut row) = source.next(self).await? {
+            if !self.holds(delete.filter.as_ref(), &row).await? {
+                continue;
+            }
+            let mut basis = Basis::Read(self.run.view);
+            loop {
+                let key = key_of(&row, table)?;
+                let old = row[table.base..table.base + table.types.len()].to_vec();
+                match self.write_delete(table, &key, &old, basis).await? {
+                    Changed::Done => {
+                        pending.deleted(&delete.target, &old);
+                        out.count += 1;
+                        if let Some(returning) = &delete.returning {
+                            out.rows.push(self.values(returning, &row, &[]).await?);
+                        }
+                        break;
+                    }
+                    Changed::Again | Changed::Exists { .. } => break,
+                    Changed::Newer => {
+                        match self.look_again(table, LockMode::RowUpdate, delete.recheck.as_ref(), &mut row).await? {
+                            Outcome::Done => basis = Basis::Locked,
+                            Outcome::Skipped => break,
+                        }
+                    }
+                }
+            }
+        }
+        self.settle(&delete.target, pending).await?;
+        Ok(out)
+    }
+
+    pub(super) async fn write_delete(self, table: &TableSlot, key: &[u8], old: &[Datum], basis: Basis) -> Result<Changed> {
+        let old = engine_row(old);
+        let mut session = self.run.core.engine.take();
+        let write = session.delete(&table.shape, key, &old, basis);
+        self.run.core.lock_wait(write).await.map_err(from_engine)
+    }
+
+    /// NOT NULL and CHECK.
+    pub(crate) fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
+        let shape = &target.table.shape;
+        if let Some((c, _)) = shape.columns.iter().zip(row).find(|(c, v)| c.not_null && v.is_null()) {
+            let message =
+                format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, shape.name);
+            return Err(SqlError::new("23502", message).detail(self.failing(target, row)));
+        }
+        for (name, check) in target.checks.iter() {
+            if self.value_now(check, row)?.as_bool() == Some(false) {
+                let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
+                return Err(SqlError::new("23514", message).detail(self.failing(target, row)));
+            }
+        }
+        Ok(())
+    }
+
+    fn failing(self, target: &Target, row: &[Datum]) -> String {
+        let shown: Vec<String> = row.iter().zip(target.table.types.iter()).map(|(v, ty)| self.shown(v, *ty)).collect();
+        format!("Failing row contains ({}).", shown.join(", "))
+    }
+
+    /// A value as error details show it.
+    pub(super) fn shown(self, v: &Datum, ty: crate::types::SqlType) -> String {
+        if v.is_null() {
+            return "null".to_owned();
+        }
+        let host = super::host::CxHost { cx: self };
+        let session: &dyn crate::expr::Session = &host;
+        text::output(ty, v, &session.conversion())
+    }
+
+    /// `Key (a, b)=(1, 2)`.
+    pub(super) fn key_shown(self, table: &TableSlot, columns: &[usize], row: &[Datum]) -> String {
+        let names: Vec<&str> = columns.iter().map(|c| table.shape.columns[*c].name.as_str()).collect();
+        let values: Vec<String> = columns.iter().map(|c| self.shown(&row[*c], table.types[*c])).collect();
+        format!("Key ({})=({})", names.join(", "), values.join(", "))
+    }
+
+    fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
+        let shape = &target.table.shape;
+        let secondary = shape.indexes.iter().find(|i| i.oid == oid);
+        let columns = secondary.map_or(&shape.key, |i| &i.columns);
+        let detail = format!("{} already exists.", self.key_shown(&target.table, columns, row));
+        SqlError::new("23505", format!("duplicate key value violates unique constraint \"{index}\"")).detail(detail)
+    }
+}
+
+/// A view of the newest versions that are committed, and all of the transaction's own changes.
+pub fn newest_view(session: &mut clearway_engine::session::Session) -> clearway_txn::mvcc::book::View {
+    let visible = session.db().transactions().visible_lsn();
+    let view = clearway_txn::mvcc::book::View { read_lsn: visible, ..Default::default() };
+    session.renew_view(&view)
+}

@@ -1,0 +1,130 @@
+//! Between the values of SQL and those of the engine.
+
+use crate::error::{Result, SqlError, code};
+use crate::types::datum::Datum;
+use crate::types::{Numeric, Oid, SqlType, binary, oid};
+use clearway_engine::decimal::{Decimal, Sign};
+use clearway_engine::value::{Storage, Value};
+use std::sync::Arc;
+
+/// How the engine stores a type; none: it can't be stored.
+pub fn storage_of(ty: Oid) -> Option<Storage> {
+    Some(match ty {
+        oid::BOOL => Storage::Bool,
+        oid::INT2 => Storage::Int(2),
+        oid::INT4 | oid::DATE => Storage::Int(4),
+        oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ => Storage::Int(8),
+        oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
+        oid::NUMERIC => Storage::Decimal,
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
+        other if crate::types::element_of(other).is_some() => Storage::Bytes,
+        _ => return None,
+    })
+}
+
+/// A value for the engine.
+pub fn to_value(d: &Datum) -> Value {
+    match d {
+        Datum::Null | Datum::Void => Value::Null,
+        Datum::Bool(b) => Value::Bool(*b),
+        Datum::Int2(v) => Value::Int(i64::from(*v)),
+        Datum::Int4(v) | Datum::Date(v) => Value::Int(i64::from(*v)),
+        Datum::Int8(v) | Datum::Timestamp(v) | Datum::TimestampTz(v) => Value::Int(*v),
+        Datum::Oid(v) => Value::Int(i64::from(*v)),
+        Datum::Float4(v) => Value::Float(f64::from(*v)),
+        Datum::Float8(v) => Value::Float(*v),
+        Datum::Numeric(n) => Value::Decimal(to_decimal(n)),
+        Datum::Text(s) => Value::Bytes(Arc::from(s.as_bytes())),
+        Datum::Bytea(b) => Value::Bytes(b.clone()),
+        Datum::Interval(_) => wire(oid::INTERVAL, d),
+        Datum::Array(a) => wire(crate::types::array_of(a.element).unwrap_or(oid::TEXT_ARRAY), d),
+        Datum::Row(_) => Value::Null,
+    }
+}
+
+fn wire(ty: Oid, d: &Datum) -> Value {
+    let mut out = Vec::new();
+    binary::output(SqlType::new(ty), d, &mut out);
+    Value::Bytes(out.into())
+}
+
+fn damaged(ty: Oid) -> SqlError {
+    SqlError::new("XX001", format!("a stored value is none of type {}", crate::types::format_type(ty.into())))
+}
+
+/// A value from the engine.
+///
+/// # Errors
+/// XX001 if it is none of the type.
+pub fn to_datum(v: &Value, ty: Oid) -> Result<Datum> {
+    let narrow = || damaged(ty);
+    Ok(match (v, ty) {
+        (Value::Null, _) => Datum::Null,
+        (Value::Int(i), oid::INT4) => Datum::Int4(i32::try_from(*i).map_err(|_| narrow())?),
+        (Value::Int(i), oid::INT8) => Datum::Int8(*i),
+        (Value::Int(i), oid::INT2) => Datum::Int2(i16::try_from(*i).map_err(|_| narrow())?),
+        (Value::Int(i), oid::DATE) => Datum::Date(i32::try_from(*i).map_err(|_| narrow())?),
+        (Value::Int(i), oid::TIMESTAMP) => Datum::Timestamp(*i),
+        (Value::Int(i), oid::TIMESTAMPTZ) => Datum::TimestampTz(*i),
+        (Value::Int(i), _) => Datum::Oid(u32::try_from(*i).map_err(|_| narrow())?),
+        (Value::Bool(b), _) => Datum::Bool(*b),
+        (Value::Float(f), oid::FLOAT4) => Datum::Float4(*f as f32),
+        (Value::Float(f), _) => Datum::Float8(*f),
+        (Value::Decimal(d), _) => Datum::numeric(from_decimal(d).ok_or_else(narrow)?),
+        (Value::Bytes(b), oid::BYTEA) => Datum::Bytea(b.clone()),
+        (Value::Bytes(b), oid::INTERVAL) => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
+    })
+}
+
+/// A row from the engine, appended to `out`.
+///
+/// # Errors
+/// XX001.
+pub fn read_row(row: &[Value], types: &[SqlType], out: &mut Vec<Datum>) -> Result<()> {
+    for (v, ty) in row.iter().zip(types) {
+        out.push(to_datum(v, ty.oid)?);
+    }
+    Ok(())
+}
+
+fn to_decimal(n: &Numeric) -> Decimal {
+    let (mut weight, sign, scale, digits) = n.to_wire();
+    let first = digits.iter().position(|d| *d != 0).unwrap_or(digits.len());
+    let last = digits.iter().rposition(|d| *d != 0).map_or(first, |i| i + 1);
+    weight = weight.saturating_sub(first as i16);
+    let digits: Arc<[u16]> = digits[first..last].into();
+    let sign = match sign {
+        0x0000 if digits.is_empty() => Sign::Zero,
+        0x0000 => Sign::Positive,
+        0x4000 if digits.is_empty() => Sign::Zero,
+        0x4000 => Sign::Negative,
+        0xD000 => Sign::Infinity,
+        0xF000 => Sign::NegativeInfinity,
+        _ => Sign::Nan,
+    };
+    let weight = if digits.is_empty() { 0 } else { weight };
+    Decimal { sign, weight, scale, digits }
+}
+
+fn from_decimal(d: &Decimal) -> Option<Numeric> {
+    let sign = match d.sign {
+        Sign::Zero | Sign::Positive => 0x0000,
+        Sign::Negative => 0x4000,
+        Sign::Infinity => 0xD000,
+        Sign::NegativeInfinity => 0xF000,
+        Sign::Nan => 0xC000,
+    };
+    Numeric::from_wire(d.weight, sign, d.scale, &d.digits)
+}
+
+/// 0A000 for a type that no table can have.
+pub fn not_storable(ty: SqlType) -> SqlError {
+    SqlError::new(
+        code::FEATURE_NOT_SUPPORTED,
+        format!("a column of type {} is not supported", crate::types::format_type(ty)),
+    )
+}
+

@@ -1,0 +1,107 @@
+//! What the engine's errors become: SQLSTATE and PostgreSQL's words, in one table.
+
+use crate::error::{SqlError, code};
+use clearway_engine::error::EngineError;
+use clearway_storage::error::StorageError;
+use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::LockTag;
+use clearway_txn::lockmgr::report::{DeadlockReport, Participant};
+
+/// An engine's error as the client sees it, where nothing more is known of it.
+pub fn from_engine(e: EngineError) -> SqlError {
+    match e {
+        EngineError::Txn(e) => from_txn(e),
+        EngineError::Duplicate { .. } => SqlError::new("23505", e.to_string()),
+        EngineError::Exists { kind, .. } => {
+            let code = match kind {
+                "database" => "42P04",
+                "schema" => "42P06",
+                "role" => "42710",
+                _ => "42P07",
+            };
+            let message = e.to_string();
+            let relation = matches!(kind, "table" | "view" | "materialized view" | "index" | "sequence");
+            SqlError::new(code, if relation { message.replacen(kind, "relation", 1) } else { message })
+        }
+        EngineError::Missing { kind, .. } => {
+            let code = match kind {
+                "database" => "3D000",
+                "schema" => code::INVALID_SCHEMA_NAME,
+                "relation" => code::UNDEFINED_TABLE,
+                _ => code::UNDEFINED_OBJECT,
+            };
+            SqlError::new(code, e.to_string())
+        }
+        EngineError::DoesNotFit { .. } => SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, e.to_string()),
+        EngineError::BadCatalog(_) | EngineError::BadRow { .. } => SqlError::new("XX001", e.to_string()),
+        EngineError::InUse(_) => SqlError::new("55006", e.to_string()),
+        EngineError::Aborted => SqlError::new("25P02", e.to_string()),
+    }
+}
+
+fn from_txn(e: TxnError) -> SqlError {
+    let code = match &e {
+        TxnError::ConcurrentUpdate | TxnError::ConcurrentDelete => "40001",
+        TxnError::Deadlock(report) => return deadlock(report.as_deref()),
+        TxnError::LockNotAvailable => "55P03",
+        TxnError::ReadOnly => "25006",
+        TxnError::Canceled => "57014",
+        TxnError::Storage(s) => storage_code(s),
+    };
+    SqlError::new(code, e.to_string())
+}
+
+fn storage_code(e: &StorageError) -> &'static str {
+    match e {
+        StorageError::Corruption(_) => "XX001",
+        StorageError::NoSpace(_) => "53100",
+        StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => code::PROGRAM_LIMIT_EXCEEDED,
+        StorageError::Io(_) => "58030",
+        StorageError::Poisoned(_) => "08007",
+        StorageError::NoSuchTree(_) | StorageError::Invalid(_) => code::INTERNAL_ERROR,
+    }
+}
+
+/// `Process N waits for ShareLock on transaction M; blocked by process K.`
+fn deadlock(report: Option<&DeadlockReport>) -> SqlError {
+    let error = SqlError::new("40P01", "deadlock detected");
+    let Some(report) = report else { return error };
+    let ring = &report.participants;
+    let lines = ring.iter().enumerate().map(|(i, p)| {
+        let next = &ring[(i + 1) % ring.len()];
+        let (mode, what) = awaited(p, next);
+        format!("Process {} waits for {mode} on {what}; blocked by process {}.", p.pid, next.pid)
+    });
+    error.detail(lines.collect::<Vec<_>>().join("\n")).hint("See server log for query details.")
+}
+
+/// What a participant waits for, as PostgreSQL names it: rows and unique keys are waited for as their writer's id.
+fn awaited(p: &Participant, next: &Participant) -> (&'static str, String) {
+    let txn = next.txn.map_or(0, |t| t.0);
+    match &p.wanted {
+        LockTag::Row { .. } | LockTag::UniqueKey { .. } => ("ShareLock", format!("transaction {txn}")),
+        LockTag::Transaction(id) => ("ShareLock", format!("transaction {}", id.0)),
+        LockTag::Relation { database, relation } => {
+            (p.mode.name(), format!("relation {relation} of database {database}"))
+        }
+        LockTag::VirtualTransaction(v) => (p.mode.name(), format!("virtual transaction {v}")),
+        LockTag::Object { database, class, object } => {
+            (p.mode.name(), format!("object {object} of class {class} of database {database}"))
+        }
+        LockTag::Advisory { database, key } => {
+            let (class, object, sub) = key.columns();
+            (p.mode.name(), format!("advisory lock [{database},{class},{object},{sub}]"))
+        }
+    }
+}
+
+/// 40001: a row that the transaction's snapshot does not see as it is now.
+pub fn concurrent(deleted: bool) -> SqlError {
+    let what = if deleted { "delete" } else { "update" };
+    SqlError::new("40001", format!("could not serialize access due to concurrent {what}"))
+}
+
+/// Whether an error says that a lock was taken.
+pub fn is_lock_not_available(e: &EngineError) -> bool {
+    matches!(e, EngineError::Txn(TxnError::LockNotAvailable))
+}

@@ -1,0 +1,119 @@
+//! Row locks, and the newest version of rows that have changed since they were read (EXE-2).
+
+use super::convert::read_row;
+use super::errors::{concurrent, from_engine, is_lock_not_available};
+use super::{Cx, Row};
+use crate::error::{Result, SqlError};
+use crate::planner::plan::{Select, TableSlot};
+use crate::syntax::ast::{LockStrength, LockWait};
+use crate::types::Datum;
+use clearway_engine::session::{Isolation, Locked};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+
+/// The lock mode of a FOR clause.
+pub fn mode_of(strength: LockStrength) -> LockMode {
+    match strength {
+        LockStrength::KeyShare => LockMode::RowKeyShare,
+        LockStrength::Share => LockMode::RowForShare,
+        LockStrength::NoKeyUpdate => LockMode::RowNoKeyUpdate,
+        LockStrength::Update => LockMode::RowUpdate,
+    }
+}
+
+/// What became of a row that was to be locked.
+pub enum Newest {
+    /// It is as it was read.
+    Same,
+    /// It has another version; the row's slots hold it now.
+    Changed,
+    /// It is gone, or it is locked and was to be skipped.
+    Gone,
+}
+
+/// The bytes of a key slot.
+pub fn key_of(row: &[Datum], table: &TableSlot) -> Result<std::sync::Arc<[u8]>> {
+    match row.get(table.key_slot()) {
+        Some(Datum::Bytea(key)) => Ok(key.clone()),
+        _ => Err(SqlError::internal("a row without its key (PLN-1)")),
+    }
+}
+
+impl Cx<'_> {
+    /// Locks the rows that a FOR clause names; false if the row is not to be given. `row` is brought up to date.
+    pub async fn lock_rows(self, select: &Select, row: &mut Row) -> Result<bool> {
+        let mut changed = false;
+        for lock in &select.locks {
+            if row.get(lock.table.key_slot()).is_none_or(Datum::is_null) {
+                // The null side of an outer join.
+                continue;
+            }
+            match self.lock_newest(&lock.table, mode_of(lock.strength), lock.wait, row).await? {
+                Newest::Same => {}
+                Newest::Changed => changed = true,
+                Newest::Gone => return Ok(false),
+            }
+        }
+        if changed { self.holds(select.recheck.as_ref(), row).await } else { Ok(true) }
+    }
+
+    /// Locks a table's row and puts its newest version into the table's slots, following changes of its key.
+    pub async fn lock_newest(self, table: &TableSlot, mode: LockMode, wait: LockWait, row: &mut Row) -> Result<Newest> {
+        let mut key = key_of(row, table)?;
+        let mut moved = false;
+        loop {
+            let if_taken = if wait == LockWait::Wait { IfTaken::Wait } else { IfTaken::Fail };
+            let locked = {
+                let mut session = self.run.core.engine.take();
+                let lock = session.lock_row(&table.shape, &key, mode, if_taken);
+                self.run.core.lock_wait(lock).await
+            };
+            let locked = match locked {
+                Ok(Some(locked)) => locked,
+                Ok(None) => return self.gone(),
+                Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Gone),
+                Err(e) if is_lock_not_available(&e) && wait == LockWait::NoWait => {
+                    let message = format!("could not obtain lock on row in relation \"{}\"", table.shape.name);
+                    return Err(SqlError::new("55P03", message));
+                }
+                Err(e) => return Err(from_engine(e)),
+            };
+            let Locked { row: values, ghost, commit, mine, moved_to } = locked;
+            let newer = commit > self.run.view.read_lsn;
+            if newer && self.run.isolation == Isolation::RepeatableRead {
+                return Err(concurrent(ghost && moved_to.is_none()));
+            }
+            if ghost {
+                match moved_to {
+                    Some(to) if newer => {
+                        key = to.into();
+                        moved = true;
+                        continue;
+                    }
+                    _ => return Ok(Newest::Gone),
+                }
+            }
+            // A change of this very statement is none that it has to see.
+            let own_later = mine.is_some_and(|at| at >= self.run.view.mark);
+            if own_later {
+                return Ok(Newest::Gone);
+            }
+            if !newer && !moved {
+                return Ok(Newest::Same);
+            }
+            let mut fresh = Row::with_capacity(table.types.len());
+            read_row(&values, &table.types, &mut fresh)?;
+            for (i, v) in fresh.into_iter().enumerate() {
+                row[table.base + i] = v;
+            }
+            row[table.key_slot()] = Datum::Bytea(key);
+            return Ok(Newest::Changed);
+        }
+    }
+
+    fn gone(self) -> Result<Newest> {
+        if self.run.isolation == Isolation::RepeatableRead {
+            return Err(concurrent(true));
+        }
+        Ok(Newest::Gone)
+    }
+}

@@ -1,0 +1,142 @@
+//! The executor: walks plans and gives rows.
+//!
+//! Structure: `query` runs a level of a query, `nodes` its sources, `scan` tables, `lock` locks rows, `change`
+//! inserts, updates and deletes, `foreign` keeps foreign keys, `host` is what expressions may ask of the session.
+//! Rows are pulled one at a time, so a LIMIT stops everything below it and a row lock is taken only on rows that
+//! are handed out.
+//!
+//! Invariants:
+//! - EXE-1 The engine's session is lent to one piece at a time, never across the evaluation of an expression.
+//! - EXE-2 A statement changes only rows that it has judged by their newest version: what has changed since it was
+//!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
+
+pub mod cell;
+pub mod change;
+pub mod convert;
+pub mod errors;
+pub mod foreign;
+pub mod host;
+pub mod lock;
+pub mod nodes;
+pub mod query;
+pub mod scan;
+
+use crate::error::Result;
+use crate::expr::{Bound, Env, eval, eval_async};
+use crate::planner::plan::Plan;
+use crate::session::core::Core;
+use crate::types::Datum;
+use crate::types::datetime::Format;
+use clearway_base::sync::Mutex;
+use clearway_engine::session::Isolation;
+use clearway_txn::mvcc::book::View;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A row.
+pub type Row = Vec<Datum>;
+
+/// A future that may move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a statement keeps between the rows it gives.
+#[derive(Default)]
+pub struct RunState {
+    /// Rows of subqueries that depend on nothing.
+    cache: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
+}
+
+impl RunState {
+    /// Nothing kept yet.
+    pub fn new() -> Self {
+        Self { cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())) }
+    }
+
+    /// The rows of a subquery, if they are kept.
+    pub fn get(&self, id: usize) -> Option<Arc<Vec<Row>>> {
+        self.cache.as_ref().and_then(|c| c.lock().get(&id).cloned())
+    }
+
+    /// Keeps the rows of a subquery.
+    pub fn put(&self, id: usize, rows: Arc<Vec<Row>>) {
+        if let Some(cache) = &self.cache {
+            cache.lock().insert(id, rows);
+        }
+    }
+}
+
+/// One execution of a statement.
+pub struct Run<'a> {
+    /// The session.
+    pub core: &'a Core,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The parameters' values.
+    pub params: &'a [Datum],
+    /// What it sees.
+    pub view: View,
+    /// Its transaction's isolation.
+    pub isolation: Isolation,
+    /// Formats of values.
+    pub format: Format,
+    /// Names of relations.
+    pub names: crate::planner::names::CatalogNames,
+    /// Start of the statement, microseconds since 2000.
+    pub started: i64,
+    /// Start of the transaction, the same.
+    pub transaction_started: i64,
+    /// What it keeps.
+    pub state: &'a RunState,
+}
+
+/// Where an expression is evaluated: the statement and the rows of the queries around.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// The statement.
+    pub run: &'a Run<'a>,
+    /// Rows of the enclosing queries, nearest first.
+    pub outer: &'a [&'a [Datum]],
+}
+
+impl<'a> Cx<'a> {
+    /// The value of an expression over a row.
+    pub async fn value(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
+        self.value_with(e, row, &[]).await
+    }
+
+    /// The same, with the values of aggregates.
+    pub async fn value_with(self, e: &Bound, row: &[Datum], aggregates: &[Datum]) -> Result<Datum> {
+        let host = host::CxHost { cx: self };
+        let env = Env { row, outer: self.outer, params: self.run.params, aggregates, session: &host };
+        if !e.may_wait() {
+            return eval(e, &env);
+        }
+        eval_async(e, env, &host).await
+    }
+
+    /// The value of an expression that can't wait.
+    pub fn value_now(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
+        let host = host::CxHost { cx: self };
+        let env = Env { row, outer: self.outer, params: self.run.params, aggregates: &[], session: &host };
+        eval(e, &env)
+    }
+
+    /// Whether a row meets a condition.
+    pub async fn holds(self, e: Option<&Bound>, row: &[Datum]) -> Result<bool> {
+        match e {
+            None => Ok(true),
+            Some(e) => Ok(self.value(e, row).await?.as_bool() == Some(true)),
+        }
+    }
+
+    /// Values of several expressions.
+    pub async fn values(self, list: &[Bound], row: &[Datum], aggregates: &[Datum]) -> Result<Row> {
+        let mut out = Vec::with_capacity(list.len());
+        for e in list {
+            out.push(self.value_with(e, row, aggregates).await?);
+        }
+        Ok(out)
+    }
+}

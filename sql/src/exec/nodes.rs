@@ -1,0 +1,283 @@
+//! Sources of rows: scans, functions, derived tables, joins.
+
+use super::query::QueryRows;
+use super::scan::TableRows;
+use super::{BoxFuture, Cx, Row};
+use crate::error::{Result, SqlError, code};
+use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
+use crate::types::{Datum, oid};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A node that is being read.
+pub struct Rows {
+    node: Arc<Node>,
+    prefix: Row,
+    state: State,
+}
+
+enum State {
+    Start,
+    Table(TableRows),
+    List(std::vec::IntoIter<Row>),
+    Derived(Box<QueryRows>),
+    Inner(Box<Rows>),
+    Join(Box<JoinRows>),
+    End,
+}
+
+struct JoinRows {
+    left: Rows,
+    /// The right side by its keys, if it is read once.
+    table: Option<Hashed>,
+    /// The left row at hand, and what of the right side it has still to meet.
+    current: Option<(Row, Right)>,
+    matched: bool,
+    /// Full joins: right rows that nobody met.
+    rest: Option<std::vec::IntoIter<Row>>,
+}
+
+enum Right {
+    Rows(Box<Rows>),
+    List(Arc<Vec<usize>>, usize),
+}
+
+struct Hashed {
+    /// Right rows without the slots to their left.
+    rows: Vec<Row>,
+    by_key: HashMap<Row, Arc<Vec<usize>>>,
+    none: Arc<Vec<usize>>,
+    met: Vec<bool>,
+}
+
+impl Rows {
+    /// Begins to read a node; its rows begin with `prefix`.
+    pub fn new(node: Arc<Node>, prefix: Row) -> Self {
+        Self { node, prefix, state: State::Start }
+    }
+
+    /// The next row.
+    pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            if matches!(self.state, State::Start) {
+                self.state = self.open(cx).await?;
+            }
+            let node = self.node.clone();
+            loop {
+                let row = match &mut self.state {
+                    State::Start | State::End => None,
+                    State::Table(rows) => match &*node {
+                        Node::Scan(scan) => match cx.next_row(rows, scan, &self.prefix).await? {
+                            Some(row) if !cx.holds(scan.filter.as_ref(), &row).await? => continue,
+                            row => row,
+                        },
+                        _ => None,
+                    },
+                    State::List(rows) => rows.next(),
+                    State::Derived(rows) => match &*node {
+                        Node::Derived(d) => {
+                            let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
+                            match rows.next(Cx { run: cx.run, outer: &outer }).await? {
+                                Some(columns) => {
+                                    let mut row = self.prefix.clone();
+                                    row.extend(columns);
+                                    if !cx.holds(d.filter.as_ref(), &row).await? {
+                                        continue;
+                                    }
+                                    Some(row)
+                                }
+                                None => None,
+                            }
+                        }
+                        _ => None,
+                    },
+                    State::Inner(rows) => match (rows.next(cx).await?, &*node) {
+                        (Some(row), Node::Filter { filter, .. }) => {
+                            if !cx.holds(Some(filter), &row).await? {
+                                continue;
+                            }
+                            Some(row)
+                        }
+                        (row, _) => row,
+                    },
+                    State::Join(rows) => match &*node {
+                        Node::Join(join) => rows.next(join, cx).await?,
+                        _ => None,
+                    },
+                };
+                if row.is_none() {
+                    self.state = State::End;
+                }
+                return Ok(row);
+            }
+        })
+    }
+
+    async fn open(&mut self, cx: Cx<'_>) -> Result<State> {
+        Ok(match &*self.node {
+            Node::One => State::List(vec![self.prefix.clone()].into_iter()),
+            Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
+            Node::System(scan) => {
+                let mut out = Vec::new();
+                for columns in (scan.view.rows)(cx.run) {
+                    let mut row = self.prefix.clone();
+                    row.extend(columns);
+                    if cx.holds(scan.filter.as_ref(), &row).await? {
+                        out.push(row);
+                    }
+                }
+                State::List(out.into_iter())
+            }
+            Node::Function(f) => State::List(function_rows(f, &self.prefix, cx).await?.into_iter()),
+            Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
+            Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
+            Node::Join(join) => {
+                let left = Rows::new(join.left.clone(), self.prefix.clone());
+                let table = match &join.hash {
+                    Some((_, keys)) => Some(hash_side(join, keys, cx).await?),
+                    None => None,
+                };
+                let rows = JoinRows { left, table, current: None, matched: false, rest: None };
+                State::Join(Box::new(rows))
+            }
+        })
+    }
+}
+
+fn lateral_outer<'a>(d: &Derived, prefix: &'a [Datum], cx: Cx<'a>) -> Vec<&'a [Datum]> {
+    let own = d.lateral.then_some(prefix);
+    own.into_iter().chain(cx.outer.iter().copied()).collect()
+}
+
+/// Reads the right side of a join once.
+async fn hash_side(join: &Join, keys: &[crate::expr::Bound], cx: Cx<'_>) -> Result<Hashed> {
+    let mut lists: HashMap<Row, Vec<usize>> = HashMap::new();
+    let mut rows = Vec::new();
+    let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
+    while let Some(row) = source.next(cx).await? {
+        let key = cx.values(keys, &row, &[]).await?;
+        if !key.iter().any(Datum::is_null) {
+            lists.entry(key).or_default().push(rows.len());
+        }
+        rows.push(row[join.right_base..].to_vec());
+    }
+    let by_key = lists.into_iter().map(|(k, v)| (k, Arc::new(v))).collect();
+    Ok(Hashed { met: vec![false; rows.len()], rows, by_key, none: Arc::new(Vec::new()) })
+}
+
+impl JoinRows {
+    async fn next(&mut self, join: &Join, cx: Cx<'_>) -> Result<Option<Row>> {
+        loop {
+            if let Some(rest) = &mut self.rest {
+                return Ok(rest.next());
+            }
+            let Some((left, right)) = &mut self.current else {
+                match self.left.next(cx).await? {
+                    Some(row) => {
+                        let right = match (&self.table, &join.hash) {
+                            (Some(table), Some((keys, _))) => {
+                                let key = cx.values(keys, &row, &[]).await?;
+                                Right::List(table.by_key.get(&key).unwrap_or(&table.none).clone(), 0)
+                            }
+                            _ => Right::Rows(Box::new(Rows::new(join.right.clone(), row.clone()))),
+                        };
+                        self.current = Some((row, right));
+                        self.matched = false;
+                        continue;
+                    }
+                    None if join.kind == JoinType::Full => {
+                        self.rest = Some(self.unmet(join).into_iter());
+                        continue;
+                    }
+                    None => return Ok(None),
+                }
+            };
+            let candidate = match right {
+                Right::Rows(rows) => rows.next(cx).await?.map(|row| (row, None)),
+                Right::List(list, at) => match (list.get(*at), &self.table) {
+                    (Some(i), Some(table)) => {
+                        *at += 1;
+                        let mut row = Vec::with_capacity(join.end);
+                        row.extend_from_slice(left);
+                        row.extend_from_slice(&table.rows[*i]);
+                        Some((row, Some(*i)))
+                    }
+                    _ => None,
+                },
+            };
+            match candidate {
+                Some((row, met)) => {
+                    if cx.holds(join.on.as_ref(), &row).await? {
+                        self.matched = true;
+                        if let (Some(i), Some(table)) = (met, &mut self.table) {
+                            table.met[i] = true;
+                        }
+                        return Ok(Some(row));
+                    }
+                }
+                None => {
+                    let Some((mut left, _)) = self.current.take() else { continue };
+                    if !self.matched && join.kind != JoinType::Inner {
+                        left.resize(join.end, Datum::Null);
+                        return Ok(Some(left));
+                    }
+                }
+            }
+        }
+    }
+
+    fn unmet(&self, join: &Join) -> Vec<Row> {
+        let Some(table) = &self.table else { return Vec::new() };
+        let unmet = table.rows.iter().zip(&table.met).filter(|(_, met)| !**met);
+        unmet
+            .map(|(row, _)| {
+                let mut out = vec![Datum::Null; join.right_base];
+                out.extend_from_slice(row);
+                out
+            })
+            .collect()
+    }
+}
+
+async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec<Row>> {
+    let args = cx.values(&f.args, prefix, &[]).await?;
+    let values: Vec<Datum> = match f.function {
+        TableFunction::Scalar => args,
+        TableFunction::Unnest => match args.first() {
+            Some(Datum::Array(a)) => a.values.clone(),
+            _ => Vec::new(),
+        },
+        TableFunction::GenerateSeries => series(&args, f.args.first().map_or(oid::INT4, |a| a.ty.oid))?,
+    };
+    let row = |(i, v): (usize, Datum)| {
+        let mut row = prefix.clone();
+        row.push(v);
+        if f.ordinality {
+            row.push(Datum::Int8(i as i64 + 1));
+        }
+        row
+    };
+    Ok(values.into_iter().enumerate().map(row).collect())
+}
+
+fn series(args: &[Datum], ty: u32) -> Result<Vec<Datum>> {
+    let number = |i: usize| args.get(i).and_then(Datum::as_i64);
+    let (Some(from), Some(to)) = (number(0), number(1)) else { return Ok(Vec::new()) };
+    let step = match args.get(2) {
+        None => 1,
+        Some(d) => match d.as_i64() {
+            Some(step) => step,
+            None => return Ok(Vec::new()),
+        },
+    };
+    if step == 0 {
+        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
+    }
+    let mut out = Vec::new();
+    let mut next = Some(from);
+    while let Some(v) = next.filter(|v| if step > 0 { *v <= to } else { *v >= to }) {
+        out.push(if ty == oid::INT8 { Datum::Int8(v) } else { Datum::Int4(v as i32) });
+        next = v.checked_add(step);
+    }
+    Ok(out)
+}

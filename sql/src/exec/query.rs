@@ -1,0 +1,313 @@
+//! One level of a query: filter, groups, order, locks, target list, DISTINCT, LIMIT.
+//!
+//! ```text
+//! source -> filter -> [groups] -> [sort] -> lock rows -> targets -> [distinct] -> offset, limit
+//! ```
+//! Everything behind the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
+
+use super::nodes::Rows;
+use super::{BoxFuture, Cx, Row};
+use crate::error::{Result, SqlError};
+use crate::expr::aggregate::{Accumulator, AggregateCall};
+use crate::planner::plan::{Body, Distinct, Grouping, Query, Select, SortKey};
+use crate::syntax::ast::SetOp;
+use crate::types::Datum;
+use crate::types::datum::compare;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A query that is being read.
+pub struct QueryRows {
+    query: Arc<Query>,
+    source: Source,
+    seen: HashSet<Row>,
+    skip: i64,
+    left: Option<i64>,
+}
+
+enum Source {
+    Start,
+    /// Rows of the source, still to be filtered.
+    Stream(Rows),
+    /// Rows before the target list.
+    Inputs(std::vec::IntoIter<Row>),
+    /// Rows of the output.
+    Outputs(std::vec::IntoIter<Row>),
+}
+
+impl QueryRows {
+    /// Begins to read a query.
+    pub fn new(query: Arc<Query>) -> Self {
+        Self { query, source: Source::Start, seen: HashSet::new(), skip: 0, left: None }
+    }
+
+    /// The next row of the output.
+    pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            if matches!(self.source, Source::Start) {
+                self.open(cx).await?;
+            }
+            loop {
+                if self.left.is_some_and(|n| n <= 0) {
+                    return Ok(None);
+                }
+                let Some(row) = self.output(cx).await? else { return Ok(None) };
+                if self.skip > 0 {
+                    self.skip -= 1;
+                    continue;
+                }
+                if let Some(n) = &mut self.left {
+                    *n -= 1;
+                }
+                return Ok(Some(row));
+            }
+        })
+    }
+
+    /// All rows.
+    pub async fn all(mut self, cx: Cx<'_>) -> Result<Vec<Row>> {
+        let mut out = Vec::new();
+        while let Some(row) = self.next(cx).await? {
+            out.push(row);
+        }
+        Ok(out)
+    }
+
+    async fn open(&mut self, cx: Cx<'_>) -> Result<()> {
+        let query = self.query.clone();
+        self.left = count(query.limit.as_ref(), "LIMIT", "2201W", cx).await?;
+        self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
+        self.source = match &query.body {
+            Body::Select(select) => {
+                let source = Rows::new(select.source.clone(), Vec::new());
+                if select.grouping.is_none() && query.sort.is_empty() {
+                    Source::Stream(source)
+                } else {
+                    Source::Inputs(collect(source, select, &query.sort, cx).await?.into_iter())
+                }
+            }
+            Body::Values(rows) => {
+                let mut out = Vec::new();
+                for row in rows {
+                    out.push(cx.values(row, &[], &[]).await?);
+                }
+                Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
+            }
+            Body::SetOp { op, all, left, right } => {
+                let l = Box::pin(QueryRows::new(left.clone()).all(cx)).await?;
+                let r = Box::pin(QueryRows::new(right.clone()).all(cx)).await?;
+                let out = set_op(*op, *all, l, r);
+                Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
+            }
+        };
+        Ok(())
+    }
+
+    /// The next row of the output before LIMIT.
+    async fn output(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        let query = self.query.clone();
+        let Body::Select(select) = &query.body else {
+            let Source::Outputs(rows) = &mut self.source else { return Ok(None) };
+            return Ok(rows.next());
+        };
+        loop {
+            let row = match &mut self.source {
+                Source::Stream(rows) => match rows.next(cx).await? {
+                    Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
+                    row => row,
+                },
+                Source::Inputs(rows) => rows.next(),
+                Source::Start | Source::Outputs(_) => None,
+            };
+            let Some(mut row) = row else { return Ok(None) };
+            if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {
+                continue;
+            }
+            let aggregates = row.get(select.width..).unwrap_or(&[]);
+            if let Some(Distinct::On(keys)) = &select.distinct {
+                let key = cx.values(keys, &row, aggregates).await?;
+                if !self.seen.insert(key) {
+                    continue;
+                }
+            }
+            let out = cx.values(&select.targets, &row, aggregates).await?;
+            if let Some(Distinct::Row) = &select.distinct
+                && !self.seen.insert(out.clone())
+            {
+                continue;
+            }
+            return Ok(Some(out));
+        }
+    }
+}
+
+async fn count(e: Option<&crate::expr::Bound>, what: &str, code: &'static str, cx: Cx<'_>) -> Result<Option<i64>> {
+    let Some(e) = e else { return Ok(None) };
+    match cx.value(e, &[]).await?.as_i64() {
+        Some(n) if n < 0 => Err(SqlError::new(code, format!("{what} must not be negative"))),
+        n => Ok(n),
+    }
+}
+
+/// Rows before the target list, grouped and sorted.
+async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>) -> Result<Vec<Row>> {
+    let rows = match &select.grouping {
+        Some(grouping) => group(source, select, grouping, cx).await?,
+        None => {
+            let mut rows = Vec::new();
+            while let Some(row) = source.next(cx).await? {
+                if cx.holds(select.filter.as_ref(), &row).await? {
+                    rows.push(row);
+                }
+            }
+            rows
+        }
+    };
+    sorted(rows, sort, select.width, cx).await
+}
+
+/// One group: a row that stands for it, and its aggregates.
+struct Group {
+    row: Row,
+    running: Vec<Accumulator>,
+    /// Rows of aggregates that want an order: sort values, arguments.
+    ordered: Vec<Vec<(Row, Row)>>,
+}
+
+impl Group {
+    fn new(row: Row, calls: &[AggregateCall]) -> Self {
+        let running = calls.iter().map(Accumulator::new).collect();
+        Self { row, running, ordered: calls.iter().map(|_| Vec::new()).collect() }
+    }
+}
+
+async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
+    let mut places: HashMap<Row, usize> = HashMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    while let Some(row) = source.next(cx).await? {
+        if !cx.holds(select.filter.as_ref(), &row).await? {
+            continue;
+        }
+        let key = cx.values(&grouping.keys, &row, &[]).await?;
+        let at = *places.entry(key).or_insert(groups.len());
+        let mut arguments = Vec::new();
+        for call in &grouping.calls {
+            let taken = cx.holds(call.filter.as_ref(), &row).await?;
+            let args = if taken { Some(cx.values(&call.args, &row, &[]).await?) } else { None };
+            let mut order = Row::new();
+            for (e, _, _) in &call.order_by {
+                order.push(cx.value(e, &row).await?);
+            }
+            arguments.push((args, order));
+        }
+        if at == groups.len() {
+            groups.push(Group::new(row, &grouping.calls));
+        }
+        let group = &mut groups[at];
+        let host = super::host::CxHost { cx };
+        for (i, (args, order)) in arguments.into_iter().enumerate() {
+            let Some(args) = args else { continue };
+            if grouping.calls[i].order_by.is_empty() {
+                group.running[i].add(&args, &host)?;
+            } else {
+                group.ordered[i].push((order, args));
+            }
+        }
+    }
+    if groups.is_empty() && grouping.keys.is_empty() {
+        groups.push(Group::new(vec![Datum::Null; select.width], &grouping.calls));
+    }
+    let mut out = Vec::new();
+    for mut group in groups {
+        for (i, mut list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
+            let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
+            list.sort_by(|a, b| order_of(&a.0, &b.0, &by));
+            let host = super::host::CxHost { cx };
+            for (_, args) in list {
+                group.running[i].add(&args, &host)?;
+            }
+        }
+        let mut row = group.row;
+        row.resize(select.width, Datum::Null);
+        for a in group.running {
+            row.push(a.finish()?);
+        }
+        let aggregates = row[select.width..].to_vec();
+        let keep = match &grouping.having {
+            Some(e) => cx.value_with(e, &row, &aggregates).await?.as_bool() == Some(true),
+            None => true,
+        };
+        if keep {
+            out.push(row);
+        }
+    }
+    Ok(out)
+}
+
+/// The order of two lists of sort values; (descending, nulls first) per key.
+pub fn order_of(a: &[Datum], b: &[Datum], by: &[(bool, bool)]) -> Ordering {
+    for ((x, y), (descending, nulls_first)) in a.iter().zip(b).zip(by) {
+        let order = match (x.is_null(), y.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if *nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if *nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) if *descending => compare(y, x),
+            (false, false) => compare(x, y),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+async fn sorted(rows: Vec<Row>, sort: &[SortKey], width: usize, cx: Cx<'_>) -> Result<Vec<Row>> {
+    if sort.is_empty() {
+        return Ok(rows);
+    }
+    let by: Vec<(bool, bool)> = sort.iter().map(|k| (k.descending, k.nulls_first)).collect();
+    let mut keyed = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut key = Row::with_capacity(sort.len());
+        for k in sort {
+            let aggregates = if width > 0 { row.get(width..).unwrap_or(&[]) } else { &[] };
+            key.push(cx.value_with(&k.expr, &row, aggregates).await?);
+        }
+        keyed.push((key, row));
+    }
+    keyed.sort_by(|a, b| order_of(&a.0, &b.0, &by));
+    Ok(keyed.into_iter().map(|(_, row)| row).collect())
+}
+
+fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>) -> Vec<Row> {
+    if op == SetOp::Union {
+        let both = left.into_iter().chain(right);
+        if all {
+            return both.collect();
+        }
+        let mut seen = HashSet::new();
+        return both.filter(|r| seen.insert(r.clone())).collect();
+    }
+    let mut counts: HashMap<Row, usize> = HashMap::new();
+    for row in right {
+        *counts.entry(row).or_default() += 1;
+    }
+    let mut seen = HashSet::new();
+    let keep = |row: &Row| {
+        let there = match counts.get_mut(row) {
+            Some(n) if *n > 0 => {
+                if all {
+                    *n -= 1;
+                }
+                true
+            }
+            _ => false,
+        };
+        there == (op == SetOp::Intersect) && (all || seen.insert(row.clone()))
+    };
+    let mut keep = keep;
+    left.into_iter().filter(|row| keep(row)).collect()
+}

@@ -1,0 +1,186 @@
+//! Rows of tables: by key, by ranges, in whole.
+
+use super::convert::{read_row, to_value};
+use super::errors::from_engine;
+use super::{Cx, Row};
+use crate::error::Result;
+use crate::expr::Bound;
+use crate::planner::plan::{Access, Range, Scan};
+use crate::types::Datum;
+use clearway_engine::codec::key::{KeyColumn, encode_value};
+use clearway_engine::table::scan::{IndexScan, TableScan};
+use clearway_engine::value::Value;
+use clearway_storage::btree::{Direction, KeyRange};
+
+/// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
+/// a present value: the key encoding's.
+const NULL_LAST: u8 = 0x02;
+
+/// Rows of one scan.
+pub enum TableRows {
+    /// Single keys still to be looked up.
+    Keys(std::vec::IntoIter<Vec<u8>>),
+    /// A walk over the table.
+    Table(Box<TableScan>),
+    /// A walk by an index.
+    Index(Box<IndexScan>),
+}
+
+fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
+    let shape = &scan.table.shape;
+    shape.key.iter().map(|c| KeyColumn::ascending(shape.columns[*c].storage)).collect()
+}
+
+/// Appends the key form of a value; none: no stored value equals it.
+fn append(column: KeyColumn, d: &Datum, out: &mut Vec<u8>) -> Option<()> {
+    let v = to_value(d);
+    if v.is_null() || !v.fits(column.storage) {
+        return None;
+    }
+    encode_value(column, &v, out);
+    Some(())
+}
+
+/// Where a range ends on one side.
+enum End {
+    Open,
+    Empty,
+    At(Vec<u8>),
+}
+
+impl Cx<'_> {
+    /// Begins a scan; `prefix` holds the slots to its left.
+    pub async fn open_scan(self, scan: &Scan, prefix: &[Datum]) -> Result<TableRows> {
+        match &scan.access {
+            Access::Full => Ok(self.walk(scan, KeyRange::all())),
+            Access::Keys(keys) => {
+                let columns = key_columns(scan);
+                let mut out: Vec<Vec<u8>> = Vec::with_capacity(keys.len());
+                for key in keys {
+                    let mut bytes = Vec::with_capacity(9 * key.len());
+                    let mut possible = true;
+                    for (e, column) in key.iter().zip(&columns) {
+                        possible &= append(*column, &self.value_now(e, prefix)?, &mut bytes).is_some();
+                    }
+                    if possible {
+                        out.push(bytes);
+                    }
+                }
+                if out.len() > 1 {
+                    out.sort_unstable();
+                    out.dedup();
+                }
+                Ok(TableRows::Keys(out.into_iter()))
+            }
+            Access::KeyRange(range) => {
+                Ok(match self.range(range, &key_columns(scan), prefix)? {
+                    Some(range) => self.walk(scan, range),
+                    None => TableRows::Keys(Vec::new().into_iter()),
+                })
+            }
+            Access::Index(place, range) => {
+                let shape = &scan.table.shape;
+                let Some(range) = self.range(range, &shape.indexes[*place].key, prefix)? else {
+                    return Ok(TableRows::Keys(Vec::new().into_iter()));
+                };
+                let index = &shape.indexes[*place];
+                if index.valid_from_lsn > self.run.view.read_lsn.0 {
+                    // The index is younger than the snapshot: the whole table, and the filter of the scan's caller.
+                    return Ok(self.walk(scan, KeyRange::all()));
+                }
+                let session = self.run.core.engine.take();
+                let walk = session.index_scan(shape, *place, range, Direction::Forward, &self.run.view);
+                Ok(TableRows::Index(Box::new(walk)))
+            }
+        }
+    }
+
+    fn walk(self, scan: &Scan, range: KeyRange) -> TableRows {
+        let session = self.run.core.engine.take();
+        let walk = session.scan(&scan.table.shape, range, Direction::Forward, &self.run.view);
+        TableRows::Table(Box::new(walk))
+    }
+
+    /// The bytes of a range; none: it is empty.
+    fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
+        let mut equal = Vec::new();
+        for (e, column) in range.equal.iter().zip(columns) {
+            if append(*column, &self.value_now(e, prefix)?, &mut equal).is_none() {
+                return Ok(None);
+            }
+        }
+        let Some(next) = columns.get(range.equal.len()) else { return Ok(Some(KeyRange::prefix(&equal))) };
+        if range.low.is_none() && range.high.is_none() {
+            return Ok(Some(KeyRange::prefix(&equal)));
+        }
+        let low = self.end(range.low.as_ref(), *next, prefix, true)?;
+        let high = self.end(range.high.as_ref(), *next, prefix, false)?;
+        let mut from = equal.clone();
+        match low {
+            End::Empty => return Ok(None),
+            End::Open => from.push(NULL_LAST - 1),
+            End::At(bytes) => from.extend(bytes),
+        }
+        let mut to = equal;
+        match high {
+            End::Empty => return Ok(None),
+            End::Open => to.push(NULL_LAST),
+            End::At(bytes) => to.extend(bytes),
+        }
+        if to <= from {
+            return Ok(None);
+        }
+        Ok(Some(KeyRange::new(from, Some(to))))
+    }
+
+    fn end(self, bound: Option<&(Bound, bool)>, column: KeyColumn, prefix: &[Datum], low: bool) -> Result<End> {
+        let Some((e, inclusive)) = bound else { return Ok(End::Open) };
+        let value = to_value(&self.value_now(e, prefix)?);
+        if value.is_null() {
+            return Ok(End::Empty);
+        }
+        if !value.fits(column.storage) {
+            // A bound beyond what the column can hold lies above everything or below it.
+            let above = matches!(value, Value::Int(i) if i > 0);
+            return Ok(if above == low { End::Empty } else { End::Open });
+        }
+        let mut bytes = Vec::new();
+        encode_value(column, &value, &mut bytes);
+        // A low bound begins at the value's own bytes if it belongs to the range; a high one ends behind them.
+        if low != *inclusive {
+            let after = KeyRange::prefix(&bytes).to;
+            return Ok(after.map_or(End::Open, End::At));
+        }
+        Ok(End::At(bytes))
+    }
+
+    /// The next row of a scan behind `prefix`, its key last (PLN-1).
+    pub async fn next_row(self, rows: &mut TableRows, scan: &Scan, prefix: &[Datum]) -> Result<Option<Row>> {
+        let table = &scan.table;
+        let (key, found) = {
+            let mut session = self.run.core.engine.take();
+            match rows {
+                TableRows::Keys(keys) => loop {
+                    let Some(key) = keys.next() else { return Ok(None) };
+                    let found = session.get(&table.shape, &self.run.view, &key).await.map_err(from_engine)?;
+                    if let Some(row) = found {
+                        break (key, row);
+                    }
+                },
+                TableRows::Table(walk) => match session.next(walk).await.map_err(from_engine)? {
+                    Some(found) => (found.key, found.row),
+                    None => return Ok(None),
+                },
+                TableRows::Index(walk) => match session.next_by_index(walk).await.map_err(from_engine)? {
+                    Some(found) => (found.key, found.row),
+                    None => return Ok(None),
+                },
+            }
+        };
+        let mut row = Vec::with_capacity(prefix.len() + table.types.len() + 1);
+        row.extend_from_slice(prefix);
+        read_row(&found, &table.types, &mut row)?;
+        row.push(Datum::Bytea(key.into()));
+        Ok(Some(row))
+    }
+}

@@ -1,0 +1,523 @@
+//! INSERT, UPDATE and DELETE.
+
+use super::from::Layout;
+use super::plan::{
+    Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
+    Update, conjunction, split,
+};
+use super::{Planner, names};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::exec::errors::from_engine;
+use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarget};
+use crate::syntax::stmt;
+use crate::types::cast::Context;
+use crate::types::{Datum, SqlType, format_type, oid};
+use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::table::shape::TableShape;
+use clearway_txn::lockmgr::LockMode;
+use std::sync::Arc;
+
+type Planned = (Action, Option<Vec<OutputColumn>>);
+
+impl Planner<'_> {
+    /// The table that a statement changes, with its lock noted.
+    fn changed(&mut self, t: &TableRef, verb: &str, privileges: &'static str) -> Result<&'_ Relation> {
+        let relation = match self.env.lookup(&t.name)? {
+            names::Found::Object(o) => match &**o {
+                Object::Relation(r) => r,
+                other => {
+                    let message = format!("cannot change {} \"{}\"", other.kind(), other.name());
+                    return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(t.name.pos));
+                }
+            },
+            names::Found::System(v) => {
+                return Err(SqlError::new("42501", format!("permission denied for table {}", v.name)));
+            }
+        };
+        match relation.kind {
+            RelationKind::Table => {}
+            RelationKind::View => {
+                return Err(SqlError::unsupported(format!("{verb} through a view")).at(t.name.pos));
+            }
+            RelationKind::MaterializedView => {
+                let message = format!("cannot change materialized view \"{}\"", relation.name);
+                return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
+            }
+        }
+        self.lock(relation.oid, LockMode::RowExclusive, &relation.name, privileges, t.name.pos);
+        Ok(relation)
+    }
+
+    fn slot(&self, relation: &Relation) -> Result<TableSlot> {
+        let shape = TableShape::new(self.env.catalog, relation.oid).map_err(from_engine)?;
+        Ok(TableSlot { shape, types: names::column_types(relation), base: 0, name: relation.name.clone() })
+    }
+
+    pub(crate) fn target(&mut self, relation: &Relation) -> Result<Target> {
+        let table = self.slot(relation)?;
+        let scope = Scope { columns: table_columns(relation, &relation.name, 0), parent: None };
+        let mut checks = Vec::new();
+        for check in &relation.checks {
+            let e = crate::syntax::parse_expression(&check.condition)?;
+            let bound = self.bind(&scope, &mut Params::default(), "check constraints", None, |b| {
+                b.bind_condition(&e, "CHECK")
+            })?;
+            checks.push((check.name.clone(), bound));
+        }
+        let mut references = Vec::new();
+        for key in &relation.foreign_keys {
+            let Some(parent) = self.env.catalog.relation(key.references) else { continue };
+            let slot = self.slot(parent)?;
+            let by_key = parent.key.len() == key.referenced.len() && parent.key.iter().all(|c| key.referenced.contains(c));
+            let index = if by_key { None } else { slot.shape.indexes.iter().position(|i| i.unique && same_set(&i.columns, &key.referenced)) };
+            let order = index.map_or(&slot.shape.key, |i| &slot.shape.indexes[i].columns);
+            let key_order = order.iter().filter_map(|c| key.referenced.iter().position(|r| r == c)).map(|p| key.columns[p]).collect();
+            references.push(Reference {
+                name: key.name.clone(),
+                columns: key.columns.clone(),
+                parent_columns: key.referenced.clone(),
+                parent: slot,
+                index,
+                key_order,
+            });
+        }
+        let mut referrers = Vec::new();
+        for child in self.env.catalog.referring(relation.oid) {
+            for key in child.foreign_keys.iter().filter(|k| k.references == relation.oid) {
+                referrers.push(Referrer {
+                    name: key.name.clone(),
+                    child: child.oid,
+                    child_name: child.name.clone(),
+                    child_columns: key.columns.clone(),
+                    columns: key.referenced.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                });
+            }
+        }
+        Ok(Target { table, checks: checks.into(), references: references.into(), referrers: referrers.into() })
+    }
+
+    /// The value of a column that is not given.
+    pub(crate) fn default_of(&mut self, relation: &Relation, column: usize) -> Result<Option<Bound>> {
+        let c = &relation.columns[column];
+        let Some(text) = c.default.as_ref().filter(|_| !c.is_dropped()) else { return Ok(None) };
+        let e = crate::syntax::parse_expression(text)?;
+        let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+        let scope = Scope::default();
+        let bound = self.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| {
+            b.bind_assigned(&e, ty, &c.name)
+        })?;
+        Ok(Some(bound))
+    }
+
+    fn default_value(&mut self, relation: &Relation, column: usize, pos: Pos) -> Result<Bound> {
+        let c = &relation.columns[column];
+        let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+        Ok(self.default_of(relation, column)?.unwrap_or_else(|| Bound::constant(Datum::Null, ty, pos)))
+    }
+
+    pub(super) fn insert(&mut self, s: &stmt::Insert, params: &mut Params) -> Result<Planned> {
+        if s.with.is_some() {
+            return Err(SqlError::unsupported("WITH in INSERT"));
+        }
+        let privileges = match &s.on_conflict {
+            Some(c) if c.update.is_some() => "aw",
+            _ => "a",
+        };
+        let relation = self.changed(&s.table, "INSERT", privileges)?.clone();
+        let relation = &relation;
+        let given = given_columns(relation, s)?;
+        let (source, count) = self.insert_source(relation, &given, s, params)?;
+        let mut values = Vec::new();
+        for (i, c) in relation.columns.iter().enumerate() {
+            let at = given.iter().take(count).position(|g| *g == i);
+            values.push(match at {
+                Some(at) => InsertValue::Source(at),
+                None if c.is_dropped() => InsertValue::Null,
+                None => self.default_of(relation, i)?.map_or(InsertValue::Null, InsertValue::Default),
+            });
+        }
+        for v in &values {
+            if let InsertValue::Default(e) = v {
+                self.note(e);
+            }
+        }
+        let target = self.target(relation)?;
+        let alias = s.table.alias.as_ref().map_or(relation.name.as_str(), |a| &a.name);
+        let columns = table_columns(relation, alias, 0);
+        let conflict = match &s.on_conflict {
+            Some(c) => Some(self.conflict(c, relation, &target, &columns, params)?),
+            None => None,
+        };
+        let scope = Scope { columns, parent: None };
+        let (returning, out) = self.returning(&s.returning, &scope, params, &[target.table.clone()])?;
+        let nothing = !relation.insert_nothing_rules.is_empty();
+        let insert = Insert { target, source, values, conflict, returning, nothing };
+        Ok((Action::Insert(Box::new(insert)), out))
+    }
+
+    fn insert_source(
+        &mut self,
+        relation: &Relation,
+        given: &[usize],
+        s: &stmt::Insert,
+        params: &mut Params,
+    ) -> Result<(Arc<Query>, usize)> {
+        let types: Vec<SqlType> = given
+            .iter()
+            .map(|c| SqlType { oid: relation.columns[*c].type_oid, modifier: relation.columns[*c].type_mod })
+            .collect();
+        let Some(source) = &s.source else {
+            let body = Body::Values(vec![Vec::new()]);
+            return Ok((Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns: Vec::new() }), 0));
+        };
+        if let QueryBody::Values(rows) = &source.body
+            && source.order_by.is_empty()
+            && source.limit.is_none()
+            && source.offset.is_none()
+            && source.with.is_none()
+        {
+            let count = rows.first().map_or(0, Vec::len);
+            let mut bound = Vec::new();
+            for row in rows {
+                if row.len() != count {
+                    let pos = row.first().map_or(0, |e| e.pos);
+                    return Err(SqlError::new(code::SYNTAX_ERROR, "VALUES lists must all be the same length").at(pos));
+                }
+                check_count(given.len(), count, s, |i| row[i].pos)?;
+                let mut out = Vec::new();
+                for (e, (column, ty)) in row.iter().zip(given.iter().zip(&types)) {
+                    self.check_identity(relation, *column, e, s)?;
+                    out.push(self.assigned(relation, *column, *ty, e, &Scope::default(), params, "VALUES")?);
+                }
+                bound.push(out);
+            }
+            let columns = Vec::new();
+            let query = Query { body: Body::Values(bound), sort: Vec::new(), limit: None, offset: None, columns };
+            return Ok((Arc::new(query), count));
+        }
+        let query = self.query(source, None, params)?;
+        check_count(given.len(), query.columns.len(), s, |_| source.pos)?;
+        let count = query.columns.len();
+        let query = self.assign_query(query, &types, |i| relation.columns[given[i]].name.clone(), params)?;
+        Ok((query, count))
+    }
+
+    /// A query whose columns are cast to the types of the columns they go to.
+    pub(crate) fn assign_query(
+        &mut self,
+        query: Arc<Query>,
+        types: &[SqlType],
+        name: impl Fn(usize) -> String,
+        params: &mut Params,
+    ) -> Result<Arc<Query>> {
+        let mut targets = Vec::new();
+        for (i, c) in query.columns.iter().enumerate() {
+            let column = Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: 0 };
+            let to = types[i];
+            let cast = self.bind(&Scope::default(), params, "INSERT", None, |b| b.coerce(column, to, Context::Assignment))?;
+            targets.push(cast.ok_or_else(|| mismatch(&name(i), to, c.ty, 0))?);
+        }
+        let width = query.columns.len();
+        let columns = query.columns.clone();
+        let derived = super::plan::Derived { query, base: 0, lateral: false, filter: None };
+        let select = super::plan::Select {
+            source: Arc::new(super::plan::Node::Derived(derived)),
+            width,
+            filter: None,
+            grouping: None,
+            locks: Vec::new(),
+            recheck: None,
+            targets,
+            distinct: None,
+        };
+        let body = Body::Select(Box::new(select));
+        Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
+    }
+
+    fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {
+        let c = &relation.columns[column];
+        if c.identity == Some('a') && s.overriding_system.is_none() && !matches!(&*e.kind, ExprKind::Default) {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
+            return Err(SqlError::new("428C9", message)
+                .detail(format!("Column \"{}\" is an identity column defined as GENERATED ALWAYS.", c.name))
+                .hint("Use OVERRIDING SYSTEM VALUE to override."));
+        }
+        if s.overriding_system == Some(false) {
+            return Err(SqlError::unsupported("OVERRIDING USER VALUE"));
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn assigned(
+        &mut self,
+        relation: &Relation,
+        column: usize,
+        ty: SqlType,
+        e: &Expr,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        place: &'static str,
+    ) -> Result<Bound> {
+        let bound = match &*e.kind {
+            ExprKind::Default => self.default_value(relation, column, e.pos)?,
+            _ => {
+                let name = &relation.columns[column].name;
+                self.bind(scope, params, place, None, |b| b.bind_assigned(e, ty, name))?
+            }
+        };
+        self.note(&bound);
+        Ok(bound)
+    }
+
+    fn conflict(
+        &mut self,
+        c: &stmt::OnConflict,
+        relation: &Relation,
+        target: &Target,
+        columns: &[ScopeColumn],
+        params: &mut Params,
+    ) -> Result<Conflict> {
+        let arbiters = match &c.target {
+            None if c.update.is_some() => {
+                let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                return Err(SqlError::new(code::SYNTAX_ERROR, message)
+                    .hint("For example, ON CONFLICT (column_name).")
+                    .at(c.pos));
+            }
+            None => Vec::new(),
+            Some(stmt::ConflictTarget::Constraint(name)) => {
+                let index = self.env.catalog.indexes(relation.oid).find(|i| i.name == *name && i.unique);
+                let index = index.ok_or_else(|| {
+                    let message = format!("constraint \"{name}\" for table \"{}\" does not exist", relation.name);
+                    SqlError::new(code::UNDEFINED_OBJECT, message)
+                })?;
+                vec![index.oid]
+            }
+            Some(stmt::ConflictTarget::Index(keys, None)) => self.inferred(keys, relation)?,
+            Some(stmt::ConflictTarget::Index(_, Some(_))) => {
+                return Err(SqlError::unsupported("ON CONFLICT with a predicate").at(c.pos));
+            }
+        };
+        let update = match &c.update {
+            None => None,
+            Some((set, filter)) => {
+                let excluded_base = target.table.key_slot() + 1;
+                let mut all = columns.to_vec();
+                all.extend(table_columns(relation, "excluded", excluded_base).into_iter().map(|mut c| {
+                    c.hidden = true;
+                    c
+                }));
+                let scope = Scope { columns: all, parent: None };
+                let set = self.assignments(set, relation, &scope, params)?;
+                let filter = match filter {
+                    Some(e) => Some(self.condition(e, &scope, params, "WHERE")?),
+                    None => None,
+                };
+                Some((set, filter))
+            }
+        };
+        Ok(Conflict { arbiters, update })
+    }
+
+    fn inferred(&self, keys: &[crate::syntax::ddl::IndexKey], relation: &Relation) -> Result<Vec<u32>> {
+        let mut columns = Vec::new();
+        for key in keys {
+            let ExprKind::Column(name) = &*key.expr.kind else {
+                return Err(SqlError::unsupported("ON CONFLICT over expressions").at(key.expr.pos));
+            };
+            columns.push(column_of(relation, name.name(), name.pos)?);
+        }
+        let fits = self
+            .env
+            .catalog
+            .indexes(relation.oid)
+            .filter(|i| i.unique && same_set(&i.columns.iter().map(|c| c.column).collect::<Vec<_>>(), &columns));
+        let found: Vec<u32> = fits.map(|i| i.oid).collect();
+        if found.is_empty() {
+            let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+            return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+        }
+        Ok(found)
+    }
+
+    fn assignments(
+        &mut self,
+        set: &[stmt::Assignment],
+        relation: &Relation,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<Vec<(usize, Bound)>> {
+        let mut out: Vec<(usize, Bound)> = Vec::new();
+        for a in set {
+            let values: Vec<&Expr> = match (&*a.value.kind, a.multiple) {
+                (_, false) => vec![&a.value],
+                (ExprKind::Row(list), true) => list.iter().collect(),
+                (ExprKind::Subquery(_), true) => {
+                    return Err(SqlError::unsupported("UPDATE of several columns from a subquery").at(a.value.pos));
+                }
+                (_, true) => vec![&a.value],
+            };
+            if values.len() != a.columns.len() {
+                let message = "number of columns does not match number of values";
+                return Err(SqlError::new(code::SYNTAX_ERROR, message).at(a.value.pos));
+            }
+            for ((name, pos), e) in a.columns.iter().zip(values) {
+                let column = relation.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
+                    let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+                    SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
+                })?;
+                if out.iter().any(|o| o.0 == column) {
+                    let message = format!("multiple assignments to same column \"{name}\"");
+                    return Err(SqlError::new(code::SYNTAX_ERROR, message));
+                }
+                let c = &relation.columns[column];
+                if c.identity == Some('a') && !matches!(&*e.kind, ExprKind::Default) {
+                    return Err(SqlError::new("428C9", format!("column \"{name}\" can only be updated to DEFAULT"))
+                        .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")));
+                }
+                let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+                out.push((column, self.assigned(relation, column, ty, e, scope, params, "UPDATE")?));
+            }
+        }
+        Ok(out)
+    }
+
+    fn returning(
+        &mut self,
+        list: &[AstTarget],
+        scope: &Scope<'_>,
+        params: &mut Params,
+        tables: &[TableSlot],
+    ) -> Result<(Option<Vec<Bound>>, Option<Vec<OutputColumn>>)> {
+        if list.is_empty() {
+            return Ok((None, None));
+        }
+        let (targets, columns) = self.targets(list, scope, params, None, tables)?;
+        targets.iter().for_each(|e| self.note(e));
+        Ok((Some(targets), Some(columns)))
+    }
+
+    pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
+        if s.with.is_some() {
+            return Err(SqlError::unsupported("WITH in UPDATE"));
+        }
+        let relation = self.changed(&s.table, "UPDATE", "rw")?.clone();
+        let (layout, conditions, target) = self.changed_rows(&relation, &s.table, &s.from, s.filter.as_ref(), params)?;
+        let scope = Scope { columns: layout.columns.clone(), parent: None };
+        let set = self.assignments(&s.set, &relation, &scope, params)?;
+        let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        let (width, recheck) = (layout.width, conjunction(conditions.clone()));
+        let (source, filter) = layout.finish(conditions);
+        let update = Update { target, source, width, filter, recheck, set, returning };
+        Ok((Action::Update(Box::new(update)), out))
+    }
+
+    pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
+        if s.with.is_some() {
+            return Err(SqlError::unsupported("WITH in DELETE"));
+        }
+        let relation = self.changed(&s.table, "DELETE", "rd")?.clone();
+        let (layout, conditions, target) = self.changed_rows(&relation, &s.table, &s.using, s.filter.as_ref(), params)?;
+        let scope = Scope { columns: layout.columns.clone(), parent: None };
+        let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        let (width, recheck) = (layout.width, conjunction(conditions.clone()));
+        let (source, filter) = layout.finish(conditions);
+        let delete = Delete { target, source, width, filter, recheck, returning };
+        Ok((Action::Delete(Box::new(delete)), out))
+    }
+
+    fn changed_rows(
+        &mut self,
+        relation: &Relation,
+        table: &TableRef,
+        others: &[crate::syntax::ast::FromItem],
+        filter: Option<&Expr>,
+        params: &mut Params,
+    ) -> Result<(Layout, Vec<Bound>, Target)> {
+        let mut layout = self.target_table(table, relation)?;
+        self.add_items(&mut layout, others, None, params)?;
+        let mut conditions = Vec::new();
+        if let Some(e) = filter {
+            let scope = Scope { columns: layout.columns.clone(), parent: None };
+            conditions = split(self.condition(e, &scope, params, "WHERE")?);
+        }
+        let target = self.target(relation)?;
+        Ok((layout, conditions, target))
+    }
+}
+
+fn mismatch(column: &str, to: SqlType, from: SqlType, pos: Pos) -> SqlError {
+    let message = format!(
+        "column \"{column}\" is of type {} but expression is of type {}",
+        format_type(SqlType::new(to.oid)),
+        format_type(SqlType::new(from.oid))
+    );
+    SqlError::new(code::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.").at(pos)
+}
+
+fn check_count(columns: usize, values: usize, s: &stmt::Insert, pos: impl Fn(usize) -> Pos) -> Result<()> {
+    if values > columns {
+        let message = "INSERT has more expressions than target columns";
+        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos(columns)));
+    }
+    if !s.columns.is_empty() && values < columns {
+        let message = "INSERT has more target columns than expressions";
+        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(s.columns[values].1));
+    }
+    Ok(())
+}
+
+fn same_set(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().all(|x| b.contains(x))
+}
+
+/// A live column by name.
+///
+/// # Errors
+/// 42703.
+pub fn column_of(relation: &Relation, name: &str, pos: Pos) -> Result<usize> {
+    relation.columns.iter().position(|c| c.name == name && !c.is_dropped()).ok_or_else(|| {
+        SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(pos)
+    })
+}
+
+fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec<usize>> {
+    if s.columns.is_empty() {
+        return Ok((0..relation.columns.len()).filter(|i| !relation.columns[*i].is_dropped()).collect());
+    }
+    let mut out = Vec::new();
+    for (name, pos) in &s.columns {
+        let at = relation.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+            SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
+        })?;
+        if out.contains(&at) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new("42701", message).at(*pos));
+        }
+        out.push(at);
+    }
+    Ok(out)
+}
+
+/// A table's columns as names, from a slot on.
+pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeColumn> {
+    let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+    live.map(|(i, c)| ScopeColumn {
+        relation: Some(name.to_owned()),
+        name: c.name.clone(),
+        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
+        index: base + i,
+        hidden: false,
+    })
+    .collect()
+}
+
+/// Whether a type can be the key of a tree.
+pub fn can_be_key(ty: u32) -> bool {
+    !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD) && crate::types::element_of(ty).is_none()
+}

@@ -1,0 +1,619 @@
+//! FROM: the layout of a level's rows, the tree of its joins, and the way of conditions down into it.
+
+use super::access;
+use super::plan::{Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, conjunction, split};
+use super::{Planner, VIEW_DEPTH_MAX, names, walk};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, QualName, TableRef};
+use crate::syntax::stmt::Statement;
+use crate::types::{SqlType, oid};
+use crate::views::SystemView;
+use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::table::shape::TableShape;
+use clearway_txn::lockmgr::LockMode;
+use std::sync::Arc;
+
+/// An item of FROM before conditions are handed down.
+pub(super) enum Item {
+    Leaf { kind: Leaf, base: usize, end: usize, filters: Vec<Bound> },
+    Join { kind: JoinType, left: Box<Item>, right: Box<Item>, on: Vec<Bound> },
+}
+
+pub(super) enum Leaf {
+    One,
+    Table(TableSlot),
+    System(&'static SystemView),
+    Function { function: TableFunction, args: Vec<Bound>, ordinality: bool },
+    Derived { query: Arc<super::plan::Query>, lateral: bool },
+}
+
+/// The result of laying FROM out.
+pub(super) struct Layout {
+    pub item: Item,
+    pub columns: Vec<ScopeColumn>,
+    pub tables: Vec<TableSlot>,
+    /// Names of items that are no tables.
+    pub others: Vec<String>,
+    pub width: usize,
+}
+
+/// What an item of FROM came to: the item, and its columns in the order of the text.
+type Placed = (Item, Vec<ScopeColumn>);
+
+struct Ground<'s> {
+    parent: Option<&'s Scope<'s>>,
+    mode: LockMode,
+    privileges: &'static str,
+}
+
+impl Item {
+    fn base(&self) -> usize {
+        match self {
+            Item::Leaf { base, .. } => *base,
+            Item::Join { left, .. } => left.base(),
+        }
+    }
+    fn end(&self) -> usize {
+        match self {
+            Item::Leaf { end, .. } => *end,
+            Item::Join { right, .. } => right.end(),
+        }
+    }
+
+    /// Whether its rows depend on the rows to its left.
+    fn depends(&self) -> bool {
+        let base = self.base();
+        let outside = |e: &Bound| walk::slots(e).is_some_and(|(low, _)| low < base);
+        match self {
+            Item::Leaf { kind, filters, .. } => {
+                filters.iter().any(outside)
+                    || match kind {
+                        Leaf::Function { args, .. } => args.iter().any(outside),
+                        Leaf::Derived { lateral, .. } => *lateral,
+                        Leaf::One | Leaf::Table(_) | Leaf::System(_) => false,
+                    }
+            }
+            Item::Join { left, right, on, .. } => {
+                left.depends() || on.iter().any(outside) || right.depends_beyond(base)
+            }
+        }
+    }
+
+    fn depends_beyond(&self, base: usize) -> bool {
+        let outside = |e: &Bound| walk::slots(e).is_some_and(|(low, _)| low < base);
+        match self {
+            Item::Leaf { kind, filters, .. } => {
+                filters.iter().any(outside)
+                    || match kind {
+                        Leaf::Function { args, .. } => args.iter().any(outside),
+                        Leaf::Derived { lateral, .. } => *lateral,
+                        Leaf::One | Leaf::Table(_) | Leaf::System(_) => false,
+                    }
+            }
+            Item::Join { left, right, on, .. } => {
+                on.iter().any(outside) || left.depends_beyond(base) || right.depends_beyond(base)
+            }
+        }
+    }
+
+    /// Takes over a condition of WHERE, or gives it back (PLN-3).
+    fn take(&mut self, e: Bound) -> Option<Bound> {
+        let Some((low, high)) = walk::slots(&e) else { return Some(e) };
+        match self {
+            Item::Leaf { base, filters, .. } => {
+                if low >= *base {
+                    filters.push(e);
+                    return None;
+                }
+                Some(e)
+            }
+            Item::Join { kind, left, right, on } => match kind {
+                JoinType::Full => Some(e),
+                _ if high < right.base() => left.take(e),
+                JoinType::Left => Some(e),
+                JoinType::Inner if low >= right.base() => right.take(e),
+                JoinType::Inner => {
+                    on.push(e);
+                    None
+                }
+            },
+        }
+    }
+
+    /// The executable tree.
+    fn into_node(self) -> Node {
+        match self {
+            Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters),
+            Item::Join { kind, left, right, on } => join_node(kind, *left, *right, on),
+        }
+    }
+}
+
+fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
+    match kind {
+        Leaf::One => match conjunction(filters) {
+            Some(filter) => Node::Filter { input: Arc::new(Node::One), filter },
+            None => Node::One,
+        },
+        Leaf::Table(table) => {
+            let chosen = access::choose(&table, &filters);
+            let mut at = 0;
+            // An index may be younger than a snapshot, which then reads the whole table: its conditions stay.
+            let by_key = !matches!(chosen.access, super::plan::Access::Index(..));
+            filters.retain(|_| {
+                at += 1;
+                !(by_key && chosen.covered.contains(&(at - 1)))
+            });
+            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters) })
+        }
+        Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
+        Leaf::Function { function, args, ordinality } => {
+            let node = Node::Function(FunctionScan { function, args, base, ordinality });
+            match conjunction(filters) {
+                Some(filter) => Node::Filter { input: Arc::new(node), filter },
+                None => node,
+            }
+        }
+        Leaf::Derived { query, lateral } => {
+            Node::Derived(Derived { query, base, lateral, filter: conjunction(filters) })
+        }
+    }
+}
+
+fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>) -> Node {
+    let (right_base, end) = (right.base(), right.end());
+    let (waiting, mut on): (Vec<Bound>, Vec<Bound>) = on.into_iter().partition(walk::stays_above);
+    let mut left = left;
+    if kind != JoinType::Full {
+        // Conditions of one side go down: of the right one always, of the left one in inner joins.
+        let mut rest = Vec::new();
+        for e in on {
+            match walk::slots(&e) {
+                Some((low, _)) if low >= right_base => rest.extend(right.take(e)),
+                Some((_, high)) if high < right_base && kind == JoinType::Inner => rest.extend(left.take(e)),
+                _ => rest.push(e),
+            }
+        }
+        on = rest;
+        if let Item::Leaf { kind: Leaf::Table(table), filters, .. } = &mut right {
+            let all: Vec<Bound> = filters.iter().chain(&on).cloned().collect();
+            let chosen = access::choose(table, &all);
+            if chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= filters.len()) {
+                filters.append(&mut on);
+            }
+        }
+    }
+    let mut hash = None;
+    if !right.depends() {
+        let mut keys = (Vec::new(), Vec::new());
+        let mut rest = Vec::new();
+        for e in on {
+            match equal_sides(&e, right_base) {
+                Some((l, r)) => {
+                    keys.0.push(l);
+                    keys.1.push(r);
+                }
+                None => rest.push(e),
+            }
+        }
+        on = rest;
+        hash = Some(keys);
+    }
+    on.extend(waiting);
+    Node::Join(Join {
+        kind,
+        left: Arc::new(left.into_node()),
+        right: Arc::new(right.into_node()),
+        right_base,
+        end,
+        on: conjunction(on),
+        hash,
+    })
+}
+
+/// The sides of `left = right` where each names slots of one side of a join only.
+fn equal_sides(e: &Bound, right_base: usize) -> Option<(Bound, Bound)> {
+    let BoundKind::Binary { op: crate::expr::operators::Op::Eq, left, right } = &e.kind else { return None };
+    let (l, r) = (walk::slots(left)?, walk::slots(right)?);
+    if l.1 < right_base && r.0 >= right_base {
+        Some(((**left).clone(), (**right).clone()))
+    } else if r.1 < right_base && l.0 >= right_base {
+        Some(((**right).clone(), (**left).clone()))
+    } else {
+        None
+    }
+}
+
+impl Layout {
+    /// Hands conditions down; what has to stay above is given back with the tree.
+    pub(super) fn finish(self, conditions: Vec<Bound>) -> (Arc<Node>, Option<Bound>) {
+        let mut item = self.item;
+        let mut above = Vec::new();
+        for e in conditions {
+            if walk::stays_above(&e) {
+                above.push(e);
+            } else {
+                above.extend(item.take(e));
+            }
+        }
+        (Arc::new(item.into_node()), conjunction(above))
+    }
+}
+
+impl Planner<'_> {
+    /// Lays out the items of FROM.
+    pub(super) fn from(
+        &mut self,
+        items: &[FromItem],
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+        locking: bool,
+    ) -> Result<Layout> {
+        let mode = if locking { LockMode::RowShare } else { LockMode::AccessShare };
+        let ground = Ground { parent, mode, privileges: if locking { "rw" } else { "r" } };
+        let mut out = Layout { item: one(0), columns: Vec::new(), tables: Vec::new(), others: Vec::new(), width: 0 };
+        for item in items {
+            self.add_item(&mut out, item, &ground, params)?;
+        }
+        Ok(out)
+    }
+
+    /// Lays out a table to be changed, at slot 0.
+    pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
+        let mut out = Layout { item: one(0), columns: Vec::new(), tables: Vec::new(), others: Vec::new(), width: 0 };
+        let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
+        out.item = item;
+        out.columns = columns;
+        Ok(out)
+    }
+
+    /// Adds an item of FROM or USING by an inner join without a condition.
+    pub(super) fn add_items(
+        &mut self,
+        out: &mut Layout,
+        items: &[FromItem],
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<()> {
+        let ground = Ground { parent, mode: LockMode::AccessShare, privileges: "r" };
+        items.iter().try_for_each(|item| self.add_item(out, item, &ground, params))
+    }
+
+    fn add_item(&mut self, out: &mut Layout, item: &FromItem, ground: &Ground<'_>, params: &mut Params) -> Result<()> {
+        let left = out.columns.clone();
+        let (placed, columns) = self.item(out, item, &left, ground, params)?;
+        for c in &columns {
+            if let Some(relation) = &c.relation
+                && left.iter().any(|l| l.relation.as_ref() == Some(relation))
+            {
+                let message = format!("table name \"{relation}\" specified more than once");
+                return Err(SqlError::new("42712", message));
+            }
+        }
+        let first = std::mem::replace(&mut out.item, one(0));
+        out.item = if first.end() == 0 && placed.base() == 0 {
+            placed
+        } else {
+            Item::Join { kind: JoinType::Inner, left: Box::new(first), right: Box::new(placed), on: Vec::new() }
+        };
+        out.columns.extend(columns);
+        Ok(())
+    }
+
+    fn item(
+        &mut self,
+        out: &mut Layout,
+        item: &FromItem,
+        left: &[ScopeColumn],
+        ground: &Ground<'_>,
+        params: &mut Params,
+    ) -> Result<Placed> {
+        match item {
+            FromItem::Table(table) => self.table(out, table, ground, params),
+            FromItem::Subquery { query, lateral, alias, pos } => {
+                let scope = Scope { columns: left.to_vec(), parent: ground.parent };
+                let parent = if *lateral { Some(&scope) } else { ground.parent };
+                let plan = self.query(query, parent, params)?;
+                let Some(alias) = alias else {
+                    return Err(SqlError::new(code::SYNTAX_ERROR, "subquery in FROM must have an alias")
+                        .hint("For example, FROM (SELECT ...) [AS] foo.")
+                        .at(*pos));
+                };
+                let lateral = *lateral && walk::is_correlated(&plan, &[]);
+                derived_leaf(out, plan, Some(alias), &alias.name, lateral)
+            }
+            FromItem::Function { call, lateral: _, ordinality, alias, pos } => {
+                let scope = Scope { columns: left.to_vec(), parent: ground.parent };
+                self.function(out, call, *ordinality, alias.as_ref(), *pos, &scope, params)
+            }
+            FromItem::Join { kind, left: l, right: r, on, pos } => {
+                self.join(out, (*kind, l, r, on, *pos), left, ground, params)
+            }
+        }
+    }
+
+    fn table(&mut self, out: &mut Layout, t: &TableRef, ground: &Ground<'_>, params: &mut Params) -> Result<Placed> {
+        if t.name.parts.len() == 1
+            && let Some(at) = self.ctes.iter().rposition(|c| c.name == t.name.name())
+        {
+            return self.cte(out, at, t, ground, params);
+        }
+        match self.env.lookup(&t.name)? {
+            names::Found::System(view) => Ok(system_leaf(out, view, t.alias.as_ref())),
+            names::Found::Object(object) => match &**object {
+                Object::Relation(r) => {
+                    self.lock(r.oid, ground.mode, &r.name, ground.privileges, t.name.pos);
+                    match r.kind {
+                        RelationKind::View => self.view(out, r, t),
+                        RelationKind::MaterializedView if !r.populated => {
+                            let message = format!("materialized view \"{}\" has not been populated", r.name);
+                            Err(SqlError::new("55000", message)
+                                .hint("Use the REFRESH MATERIALIZED VIEW command."))
+                        }
+                        RelationKind::Table | RelationKind::MaterializedView => {
+                            self.table_leaf(out, r, t.alias.as_ref(), &r.name)
+                        }
+                    }
+                }
+                Object::Sequence(_) => {
+                    Err(SqlError::unsupported("SELECT from a sequence").at(t.name.pos))
+                }
+                other => {
+                    let message = format!("cannot open relation \"{}\"", other.name());
+                    Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
+                        .detail("This operation is not supported for indexes.")
+                        .at(t.name.pos))
+                }
+            },
+        }
+    }
+
+    fn table_leaf(&mut self, out: &mut Layout, r: &Relation, alias: Option<&Alias>, name: &str) -> Result<Placed> {
+        let shape = TableShape::new(self.env.catalog, r.oid).map_err(crate::exec::errors::from_engine)?;
+        let types = names::column_types(r);
+        let base = out.width;
+        let name = alias.map_or(name, |a| &a.name).to_owned();
+        let table = TableSlot { shape, types, base, name: name.clone() };
+        let live = r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+        let columns = live.map(|(i, c)| (c.name.as_str(), table.types[i], base + i)).collect();
+        let columns = named(columns, &name, alias)?;
+        out.width = table.key_slot() + 1;
+        out.tables.push(table.clone());
+        Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))
+    }
+
+    fn view(&mut self, out: &mut Layout, r: &Relation, t: &TableRef) -> Result<Placed> {
+        if self.view_depth >= VIEW_DEPTH_MAX {
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "views are nested too deeply"));
+        }
+        let text = r.query.as_deref().unwrap_or("");
+        let parsed = crate::syntax::parse(text)?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal(format!("view \"{}\" has no query", r.name)));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        self.view_depth += 1;
+        let plan = self.query(query, None, &mut Params::default());
+        self.view_depth -= 1;
+        self.ctes = ctes;
+        let renamed = Alias { name: r.name.clone(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
+        let mut alias = t.alias.clone().unwrap_or_else(|| renamed.clone());
+        for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
+            debug_assert!(i == alias.columns.len());
+            alias.columns.push(name);
+        }
+        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
+    }
+
+    fn cte(&mut self, out: &mut Layout, at: usize, t: &TableRef, ground: &Ground<'_>, params: &mut Params) -> Result<Placed> {
+        let cte = self.ctes[at].clone();
+        let later = self.ctes.split_off(at);
+        let plan = match &*cte.statement {
+            Statement::Query(q) => self.query(q, ground.parent, params),
+            _ => Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos)),
+        };
+        self.ctes.extend(later);
+        let mut alias = t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new() });
+        if alias.columns.is_empty() {
+            alias.columns.clone_from(&cte.columns);
+        }
+        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn function(
+        &mut self,
+        out: &mut Layout,
+        call: &crate::syntax::ast::Expr,
+        ordinality: bool,
+        alias: Option<&Alias>,
+        pos: Pos,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<Placed> {
+        let (function, args, ty, name) = match &*call.kind {
+            ExprKind::Call(c) if matches!(c.name.name(), "generate_series" | "unnest") => {
+                let mut args = Vec::new();
+                for a in &c.args {
+                    args.push(self.bind(scope, params, "functions in FROM", None, |b| b.bind(a))?);
+                }
+                let (function, args, ty) = series(c.name.name(), args, pos)?;
+                (function, args, ty, c.name.name().to_owned())
+            }
+            _ => {
+                let bound = self.bind(scope, params, "functions in FROM", None, |b| b.bind(call))?;
+                self.note(&bound);
+                let ty = bound.ty;
+                let name = super::select::label_of(call);
+                (TableFunction::Scalar, vec![bound], ty, name)
+            }
+        };
+        let base = out.width;
+        out.width += 1 + usize::from(ordinality);
+        let relation = alias.map_or(&name, |a| &a.name).clone();
+        let mut columns = vec![(relation.as_str(), ty, base)];
+        if ordinality {
+            columns.push(("ordinality", oid::INT8.into(), base + 1));
+        }
+        let columns = named(columns, &relation, alias)?;
+        out.others.push(relation);
+        let kind = Leaf::Function { function, args, ordinality };
+        Ok((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns))
+    }
+
+    fn join(
+        &mut self,
+        out: &mut Layout,
+        (kind, l, r, on, pos): (JoinKind, &FromItem, &FromItem, &JoinOn, Pos),
+        left: &[ScopeColumn],
+        ground: &Ground<'_>,
+        params: &mut Params,
+    ) -> Result<Placed> {
+        let (first, second) = if kind == JoinKind::Right { (r, l) } else { (l, r) };
+        let (first, first_columns) = self.item(out, first, left, ground, params)?;
+        let seen: Vec<ScopeColumn> = left.iter().chain(&first_columns).cloned().collect();
+        let (second, second_columns) = self.item(out, second, &seen, ground, params)?;
+        let (l_columns, r_columns) =
+            if kind == JoinKind::Right { (second_columns, first_columns) } else { (first_columns, second_columns) };
+        let join_type = match kind {
+            JoinKind::Inner | JoinKind::Cross => JoinType::Inner,
+            JoinKind::Left | JoinKind::Right => JoinType::Left,
+            JoinKind::Full => JoinType::Full,
+        };
+        let (conditions, columns) = match on {
+            JoinOn::Nothing => (Vec::new(), l_columns.into_iter().chain(r_columns).collect()),
+            JoinOn::On(e) => {
+                let columns: Vec<ScopeColumn> = l_columns.into_iter().chain(r_columns).collect();
+                let scope = Scope { columns, parent: ground.parent };
+                let bound = self.condition(e, &scope, params, "JOIN/ON")?;
+                (split(bound), scope.columns)
+            }
+            JoinOn::Using(list) => self.using(kind, list, l_columns, r_columns, params, pos)?,
+            JoinOn::Natural => {
+                let shared = l_columns.iter().filter(|c| !c.hidden && r_columns.iter().any(|r| !r.hidden && r.name == c.name));
+                let list: Vec<String> = shared.map(|c| c.name.clone()).collect();
+                self.using(kind, &list, l_columns, r_columns, params, pos)?
+            }
+        };
+        Ok((Item::Join { kind: join_type, left: Box::new(first), right: Box::new(second), on: conditions }, columns))
+    }
+
+    fn using(
+        &mut self,
+        kind: JoinKind,
+        list: &[String],
+        mut l: Vec<ScopeColumn>,
+        mut r: Vec<ScopeColumn>,
+        params: &mut Params,
+        pos: Pos,
+    ) -> Result<(Vec<Bound>, Vec<ScopeColumn>)> {
+        if kind == JoinKind::Full && !list.is_empty() {
+            return Err(SqlError::unsupported("FULL JOIN with USING").at(pos));
+        }
+        let mut conditions = Vec::new();
+        let mut merged = Vec::new();
+        for name in list {
+            let find = |side: &[ScopeColumn], which: &str| {
+                side.iter().position(|c| !c.hidden && c.name == *name).ok_or_else(|| {
+                    let message = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
+                    SqlError::new(code::UNDEFINED_COLUMN, message).at(pos)
+                })
+            };
+            let (i, j) = (find(&l, "left")?, find(&r, "right")?);
+            let column = |c: &ScopeColumn| Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos };
+            let (a, b) = (column(&l[i]), column(&r[j]));
+            let scope = Scope::default();
+            conditions.push(self.bind(&scope, params, "JOIN/USING", None, |binder| binder.binary("=", a, b, pos))?);
+            let (keep, drop) = if kind == JoinKind::Right { (&mut r[j], &mut l[i]) } else { (&mut l[i], &mut r[j]) };
+            drop.hidden = true;
+            merged.push(keep.clone());
+            keep.hidden = true;
+            // The merged column answers to the name alone; its own table's name leads to the hidden one.
+            if let Some(last) = merged.last_mut() {
+                last.relation = None;
+            }
+        }
+        Ok((conditions, merged.into_iter().chain(l).chain(r).collect()))
+    }
+}
+
+fn one(at: usize) -> Item {
+    Item::Leaf { kind: Leaf::One, base: at, end: at, filters: Vec::new() }
+}
+
+/// Scope columns under a relation's name, renamed by its alias.
+fn named(columns: Vec<(&str, SqlType, usize)>, relation: &str, alias: Option<&Alias>) -> Result<Vec<ScopeColumn>> {
+    let given = alias.map_or(&[][..], |a| &a.columns);
+    if given.len() > columns.len() {
+        let message = format!(
+            "table \"{relation}\" has {} columns available but {} columns specified",
+            columns.len(),
+            given.len()
+        );
+        return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+    }
+    let column = |(i, (name, ty, index)): (usize, (&str, SqlType, usize))| ScopeColumn {
+        relation: Some(relation.to_owned()),
+        name: given.get(i).map_or(name, String::as_str).to_owned(),
+        ty,
+        index,
+        hidden: false,
+    };
+    Ok(columns.into_iter().enumerate().map(column).collect())
+}
+
+fn derived_leaf(out: &mut Layout, query: Arc<super::plan::Query>, alias: Option<&Alias>, name: &str, lateral: bool) -> Result<Placed> {
+    let base = out.width;
+    out.width += query.columns.len();
+    let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
+    let columns = named(columns, name, alias)?;
+    out.others.push(name.to_owned());
+    Ok((Item::Leaf { kind: Leaf::Derived { query, lateral }, base, end: out.width, filters: Vec::new() }, columns))
+}
+
+fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Placed {
+    let base = out.width;
+    out.width += view.columns.len();
+    let name = alias.map_or(view.name, |a| &a.name).to_owned();
+    let columns = view.columns.iter().enumerate().map(|(i, c)| ScopeColumn {
+        relation: Some(name.clone()),
+        name: alias.and_then(|a| a.columns.get(i)).map_or(c.0, String::as_str).to_owned(),
+        ty: SqlType::new(c.1),
+        index: base + i,
+        hidden: false,
+    });
+    let columns = columns.collect();
+    out.others.push(name);
+    (Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns)
+}
+
+/// generate_series over integers and unnest: arguments brought to one type.
+fn series(name: &str, mut args: Vec<Bound>, pos: Pos) -> Result<(TableFunction, Vec<Bound>, SqlType)> {
+    if name == "unnest" {
+        let [array] = args.as_slice() else {
+            return Err(SqlError::unsupported("unnest of several arrays").at(pos));
+        };
+        let Some(element) = crate::types::element_of(array.ty.oid) else {
+            return Err(SqlError::new(code::UNDEFINED_FUNCTION, "function unnest does not exist for this type").at(pos));
+        };
+        return Ok((TableFunction::Unnest, args, element.into()));
+    }
+    let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
+    if !(2..=3).contains(&args.len()) || !args.iter().all(|a| integer(a.ty.oid)) {
+        return Err(SqlError::unsupported("generate_series over other types than integers").at(pos));
+    }
+    let ty = if args.iter().any(|a| a.ty.oid == oid::INT8) { oid::INT8 } else { oid::INT4 };
+    for a in &mut args {
+        if a.ty.oid != ty {
+            let arg = Box::new(a.clone());
+            *a = Bound { pos: a.pos, kind: BoundKind::Cast { arg, explicit: false }, ty: ty.into() };
+        }
+    }
+    Ok((TableFunction::GenerateSeries, args, ty.into()))
+}
+
+/// A relation's name as a [`QualName`].
+pub fn plain_name(name: &str) -> QualName {
+    QualName { parts: vec![name.to_owned()], pos: 0 }
+}

@@ -1,0 +1,155 @@
+//! From syntax trees to plans.
+//!
+//! Structure: `names` finds relations; `from` lays out the items of FROM and hands conditions down to them;
+//! `access` chooses how a table is read; `select` plans query levels; `dml` plans changes; `plan` is the result.
+//!
+//! Invariants:
+//! - PLN-3 A condition of WHERE is never handed below the side of an outer join that it could see as null.
+//! - PLN-4 What may wait (subqueries, host functions) is evaluated above all joins of its level.
+//!
+//! Not here: statistics. The order of joins is the order in the text; an index lookup is preferred to a hash
+//! table wherever a condition allows one.
+
+pub mod access;
+pub mod dml;
+pub mod from;
+pub mod names;
+pub mod plan;
+pub mod select;
+mod walk;
+
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::aggregate::AggregateCall;
+use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Scope, Subqueries};
+use crate::syntax::ast::{Cte, Expr, Query as AstQuery};
+use crate::syntax::stmt::Statement;
+use crate::types::{SqlType, oid};
+use clearway_txn::lockmgr::LockMode;
+use plan::{Action, Plan, Subplan, TableLock};
+use std::sync::Arc;
+
+pub use names::PlanEnv;
+
+/// Plans one statement.
+pub struct Planner<'a> {
+    /// The session's facts.
+    pub env: &'a PlanEnv<'a>,
+    subplans: Vec<Subplan>,
+    locks: Vec<TableLock>,
+    read_only: bool,
+    ctes: Vec<Arc<Cte>>,
+    /// Levels of views being expanded: a cycle can't be written, a deep nest can.
+    view_depth: u32,
+}
+
+/// Views inside views.
+const VIEW_DEPTH_MAX: u32 = 60;
+
+impl<'a> Planner<'a> {
+    /// A planner for one statement.
+    pub fn new(env: &'a PlanEnv<'a>) -> Self {
+        Self { env, subplans: Vec::new(), locks: Vec::new(), read_only: true, ctes: Vec::new(), view_depth: 0 }
+    }
+
+    /// Plans a statement that reads or changes rows; none for any other.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement.
+    pub fn plan(mut self, statement: &Statement, params: &mut Params) -> Result<Option<Plan>> {
+        let (action, columns) = match statement {
+            Statement::Query(q) => {
+                let query = self.query(q, None, params)?;
+                let columns = Some(query.columns.clone());
+                (Action::Select(query), columns)
+            }
+            Statement::Insert(s) => self.insert(s, params)?,
+            Statement::Update(s) => self.update(s, params)?,
+            Statement::Delete(s) => self.delete(s, params)?,
+            _ => return Ok(None),
+        };
+        let types = params.types.iter().enumerate();
+        let types = types
+            .map(|(i, t)| {
+                t.filter(|t| *t != oid::UNKNOWN).ok_or_else(|| {
+                    let message = format!("could not determine data type of parameter ${}", i + 1);
+                    SqlError::new(code::INDETERMINATE_DATATYPE, message)
+                })
+            })
+            .collect::<Result<_>>()?;
+        let read_only = self.read_only && matches!(action, Action::Select(_));
+        Ok(Some(Plan { action, subqueries: self.subplans, locks: self.locks, params: types, columns, read_only }))
+    }
+
+    /// Notes that the statement needs a table lock; the strongest mode of a table counts.
+    pub(crate) fn lock(&mut self, oid: u32, mode: LockMode, name: &str, privileges: &'static str, pos: Pos) {
+        if mode != LockMode::AccessShare {
+            self.read_only = false;
+        }
+        let lock = TableLock { oid, mode, name: name.to_owned(), privileges, pos };
+        if !self.locks.contains(&lock) {
+            self.locks.push(lock);
+        }
+    }
+
+    /// Binds expressions of one place.
+    pub(crate) fn bind<T>(
+        &mut self,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        place: &'static str,
+        aggregates: Option<&mut Vec<AggregateCall>>,
+        f: impl FnOnce(&mut Binder<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let conversion = self.env.conversion;
+        let mut binder = Binder {
+            scope,
+            params,
+            aggregates,
+            subqueries: Some(self),
+            conversion,
+            place,
+            in_aggregate: false,
+        };
+        f(&mut binder)
+    }
+
+    /// Binds a condition and notes what it calls.
+    pub(crate) fn condition(
+        &mut self,
+        e: &Expr,
+        scope: &Scope<'_>,
+        params: &mut Params,
+        clause: &'static str,
+    ) -> Result<Bound> {
+        let bound = self.bind(scope, params, clause, None, |b| b.bind_condition(e, clause))?;
+        self.note(&bound);
+        Ok(bound)
+    }
+
+    /// Notes calls that make a statement more than a reader.
+    pub(crate) fn note(&mut self, e: &Bound) {
+        let writes = e.any(&|e| matches!(&e.kind, BoundKind::Host { function, .. } if !is_reading(*function)));
+        self.read_only &= !writes;
+    }
+}
+
+/// Whether a host function only looks.
+fn is_reading(f: HostFunction) -> bool {
+    use HostFunction as H;
+    matches!(
+        f,
+        H::PgSleep | H::Currval | H::Lastval | H::SetConfig | H::BlockingPids | H::TestSessionIsBlocked
+            | H::CancelBackend | H::TerminateBackend | H::TableIsVisible | H::GetUserById | H::RelationSize
+            | H::TotalRelationSize
+    )
+}
+
+impl Subqueries for Planner<'_> {
+    fn bind(&mut self, query: &AstQuery, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>)> {
+        let plan = self.query(query, Some(scope), params)?;
+        let types = plan.columns.iter().map(|c| c.ty).collect();
+        let correlated = walk::is_correlated(&plan, &self.subplans);
+        self.subplans.push(Subplan { query: plan, correlated });
+        Ok((self.subplans.len() - 1, types))
+    }
+}

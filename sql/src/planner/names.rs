@@ -1,0 +1,242 @@
+//! What names of relations mean: the search path, the system's views, the catalog.
+
+use crate::error::{Result, SqlError, code};
+use crate::syntax::ast::QualName;
+use crate::types::text::{Conversion, Names};
+use crate::types::{Oid, SqlType};
+use crate::views::{self, SystemView};
+use clearway_engine::catalog::{Catalog, Index, Object, Relation};
+use std::sync::Arc;
+
+/// What the planner knows of the session.
+#[derive(Clone)]
+pub struct PlanEnv<'a> {
+    /// The catalog of the statement.
+    pub catalog: &'a Arc<Catalog>,
+    /// The session's database.
+    pub database: Oid,
+    /// Schemas searched for names without one, the user's included.
+    pub path: &'a [String],
+    /// How literals are read.
+    pub conversion: Conversion<'a>,
+}
+
+/// A relation that a name leads to.
+pub enum Found<'c> {
+    /// An object of the catalog.
+    Object(&'c Arc<Object>),
+    /// A view of the system.
+    System(&'static SystemView),
+}
+
+/// Looks names up; the implementation of the reg* types' names too.
+#[derive(Clone, Debug)]
+pub struct CatalogNames {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+    /// The database.
+    pub database: Oid,
+    /// The search path.
+    pub path: Arc<[String]>,
+}
+
+impl CatalogNames {
+    /// The relation, index or sequence that a name means.
+    pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Found<'_>> {
+        find(&self.catalog, self.database, &self.path, schema, name)
+    }
+}
+
+impl Names for CatalogNames {
+    fn relation(&self, name: &str) -> Option<Oid> {
+        let parts = split_name(name);
+        let (schema, last) = match parts.as_slice() {
+            [last] => (None, last),
+            [schema, last] => (Some(schema.as_str()), last),
+            _ => return None,
+        };
+        match self.find(schema, last)? {
+            Found::Object(o) => Some(o.oid()),
+            Found::System(v) => Some(v.oid),
+        }
+    }
+    fn relation_name(&self, oid: Oid) -> Option<String> {
+        if let Some(view) = views::by_oid(oid) {
+            return Some(view.name.to_owned());
+        }
+        let object = self.catalog.get(oid)?;
+        let shown = quote(object.name());
+        let schema = schema_of(object)?;
+        match self.find(None, object.name()) {
+            Some(Found::Object(o)) if o.oid() == oid => Some(shown),
+            _ => match &**self.catalog.get(schema)? {
+                Object::Schema(s) => Some(format!("{}.{shown}", quote(&s.name))),
+                _ => Some(shown),
+            },
+        }
+    }
+}
+
+/// An identifier as SQL writes it.
+pub fn quote(name: &str) -> String {
+    let plain = name
+        .chars()
+        .enumerate()
+        .all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && (c.is_ascii_digit() || c == '$')));
+    if plain && !name.is_empty() && !crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 == crate::syntax::keywords::Category::Reserved) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Splits `a."B c".d` at its dots, folding what is not quoted.
+fn split_name(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for c in text.trim().chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            c => {
+                if let Some(last) = parts.last_mut() {
+                    last.extend(if quoted { c } else { c.to_ascii_lowercase() }.to_string().chars());
+                }
+            }
+        }
+    }
+    parts
+}
+
+/// The schema of an object that lives in one.
+pub fn schema_of(object: &Object) -> Option<Oid> {
+    match object {
+        Object::Relation(o) => Some(o.schema),
+        Object::Index(o) => Some(o.schema),
+        Object::Sequence(o) => Some(o.schema),
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) => None,
+    }
+}
+
+/// The relation, index or sequence that a name means.
+pub fn find<'c>(
+    catalog: &'c Catalog,
+    database: Oid,
+    path: &[String],
+    schema: Option<&str>,
+    name: &str,
+) -> Option<Found<'c>> {
+    match schema {
+        Some(s) => {
+            if let Some(view) = views::find(s, name) {
+                return Some(Found::System(view));
+            }
+            let schema = catalog.schema(database, s)?.oid;
+            catalog.in_schema(schema, name).map(Found::Object)
+        }
+        None => {
+            if let Some(view) = views::find("pg_catalog", name) {
+                return Some(Found::System(view));
+            }
+            path.iter()
+                .filter_map(|s| catalog.schema(database, s))
+                .find_map(|s| catalog.in_schema(s.oid, name))
+                .map(Found::Object)
+        }
+    }
+}
+
+impl<'a> PlanEnv<'a> {
+    /// The relation, index or sequence that a name means.
+    ///
+    /// # Errors
+    /// 42P01; 0A000 for another database.
+    pub fn lookup(&self, name: &QualName) -> Result<Found<'a>> {
+        if name.parts.len() == 3 {
+            let known = self.catalog.database(&name.parts[0]).is_some_and(|d| d.oid == self.database);
+            if !known {
+                let message = format!("cross-database references are not implemented: \"{}\"", name.dotted());
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(name.pos));
+            }
+        }
+        find(self.catalog, self.database, self.path, name.schema(), name.name()).ok_or_else(|| {
+            let message = format!("relation \"{}\" does not exist", name.dotted());
+            SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
+        })
+    }
+
+    /// A table, view or materialized view by name.
+    ///
+    /// # Errors
+    /// 42P01; 42809 for what is no relation.
+    pub fn relation(&self, name: &QualName) -> Result<&'a Relation> {
+        match self.lookup(name)? {
+            Found::Object(o) => match &**o {
+                Object::Relation(r) => Ok(r),
+                other => {
+                    let message = format!("\"{}\" is not a table", other.name());
+                    Err(SqlError::new(code::WRONG_OBJECT_TYPE, message))
+                }
+            },
+            Found::System(v) => {
+                let message = format!("permission denied: \"{}\" is a system catalog", v.name);
+                Err(SqlError::new("42501", message))
+            }
+        }
+    }
+
+    /// An index by name.
+    ///
+    /// # Errors
+    /// 42704, 42809.
+    pub fn index(&self, name: &QualName) -> Result<&'a Index> {
+        match self.lookup(name) {
+            Ok(Found::Object(o)) => match &**o {
+                Object::Index(i) => Ok(i),
+                other => {
+                    let message = format!("\"{}\" is not an index", other.name());
+                    Err(SqlError::new(code::WRONG_OBJECT_TYPE, message))
+                }
+            },
+            _ => {
+                let message = format!("index \"{}\" does not exist", name.name());
+                Err(SqlError::new(code::UNDEFINED_OBJECT, message))
+            }
+        }
+    }
+
+    /// The schema in which a new object of this name goes.
+    ///
+    /// # Errors
+    /// 3F000.
+    pub fn schema_for(&self, name: &QualName) -> Result<Oid> {
+        let missing = |s: &str| {
+            SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist")).at(name.pos)
+        };
+        match name.schema() {
+            Some(s @ ("pg_catalog" | "information_schema")) => {
+                let message = format!("permission denied to create \"{s}.{}\"", name.name());
+                Err(SqlError::new("42501", message)
+                    .detail("System catalog modifications are currently disallowed."))
+            }
+            Some(s) => self.catalog.schema(self.database, s).map(|s| s.oid).ok_or_else(|| missing(s)),
+            None => self
+                .path
+                .iter()
+                .find_map(|s| self.catalog.schema(self.database, s))
+                .map(|s| s.oid)
+                .ok_or_else(|| {
+                    SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in").at(name.pos)
+                }),
+        }
+    }
+}
+
+/// The types of a relation's columns, dropped ones included.
+pub fn column_types(relation: &Relation) -> Arc<[SqlType]> {
+    relation
+        .columns
+        .iter()
+        .map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod })
+        .collect()
+}

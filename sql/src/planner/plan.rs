@@ -1,0 +1,490 @@
+//! Plans: what the executor walks. Immutable, shared by every execution of a statement.
+//!
+//! Structure: a [`Query`] is one level of a query; its source is a tree of [`Node`]s. All nodes of one level
+//! share one row layout: each item of FROM owns a range of slots, and a node gives rows that begin with the
+//! slots of everything to its left. So an expression names the same slot wherever it is evaluated, and the
+//! right side of a nested loop sees the left side's values as a prefix of its own rows.
+//!
+//! Invariants:
+//! - PLN-1 A table of FROM owns one slot per column, dropped ones included, and one more for the row's key.
+//! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
+
+use crate::error::Pos;
+use crate::expr::Bound;
+use crate::expr::aggregate::AggregateCall;
+use crate::syntax::ast::{LockStrength, LockWait, SetOp};
+use crate::types::{Oid, SqlType};
+use crate::views::SystemView;
+use clearway_engine::table::shape::TableShape;
+use clearway_txn::lockmgr::LockMode;
+use std::sync::Arc;
+
+/// A column of a result.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    /// Its label.
+    pub name: String,
+    /// Its type.
+    pub ty: SqlType,
+    /// The table's oid and the column's number from 1; zeros where it is no column of a table.
+    pub origin: (Oid, i16),
+}
+
+/// One level of a query.
+#[derive(Debug)]
+pub struct Query {
+    /// Where the rows come from.
+    pub body: Body,
+    /// ORDER BY.
+    pub sort: Vec<SortKey>,
+    /// LIMIT.
+    pub limit: Option<Bound>,
+    /// OFFSET.
+    pub offset: Option<Bound>,
+    /// What it gives.
+    pub columns: Vec<OutputColumn>,
+}
+
+/// The body of a query.
+#[derive(Debug)]
+pub enum Body {
+    /// SELECT. Sort keys are over its rows before the target list.
+    Select(Box<Select>),
+    /// VALUES. Sort keys are over the output.
+    Values(Vec<Vec<Bound>>),
+    /// UNION and its kin. Sort keys are over the output.
+    SetOp {
+        /// Which.
+        op: SetOp,
+        /// ALL.
+        all: bool,
+        /// Left side.
+        left: Arc<Query>,
+        /// Right side.
+        right: Arc<Query>,
+    },
+}
+
+/// SELECT.
+#[derive(Debug)]
+pub struct Select {
+    /// FROM and what of WHERE it takes over.
+    pub source: Arc<Node>,
+    /// Slots of the layout.
+    pub width: usize,
+    /// What is left of WHERE.
+    pub filter: Option<Bound>,
+    /// GROUP BY and aggregates.
+    pub grouping: Option<Grouping>,
+    /// FOR UPDATE and its kin.
+    pub locks: Vec<RowLock>,
+    /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed.
+    pub recheck: Option<Bound>,
+    /// The target list.
+    pub targets: Vec<Bound>,
+    /// DISTINCT.
+    pub distinct: Option<Distinct>,
+}
+
+/// GROUP BY.
+#[derive(Debug)]
+pub struct Grouping {
+    /// The keys; none: one group.
+    pub keys: Vec<Bound>,
+    /// The aggregates.
+    pub calls: Vec<AggregateCall>,
+    /// HAVING.
+    pub having: Option<Bound>,
+}
+
+/// DISTINCT.
+#[derive(Debug)]
+pub enum Distinct {
+    /// By the whole output row.
+    Row,
+    /// ON these, over the rows before the target list.
+    On(Vec<Bound>),
+}
+
+/// A sort key.
+#[derive(Clone, Debug)]
+pub struct SortKey {
+    /// The key.
+    pub expr: Bound,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// A row lock of a query's FOR clause.
+#[derive(Clone, Debug)]
+pub struct RowLock {
+    /// The table.
+    pub table: TableSlot,
+    /// The strength.
+    pub strength: LockStrength,
+    /// What to do where the row is locked.
+    pub wait: LockWait,
+}
+
+/// A table in a level's layout.
+#[derive(Clone, Debug)]
+pub struct TableSlot {
+    /// The table.
+    pub shape: Arc<TableShape>,
+    /// Its column types.
+    pub types: Arc<[SqlType]>,
+    /// Its first slot; the key's slot is `base + types.len()`.
+    pub base: usize,
+    /// Its alias or name.
+    pub name: String,
+}
+
+impl TableSlot {
+    /// The slot of the row's key.
+    pub fn key_slot(&self) -> usize {
+        self.base + self.types.len()
+    }
+}
+
+/// A source of rows.
+#[derive(Debug)]
+pub enum Node {
+    /// One row: the prefix.
+    One,
+    /// Rows of a table.
+    Scan(Scan),
+    /// Rows of a system view.
+    System(SystemScan),
+    /// generate_series and its kin.
+    Function(FunctionScan),
+    /// A query in FROM.
+    Derived(Derived),
+    /// A join.
+    Join(Join),
+    /// Only rows that meet a condition.
+    Filter {
+        /// The rows.
+        input: Arc<Node>,
+        /// The condition.
+        filter: Bound,
+    },
+}
+
+/// A scan of a table.
+#[derive(Debug)]
+pub struct Scan {
+    /// The table.
+    pub table: TableSlot,
+    /// How to get at the rows.
+    pub access: Access,
+    /// What rows must meet; conditions that `access` guarantees are left out.
+    pub filter: Option<Bound>,
+}
+
+/// How to get at the rows of a table.
+#[derive(Debug)]
+pub enum Access {
+    /// All of them, in the order of the key.
+    Full,
+    /// The rows whose primary key equals one of these; one value per column of the key in each.
+    Keys(Vec<Vec<Bound>>),
+    /// A range of the primary key.
+    KeyRange(Range),
+    /// A range of an index, by its place among the shape's indexes.
+    Index(usize, Range),
+}
+
+/// A range of a key: leading columns equal, the next one bounded.
+#[derive(Debug, Default)]
+pub struct Range {
+    /// Values of the leading columns.
+    pub equal: Vec<Bound>,
+    /// The bound below of the next column; whether it belongs to the range.
+    pub low: Option<(Bound, bool)>,
+    /// The bound above.
+    pub high: Option<(Bound, bool)>,
+}
+
+/// A scan of a system view.
+#[derive(Debug)]
+pub struct SystemScan {
+    /// The view.
+    pub view: &'static SystemView,
+    /// Its first slot.
+    pub base: usize,
+    /// What rows must meet.
+    pub filter: Option<Bound>,
+}
+
+/// A function in FROM.
+#[derive(Debug)]
+pub struct FunctionScan {
+    /// Which.
+    pub function: TableFunction,
+    /// Its arguments.
+    pub args: Vec<Bound>,
+    /// Its first slot.
+    pub base: usize,
+    /// WITH ORDINALITY.
+    pub ordinality: bool,
+}
+
+/// The functions that give rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFunction {
+    /// generate_series.
+    GenerateSeries,
+    /// unnest.
+    Unnest,
+    /// Any scalar function: one row.
+    Scalar,
+}
+
+/// A query in FROM.
+#[derive(Debug)]
+pub struct Derived {
+    /// The query.
+    pub query: Arc<Query>,
+    /// Its first slot.
+    pub base: usize,
+    /// Whether it sees the items to its left (as its nearest outer row).
+    pub lateral: bool,
+    /// What rows must meet.
+    pub filter: Option<Bound>,
+}
+
+/// The kinds of joins that are executed; a right join comes as a left one with its sides exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinType {
+    /// Matching pairs.
+    Inner,
+    /// And every left row without a match.
+    Left,
+    /// And every row of either side without a match.
+    Full,
+}
+
+/// A join.
+#[derive(Debug)]
+pub struct Join {
+    /// Its kind.
+    pub kind: JoinType,
+    /// The side whose rows come first.
+    pub left: Arc<Node>,
+    /// The other side.
+    pub right: Arc<Node>,
+    /// The first slot of the right side.
+    pub right_base: usize,
+    /// Slots up to the end of the right side.
+    pub end: usize,
+    /// The condition, but for what the sides and `hash` take over.
+    pub on: Option<Bound>,
+    /// Equal expressions of left and right: the right side is read once into a hash table by them.
+    pub hash: Option<(Vec<Bound>, Vec<Bound>)>,
+}
+
+/// A statement with all it needs.
+#[derive(Debug)]
+pub struct Plan {
+    /// What to do.
+    pub action: Action,
+    /// Subqueries of expressions, by id.
+    pub subqueries: Vec<Subplan>,
+    /// Tables to lock first, with their mode; in order of appearance.
+    pub locks: Vec<TableLock>,
+    /// Types of the parameters.
+    pub params: Vec<Oid>,
+    /// The result's columns; none: no rows are given.
+    pub columns: Option<Vec<OutputColumn>>,
+    /// It changes nothing, takes no lock and calls nothing that does.
+    pub read_only: bool,
+}
+
+/// A subquery of an expression.
+#[derive(Debug)]
+pub struct Subplan {
+    /// Its plan.
+    pub query: Arc<Query>,
+    /// Whether it refers to rows of queries around it.
+    pub correlated: bool,
+}
+
+/// A lock on a table that a statement takes before it looks at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableLock {
+    /// The table.
+    pub oid: Oid,
+    /// The mode.
+    pub mode: LockMode,
+    /// Its name, for errors.
+    pub name: String,
+    /// What the statement does with it, in the catalog's privilege letters.
+    pub privileges: &'static str,
+    /// Where it is named.
+    pub pos: Pos,
+}
+
+/// What a planned statement does.
+#[derive(Debug)]
+pub enum Action {
+    /// Gives rows.
+    Select(Arc<Query>),
+    /// INSERT.
+    Insert(Box<Insert>),
+    /// UPDATE.
+    Update(Box<Update>),
+    /// DELETE.
+    Delete(Box<Delete>),
+}
+
+/// A table to be changed.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The table in the layout.
+    pub table: TableSlot,
+    /// Conditions of every row: name and expression over the table's columns from slot 0.
+    pub checks: Arc<[(String, Bound)]>,
+    /// Foreign keys that leave it.
+    pub references: Arc<[Reference]>,
+    /// Foreign keys of other tables that lead to it.
+    pub referrers: Arc<[Referrer]>,
+}
+
+/// A foreign key, from the side that refers.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The constraint.
+    pub name: String,
+    /// The referring columns.
+    pub columns: Vec<usize>,
+    /// The table referred to.
+    pub parent: TableSlot,
+    /// Its columns.
+    pub parent_columns: Vec<usize>,
+    /// Where the parent's key is found: none: by its primary key; else by this index.
+    pub index: Option<usize>,
+    /// For a primary key: which referring column gives each key column.
+    pub key_order: Vec<usize>,
+}
+
+/// A foreign key, from the side referred to.
+#[derive(Clone, Debug)]
+pub struct Referrer {
+    /// The constraint.
+    pub name: String,
+    /// The referring table.
+    pub child: Oid,
+    /// Its name.
+    pub child_name: String,
+    /// The referring columns.
+    pub child_columns: Vec<usize>,
+    /// The columns referred to.
+    pub columns: Vec<usize>,
+    /// On DELETE.
+    pub on_delete: clearway_engine::catalog::ReferentialAction,
+    /// On UPDATE.
+    pub on_update: clearway_engine::catalog::ReferentialAction,
+}
+
+/// INSERT.
+#[derive(Debug)]
+pub struct Insert {
+    /// The table, at slot 0.
+    pub target: Target,
+    /// The rows, of the named columns.
+    pub source: Arc<Query>,
+    /// For each column of the table: where its value comes from.
+    pub values: Vec<InsertValue>,
+    /// ON CONFLICT.
+    pub conflict: Option<Conflict>,
+    /// RETURNING, over the new row at slot 0.
+    pub returning: Option<Vec<Bound>>,
+    /// A rule makes it do nothing.
+    pub nothing: bool,
+}
+
+/// Where the value of a column comes from.
+#[derive(Debug)]
+pub enum InsertValue {
+    /// The n-th column of the source, converted already.
+    Source(usize),
+    /// An expression.
+    Default(Bound),
+    /// NULL.
+    Null,
+}
+
+/// ON CONFLICT.
+#[derive(Debug)]
+pub struct Conflict {
+    /// Oids of the unique indexes that arbitrate; empty: any.
+    pub arbiters: Vec<Oid>,
+    /// DO UPDATE: assignments over the existing row at slot 0 and the excluded one behind its key; and its WHERE.
+    pub update: Option<(Vec<(usize, Bound)>, Option<Bound>)>,
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub struct Update {
+    /// The table.
+    pub target: Target,
+    /// The rows: the target's slots first.
+    pub source: Arc<Node>,
+    /// Slots of the layout.
+    pub width: usize,
+    /// What is left of WHERE.
+    pub filter: Option<Bound>,
+    /// All of WHERE, for rows that have changed meanwhile.
+    pub recheck: Option<Bound>,
+    /// Column and its new value.
+    pub set: Vec<(usize, Bound)>,
+    /// RETURNING, over the layout with the new row in the target's slots.
+    pub returning: Option<Vec<Bound>>,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub struct Delete {
+    /// The table.
+    pub target: Target,
+    /// The rows: the target's slots first.
+    pub source: Arc<Node>,
+    /// Slots of the layout.
+    pub width: usize,
+    /// What is left of WHERE.
+    pub filter: Option<Bound>,
+    /// All of WHERE.
+    pub recheck: Option<Bound>,
+    /// RETURNING, over the layout.
+    pub returning: Option<Vec<Bound>>,
+}
+
+/// Puts two optional conditions together.
+pub fn and(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
+    conjunction(a.into_iter().chain(b).flat_map(split).collect())
+}
+
+/// The conditions that must all hold.
+pub fn split(condition: Bound) -> Vec<Bound> {
+    match condition.kind {
+        crate::expr::BoundKind::And(list) => list.into_iter().flat_map(split).collect(),
+        _ => vec![condition],
+    }
+}
+
+/// One condition out of several.
+pub fn conjunction(mut list: Vec<Bound>) -> Option<Bound> {
+    match list.len() {
+        0 | 1 => list.pop(),
+        _ => {
+            let pos = list[0].pos;
+            Some(Bound {
+                kind: crate::expr::BoundKind::And(list),
+                ty: crate::types::oid::BOOL.into(),
+                pos,
+            })
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
+
+use super::from::Layout;
+use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
+use super::{Planner, walk};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::aggregate::AggregateCall;
+use crate::expr::{Binder, Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::syntax::ast::{
+    Alias, BareFunction, Call, Expr, ExprKind, FromItem, Literal, Locking, OrderBy, QualName, Query as AstQuery, QueryBody,
+    Select as AstSelect, SetOp, Target,
+};
+use crate::types::cast::Context;
+use crate::types::{Datum, SqlType, oid};
+use std::sync::Arc;
+
+impl Planner<'_> {
+    /// Plans a query whose outer names resolve in `parent`.
+    pub(super) fn query(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Arc<Query>> {
+        let outer_ctes = self.ctes.len();
+        if let Some(with) = &q.with {
+            if with.recursive {
+                return Err(SqlError::unsupported("WITH RECURSIVE").at(q.pos));
+            }
+            for cte in &with.ctes {
+                if !matches!(&*cte.statement, crate::syntax::stmt::Statement::Query(_)) {
+                    return Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos));
+                }
+                self.ctes.push(Arc::new(cte.clone()));
+            }
+        }
+        let plan = match &q.body {
+            QueryBody::Select(s) => self.select(s, q, parent, params),
+            QueryBody::Values(rows) => self.values(rows, q, parent, params),
+            QueryBody::SetOp { op, all, left, right } => self.set_op((*op, *all, left, right), q, parent, params),
+        };
+        self.ctes.truncate(outer_ctes);
+        Ok(Arc::new(plan?))
+    }
+
+    fn limits(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
+        let mut out = [None, None];
+        for (slot, (e, what)) in out.iter_mut().zip([(&q.limit, "LIMIT"), (&q.offset, "OFFSET")]) {
+            let Some(e) = e else { continue };
+            let scope = Scope { columns: Vec::new(), parent };
+            let bound = self.bind(&scope, params, what, None, |b| {
+                let bound = b.bind_unsettled(e)?;
+                let (from, pos) = (bound.ty.oid, bound.pos);
+                b.coerce(bound, oid::INT8.into(), Context::Implicit)?.ok_or_else(|| {
+                    let shown = crate::types::format_type(from.into());
+                    let message = format!("argument of {what} must be type bigint, not type {shown}");
+                    SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
+                })
+            })?;
+            *slot = Some(bound);
+        }
+        Ok(out)
+    }
+
+    fn select(&mut self, s: &AstSelect, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Query> {
+        let rewritten = series_in_targets(s);
+        let s = rewritten.as_ref().unwrap_or(s);
+        let layout = self.from(&s.from, parent, params, !q.locking.is_empty())?;
+        let scope = Scope { columns: layout.columns.clone(), parent };
+        let mut conditions = Vec::new();
+        if let Some(filter) = &s.filter {
+            conditions = split(self.condition(filter, &scope, params, "WHERE")?);
+        }
+        let mut calls = Vec::new();
+        let (targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut calls), &layout.tables)?;
+        let mut keys = Vec::new();
+        for e in &s.group_by {
+            keys.push(self.group_key(e, &targets, &columns, &scope, params)?);
+        }
+        let having = match &s.having {
+            Some(e) => Some(self.bind(&scope, params, "HAVING", Some(&mut calls), |b| b.bind_condition(e, "HAVING"))?),
+            None => None,
+        };
+        let mut sort = Vec::new();
+        for o in &q.order_by {
+            sort.push(self.sort_key(o, &targets, &columns, Some((&scope, &mut calls)), params)?);
+        }
+        let distinct = match &s.distinct {
+            None => None,
+            Some(list) if list.is_empty() => Some(Distinct::Row),
+            Some(list) => {
+                let mut on = Vec::new();
+                for e in list {
+                    on.push(self.group_key(e, &targets, &columns, &scope, params)?);
+                }
+                Some(Distinct::On(on))
+            }
+        };
+        for e in targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr)) {
+            self.note(e);
+        }
+        let grouped = !keys.is_empty() || !calls.is_empty() || having.is_some();
+        if grouped {
+            let loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
+            loose.map(|e| check_grouped(e, &keys, &layout)).collect::<Result<()>>()?;
+        }
+        let locks = self.row_locks(&q.locking, s, grouped, &layout)?;
+        let recheck = if locks.is_empty() { None } else { conjunction(conditions.clone()) };
+        let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
+        let (source, filter) = layout.finish(conditions);
+        let [limit, offset] = self.limits(q, parent, params)?;
+        let body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
+        Ok(Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns })
+    }
+
+    /// Binds a target list, stars expanded.
+    pub(super) fn targets(
+        &mut self,
+        list: &[Target],
+        scope: &Scope<'_>,
+        params: &mut Params,
+        mut calls: Option<&mut Vec<AggregateCall>>,
+        tables: &[TableSlot],
+    ) -> Result<(Vec<Bound>, Vec<OutputColumn>)> {
+        let mut out = (Vec::new(), Vec::new());
+        let push = |out: &mut (Vec<Bound>, Vec<OutputColumn>), bound: Bound, name: String| {
+            let origin = origin_of(&bound, tables);
+            out.1.push(OutputColumn { name, ty: bound.ty, origin });
+            out.0.push(bound);
+        };
+        for target in list {
+            match target {
+                Target::Star(pos) => {
+                    if scope.columns.is_empty() {
+                        let message = "SELECT * with no tables specified is not valid";
+                        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(*pos));
+                    }
+                    for c in scope.columns.iter().filter(|c| !c.hidden) {
+                        push(&mut out, column_ref(c, *pos), c.name.clone());
+                    }
+                }
+                Target::QualifiedStar(name) => {
+                    let relation = name.name();
+                    let mut any = false;
+                    for c in scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation)) {
+                        any = true;
+                        push(&mut out, column_ref(c, name.pos), c.name.clone());
+                    }
+                    if !any {
+                        let message = format!("missing FROM-clause entry for table \"{relation}\"");
+                        return Err(SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos));
+                    }
+                }
+                Target::Expr { expr, alias } => {
+                    let bound = self.bind(scope, params, "RETURNING", calls.as_deref_mut(), |b| b.bind(expr))?;
+                    let name = alias.clone().unwrap_or_else(|| label_of(expr));
+                    push(&mut out, bound, name);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn group_key(
+        &mut self,
+        e: &Expr,
+        targets: &[Bound],
+        columns: &[OutputColumn],
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<Bound> {
+        if let Some(at) = position(e, targets.len(), "GROUP BY")? {
+            return Ok(targets[at].clone());
+        }
+        if let ExprKind::Column(name) = &*e.kind
+            && name.parts.len() == 1
+            && !scope.columns.iter().any(|c| !c.hidden && c.name == name.name())
+            && let Some(at) = columns.iter().position(|c| c.name == name.name())
+        {
+            return Ok(targets[at].clone());
+        }
+        self.bind(scope, params, "GROUP BY", None, |b| b.bind(e))
+    }
+
+    fn sort_key(
+        &mut self,
+        o: &OrderBy,
+        targets: &[Bound],
+        columns: &[OutputColumn],
+        scope: Option<(&Scope<'_>, &mut Vec<AggregateCall>)>,
+        params: &mut Params,
+    ) -> Result<SortKey> {
+        let by_name = || match &*o.expr.kind {
+            ExprKind::Column(name) if name.parts.len() == 1 => columns.iter().position(|c| c.name == name.name()),
+            _ => None,
+        };
+        let at = match position(&o.expr, targets.len(), "ORDER BY")? {
+            Some(at) => Some(at),
+            None => by_name(),
+        };
+        let expr = match (at, scope) {
+            (Some(at), _) => targets[at].clone(),
+            (None, Some((scope, calls))) => {
+                self.bind(scope, params, "ORDER BY", Some(calls), |b| b.bind(&o.expr))?
+            }
+            (None, None) => {
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+                    .detail("Only result column names can be used, not expressions or functions.")
+                    .at(o.expr.pos));
+            }
+        };
+        Ok(SortKey { expr, descending: o.descending, nulls_first: o.nulls_first.unwrap_or(o.descending) })
+    }
+
+    fn values(&mut self, rows: &[Vec<Expr>], q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Query> {
+        let scope = Scope { columns: Vec::new(), parent };
+        let width = rows.first().map_or(0, Vec::len);
+        if let Some(bad) = rows.iter().find(|r| r.len() != width) {
+            let pos = bad.first().map_or(q.pos, |e| e.pos);
+            return Err(SqlError::new(code::SYNTAX_ERROR, "VALUES lists must all be the same length").at(pos));
+        }
+        let mut bound: Vec<Vec<Bound>> = Vec::new();
+        for row in rows {
+            let row = row.iter().map(|e| self.bind(&scope, params, "VALUES", None, |b| b.bind_unsettled(e)));
+            bound.push(row.collect::<Result<_>>()?);
+        }
+        let mut types = Vec::new();
+        for i in 0..width {
+            let column: Vec<Bound> = bound.iter().map(|r| r[i].clone()).collect();
+            let (unified, ty) = self.bind(&scope, params, "VALUES", None, |b| b.unify(column, "VALUES"))?;
+            types.push(SqlType::new(ty));
+            for (row, e) in bound.iter_mut().zip(unified) {
+                self.note(&e);
+                row[i] = e;
+            }
+        }
+        let columns: Vec<OutputColumn> = types
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| OutputColumn { name: format!("column{}", i + 1), ty: *ty, origin: (0, 0) })
+            .collect();
+        self.over_output(Body::Values(bound), columns, q, parent, params)
+    }
+
+    /// ORDER BY and LIMIT over a body's output columns.
+    fn over_output(
+        &mut self,
+        body: Body,
+        columns: Vec<OutputColumn>,
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Query> {
+        if let Some(locking) = q.locking.first() {
+            let message = format!("{} is not allowed with UNION/INTERSECT/EXCEPT", locking.strength.sql());
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(locking.pos));
+        }
+        let outputs: Vec<Bound> = columns
+            .iter()
+            .enumerate()
+            .map(|(index, c)| Bound { kind: BoundKind::Column { index, level: 0 }, ty: c.ty, pos: q.pos })
+            .collect();
+        let mut sort = Vec::new();
+        for o in &q.order_by {
+            sort.push(self.sort_key(o, &outputs, &columns, None, params)?);
+        }
+        let [limit, offset] = self.limits(q, parent, params)?;
+        Ok(Query { body, sort, limit, offset, columns })
+    }
+
+    fn set_op(
+        &mut self,
+        (op, all, left, right): (SetOp, bool, &AstQuery, &AstQuery),
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Query> {
+        let (l, r) = (self.query(left, parent, params)?, self.query(right, parent, params)?);
+        let name = match op {
+            SetOp::Union => "UNION",
+            SetOp::Intersect => "INTERSECT",
+            SetOp::Except => "EXCEPT",
+        };
+        if l.columns.len() != r.columns.len() {
+            let message = format!("each {name} query must have the same number of columns");
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(right.pos));
+        }
+        let mut columns = Vec::new();
+        for (i, (a, b)) in l.columns.iter().zip(&r.columns).enumerate() {
+            let slot = |c: &OutputColumn| Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: q.pos };
+            let scope = Scope::default();
+            let pair = vec![slot(a), slot(b)];
+            let (_, ty) = self.bind(&scope, params, name, None, |b| b.unify(pair, name))?;
+            let ty = if a.ty == b.ty { a.ty } else { SqlType::new(ty) };
+            columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0) });
+        }
+        let (left, right) = (cast_output(l, &columns, q.pos), cast_output(r, &columns, q.pos));
+        self.over_output(Body::SetOp { op, all, left, right }, columns, q, parent, params)
+    }
+
+    fn row_locks(&mut self, list: &[Locking], s: &AstSelect, grouped: bool, layout: &Layout) -> Result<Vec<RowLock>> {
+        let mut out: Vec<RowLock> = Vec::new();
+        for locking in list {
+            let refused = if s.distinct.is_some() {
+                Some("DISTINCT clause")
+            } else if !s.group_by.is_empty() {
+                Some("GROUP BY clause")
+            } else if s.having.is_some() {
+                Some("HAVING clause")
+            } else if grouped {
+                Some("aggregate functions")
+            } else {
+                None
+            };
+            if let Some(what) = refused {
+                let message = format!("{} is not allowed with {what}", locking.strength.sql());
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(locking.pos));
+            }
+            let mut named: Vec<&TableSlot> = Vec::new();
+            for name in &locking.of {
+                let found = layout.tables.iter().find(|t| t.name == name.name());
+                if found.is_none() && layout.others.iter().any(|o| o == name.name()) {
+                    return Err(SqlError::unsupported(format!("{} of what is no table", locking.strength.sql())).at(name.pos));
+                }
+                named.push(found.ok_or_else(|| {
+                    let clause = locking.strength.sql();
+                    let message = format!("relation \"{}\" in {clause} clause not found in FROM clause", name.name());
+                    SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
+                })?);
+            }
+            if locking.of.is_empty() {
+                named.extend(&layout.tables);
+            }
+            for table in named {
+                match out.iter_mut().find(|l| l.table.base == table.base) {
+                    Some(l) => {
+                        l.strength = l.strength.max(locking.strength);
+                        if locking.wait == crate::syntax::ast::LockWait::NoWait {
+                            l.wait = locking.wait;
+                        }
+                    }
+                    None => out.push(RowLock { table: table.clone(), strength: locking.strength, wait: locking.wait }),
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// A side of a set operation with its columns cast to the common types.
+fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Query> {
+    if q.columns.iter().zip(to).all(|(a, b)| a.ty.oid == b.ty.oid) {
+        return q;
+    }
+    let targets = q.columns.iter().zip(to).enumerate().map(|(index, (from, to))| {
+        let column = Bound { kind: BoundKind::Column { index, level: 0 }, ty: from.ty, pos };
+        if from.ty.oid == to.ty.oid {
+            return column;
+        }
+        Bound { kind: BoundKind::Cast { arg: Box::new(column), explicit: false }, ty: to.ty, pos }
+    });
+    let targets = targets.collect();
+    let width = q.columns.len();
+    let derived = super::plan::Derived { query: q, base: 0, lateral: false, filter: None };
+    let select = Select {
+        source: Arc::new(super::plan::Node::Derived(derived)),
+        width,
+        filter: None,
+        grouping: None,
+        locks: Vec::new(),
+        recheck: None,
+        targets,
+        distinct: None,
+    };
+    Arc::new(Query { body: Body::Select(Box::new(select)), sort: Vec::new(), limit: None, offset: None, columns: to.to_vec() })
+}
+
+fn column_ref(c: &ScopeColumn, pos: Pos) -> Bound {
+    Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos }
+}
+
+fn origin_of(e: &Bound, tables: &[TableSlot]) -> (u32, i16) {
+    let BoundKind::Column { index, level: 0 } = e.kind else { return (0, 0) };
+    let table = tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
+    table.map_or((0, 0), |t| (t.shape.oid, (index - t.base) as i16 + 1))
+}
+
+/// `ORDER BY 2`.
+fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
+    match &*e.kind {
+        ExprKind::Literal(Literal::Int(n)) => {
+            let at = usize::try_from(*n).ok().and_then(|n| n.checked_sub(1)).filter(|at| *at < columns);
+            at.map(Some).ok_or_else(|| {
+                let message = format!("{clause} position {n} is not in select list");
+                SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(e.pos)
+            })
+        }
+        ExprKind::Literal(Literal::Number(_) | Literal::Str(_)) => {
+            Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Refuses columns that are neither grouped nor in an aggregate.
+fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Result<()> {
+    if keys.iter().any(|k| walk::same(k, e)) {
+        return Ok(());
+    }
+    if let BoundKind::Column { index, level: 0 } = e.kind {
+        let has = |slot: usize| keys.iter().any(|k| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot));
+        let table = layout.tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
+        if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
+            return Ok(());
+        }
+        let column = layout.columns.iter().find(|c| c.index == index && c.relation.is_some());
+        let shown = column.map_or_else(String::new, |c| match &c.relation {
+            Some(r) => format!("{r}.{}", c.name),
+            None => c.name.clone(),
+        });
+        let message = format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
+    }
+    e.children().into_iter().try_for_each(|c| check_grouped(c, keys, layout))
+}
+
+/// The label that PostgreSQL gives a target without AS.
+pub fn label_of(e: &Expr) -> String {
+    match &*e.kind {
+        ExprKind::Column(name) => name.name().to_owned(),
+        ExprKind::Call(call) => call.name.name().to_owned(),
+        ExprKind::Cast { arg, to } => {
+            let inner = label_of(arg);
+            if inner == "?column?" { to.name.name().to_owned() } else { inner }
+        }
+        ExprKind::Bare(f) => bare_name(f).to_owned(),
+        ExprKind::Case { otherwise, .. } => {
+            let inner = otherwise.as_ref().map_or_else(|| "case".to_owned(), label_of);
+            if inner == "?column?" { "case".to_owned() } else { inner }
+        }
+        ExprKind::Coalesce(_) => "coalesce".to_owned(),
+        ExprKind::NullIf(..) => "nullif".to_owned(),
+        ExprKind::Greatest(_) => "greatest".to_owned(),
+        ExprKind::Least(_) => "least".to_owned(),
+        ExprKind::Array(_) | ExprKind::ArrayQuery(_) => "array".to_owned(),
+        ExprKind::Row(_) => "row".to_owned(),
+        ExprKind::Exists(_) => "exists".to_owned(),
+        ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label_of(arg),
+        ExprKind::Literal(Literal::Bool(_)) => "bool".to_owned(),
+        ExprKind::Subquery(q) => match &q.body {
+            QueryBody::Select(s) => match s.targets.first() {
+                Some(Target::Expr { alias: Some(name), .. }) => name.clone(),
+                Some(Target::Expr { expr, alias: None }) => label_of(expr),
+                _ => "?column?".to_owned(),
+            },
+            QueryBody::Values(_) => "column1".to_owned(),
+            QueryBody::SetOp { .. } => "?column?".to_owned(),
+        },
+        _ => "?column?".to_owned(),
+    }
+}
+
+fn bare_name(f: &BareFunction) -> &'static str {
+    match f {
+        BareFunction::CurrentDate => "current_date",
+        BareFunction::CurrentTimestamp(_) => "current_timestamp",
+        BareFunction::LocalTimestamp(_) => "localtimestamp",
+        BareFunction::CurrentUser => "current_user",
+        BareFunction::SessionUser => "session_user",
+        BareFunction::CurrentCatalog => "current_catalog",
+        BareFunction::CurrentSchema => "current_schema",
+    }
+}
+
+/// `SELECT generate_series(1, 3)`: a function that gives rows becomes an item of FROM.
+fn series_in_targets(s: &AstSelect) -> Option<AstSelect> {
+    let is_series = |e: &Expr| {
+        matches!(&*e.kind, ExprKind::Call(Call { name, .. })
+            if matches!(name.name(), "generate_series" | "unnest"))
+    };
+    let at = s.targets.iter().position(|t| matches!(t, Target::Expr { expr, .. } if is_series(expr)))?;
+    let mut out = s.clone();
+    let Target::Expr { expr, alias } = &s.targets[at] else { return None };
+    let label = alias.clone().unwrap_or_else(|| label_of(expr));
+    let name = format!("{label} ");
+    let column = QualName { parts: vec![name.clone()], pos: expr.pos };
+    let item = FromItem::Function {
+        call: expr.clone(),
+        lateral: true,
+        ordinality: false,
+        alias: Some(Alias { name: name.clone(), columns: vec![name] }),
+        pos: expr.pos,
+    };
+    out.from.push(item);
+    let reference = Expr { kind: Box::new(ExprKind::Column(column)), pos: expr.pos, height: 1 };
+    out.targets[at] = Target::Expr { expr: reference, alias: Some(label) };
+    Some(out)
+}
+
+impl Binder<'_> {
+    /// Binds an expression and leaves a literal's type open.
+    ///
+    /// # Errors
+    /// As [`Binder::bind`].
+    pub fn bind_unsettled(&mut self, e: &Expr) -> Result<Bound> {
+        self.node(e)
+    }
+}
+
+/// The value of a constant expression, where it is one.
+pub fn constant(e: &Bound) -> Option<&Datum> {
+    match &e.kind {
+        BoundKind::Const(v) => Some(v),
+        _ => None,
+    }
+}

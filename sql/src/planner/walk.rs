@@ -1,0 +1,148 @@
+//! Walks over expressions and plans: which slots an expression names, whether a query refers outward.
+
+use super::plan::{Access, Body, Distinct, Node, Query, Range, Subplan};
+use crate::expr::{Bound, BoundKind};
+
+/// Calls `f` for every node of an expression.
+pub fn each(e: &Bound, f: &mut dyn FnMut(&Bound)) {
+    f(e);
+    for child in e.children() {
+        each(child, f);
+    }
+}
+
+/// The lowest and highest slot that an expression names in its own level; none: it names no column of it.
+pub fn slots(e: &Bound) -> Option<(usize, usize)> {
+    let mut found: Option<(usize, usize)> = None;
+    each(e, &mut |e| {
+        if let BoundKind::Column { index, level: 0 } = e.kind {
+            let (low, high) = found.unwrap_or((index, index));
+            found = Some((low.min(index), high.max(index)));
+        }
+    });
+    found
+}
+
+/// Whether an expression must stay above the joins of its level (PLN-4).
+pub fn stays_above(e: &Bound) -> bool {
+    e.may_wait()
+}
+
+/// Calls `f` for every expression of a query, with the levels between the expression and the query.
+fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+    q.sort.iter().for_each(|k| f(&k.expr, depth));
+    q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
+    match &q.body {
+        Body::Values(rows) => rows.iter().flatten().for_each(|e| f(e, depth)),
+        Body::SetOp { left, right, .. } => {
+            query_exprs(left, depth, f);
+            query_exprs(right, depth, f);
+        }
+        Body::Select(s) => {
+            node_exprs(&s.source, depth, f);
+            s.filter.iter().chain(&s.targets).for_each(|e| f(e, depth));
+            if let Some(g) = &s.grouping {
+                g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
+                for call in &g.calls {
+                    call.args.iter().chain(&call.filter).for_each(|e| f(e, depth));
+                    call.order_by.iter().for_each(|o| f(&o.0, depth));
+                }
+            }
+            if let Some(Distinct::On(keys)) = &s.distinct {
+                keys.iter().for_each(|e| f(e, depth));
+            }
+        }
+    }
+}
+
+fn node_exprs(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+    match node {
+        Node::One => {}
+        Node::Scan(s) => {
+            s.filter.iter().for_each(|e| f(e, depth));
+            match &s.access {
+                Access::Full => {}
+                Access::Keys(keys) => keys.iter().flatten().for_each(|e| f(e, depth)),
+                Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(|e| f(e, depth)),
+            }
+        }
+        Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
+        Node::Function(s) => s.args.iter().for_each(|e| f(e, depth)),
+        Node::Derived(d) => {
+            d.filter.iter().for_each(|e| f(e, depth));
+            query_exprs(&d.query, depth + u16::from(d.lateral), f);
+        }
+        Node::Join(j) => {
+            node_exprs(&j.left, depth, f);
+            node_exprs(&j.right, depth, f);
+            j.on.iter().for_each(|e| f(e, depth));
+            if let Some((l, r)) = &j.hash {
+                l.iter().chain(r).for_each(|e| f(e, depth));
+            }
+        }
+        Node::Filter { input, filter } => {
+            node_exprs(input, depth, f);
+            f(filter, depth);
+        }
+    }
+}
+
+/// The expressions of a range.
+pub fn range_exprs(r: &Range) -> impl Iterator<Item = &Bound> {
+    r.equal.iter().chain(r.low.iter().chain(&r.high).map(|b| &b.0))
+}
+
+/// Whether a query refers to rows of the queries around it.
+pub fn is_correlated(q: &Query, subplans: &[Subplan]) -> bool {
+    refers_beyond(q, 0, subplans)
+}
+
+fn refers_beyond(q: &Query, beyond: u16, subplans: &[Subplan]) -> bool {
+    let mut found = false;
+    query_exprs(q, beyond, &mut |e, depth| {
+        each(e, &mut |e| match &e.kind {
+            BoundKind::Column { level, .. } => found |= *level > depth,
+            BoundKind::Subquery { id, .. } => {
+                if let Some(sub) = subplans.get(*id) {
+                    found |= sub.correlated && refers_beyond(&sub.query, depth + 1, subplans);
+                }
+            }
+            _ => {}
+        });
+    });
+    found
+}
+
+/// Whether two expressions are the same but for where they stand.
+pub fn same(a: &Bound, b: &Bound) -> bool {
+    use BoundKind as K;
+    if a.ty.oid != b.ty.oid {
+        return false;
+    }
+    let alike = match (&a.kind, &b.kind) {
+        (K::Const(x), K::Const(y)) => x.is_null() == y.is_null() && x == y,
+        (K::Column { index: i, level: l }, K::Column { index: j, level: m }) => i == j && l == m,
+        (K::Param(i), K::Param(j)) => i == j,
+        (K::Aggregate(i), K::Aggregate(j)) => i == j,
+        (K::Binary { op: x, .. }, K::Binary { op: y, .. }) => x == y,
+        (K::Prefix { op: x, .. }, K::Prefix { op: y, .. }) => x == y,
+        (K::Call { function: x, .. }, K::Call { function: y, .. }) => std::ptr::eq(*x, *y),
+        (K::IsNull { negated: x, .. }, K::IsNull { negated: y, .. })
+        | (K::InList { negated: x, .. }, K::InList { negated: y, .. })
+        | (K::IsDistinct { negated: x, .. }, K::IsDistinct { negated: y, .. }) => x == y,
+        (K::IsTruth { truth: t, negated: x, .. }, K::IsTruth { truth: u, negated: y, .. }) => t == u && x == y,
+        (K::MinMax { greatest: x, .. }, K::MinMax { greatest: y, .. }) => x == y,
+        (K::And(_), K::And(_))
+        | (K::Or(_), K::Or(_))
+        | (K::Not(_), K::Not(_))
+        | (K::Case { .. }, K::Case { .. })
+        | (K::Coalesce(_), K::Coalesce(_))
+        | (K::Cast { .. }, K::Cast { .. })
+        | (K::Array(_), K::Array(_))
+        | (K::Subscript { .. }, K::Subscript { .. })
+        | (K::Row(_), K::Row(_)) => true,
+        _ => false,
+    };
+    let (x, y) = (a.children(), b.children());
+    alike && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y))
+}
