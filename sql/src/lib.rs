@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod exec;
 pub mod expr;
+pub mod planner;
 pub mod session;
 pub mod syntax;
 pub mod types;
+pub mod views;
 
 pub use error::{Result, SqlError};

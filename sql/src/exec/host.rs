@@ -1,0 +1,316 @@
+//! What expressions may ask of the session: facts at once, and calls that can wait.
+
+use super::errors::from_engine;
+use super::query::QueryRows;
+use super::Cx;
+use crate::error::{Result, SqlError, code};
+use crate::expr::bound::SubqueryUse;
+use crate::expr::host::HostFuture;
+use crate::expr::{Host, HostFunction, Session};
+use crate::session::interrupt::Reason;
+use crate::types::datetime::Format;
+use crate::types::datum::Array;
+use crate::types::text::Names;
+use crate::types::{Datum, oid};
+use clearway_base::sync::sleep;
+use clearway_engine::catalog::{Object, Sequence};
+use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The host of one place of evaluation.
+pub struct CxHost<'a> {
+    /// The place.
+    pub cx: Cx<'a>,
+}
+
+impl Session for CxHost<'_> {
+    fn format(&self) -> &Format {
+        &self.cx.run.format
+    }
+    fn transaction_start(&self) -> i64 {
+        self.cx.run.transaction_started
+    }
+    fn statement_start(&self) -> i64 {
+        self.cx.run.started
+    }
+    fn clock(&self) -> i64 {
+        crate::session::core::now()
+    }
+    fn current_user(&self) -> String {
+        self.cx.run.core.user.clone()
+    }
+    fn session_user(&self) -> String {
+        self.cx.run.core.user.clone()
+    }
+    fn database(&self) -> String {
+        self.cx.run.core.database_name.clone()
+    }
+    fn schema(&self) -> Option<String> {
+        let names = &self.cx.run.names;
+        names.path.iter().find(|s| names.catalog.schema(names.database, s).is_some()).cloned()
+    }
+    fn version(&self) -> String {
+        crate::session::settings::VERSION_TEXT.to_owned()
+    }
+    fn backend_pid(&self) -> i32 {
+        self.cx.run.core.backend.pid
+    }
+    fn setting(&self, name: &str) -> Option<String> {
+        self.cx.run.core.settings.lock().show(name).ok()
+    }
+    fn random(&self) -> f64 {
+        self.cx.run.core.random()
+    }
+    fn names(&self) -> &dyn Names {
+        &self.cx.run.names
+    }
+}
+
+fn int(args: &[Datum], i: usize) -> i64 {
+    args.get(i).and_then(Datum::as_i64).unwrap_or(0)
+}
+
+fn advisory(args: &[Datum]) -> AdvisoryKey {
+    match args {
+        [Datum::Int8(key)] => AdvisoryKey::One(*key),
+        _ => AdvisoryKey::Two(int(args, 0) as i32, int(args, 1) as i32),
+    }
+}
+
+impl Host for CxHost<'_> {
+    fn call(&self, function: HostFunction, args: Vec<Datum>) -> HostFuture<'_> {
+        Box::pin(self.cx.call(function, args))
+    }
+
+    fn subquery<'a>(&'a self, id: usize, usage: &'a SubqueryUse, args: Vec<Datum>, row: &'a [Datum]) -> HostFuture<'a> {
+        Box::pin(async move {
+            let plan = &self.cx.run.plan.subqueries;
+            let sub = plan.get(id).ok_or_else(|| SqlError::internal("a subquery without a plan"))?;
+            let outer: Vec<&[Datum]> = std::iter::once(row).chain(self.cx.outer.iter().copied()).collect();
+            let cx = Cx { run: self.cx.run, outer: &outer };
+            let rows = match (sub.correlated, self.cx.run.state.get(id)) {
+                (false, Some(rows)) => rows,
+                _ => {
+                    let mut source = QueryRows::new(sub.query.clone());
+                    let enough = match usage {
+                        SubqueryUse::Exists => 1,
+                        SubqueryUse::Scalar => 2,
+                        SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
+                    };
+                    let mut rows = Vec::new();
+                    while rows.len() < enough {
+                        let Some(row) = source.next(cx).await? else { break };
+                        rows.push(row);
+                    }
+                    let rows = Arc::new(rows);
+                    if !sub.correlated {
+                        self.cx.run.state.put(id, rows.clone());
+                    }
+                    rows
+                }
+            };
+            let first = |r: &Vec<Datum>| r.first().cloned().unwrap_or(Datum::Null);
+            match usage {
+                SubqueryUse::Exists => Ok(Datum::Bool(!rows.is_empty())),
+                SubqueryUse::Scalar if rows.len() > 1 => {
+                    Err(SqlError::new("21000", "more than one row returned by a subquery used as an expression"))
+                }
+                SubqueryUse::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
+                SubqueryUse::Array => {
+                    let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
+                    Ok(Datum::Array(Array::one_dimensional(element, rows.iter().map(first).collect()).into()))
+                }
+                SubqueryUse::Quantified { op, all } => {
+                    let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
+                    let list = Array::one_dimensional(element, rows.iter().map(first).collect());
+                    let left = args.first().cloned().unwrap_or(Datum::Null);
+                    crate::expr::eval::quantified(&left, *op, *all, &Datum::Array(list.into()), self)
+                }
+            }
+        })
+    }
+}
+
+impl Cx<'_> {
+    async fn call(self, function: HostFunction, args: Vec<Datum>) -> Result<Datum> {
+        use HostFunction as F;
+        let core = self.run.core;
+        Ok(match function {
+            F::PgSleep => {
+                let seconds = args.first().and_then(Datum::as_f64).unwrap_or(0.0).clamp(0.0, 1e9);
+                sleep(Duration::from_secs_f64(seconds)).await;
+                Datum::Void
+            }
+            F::Nextval => Datum::Int8(self.nextval(int(&args, 0) as u32).await?),
+            F::Currval => {
+                let sequence = self.sequence(int(&args, 0) as u32)?;
+                let value = core.sequences.lock().of.get(&sequence.oid).copied();
+                Datum::Int8(value.ok_or_else(|| {
+                    let message = format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name);
+                    SqlError::new("55000", message)
+                })?)
+            }
+            F::Lastval => {
+                let last = core.sequences.lock().last;
+                Datum::Int8(last.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?)
+            }
+            F::Setval => self.setval(int(&args, 0) as u32, int(&args, 1), true).await?,
+            F::SetvalCalled => {
+                let called = args.get(2).and_then(Datum::as_bool).unwrap_or(true);
+                self.setval(int(&args, 0) as u32, int(&args, 1), called).await?
+            }
+            F::SetConfig => {
+                let name = args.first().and_then(Datum::as_str).ok_or_else(|| {
+                    SqlError::new("22004", "SET requires parameter name")
+                })?;
+                let value = args.get(1).and_then(Datum::as_str);
+                let local = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
+                core.set(name, value, local)?;
+                Datum::text(core.settings.lock().show(name)?)
+            }
+            F::TxidCurrent => {
+                let mut session = core.engine.take();
+                let txn = session.txn();
+                txn.assign().map_err(|e| from_engine(e.into()))?;
+                Datum::Int8(txn.id().map_or(0, |t| t.0 as i64))
+            }
+            F::BlockingPids => {
+                let pids = core.db.transactions().locks().blockers(int(&args, 0) as i32);
+                let list = pids.into_iter().map(Datum::Int4).collect();
+                Datum::Array(Array::one_dimensional(oid::INT4, list).into())
+            }
+            F::TestSessionIsBlocked => {
+                let pids = core.db.transactions().locks().blockers(int(&args, 0) as i32);
+                let among = match args.get(1) {
+                    Some(Datum::Array(a)) => a.values.iter().filter_map(Datum::as_i64).collect::<Vec<_>>(),
+                    _ => Vec::new(),
+                };
+                Datum::Bool(pids.iter().any(|p| among.contains(&i64::from(*p))))
+            }
+            F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)),
+            F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)),
+            F::TableIsVisible => {
+                let names = &self.run.names;
+                let shown = names.relation_name(int(&args, 0) as u32);
+                shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
+            }
+            F::GetUserById => {
+                let oid = int(&args, 0) as u32;
+                match self.run.names.catalog.get(oid).map(|o| &**o) {
+                    Some(Object::Role(r)) => Datum::text(r.name.as_str()),
+                    _ => Datum::text(format!("unknown (OID={oid})")),
+                }
+            }
+            F::RelationSize | F::TotalRelationSize => {
+                return Err(SqlError::unsupported("the size of a relation"));
+            }
+            _ => return self.advisory_call(function, &args).await,
+        })
+    }
+
+    fn signal(self, pid: i32, reason: Reason) -> bool {
+        let core = self.run.core;
+        let there = core.backends.raise(pid, reason);
+        if !there {
+            core.notice("WARNING", SqlError::new("01000", format!("PID {pid} is not a PostgreSQL server process")));
+        }
+        there
+    }
+
+    fn sequence(self, oid: u32) -> Result<Sequence> {
+        match self.run.names.catalog.get(oid).map(|o| &**o) {
+            Some(Object::Sequence(s)) => Ok(s.clone()),
+            Some(other) => {
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", other.name())))
+            }
+            None => Err(SqlError::new(code::UNDEFINED_TABLE, format!("could not open relation with OID {oid}"))),
+        }
+    }
+
+    async fn nextval(self, oid: u32) -> Result<i64> {
+        let sequence = self.sequence(oid)?;
+        let core = self.run.core;
+        core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        let given = core.db.sequences().next(&core.db, &sequence).await.map_err(from_engine)?;
+        core.engine.take().depends_on(given.dep_lsn);
+        let value = given.value.ok_or_else(|| {
+            let (end, at) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
+            SqlError::new("2200H", format!("nextval: reached {end} value of sequence \"{}\" ({at})", sequence.name))
+        })?;
+        let mut sequences = core.sequences.lock();
+        sequences.of.insert(oid, value);
+        sequences.last = Some(value);
+        Ok(value)
+    }
+
+    async fn setval(self, oid: u32, value: i64, called: bool) -> Result<Datum> {
+        let sequence = self.sequence(oid)?;
+        let core = self.run.core;
+        if !(sequence.min..=sequence.max).contains(&value) {
+            let message = format!(
+                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                sequence.name, sequence.min, sequence.max
+            );
+            return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
+        core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        let lsn = core.db.sequences().set(&core.db, &sequence, value, called).await.map_err(from_engine)?;
+        core.engine.take().depends_on(lsn);
+        if called {
+            core.sequences.lock().of.insert(oid, value);
+        }
+        Ok(Datum::Int8(value))
+    }
+
+    async fn advisory_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+        use HostFunction as F;
+        let core = self.run.core;
+        let tag = LockTag::Advisory { database: core.database, key: advisory(args) };
+        let (mode, scope, attempt) = match function {
+            F::AdvisoryLock | F::AdvisoryLock2 => (LockMode::Exclusive, LockScope::Session, false),
+            F::AdvisoryLockShared | F::AdvisoryLockShared2 => (LockMode::Share, LockScope::Session, false),
+            F::AdvisoryXactLock | F::AdvisoryXactLock2 => (LockMode::Exclusive, LockScope::Transaction, false),
+            F::AdvisoryXactLockShared | F::AdvisoryXactLockShared2 => (LockMode::Share, LockScope::Transaction, false),
+            F::TryAdvisoryLock | F::TryAdvisoryLock2 => (LockMode::Exclusive, LockScope::Session, true),
+            F::TryAdvisoryLockShared | F::TryAdvisoryLockShared2 => (LockMode::Share, LockScope::Session, true),
+            F::TryAdvisoryXactLock | F::TryAdvisoryXactLock2 => (LockMode::Exclusive, LockScope::Transaction, true),
+            F::TryAdvisoryXactLockShared | F::TryAdvisoryXactLockShared2 => {
+                (LockMode::Share, LockScope::Transaction, true)
+            }
+            F::AdvisoryUnlock | F::AdvisoryUnlock2 => return Ok(self.advisory_unlock(&tag, LockMode::Exclusive)),
+            F::AdvisoryUnlockShared | F::AdvisoryUnlockShared2 => {
+                return Ok(self.advisory_unlock(&tag, LockMode::Share));
+            }
+            F::AdvisoryUnlockAll => {
+                let session = core.engine.take();
+                core.db.transactions().locks().release_session(session.owner());
+                return Ok(Datum::Void);
+            }
+            other => return Err(SqlError::unsupported(format!("function {other:?}"))),
+        };
+        let if_taken = if attempt { IfTaken::Fail } else { IfTaken::Wait };
+        let taken = {
+            let mut session = core.engine.take();
+            core.lock_wait(session.lock(tag, mode, scope, if_taken)).await
+        };
+        match taken {
+            Ok(()) => Ok(if attempt { Datum::Bool(true) } else { Datum::Void }),
+            Err(e) if attempt && super::errors::is_lock_not_available(&e) => Ok(Datum::Bool(false)),
+            Err(e) => Err(from_engine(e)),
+        }
+    }
+
+    fn advisory_unlock(self, tag: &LockTag, mode: LockMode) -> Datum {
+        let core = self.run.core;
+        let released = {
+            let session = core.engine.take();
+            core.db.transactions().locks().release_one(session.owner(), tag, mode)
+        };
+        if !released {
+            let message = format!("you don't own a lock of type {}", mode.name());
+            core.notice("WARNING", SqlError::new("01000", message));
+        }
+        Datum::Bool(released)
+    }
+}

@@ -1,0 +1,178 @@
+//! What a session is, apart from its statements: its engine session, settings, sequences, notices.
+
+use super::backend::{Backend, Backends};
+use super::interrupt::Reason;
+use super::settings::Settings;
+use crate::error::{Result, SqlError};
+use crate::exec::cell::EngineCell;
+use crate::exec::errors::{from_engine, is_lock_not_available};
+use crate::planner::names::CatalogNames;
+use clearway_base::sync::{Mutex, timeout};
+use clearway_base::waits;
+use clearway_engine::catalog::Catalog;
+use clearway_engine::db::Db;
+use clearway_engine::error::EngineError;
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Microseconds from 1970 to 2000.
+const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// Now, microseconds since 2000-01-01 UTC.
+pub fn now() -> i64 {
+    waits::wall_us() as i64 - EPOCH_US
+}
+
+/// What `currval` and `lastval` remember.
+#[derive(Debug, Default)]
+pub struct SequenceMemory {
+    /// The last value of each sequence.
+    pub of: HashMap<u32, i64>,
+    /// The last of all.
+    pub last: Option<i64>,
+}
+
+/// The parts of a session that statements share.
+pub struct Core {
+    /// The engine's session.
+    pub engine: EngineCell,
+    /// The database directory.
+    pub db: Arc<Db>,
+    /// The session as others see it.
+    pub backend: Arc<Backend>,
+    /// All sessions.
+    pub backends: Arc<Backends>,
+    /// The database.
+    pub database: u32,
+    /// Its name.
+    pub database_name: String,
+    /// The role.
+    pub user: String,
+    /// Settings.
+    pub settings: Mutex<Settings>,
+    /// Sequences.
+    pub sequences: Mutex<SequenceMemory>,
+    notices: Mutex<Vec<(&'static str, SqlError)>>,
+    random: AtomicU64,
+    path: Mutex<(String, Arc<[String]>)>,
+}
+
+impl Core {
+    /// The core of a new session.
+    pub fn new(
+        engine: EngineCell,
+        db: Arc<Db>,
+        (backend, backends): (Arc<Backend>, Arc<Backends>),
+        (database, database_name): (u32, String),
+        user: String,
+        settings: Settings,
+    ) -> Self {
+        let seed = waits::now_ns() ^ u64::from(backend.pid as u32).rotate_left(40) | 1;
+        Self {
+            engine,
+            db,
+            backend,
+            backends,
+            database,
+            database_name,
+            user,
+            settings: Mutex::new("sql/settings", settings),
+            sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
+            notices: Mutex::new("sql/notices", Vec::new()),
+            random: AtomicU64::new(seed),
+            path: Mutex::new("sql/search_path", (String::new(), Arc::from([]))),
+        }
+    }
+
+    /// A random number in [0, 1): xorshift64*, which is what `random()` promises.
+    pub fn random(&self) -> f64 {
+        let mut x = self.random.load(Ordering::Relaxed);
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random.store(x, Ordering::Relaxed);
+        (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A message for the client, delivered when the statement ends.
+    pub fn notice(&self, severity: &'static str, message: SqlError) {
+        self.notices.lock().push((severity, message));
+    }
+
+    /// The messages so far.
+    pub fn take_notices(&self) -> Vec<(&'static str, SqlError)> {
+        std::mem::take(&mut *self.notices.lock())
+    }
+
+    /// The catalog as the session sees it.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.engine.take().catalog()
+    }
+
+    /// The schemas that names without one are looked for in.
+    pub fn path(&self) -> Arc<[String]> {
+        let text = self.settings.lock().get("search_path").to_owned();
+        let mut path = self.path.lock();
+        if path.0 != text {
+            let list = super::settings::list_items(&text);
+            let list = list.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s });
+            *path = (text, list.collect());
+        }
+        path.1.clone()
+    }
+
+    /// Names in a catalog.
+    pub fn names(&self, catalog: &Arc<Catalog>) -> CatalogNames {
+        CatalogNames { catalog: catalog.clone(), database: self.database, path: self.path() }
+    }
+
+    /// Changes a setting; none: to its default.
+    pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let shown = self.settings.lock().set(name, value, local)?;
+        if name.eq_ignore_ascii_case("application_name") {
+            self.backend.activity.lock().application_name = shown;
+        }
+        Ok(())
+    }
+
+    /// Awaits something that may wait for a lock, for as long as `lock_timeout` allows. When that has passed the
+    /// session interrupts itself, which drops the statement at this very wait.
+    pub async fn lock_wait<T>(
+        &self,
+        wait: impl Future<Output = std::result::Result<T, EngineError>>,
+    ) -> std::result::Result<T, EngineError> {
+        let limit = self.settings.lock().lock_timeout_ms;
+        if limit == 0 {
+            return wait.await;
+        }
+        match timeout(Duration::from_millis(limit), wait).await {
+            Ok(done) => done,
+            Err(_) => {
+                self.backend.interrupt.raise(Reason::LockTimeout);
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Locks a relation until the transaction ends.
+    pub async fn lock_relation(&self, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
+        let database = if oid < 16_384 { 0 } else { self.database };
+        let tag = LockTag::Relation { database, relation: u64::from(oid) };
+        let taken = {
+            let mut session = self.engine.take();
+            self.lock_wait(session.lock(tag, mode, LockScope::Transaction, if_taken)).await
+        };
+        taken.map_err(|e| {
+            if is_lock_not_available(&e) {
+                let catalog = self.catalog();
+                let name = catalog.get(oid).map_or_else(|| oid.to_string(), |o| o.name().to_owned());
+                return SqlError::new("55P03", format!("could not obtain lock on relation \"{name}\""));
+            }
+            from_engine(e)
+        })
+    }
+}

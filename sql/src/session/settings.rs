@@ -1,0 +1,418 @@
+//! The settings of a session: which there are, what they may be, how SET and SHOW see them.
+
+use crate::error::{Result, SqlError, code};
+use crate::types::datetime::{self, DateOrder, DateStyle, Format};
+use crate::types::interval::IntervalStyle;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What `version()` says.
+pub const VERSION_TEXT: &str = "PostgreSQL 15.0 (Clearway 0.1.0)";
+/// What `server_version` says: the reference that clients adapt to.
+pub const SERVER_VERSION: &str = "15.0 (Clearway 0.1.0)";
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// on, off.
+    Bool,
+    /// A number of milliseconds, with an optional unit.
+    Milliseconds,
+    /// A number from a range.
+    Int(i64, i64),
+    /// One of these words.
+    Enum(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// Decimal number.
+    Real,
+    /// It can be read only.
+    Fixed,
+}
+
+/// A setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its name as SHOW ALL has it.
+    pub name: &'static str,
+    /// Its value at the start.
+    pub default: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// Whether clients are told of changes.
+    pub reported: bool,
+    /// One sentence.
+    pub about: &'static str,
+}
+
+const fn s(name: &'static str, default: &'static str, kind: Kind, reported: bool, about: &'static str) -> Setting {
+    Setting { name, default, kind, reported, about }
+}
+
+const LEVELS: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
+
+/// All settings, by name.
+#[rustfmt::skip]
+pub static SETTINGS: &[Setting] = &[
+    s("application_name", "", Kind::Text, true, "Sets the application name to be reported in statistics and logs."),
+    s("bytea_output", "hex", Kind::Enum(&["hex"]), false, "Sets the output format for bytea."),
+    s("client_encoding", "UTF8", Kind::Enum(&["utf8", "utf-8", "unicode"]), true, "Sets the client's character set encoding."),
+    s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
+    s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
+    s("ddl_block_window", "-1", Kind::Int(-1, 3_600_000), false, "Milliseconds for which a waiting DDL statement holds back others; -1 for ever."),
+    s("deadlock_timeout", "1s", Kind::Milliseconds, false, "Accepted; deadlocks are found when a wait begins."),
+    s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
+    s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
+    s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
+    s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
+    s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
+    s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
+    s("in_hot_standby", "off", Kind::Fixed, true, "Shows whether hot standby is currently active."),
+    s("integer_datetimes", "on", Kind::Fixed, true, "Shows whether datetimes are integer based."),
+    s("IntervalStyle", "postgres", Kind::Enum(&["postgres", "postgres_verbose"]), true, "Sets the display format for interval values."),
+    s("is_superuser", "on", Kind::Fixed, true, "Shows whether the current user is a superuser."),
+    s("lc_collate", "C.UTF-8", Kind::Fixed, false, "Shows the collation order locale."),
+    s("lc_messages", "C.UTF-8", Kind::Text, false, "Sets the language in which messages are displayed."),
+    s("lock_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any wait for a lock."),
+    s("max_identifier_length", "63", Kind::Fixed, false, "Shows the maximum identifier length."),
+    s("max_index_keys", "32", Kind::Fixed, false, "Shows the maximum number of index keys."),
+    s("row_security", "on", Kind::Bool, false, "Enable row security."),
+    s("search_path", "\"$user\", public", Kind::Text, false, "Sets the schema search order for names that are not schema-qualified."),
+    s("serializable", "off", Kind::Enum(&["off", "snapshot"]), false, "Whether serializable transactions run as repeatable read."),
+    s("server_encoding", "UTF8", Kind::Fixed, true, "Shows the server (database) character set encoding."),
+    s("server_version", SERVER_VERSION, Kind::Fixed, true, "Shows the server version."),
+    s("server_version_num", "150000", Kind::Fixed, false, "Shows the server version as an integer."),
+    s("session_authorization", "postgres", Kind::Fixed, true, "Shows the session's user."),
+    s("standard_conforming_strings", "on", Kind::Enum(&["on"]), true, "Causes '...' strings to treat backslashes literally."),
+    s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
+    s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), false, "Sets the current transaction's synchronization level."),
+    s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
+    s("transaction_deferrable", "off", Kind::Bool, false, "Whether to defer a read-only serializable transaction."),
+    s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
+    s("transaction_read_only", "off", Kind::Bool, false, "Sets the current transaction's read-only status."),
+    s("wal_level", "replica", Kind::Fixed, false, "Shows the level of information written to the log."),
+];
+
+/// A setting by name, in any case.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|s| s.name.eq_ignore_ascii_case(name))
+}
+
+/// Splits `a, "B c"` into its items, folding what is not quoted.
+pub fn list_items(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => out.push(String::new()),
+            c if quoted => out.last_mut().into_iter().for_each(|s| s.push(c)),
+            c if c.is_whitespace() => {}
+            c => out.last_mut().into_iter().for_each(|s| s.extend(c.to_lowercase())),
+        }
+    }
+    out.retain(|s| !s.is_empty());
+    out
+}
+
+type Values = Arc<BTreeMap<&'static str, String>>;
+
+/// The values of a session.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: Values,
+    /// What RESET goes back to.
+    start: Values,
+    /// Values to return to when the transaction ends: those that SET LOCAL replaced.
+    local: BTreeMap<&'static str, String>,
+    /// The same as numbers and formats, for the paths that need them often.
+    pub lock_timeout_ms: u64,
+    /// Formats of values.
+    pub format: Format,
+    changed: Vec<&'static str>,
+}
+
+/// Values to go back to.
+#[derive(Clone, Debug)]
+pub struct SettingsMark(Values, BTreeMap<&'static str, String>);
+
+impl Default for Settings {
+    fn default() -> Self {
+        let values: Values = Arc::new(SETTINGS.iter().map(|s| (s.name, s.default.to_owned())).collect());
+        Self {
+            values: values.clone(),
+            start: values,
+            local: BTreeMap::new(),
+            lock_timeout_ms: 0,
+            format: Format::default(),
+            changed: Vec::new(),
+        }
+    }
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
+fn invalid(setting: &Setting, value: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
+    let error = SqlError::new(code::INVALID_PARAMETER_VALUE, message);
+    match setting.kind {
+        Kind::Enum(words) => error.hint(format!("Available values: {}.", words.join(", "))),
+        _ => error,
+    }
+}
+
+/// on, off, true, yes, 1, ...
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// Milliseconds of `10`, `10ms`, `1.5 s`, `2min`.
+fn milliseconds(text: &str) -> Option<u64> {
+    let t = text.trim();
+    let unit = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
+    let number: f64 = t[..unit].trim().parse().ok()?;
+    let factor = match &t[unit..] {
+        "" | "ms" => 1.0,
+        "us" => 0.001,
+        "s" => 1_000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    let ms = number * factor;
+    (0.0..=2_147_483_647.0).contains(&ms).then_some(ms.round() as u64)
+}
+
+fn shown_ms(ms: u64) -> String {
+    match ms {
+        0 => "0".to_owned(),
+        ms if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
+        ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
+        ms if ms % 60_000 == 0 => format!("{}min", ms / 60_000),
+        ms if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
+        ms => format!("{ms}ms"),
+    }
+}
+
+impl Setting {
+    /// A value as it is kept, or why not.
+    fn check(&self, value: &str) -> Result<String> {
+        let bad = || invalid(self, value);
+        Ok(match self.kind {
+            Kind::Fixed => {
+                let message = format!("parameter \"{}\" cannot be changed", self.name);
+                return Err(SqlError::new("55P02", message));
+            }
+            Kind::Bool => {
+                let on = parse_bool(value).ok_or_else(|| {
+                    let message = format!("parameter \"{}\" requires a Boolean value", self.name);
+                    SqlError::new(code::INVALID_PARAMETER_VALUE, message)
+                })?;
+                if on { "on" } else { "off" }.to_owned()
+            }
+            Kind::Milliseconds => shown_ms(milliseconds(value).ok_or_else(bad)?),
+            Kind::Int(min, max) => {
+                let n: i64 = value.trim().parse().map_err(|_| bad())?;
+                if !(min..=max).contains(&n) {
+                    let message =
+                        format!("{n} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
+                    return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+                }
+                n.to_string()
+            }
+            Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
+            Kind::Enum(words) => {
+                let lower = value.trim().to_ascii_lowercase();
+                let lower = match (self.name, parse_bool(&lower)) {
+                    ("synchronous_commit" | "standard_conforming_strings" | "serializable", Some(on)) => {
+                        if on { "on" } else { "off" }.to_owned()
+                    }
+                    _ => lower,
+                };
+                if !words.contains(&lower.as_str()) {
+                    if self.name == "standard_conforming_strings" || self.name == "client_encoding" || self.name == "bytea_output" {
+                        return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
+                    }
+                    return Err(bad());
+                }
+                if self.name == "client_encoding" { "UTF8".to_owned() } else { lower }
+            }
+            Kind::Text => value.to_owned(),
+        })
+    }
+}
+
+impl Settings {
+    /// A value by its exact name.
+    pub fn get(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// What SHOW says.
+    ///
+    /// # Errors
+    /// 42704.
+    pub fn show(&self, name: &str) -> Result<String> {
+        if let Some(setting) = find(name) {
+            return Ok(self.get(setting.name).to_owned());
+        }
+        self.values.get(name).cloned().ok_or_else(|| unknown(name))
+    }
+
+    /// Changes a value and returns what is kept.
+    ///
+    /// # Errors
+    /// 42704, 22023, 55P02.
+    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<String> {
+        let setting = find(name).ok_or_else(|| unknown(name))?;
+        let kept = match value {
+            Some(value) => self.normalized(setting, value)?,
+            None => self.start.get(setting.name).cloned().unwrap_or_default(),
+        };
+        let old = self.get(setting.name).to_owned();
+        if local {
+            self.local.entry(setting.name).or_insert(old);
+        } else {
+            self.local.remove(setting.name);
+        }
+        Arc::make_mut(&mut self.values).insert(setting.name, kept.clone());
+        self.apply(setting.name);
+        Ok(kept)
+    }
+
+    fn normalized(&self, setting: &Setting, value: &str) -> Result<String> {
+        let kept = setting.check(value)?;
+        match setting.name {
+            "DateStyle" => {
+                let (mut style, mut order) = (self.format.date_style, self.format.date_order);
+                for word in list_items(value) {
+                    match word.as_str() {
+                        "iso" => style = DateStyle::Iso,
+                        "postgres" => style = DateStyle::Postgres,
+                        "sql" | "german" => return Err(SqlError::unsupported(format!("DateStyle {word}"))),
+                        "mdy" | "us" | "noneuro" | "noneuropean" => order = DateOrder::Mdy,
+                        "dmy" | "euro" | "european" => order = DateOrder::Dmy,
+                        "ymd" => order = DateOrder::Ymd,
+                        _ => return Err(invalid(setting, value)),
+                    }
+                }
+                Ok(date_style_name(style, order))
+            }
+            "TimeZone" => {
+                let known = datetime::zone(value).is_some() || value.eq_ignore_ascii_case("default");
+                if known { Ok(kept) } else { Err(invalid(setting, value)) }
+            }
+            _ => Ok(kept),
+        }
+    }
+
+    fn apply(&mut self, name: &'static str) {
+        let value = self.get(name).to_owned();
+        match name {
+            "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
+            "DateStyle" => {
+                for word in list_items(&value) {
+                    match word.as_str() {
+                        "iso" => self.format.date_style = DateStyle::Iso,
+                        "postgres" => self.format.date_style = DateStyle::Postgres,
+                        "dmy" => self.format.date_order = DateOrder::Dmy,
+                        "ymd" => self.format.date_order = DateOrder::Ymd,
+                        _ => self.format.date_order = DateOrder::Mdy,
+                    }
+                }
+            }
+            "IntervalStyle" => {
+                self.format.interval_style = match value.as_str() {
+                    "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                    _ => IntervalStyle::Postgres,
+                }
+            }
+            "TimeZone" => {
+                if let Some(zone) = datetime::zone(&value) {
+                    self.format.zone = zone;
+                }
+            }
+            _ => {}
+        }
+        if find(name).is_some_and(|s| s.reported) {
+            self.changed.push(name);
+        }
+    }
+
+    /// RESET ALL.
+    pub fn reset_all(&mut self) {
+        self.go_to(self.start.clone());
+        self.local.clear();
+    }
+
+    /// What the values are from now on is what RESET goes back to.
+    pub fn keep_as_start(&mut self) {
+        self.start = self.values.clone();
+    }
+
+    /// The values now.
+    pub fn mark(&self) -> SettingsMark {
+        SettingsMark(self.values.clone(), self.local.clone())
+    }
+
+    /// Back to a mark: a rollback.
+    pub fn roll_back_to(&mut self, mark: &SettingsMark) {
+        self.local.clone_from(&mark.1);
+        self.go_to(mark.0.clone());
+    }
+
+    /// The transaction has committed: what was set for it alone goes.
+    pub fn end_transaction(&mut self) {
+        for (name, value) in std::mem::take(&mut self.local) {
+            Arc::make_mut(&mut self.values).insert(name, value);
+            self.apply(name);
+        }
+    }
+
+    fn go_to(&mut self, values: Values) {
+        let old = std::mem::replace(&mut self.values, values);
+        for setting in SETTINGS {
+            if old.get(setting.name) != self.values.get(setting.name) {
+                self.apply(setting.name);
+            }
+        }
+    }
+
+    /// Reported settings that have changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        let mut names = std::mem::take(&mut self.changed);
+        names.dedup();
+        names.into_iter().map(|n| (n, self.get(n).to_owned())).collect()
+    }
+
+    /// Milliseconds of a timeout; 0: none.
+    pub fn timeout_ms(&self, name: &str) -> u64 {
+        milliseconds(self.get(name)).unwrap_or(0)
+    }
+
+    /// What is set by the server rather than by SET.
+    pub fn set_fixed(&mut self, name: &'static str, value: &str) {
+        Arc::make_mut(&mut self.values).insert(name, value.to_owned());
+    }
+}
+
+fn date_style_name(style: DateStyle, order: DateOrder) -> String {
+    let style = match style {
+        DateStyle::Iso => "ISO",
+        DateStyle::Postgres => "Postgres",
+    };
+    let order = match order {
+        DateOrder::Mdy => "MDY",
+        DateOrder::Dmy => "DMY",
+        DateOrder::Ymd => "YMD",
+    };
+    format!("{style}, {order}")
+}

@@ -1,0 +1,171 @@
+//! pg_stat_activity, pg_settings.
+
+use super::{SystemView, opt, text};
+use crate::exec::{Row, Run};
+use crate::session::settings::{Kind, SETTINGS};
+use crate::types::{Datum, oid};
+use clearway_engine::catalog::Object;
+
+use oid::{BOOL, INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
+
+pub static VIEWS: &[SystemView] = &[
+    SystemView {
+        oid: 12_219,
+        schema: "pg_catalog",
+        name: "pg_stat_activity",
+        columns: &[
+            ("datid", OID),
+            ("datname", NAME),
+            ("pid", INT4),
+            ("leader_pid", INT4),
+            ("usesysid", OID),
+            ("usename", NAME),
+            ("application_name", TEXT),
+            ("client_addr", TEXT),
+            ("client_hostname", TEXT),
+            ("client_port", INT4),
+            ("backend_start", TIMESTAMPTZ),
+            ("xact_start", TIMESTAMPTZ),
+            ("query_start", TIMESTAMPTZ),
+            ("state_change", TIMESTAMPTZ),
+            ("wait_event_type", TEXT),
+            ("wait_event", TEXT),
+            ("state", TEXT),
+            ("backend_xid", XID),
+            ("backend_xmin", XID),
+            ("query_id", INT8),
+            ("query", TEXT),
+            ("backend_type", TEXT),
+        ],
+        rows: activity,
+    },
+    SystemView {
+        oid: 12_112,
+        schema: "pg_catalog",
+        name: "pg_settings",
+        columns: &[
+            ("name", TEXT),
+            ("setting", TEXT),
+            ("unit", TEXT),
+            ("category", TEXT),
+            ("short_desc", TEXT),
+            ("extra_desc", TEXT),
+            ("context", TEXT),
+            ("vartype", TEXT),
+            ("source", TEXT),
+            ("boot_val", TEXT),
+            ("reset_val", TEXT),
+            ("pending_restart", BOOL),
+        ],
+        rows: settings,
+    },
+];
+
+/// A time from microseconds since 1970; 0 stands for none.
+fn time(us: i64) -> Datum {
+    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) }
+}
+
+fn activity(run: &Run<'_>) -> Vec<Row> {
+    let catalog = &run.names.catalog;
+    let locks = run.core.db.transactions().locks().locks();
+    let backends = run.core.backends.all();
+    let rows = backends.iter().map(|b| {
+        let a = b.activity.lock().clone();
+        let (class, event) = wait_of(b.pid, b, &locks);
+        let database = catalog.database(&b.database).map_or(Datum::Null, |d| Datum::Oid(d.oid));
+        let role = catalog.role(&b.user).map_or(Datum::Null, |r| Datum::Oid(r.oid));
+        let txn = locks.iter().find(|l| l.pid == b.pid).and_then(|l| l.txn);
+        vec![
+            database,
+            text(&b.database),
+            Datum::Int4(b.pid),
+            Datum::Null,
+            role,
+            text(&b.user),
+            text(&a.application_name),
+            b.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
+            Datum::Null,
+            b.client.map_or(Datum::Int4(-1), |c| Datum::Int4(i32::from(c.port()))),
+            time(b.started_us),
+            time(a.xact_start_us),
+            time(a.query_start_us),
+            time(a.state_change_us),
+            opt(class),
+            opt(event),
+            text(a.state.name()),
+            txn.map_or(Datum::Null, |t| Datum::Oid(t.0 as u32)),
+            Datum::Null,
+            Datum::Null,
+            text(&a.query),
+            text("client backend"),
+        ]
+    });
+    rows.collect()
+}
+
+/// What a session waits for, under PostgreSQL's names.
+fn wait_of(
+    pid: i32,
+    backend: &crate::session::backend::Backend,
+    locks: &[clearway_txn::lockmgr::view::LockRow],
+) -> (Option<&'static str>, Option<&'static str>) {
+    use clearway_txn::lockmgr::LockTag;
+    if let Some(wait) = locks.iter().find(|l| l.pid == pid && !l.granted) {
+        let event = match &wait.tag {
+            LockTag::Row { .. } => {
+                let first = true;
+                if first { "transactionid" } else { "tuple" }
+            }
+            LockTag::UniqueKey { .. } => "transactionid",
+            other => other.kind(),
+        };
+        return (Some("Lock"), Some(event));
+    }
+    if backend.activity.lock().state != crate::session::backend::BackendState::Active {
+        return (Some("Client"), Some("ClientRead"));
+    }
+    (None, None)
+}
+
+fn settings(run: &Run<'_>) -> Vec<Row> {
+    let values = run.core.settings.lock().clone();
+    let rows = SETTINGS.iter().map(|s| {
+        let (kind, unit) = match s.kind {
+            Kind::Bool => ("bool", None),
+            Kind::Milliseconds => ("integer", Some("ms")),
+            Kind::Int(..) => ("integer", None),
+            Kind::Real => ("real", None),
+            Kind::Enum(_) => ("enum", None),
+            Kind::Text | Kind::Fixed => ("string", None),
+        };
+        let value = match s.kind {
+            Kind::Milliseconds => values.timeout_ms(s.name).to_string(),
+            _ => values.get(s.name).to_owned(),
+        };
+        let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };
+        vec![
+            text(s.name),
+            text(&value),
+            opt(unit),
+            text("Client Connection Defaults"),
+            text(s.about),
+            Datum::Null,
+            text(context),
+            text(kind),
+            text(if values.get(s.name) == s.default { "default" } else { "session" }),
+            text(s.default),
+            text(s.default),
+            Datum::Bool(false),
+        ]
+    });
+    rows.collect()
+}
+
+/// The role of an oid.
+pub(super) fn role_name(run: &Run<'_>, oid: u32) -> String {
+    match run.names.catalog.get(oid).map(|o| &**o) {
+        Some(Object::Role(r)) => r.name.clone(),
+        _ => format!("unknown (OID={oid})"),
+    }
+}

@@ -1,0 +1,214 @@
+//! pg_locks: locks as PostgreSQL shows them.
+//!
+//! The engine locks rows by tree and key and lets their writers' tags speak for them; PostgreSQL shows a row's wait
+//! as a lock on the holder's transaction id, with a lock on the tuple for the first in line and the others waiting
+//! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
+
+use super::SystemView;
+use crate::exec::{Row, Run};
+use crate::types::{Datum, oid};
+use clearway_engine::catalog::{Catalog, Object};
+use clearway_txn::lockmgr::view::LockRow;
+use clearway_txn::lockmgr::{LockMode, LockTag};
+use std::collections::{BTreeMap, HashMap};
+
+use oid::{BOOL, INT2, INT4, OID, TEXT, TIMESTAMPTZ, XID};
+
+pub static VIEWS: &[SystemView] = &[SystemView {
+    oid: 12_073,
+    schema: "pg_catalog",
+    name: "pg_locks",
+    columns: &[
+        ("locktype", TEXT),
+        ("database", OID),
+        ("relation", OID),
+        ("page", INT4),
+        ("tuple", INT2),
+        ("virtualxid", TEXT),
+        ("transactionid", XID),
+        ("classid", OID),
+        ("objid", OID),
+        ("objsubid", INT2),
+        ("virtualtransaction", TEXT),
+        ("pid", INT4),
+        ("mode", TEXT),
+        ("granted", BOOL),
+        ("fastpath", BOOL),
+        ("waitstart", TIMESTAMPTZ),
+    ],
+    rows: locks,
+}];
+
+/// One line of the view.
+#[derive(Clone)]
+struct Line {
+    kind: &'static str,
+    database: Datum,
+    relation: Datum,
+    page: Datum,
+    tuple: Datum,
+    virtualxid: Datum,
+    txn: Datum,
+    class: [Datum; 3],
+    mode: &'static str,
+    granted: bool,
+}
+
+impl Line {
+    fn new(kind: &'static str, mode: &'static str, granted: bool) -> Self {
+        let null = || Datum::Null;
+        Self {
+            kind,
+            database: null(),
+            relation: null(),
+            page: null(),
+            tuple: null(),
+            virtualxid: null(),
+            txn: null(),
+            class: [null(), null(), null()],
+            mode,
+            granted,
+        }
+    }
+
+    fn row(self, of: &LockRow) -> Row {
+        let [class, object, sub] = self.class;
+        vec![
+            Datum::text(self.kind),
+            self.database,
+            self.relation,
+            self.page,
+            self.tuple,
+            self.virtualxid,
+            self.txn,
+            class,
+            object,
+            sub,
+            Datum::text(of.virtual_id.to_string()),
+            Datum::Int4(of.pid),
+            Datum::text(self.mode),
+            Datum::Bool(self.granted),
+            Datum::Bool(of.fastpath),
+            Datum::Null,
+        ]
+    }
+}
+
+/// The table whose rows stand in a tree.
+fn tables_by_tree(catalog: &Catalog) -> HashMap<u64, (u32, u32)> {
+    let relations = catalog.objects().filter_map(|o| match &**o {
+        Object::Relation(r) => Some((r.tree, (r.database, r.oid))),
+        _ => None,
+    });
+    relations.collect()
+}
+
+/// The mode that PostgreSQL's heavyweight lock on a tuple has for a row lock.
+fn tuple_mode(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::RowKeyShare => "AccessShareLock",
+        LockMode::RowForShare => "RowShareLock",
+        LockMode::RowNoKeyUpdate => "ExclusiveLock",
+        _ => "AccessExclusiveLock",
+    }
+}
+
+/// A place that stands for a key: pages and line pointers are PostgreSQL's, keys are ours.
+fn place(key: &[u8]) -> (i32, i16) {
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
+    ((hash >> 40) as i32 & 0x00ff_ffff, (hash & 0x3fff) as i16 + 1)
+}
+
+fn locks(run: &Run<'_>) -> Vec<Row> {
+    let manager = run.core.db.transactions().locks();
+    let catalog = &run.names.catalog;
+    let trees = tables_by_tree(catalog);
+    let list = manager.locks();
+    let mut out = Vec::new();
+    let mut owners: BTreeMap<i32, LockRow> = BTreeMap::new();
+    for lock in &list {
+        owners.entry(lock.pid).or_insert_with(|| lock.clone());
+        match &lock.tag {
+            LockTag::Row { tree, key } => {
+                if !lock.granted {
+                    out.extend(row_wait(lock, trees.get(&tree.0).copied(), key, &list, manager));
+                }
+            }
+            LockTag::UniqueKey { .. } => {
+                if !lock.granted {
+                    out.push(wait_for_holder(lock, &list, manager).row(lock));
+                }
+            }
+            _ => out.push(plain(lock).row(lock)),
+        }
+    }
+    for lock in owners.values() {
+        let mut own = Line::new("virtualxid", "ExclusiveLock", true);
+        own.virtualxid = Datum::text(lock.virtual_id.to_string());
+        out.push(own.row(lock));
+        if let Some(txn) = lock.txn {
+            let mut own = Line::new("transactionid", "ExclusiveLock", true);
+            own.txn = Datum::Oid(txn.0 as u32);
+            out.push(own.row(lock));
+        }
+    }
+    out
+}
+
+fn plain(lock: &LockRow) -> Line {
+    let mut line = Line::new(lock.tag.kind(), lock.mode.name(), lock.granted);
+    match &lock.tag {
+        LockTag::Relation { database, relation } => {
+            line.database = Datum::Oid(*database);
+            line.relation = Datum::Oid(*relation as u32);
+        }
+        LockTag::Transaction(txn) => line.txn = Datum::Oid(txn.0 as u32),
+        LockTag::VirtualTransaction(v) => line.virtualxid = Datum::text(v.to_string()),
+        LockTag::Object { database, class, object } => {
+            line.database = Datum::Oid(*database);
+            line.class = [Datum::Oid(*class), Datum::Oid(*object as u32), Datum::Int2(0)];
+        }
+        LockTag::Advisory { database, key } => {
+            let (class, object, sub) = key.columns();
+            line.database = Datum::Oid(*database);
+            line.class = [Datum::Oid(class), Datum::Oid(object), Datum::Int2(sub as i16)];
+        }
+        LockTag::Row { .. } | LockTag::UniqueKey { .. } => {}
+    }
+    line
+}
+
+type Manager = clearway_txn::lockmgr::LockManager;
+
+/// A wait for the end of whoever holds what is wanted.
+fn wait_for_holder(lock: &LockRow, list: &[LockRow], manager: &Manager) -> Line {
+    let mut line = Line::new("transactionid", "ShareLock", false);
+    let blockers = manager.blockers(lock.pid);
+    let txn = list.iter().find(|l| blockers.contains(&l.pid) && l.txn.is_some()).and_then(|l| l.txn);
+    line.txn = txn.map_or(Datum::Null, |t| Datum::Oid(t.0 as u32));
+    line
+}
+
+/// The first in a row's queue holds the tuple and waits for the holder's id; the others wait for the tuple.
+fn row_wait(
+    lock: &LockRow,
+    table: Option<(u32, u32)>,
+    key: &[u8],
+    list: &[LockRow],
+    manager: &Manager,
+) -> Vec<Row> {
+    let first = manager.queue_of(&lock.tag).first().is_none_or(|(pid, _)| *pid == lock.pid);
+    let mut tuple = Line::new("tuple", tuple_mode(lock.mode), first);
+    if let Some((database, relation)) = table {
+        let (page, number) = place(key);
+        tuple.database = Datum::Oid(database);
+        tuple.relation = Datum::Oid(relation);
+        tuple.page = Datum::Int4(page);
+        tuple.tuple = Datum::Int2(number);
+    }
+    let mut out = vec![tuple.row(lock)];
+    if first {
+        out.push(wait_for_holder(lock, list, manager).row(lock));
+    }
+    out
+}
