@@ -177,12 +177,12 @@ impl<'a> Cx<'a> {
         action: ReferentialAction,
         new: Option<&[Datum]>,
     ) -> Result<()> {
-        let names = &self.run.names;
-        let host = super::host::CxHost { cx: self };
-        let session: &dyn crate::expr::Session = &host;
-        let conversion = session.conversion();
-        let env = PlanEnv { catalog: &names.catalog, database: names.database, path: &names.path, conversion };
         let (target, defaults) = {
+            let names = &self.run.names;
+            let host = super::host::CxHost { cx: self };
+            let session: &dyn crate::expr::Session = &host;
+            let conversion = session.conversion();
+            let env = PlanEnv { catalog: &names.catalog, database: names.database, path: &names.path, conversion };
             let mut planner = Planner::new(&env);
             let target = planner.target(relation)?;
             let mut defaults = Vec::new();

@@ -483,7 +483,7 @@ impl Binder<'_> {
     }
 
     /// The one node kind whose binding needs no other: a dispatcher kept apart.
-    pub(super) fn node(&mut self, e: &Expr) -> Result<Bound> {
+    pub(crate) fn node(&mut self, e: &Expr) -> Result<Bound> {
         match &*e.kind {
             ExprKind::Column(name) => self.column(name),
             ExprKind::Param(n) => self.param(*n, e.pos),
