@@ -268,7 +268,11 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
-        db.transactions.store().tick();
+        let store = db.transactions.store();
+        if !store.pending_drops().is_empty() {
+            store.drops_changed();
+        }
+        store.tick();
     }
 }
 

@@ -28,7 +28,7 @@ use crate::wal::{Wal, WalOptions};
 use clearway_base::vfs::{DirLock, Vfs};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Sizes and habits of a database.
 #[derive(Clone, Debug)]
@@ -77,7 +77,9 @@ pub struct Store {
     cleaner_bell: Bell,
     dropping: crate::sync::Turn,
     closing: AtomicBool,
-    _lock: DirLock,
+    /// How often somebody said that there may be something to drop.
+    drop_rings: AtomicU64,
+    lock: Mutex<Option<DirLock>>,
 }
 
 impl Drop for Store {
@@ -116,7 +118,8 @@ impl Store {
             cleaner_bell: Bell::default(),
             dropping: crate::sync::Turn::default(),
             closing: AtomicBool::new(false),
-            _lock: lock,
+            drop_rings: AtomicU64::new(0),
+            lock: Mutex::new(Some(lock)),
         };
         Ok((Arc::new(store), recovered))
     }
@@ -166,7 +169,7 @@ impl Store {
     /// Called in the commit section or right after it.
     pub fn dropped_at_commit(&self, trees: &[TreeId], commit: Lsn) {
         self.pending.lock().extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
-        self.drop_bell.ring();
+        self.drops_changed();
     }
 
     /// Drops that are not done.
@@ -176,6 +179,7 @@ impl Store {
 
     /// A tree was marked as dropping, or the horizon moved: the dropper should look.
     pub fn drops_changed(&self) {
+        self.drop_rings.fetch_add(1, Ordering::SeqCst);
         self.drop_bell.ring();
     }
 
@@ -257,11 +261,12 @@ impl Store {
 
     async fn run_dropper(self: Arc<Self>) {
         loop {
+            let rings = self.drop_rings.load(Ordering::SeqCst);
             match self.drop_step().await {
                 Ok(true) => crate::sync::yield_now().await,
                 Ok(false) => {
-                    let mut rung = false;
-                    self.drop_bell.wait_until(|| std::mem::replace(&mut rung, true) || self.ended()).await;
+                    let rung = || self.drop_rings.load(Ordering::SeqCst) != rings;
+                    self.drop_bell.wait_until(|| rung() || self.ended()).await;
                 }
                 Err(err) => {
                     self.wal.poison(&format!("a dropped tree could not be freed: {err}"));
@@ -300,6 +305,8 @@ impl Store {
         let _turn = self.dropping.take().await;
         let closed = self.take_checkpoint(true).await;
         self.wal.close();
+        // The background loops may still hold the store for a moment; another may open the directory now.
+        drop(self.lock.lock().take());
         closed
     }
 }
