@@ -1,8 +1,5 @@
 //! Makes `WaitEvent` and `WaitClass` of wait_events.txt.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a build script writes its output"
-)]
+#![allow(clippy::disallowed_methods, reason = "a build script writes its output")]
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,8 +21,7 @@ fn main() {
     let text = fs::read_to_string(LIST).unwrap_or_else(|e| panic!("{LIST}: {e}"));
     let events = parse(&text);
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    fs::write(Path::new(&out).join("wait_events.rs"), generate(&events))
-        .expect("OUT_DIR is writable");
+    fs::write(Path::new(&out).join("wait_events.rs"), generate(&events)).expect("OUT_DIR is writable");
 }
 
 fn parse(text: &str) -> Vec<Event> {
@@ -38,36 +34,17 @@ fn parse(text: &str) -> Vec<Event> {
         let at = number + 1;
         let mut parts = line.splitn(2, char::is_whitespace);
         let class = parts.next().unwrap_or_default().to_string();
-        let mut rest = parts
-            .next()
-            .unwrap_or_default()
-            .trim_start()
-            .splitn(2, char::is_whitespace);
+        let mut rest = parts.next().unwrap_or_default().trim_start().splitn(2, char::is_whitespace);
         let name = rest.next().unwrap_or_default().to_string();
         let sentence = rest.next().unwrap_or_default().trim().to_string();
-        assert!(
-            sentence.ends_with('.'),
-            "{LIST}:{at}: class, name and one sentence that ends in a full stop"
-        );
+        assert!(sentence.ends_with('.'), "{LIST}:{at}: class, name and one sentence that ends in a full stop");
         let variant = variant(&class, &name);
-        assert!(
-            events.iter().all(|e| e.variant != variant),
-            "{LIST}:{at}: {variant} is there twice"
-        );
-        let open = events.last().is_none_or(|e| e.class == class)
-            || events.iter().all(|e| e.class != class);
+        assert!(events.iter().all(|e| e.variant != variant), "{LIST}:{at}: {variant} is there twice");
+        let open = events.last().is_none_or(|e| e.class == class) || events.iter().all(|e| e.class != class);
         assert!(open, "{LIST}:{at}: the events of class {class} stand apart");
-        events.push(Event {
-            class,
-            name,
-            variant,
-            sentence,
-        });
+        events.push(Event { class, name, variant, sentence });
     }
-    assert!(
-        events.len() < 255,
-        "{LIST}: an event is one byte, and one value means none"
-    );
+    assert!(events.len() < 255, "{LIST}: an event is one byte, and one value means none");
     events
 }
 
@@ -88,11 +65,7 @@ fn fold(name: &str) -> String {
     let mut folded = String::new();
     for (i, letter) in letters.iter().enumerate() {
         let inside_run = i > 0 && capital(i - 1) && (capital(i + 1) || i + 1 == letters.len());
-        folded.push(if inside_run {
-            letter.to_ascii_lowercase()
-        } else {
-            *letter
-        });
+        folded.push(if inside_run { letter.to_ascii_lowercase() } else { *letter });
     }
     folded
 }
@@ -102,39 +75,20 @@ fn generate(events: &[Event]) -> String {
     classes.dedup();
     let mut out = String::new();
     let w = &mut out;
-    let derives =
-        "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\n#[repr(u8)]\n";
-    let _ = write!(
-        w,
-        "/// What kind of thing is waited for.\n{derives}pub enum WaitClass {{\n"
-    );
+    let derives = "#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]\n#[repr(u8)]\n";
+    let _ = write!(w, "/// What kind of thing is waited for.\n{derives}pub enum WaitClass {{\n");
     for class in &classes {
         let _ = write!(w, "    /// Shown as `{class}`.\n    {},\n", fold(class));
     }
-    let _ = write!(
-        w,
-        "}}\n\n/// What is waited for: one line of wait_events.txt.\n{derives}pub enum WaitEvent {{\n"
-    );
+    let _ = write!(w, "}}\n\n/// What is waited for: one line of wait_events.txt.\n{derives}pub enum WaitEvent {{\n");
     for e in events {
-        let _ = write!(
-            w,
-            "    /// {} (`{}` / `{}`)\n    {},\n",
-            e.sentence, e.class, e.name, e.variant
-        );
+        let _ = write!(w, "    /// {} (`{}` / `{}`)\n    {},\n", e.sentence, e.class, e.name, e.variant);
     }
-    let _ = write!(
-        w,
-        "}}\n\nstatic CLASSES: [WaitClass; {}] = [\n",
-        classes.len()
-    );
+    let _ = write!(w, "}}\n\nstatic CLASSES: [WaitClass; {}] = [\n", classes.len());
     for class in &classes {
         let _ = writeln!(w, "    WaitClass::{},", fold(class));
     }
-    let _ = write!(
-        w,
-        "];\nstatic CLASS_NAMES: [&str; {}] = {classes:?};\n",
-        classes.len()
-    );
+    let _ = write!(w, "];\nstatic CLASS_NAMES: [&str; {}] = {classes:?};\n", classes.len());
     let _ = writeln!(w, "static EVENTS: [WaitEvent; {}] = [", events.len());
     for e in events {
         let _ = writeln!(w, "    WaitEvent::{},", e.variant);

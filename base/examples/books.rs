@@ -19,9 +19,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use clearway_base::sync::{LsnWaiters, Mutex, block_on, sleep, spawn_thread};
-use clearway_base::waits::{
-    Books, Object, Wait, WaitEvent, books, clock, in_wait, now_ns, wall_us,
-};
+use clearway_base::waits::{Books, Object, Wait, WaitEvent, books, clock, in_wait, now_ns, wall_us};
 
 /// What the task itself knows of its time, by readings of its own.
 #[derive(Default)]
@@ -96,13 +94,7 @@ impl Wake for Noter {
 impl<F> Noted<F> {
     fn new(future: F) -> Self {
         let inner = Mutex::new("example/noter", Waker::noop().clone());
-        Self {
-            future: Box::pin(future),
-            noter: Arc::new(Noter {
-                woke_ns: AtomicU64::new(0),
-                inner,
-            }),
-        }
+        Self { future: Box::pin(future), noter: Arc::new(Noter { woke_ns: AtomicU64::new(0), inner }) }
     }
 }
 
@@ -129,27 +121,15 @@ async fn round(stage: &Stage, truth: &mut Truth, file: &mut std::fs::File, lsn: 
     drop(stage.mutex.lock());
     truth.held_ns += stage.released_ns.load(Relaxed).saturating_sub(began_ns);
     let began_ns = now_ns();
-    let _ = in_wait(
-        WaitEvent::CommitDurable,
-        Object::NONE,
-        stage.waiters.wait(lsn),
-    )
-    .await;
+    let _ = in_wait(WaitEvent::CommitDurable, Object::NONE, stage.waiters.wait(lsn)).await;
     truth.lsn_ns += stage.published_ns.load(Relaxed).saturating_sub(began_ns);
     let began_ns = now_ns();
-    let woke_ns = in_wait(
-        WaitEvent::PgSleep,
-        Object::NONE,
-        Noted::new(sleep(Duration::from_millis(2))),
-    )
-    .await;
+    let woke_ns = in_wait(WaitEvent::PgSleep, Object::NONE, Noted::new(sleep(Duration::from_millis(2)))).await;
     truth.sleep_ns += woke_ns.saturating_sub(began_ns);
     let (began_ns, delay_ns) = (now_ns(), clock::run_delay_ns().unwrap_or(0));
     {
         let _wait = Wait::begin(WaitEvent::WalSync, Object::NONE);
-        file.write_all(&[0u8; 4096])
-            .and_then(|()| file.sync_data())
-            .expect("the scratch file takes writes");
+        file.write_all(&[0u8; 4096]).and_then(|()| file.sync_data()).expect("the scratch file takes writes");
     }
     let delay_ns = clock::run_delay_ns().unwrap_or(0) - delay_ns;
     truth.sync_ns += (now_ns() - began_ns).saturating_sub(delay_ns);
@@ -170,30 +150,10 @@ fn row(name: &str, books_ns: u64, truth_ns: u64, elapsed_ns: u64) {
 fn report(closed: &Books, truth: &Truth) {
     let all = closed.elapsed_ns;
     row("CPU", closed.cpu_ns, truth.compute_cpu_ns, all);
-    row(
-        "Mutex, parked",
-        closed.wait(WaitEvent::Mutex).wait_ns + closed.spin_ns(),
-        truth.held_ns,
-        all,
-    );
-    row(
-        "CommitDurable",
-        closed.wait(WaitEvent::CommitDurable).wait_ns,
-        truth.lsn_ns,
-        all,
-    );
-    row(
-        "PgSleep",
-        closed.wait(WaitEvent::PgSleep).wait_ns,
-        truth.sleep_ns,
-        all,
-    );
-    row(
-        "WALSync",
-        closed.wait(WaitEvent::WalSync).wait_ns,
-        truth.sync_ns,
-        all,
-    );
+    row("Mutex, parked", closed.wait(WaitEvent::Mutex).wait_ns + closed.spin_ns(), truth.held_ns, all);
+    row("CommitDurable", closed.wait(WaitEvent::CommitDurable).wait_ns, truth.lsn_ns, all);
+    row("PgSleep", closed.wait(WaitEvent::PgSleep).wait_ns, truth.sleep_ns, all);
+    row("WALSync", closed.wait(WaitEvent::WalSync).wait_ns, truth.sync_ns, all);
     let percent = |ns: f64| ns / all as f64 * 100.0;
     println!(
         "spin                       {:>18.2} ms {:>6.2} %",
@@ -208,27 +168,15 @@ fn report(closed: &Books, truth: &Truth) {
         closed.run_delay_known
     );
     let left = closed.unaccounted_ns as f64;
-    println!(
-        "unaccounted                {:>18.3} ms {:>6.3} %",
-        left / 1e6,
-        percent(left)
-    );
+    println!("unaccounted                {:>18.3} ms {:>6.3} %", left / 1e6, percent(left));
     println!("elapsed                    {:>18.2} ms", all as f64 / 1e6);
 }
 
 fn main() -> std::io::Result<()> {
-    let argument = |n: usize, default: u64| {
-        std::env::args()
-            .nth(n)
-            .and_then(|a| a.parse().ok())
-            .unwrap_or(default)
-    };
+    let argument = |n: usize, default: u64| std::env::args().nth(n).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (seconds, load) = (argument(1, 5), argument(2, 2));
     println!("clock: {}", clock::description());
-    println!(
-        "{load} load threads, {seconds} s, wall clock {} us",
-        wall_us()
-    );
+    println!("{load} load threads, {seconds} s, wall clock {} us", wall_us());
     let stage = Arc::new(Stage {
         mutex: Mutex::new("example/books", ()),
         held: AtomicBool::new(false),
@@ -249,11 +197,7 @@ fn main() -> std::io::Result<()> {
         })?);
     }
     let path = std::env::temp_dir().join(format!("clearway-books-{}", std::process::id()));
-    let mut file = std::fs::OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(&path)?;
+    let mut file = std::fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
     let mut truth = Truth::default();
     let until_ns = now_ns() + seconds * 1_000_000_000;
     let ((), closed) = block_on(books(async {

@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use clearway_base::sync::{Class, Latch, Mutex, track_holders};
 use clearway_base::waits::{
-    Instrument, Object, SessionStats, Wait, WaitEvent, books_of, clock, in_wait, now_ns,
-    set_instrument, set_thread_session, with_session,
+    Instrument, Object, SessionStats, Wait, WaitEvent, books_of, clock, in_wait, now_ns, set_instrument,
+    set_thread_session, with_session,
 };
 
 const ROUNDS: usize = 31;
@@ -34,12 +34,7 @@ fn measure(name: &str, per_round: u32, mut body: impl FnMut()) {
         })
         .collect();
     rounds.sort_by(f64::total_cmp);
-    println!(
-        "| {name} | {:.1} | {:.1} | {:.1} |",
-        rounds[ROUNDS / 2],
-        rounds[0],
-        rounds[ROUNDS - 1]
-    );
+    println!("| {name} | {:.1} | {:.1} | {:.1} |", rounds[ROUNDS / 2], rounds[0], rounds[ROUNDS - 1]);
 }
 
 /// Pending once, woken at once.
@@ -49,11 +44,7 @@ impl Future for Once {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -64,10 +55,7 @@ fn poll_twice(future: impl Future<Output = ()>) {
 }
 
 fn main() {
-    println!(
-        "clock: {}\n\n| | median ns | least | most |\n|---|---|---|---|",
-        clock::description()
-    );
+    println!("clock: {}\n\n| | median ns | least | most |\n|---|---|---|---|", clock::description());
     latches();
     clocks_and_waits();
     futures();
@@ -83,24 +71,16 @@ fn latches() {
         let _ = black_box(&word).compare_exchange(word.load(Relaxed), 1 << 16, Acquire, Relaxed);
         word.fetch_sub(1 << 16, Release);
     });
-    measure("latch, exclusive", 300_000, || {
-        drop(black_box(&latch).exclusive())
-    });
-    measure("latch, shared", 300_000, || {
-        drop(black_box(&latch).shared())
-    });
+    measure("latch, exclusive", 300_000, || drop(black_box(&latch).exclusive()));
+    measure("latch, shared", 300_000, || drop(black_box(&latch).shared()));
     measure("latch, optimistic read and validate", 300_000, || {
         let version = black_box(&latch).optimistic();
         black_box(version.is_some_and(|version| latch.validate(version)));
     });
     measure("mutex", 300_000, || *black_box(&mutex).lock() += 1);
-    measure("mutex of the standard library", 300_000, || {
-        *black_box(&std_mutex).lock().unwrap() += 1
-    });
+    measure("mutex of the standard library", 300_000, || *black_box(&std_mutex).lock().unwrap() += 1);
     track_holders(true);
-    measure("latch, exclusive, holders tracked", 50_000, || {
-        drop(black_box(&latch).exclusive())
-    });
+    measure("latch, exclusive, holders tracked", 50_000, || drop(black_box(&latch).exclusive()));
     track_holders(false);
 }
 
@@ -118,29 +98,11 @@ fn clocks_and_waits() {
     measure("recorded wait, no session", 300_000, wait);
     set_thread_session(Some(SessionStats::new("example")));
     measure("recorded wait, with session", 300_000, wait);
-    set_instrument(
-        WaitEvent::WalWrite,
-        Instrument {
-            enabled: true,
-            timed: false,
-        },
-    );
+    set_instrument(WaitEvent::WalWrite, Instrument { enabled: true, timed: false });
     measure("recorded wait, not timed", 300_000, wait);
-    set_instrument(
-        WaitEvent::WalWrite,
-        Instrument {
-            enabled: false,
-            timed: false,
-        },
-    );
+    set_instrument(WaitEvent::WalWrite, Instrument { enabled: false, timed: false });
     measure("wait with its instrument off", 300_000, wait);
-    set_instrument(
-        WaitEvent::WalWrite,
-        Instrument {
-            enabled: true,
-            timed: true,
-        },
-    );
+    set_instrument(WaitEvent::WalWrite, Instrument { enabled: true, timed: true });
     measure("recorded wait, books open", 5_000, || {
         books_of(wait);
     });
@@ -150,9 +112,7 @@ fn clocks_and_waits() {
 }
 
 fn futures() {
-    measure("future, pending once, undeclared", 300_000, || {
-        poll_twice(Once(false))
-    });
+    measure("future, pending once, undeclared", 300_000, || poll_twice(Once(false)));
     measure("future, pending once, in_wait", 300_000, || {
         poll_twice(in_wait(WaitEvent::LockTuple, Object::NONE, Once(false)));
     });

@@ -9,8 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use clearway_base::sync::{sleep, timeout, yield_now};
 use clearway_base::waits::clock::{self, VirtualClock};
 use clearway_base::waits::{
-    Books, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals,
-    with_session,
+    Books, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals, with_session,
 };
 use std::time::Duration;
 
@@ -34,11 +33,7 @@ fn drive<F: Future>(clock: &VirtualClock, queue_ns: u64, task: F) -> F::Output {
             return output;
         }
         while !woken.0.swap(false, Relaxed) {
-            clock.advance_to(
-                clock
-                    .next_deadline_ns()
-                    .expect("a task that nothing will wake"),
-            );
+            clock.advance_to(clock.next_deadline_ns().expect("a task that nothing will wake"));
         }
         clock.advance(queue_ns);
     }
@@ -51,12 +46,7 @@ fn installed() -> (Arc<VirtualClock>, clock::Installed) {
 }
 
 fn share(event: WaitEvent, count: u64, wait_ns: u64, spin_ns: u64) -> WaitShare {
-    WaitShare {
-        event,
-        count,
-        wait_ns,
-        spin_ns,
-    }
+    WaitShare { event, count, wait_ns, spin_ns }
 }
 
 #[test]
@@ -78,12 +68,7 @@ fn every_share_is_exact_on_the_virtual_clock() {
         clock.compute(70);
         clock.advance(7_000);
         drop(io);
-        in_wait(
-            WaitEvent::LockTuple,
-            Object::NONE,
-            sleep(Duration::from_nanos(90_000)),
-        )
-        .await;
+        in_wait(WaitEvent::LockTuple, Object::NONE, sleep(Duration::from_nanos(90_000))).await;
         clock.compute(2_000);
     };
     let ((), closed) = drive(&clock, 40, books(task));
@@ -111,10 +96,7 @@ fn what_no_wrapper_declares_is_unaccounted() {
         clock.compute(10);
     };
     let ((), closed) = drive(&clock, 0, books(task));
-    assert_eq!(
-        (closed.elapsed_ns, closed.cpu_ns, closed.wait_ns()),
-        (5_310, 10, 0)
-    );
+    assert_eq!((closed.elapsed_ns, closed.cpu_ns, closed.wait_ns()), (5_310, 10, 0));
     assert_eq!(closed.unaccounted_ns, 5_300, "BOOK-3");
 }
 
@@ -133,18 +115,8 @@ fn an_inner_wait_is_not_the_outer_ones() {
         clock.advance(3);
         drop(outer);
     });
-    assert_eq!(
-        closed.waits,
-        [
-            share(WaitEvent::Mutex, 1, 20, 7),
-            share(WaitEvent::DataFileRead, 1, 103, 0)
-        ],
-        "BOOK-2"
-    );
-    assert_eq!(
-        (closed.elapsed_ns, closed.cpu_ns, closed.unaccounted_ns),
-        (130, 0, 0)
-    );
+    assert_eq!(closed.waits, [share(WaitEvent::Mutex, 1, 20, 7), share(WaitEvent::DataFileRead, 1, 103, 0)], "BOOK-2");
+    assert_eq!((closed.elapsed_ns, closed.cpu_ns, closed.unaccounted_ns), (130, 0, 0));
 }
 
 #[test]
@@ -159,35 +131,14 @@ fn books_within_books_count_in_both() {
                 clock.advance(100);
                 wait
             });
-            in_wait(
-                WaitEvent::PgSleep,
-                Object::NONE,
-                sleep(Duration::from_nanos(1_000)),
-            )
-            .await;
+            in_wait(WaitEvent::PgSleep, Object::NONE, sleep(Duration::from_nanos(1_000))).await;
         })
         .await;
         inner
     };
     let (inner, outer) = drive(&clock, 5, books(task));
-    assert_eq!(
-        (
-            inner.elapsed_ns,
-            inner.cpu_ns,
-            inner.run_queue_ns,
-            inner.unaccounted_ns
-        ),
-        (1_115, 10, 5, 0)
-    );
-    assert_eq!(
-        (
-            outer.elapsed_ns,
-            outer.cpu_ns,
-            outer.run_queue_ns,
-            outer.unaccounted_ns
-        ),
-        (1_116, 11, 5, 0)
-    );
+    assert_eq!((inner.elapsed_ns, inner.cpu_ns, inner.run_queue_ns, inner.unaccounted_ns), (1_115, 10, 5, 0));
+    assert_eq!((outer.elapsed_ns, outer.cpu_ns, outer.run_queue_ns, outer.unaccounted_ns), (1_116, 11, 5, 0));
     assert_eq!(inner.waits, outer.waits);
 }
 
@@ -202,14 +153,7 @@ fn a_yield_is_run_queue_alone() {
             yield_now().await;
         }),
     );
-    assert_eq!(
-        (
-            closed.elapsed_ns,
-            closed.run_queue_ns,
-            closed.unaccounted_ns
-        ),
-        (50, 50, 0)
-    );
+    assert_eq!((closed.elapsed_ns, closed.run_queue_ns, closed.unaccounted_ns), (50, 50, 0));
 }
 
 #[test]
@@ -220,34 +164,19 @@ fn a_session_shows_its_wait_and_counts_it() {
     let before = totals()[WaitEvent::LockAdvisory.index()];
     let start_ns = clock::now_ns();
     let task = with_session(Arc::clone(&session), async {
-        let lock = in_wait(
-            WaitEvent::LockAdvisory,
-            Object::new(7, 8),
-            sleep(Duration::from_nanos(400)),
-        )
-        .behind(99);
+        let lock = in_wait(WaitEvent::LockAdvisory, Object::new(7, 8), sleep(Duration::from_nanos(400))).behind(99);
         // Once more within a task: the outer wait must not hide the inner one, nor end with it.
         timeout(Duration::from_nanos(1_000), lock).await
     });
     let mut task: Pin<Box<_>> = Box::pin(task);
-    assert!(
-        task.as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-    );
+    assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     let shown = watched.current().expect("the wait shows");
-    assert_eq!(
-        (shown.event, shown.object, shown.behind),
-        (WaitEvent::LockAdvisory, Object::new(7, 8), 99)
-    );
+    assert_eq!((shown.event, shown.object, shown.behind), (WaitEvent::LockAdvisory, Object::new(7, 8), 99));
     assert_eq!(shown.since_ns, start_ns);
     assert_eq!(drive(&clock, 0, task), Ok(()));
     assert_eq!(watched.current(), None);
     let (event, counted) = session.totals()[0];
-    assert_eq!(
-        (event, counted.count, counted.total_ns),
-        (WaitEvent::LockAdvisory, 1, 400)
-    );
+    assert_eq!((event, counted.count, counted.total_ns), (WaitEvent::LockAdvisory, 1, 400));
     let after = totals()[WaitEvent::LockAdvisory.index()].since(&before);
     assert_eq!((after.count, after.total_ns), (1, 400));
 }
@@ -255,19 +184,7 @@ fn a_session_shows_its_wait_and_counts_it() {
 #[test]
 fn a_future_that_is_ready_at_once_is_no_wait() {
     let before = totals()[WaitEvent::SnapshotDrain.index()];
-    let ready = pin!(in_wait(
-        WaitEvent::SnapshotDrain,
-        Object::NONE,
-        std::future::ready(3)
-    ));
-    assert_eq!(
-        ready.poll(&mut Context::from_waker(Waker::noop())),
-        Poll::Ready(3)
-    );
-    assert_eq!(
-        totals()[WaitEvent::SnapshotDrain.index()]
-            .since(&before)
-            .count,
-        0
-    );
+    let ready = pin!(in_wait(WaitEvent::SnapshotDrain, Object::NONE, std::future::ready(3)));
+    assert_eq!(ready.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(3));
+    assert_eq!(totals()[WaitEvent::SnapshotDrain.index()].since(&before).count, 0);
 }

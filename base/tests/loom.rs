@@ -111,11 +111,7 @@ fn optimistic_readers_see_whole_writes() {
         if let Some(version) = latch.optimistic() {
             let seen = (left.load(Relaxed), right.load(Relaxed));
             if latch.validate(version) {
-                assert_eq!(
-                    seen,
-                    (version.number(), version.number()),
-                    "LATCH-2, LATCH-3"
-                );
+                assert_eq!(seen, (version.number(), version.number()), "LATCH-2, LATCH-3");
             }
         }
         writer.join().unwrap();
@@ -276,9 +272,7 @@ fn a_dropped_wait_passes_the_chain_on() {
         };
         {
             let mut dropped = pin!(waiters.wait(1));
-            let polled = dropped
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()));
+            let polled = dropped.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(matches!(polled, Poll::Pending | Poll::Ready(Ok(()))));
         }
         assert_eq!(block_on(waiters.wait(1)), Ok(())); // LSN-3

@@ -10,9 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use clearway_base::sync::{
-    Class, Closed, Condvar, Latch, LsnWaiters, Mutex, RwLock, TimedOut, WaitQueue,
-    assert_no_latches, block_on, classes, latches_held, pause, sleep, spawn_thread, timeout,
-    track_holders,
+    Class, Closed, Condvar, Latch, LsnWaiters, Mutex, RwLock, TimedOut, WaitQueue, assert_no_latches, block_on,
+    classes, latches_held, pause, sleep, spawn_thread, timeout, track_holders,
 };
 use clearway_base::waits::{Object, Wait, WaitEvent, books_of, in_wait, now_ns, totals};
 
@@ -24,9 +23,7 @@ fn panic_of(body: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(body)).expect_err("should have panicked");
     match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(panic) => panic
-            .downcast_ref::<&str>()
-            .map_or_else(String::new, ToString::to_string),
+        Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, ToString::to_string),
     }
 }
 
@@ -56,10 +53,7 @@ fn a_grant_passes_on_when_its_waiter_is_dropped() {
     queue.wake_all();
     let mut second = queue.enroll();
     drop(first);
-    assert!(
-        poll(&mut second).is_pending(),
-        "QUEUE-2: wake_all did not mean whoever came later"
-    );
+    assert!(poll(&mut second).is_pending(), "QUEUE-2: wake_all did not mean whoever came later");
     drop(second);
     assert_eq!(queue.waiting(), 0);
 }
@@ -80,25 +74,17 @@ fn positions_wake_in_order_and_in_a_chain() {
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let mut cx = Context::from_waker(&waker);
-    let mut waits: Vec<_> = (0..1_000)
-        .map(|i| Box::pin(waiters.wait(1_000 - i)))
-        .collect();
+    let mut waits: Vec<_> = (0..1_000).map(|i| Box::pin(waiters.wait(1_000 - i))).collect();
     for wait in &mut waits {
         let _ = wait.as_mut().poll(&mut cx);
     }
     assert_eq!(waiters.waiting(), 990);
     waiters.publish(500);
     let by_the_publisher = count.0.load(Relaxed);
-    assert!(
-        (1..=16).contains(&by_the_publisher),
-        "the publisher woke {by_the_publisher}"
-    );
+    assert!((1..=16).contains(&by_the_publisher), "the publisher woke {by_the_publisher}");
     // Whoever is woken wakes others; polling each due one once reaches all of them, and none that is not due.
     let due = waits.iter_mut().rev().take(500);
-    assert!(
-        due.map(|wait| wait.as_mut().poll(&mut cx))
-            .all(|polled| polled.is_ready())
-    );
+    assert!(due.map(|wait| wait.as_mut().poll(&mut cx)).all(|polled| polled.is_ready()));
     assert_eq!(waiters.waiting(), 500);
     waiters.publish(400);
     assert_eq!(waiters.published(), 500, "LSN-1");
@@ -116,14 +102,7 @@ fn a_thousand_waiters_on_threads_all_go_on() {
             let waiters = Arc::clone(&waiters);
             let body = move || {
                 for lsn in (t..2_000).step_by(8) {
-                    assert_eq!(
-                        block_on(in_wait(
-                            WaitEvent::CommitDurable,
-                            Object::NONE,
-                            waiters.wait(lsn)
-                        )),
-                        Ok(())
-                    );
+                    assert_eq!(block_on(in_wait(WaitEvent::CommitDurable, Object::NONE, waiters.wait(lsn))), Ok(()));
                 }
             };
             spawn_thread("committer", body).unwrap()
@@ -140,21 +119,11 @@ fn a_thousand_waiters_on_threads_all_go_on() {
 #[test]
 fn sleeps_end_after_their_deadline_and_timeouts_cut_off() {
     let start_ns = now_ns();
-    block_on(in_wait(
-        WaitEvent::PgSleep,
-        Object::NONE,
-        sleep(Duration::from_millis(5)),
-    ));
+    block_on(in_wait(WaitEvent::PgSleep, Object::NONE, sleep(Duration::from_millis(5))));
     assert!(now_ns() - start_ns >= 5_000_000, "TIMER-1");
     let never = std::future::pending::<()>();
-    assert_eq!(
-        block_on(timeout(Duration::from_millis(1), never)),
-        Err(TimedOut)
-    );
-    assert_eq!(
-        block_on(timeout(Duration::from_secs(3600), std::future::ready(1))),
-        Ok(1)
-    );
+    assert_eq!(block_on(timeout(Duration::from_millis(1), never)), Err(TimedOut));
+    assert_eq!(block_on(timeout(Duration::from_secs(3600), std::future::ready(1))), Ok(1));
 }
 
 #[test]
@@ -169,11 +138,7 @@ fn waiting_under_a_latch_panics() {
     assert!(text.contains("a wait under 1 latch"), "HELD-1: {text}");
     let text = panic_of(|| {
         let _hold = latch.exclusive();
-        let _ = poll(&mut pin!(in_wait(
-            WaitEvent::LockTuple,
-            Object::NONE,
-            std::future::pending::<()>()
-        )));
+        let _ = poll(&mut pin!(in_wait(WaitEvent::LockTuple, Object::NONE, std::future::pending::<()>())));
     });
     assert!(text.contains("a wait under 1 latch"), "HELD-1: {text}");
     assert_no_latches();
@@ -196,18 +161,12 @@ fn latches_out_of_order_panic_with_both_names() {
         let _high = high.exclusive();
         let _low = low.exclusive();
     });
-    assert_eq!(
-        text, "latch order: waiting for test/low (rank 10) while holding test/high (rank 20)",
-        "HELD-2"
-    );
+    assert_eq!(text, "latch order: waiting for test/low (rank 10) while holding test/high (rank 20)", "HELD-2");
     let text = panic_of(|| {
         let _low = low.exclusive();
         drop(mutex.lock());
     });
-    assert_eq!(
-        text, "latch order: waiting for test/low (rank 10) while holding test/low (rank 10)",
-        "HELD-2"
-    );
+    assert_eq!(text, "latch order: waiting for test/low (rank 10) while holding test/low (rank 10)", "HELD-2");
 }
 
 #[test]
@@ -222,10 +181,7 @@ fn slow_paths_report_spin_and_park_apart_and_name_the_holder() {
         spawn_thread("holder", move || {
             let _hold = mutex.lock();
             is_held.store(true, Relaxed);
-            while classes()
-                .iter()
-                .all(|class| class.name != "test/slow" || class.waiting == 0)
-            {
+            while classes().iter().all(|class| class.name != "test/slow" || class.waiting == 0) {
                 pause(Duration::from_millis(1), WaitEvent::Pause);
             }
             pause(Duration::from_millis(20), WaitEvent::Pause);
@@ -237,35 +193,16 @@ fn slow_paths_report_spin_and_park_apart_and_name_the_holder() {
     }
     let ((), closed) = books_of(|| *mutex.lock() += 1);
     holder.join().unwrap();
-    let class = classes()
-        .into_iter()
-        .find(|class| class.name == "test/slow")
-        .expect("slow paths list their class");
+    let class = classes().into_iter().find(|class| class.name == "test/slow").expect("slow paths list their class");
     assert_eq!((class.slow, class.waiting), (1, 0));
-    assert!(
-        class.parks >= 1 && class.spin_ns > 0 && class.park_ns >= 10_000_000,
-        "{class:?}"
-    );
+    assert!(class.parks >= 1 && class.spin_ns > 0 && class.park_ns >= 10_000_000, "{class:?}");
     let booked = closed.wait(WaitEvent::Mutex);
-    assert!(
-        booked.spin_ns > 0 && booked.wait_ns >= 10_000_000,
-        "{closed:?}"
-    );
+    assert!(booked.spin_ns > 0 && booked.wait_ns >= 10_000_000, "{closed:?}");
     let after = totals()[WaitEvent::Mutex.index()].since(&before);
-    assert!(
-        after.count >= 1 && after.spin_ns > 0 && after.total_ns >= 10_000_000,
-        "{after:?}"
-    );
+    assert!(after.count >= 1 && after.spin_ns > 0 && after.total_ns >= 10_000_000, "{after:?}");
     let held = mutex.lock();
-    let class = classes()
-        .into_iter()
-        .find(|class| class.name == "test/slow")
-        .unwrap();
-    assert!(
-        class
-            .holder
-            .is_some_and(|holder| holder.site.contains("tests/sync.rs"))
-    );
+    let class = classes().into_iter().find(|class| class.name == "test/slow").unwrap();
+    assert!(class.holder.is_some_and(|holder| holder.site.contains("tests/sync.rs")));
     drop(held);
     track_holders(false);
 }
@@ -323,8 +260,6 @@ fn conditions_with_and_without_a_deadline() {
         value = shared.1.wait(value, WaitEvent::Notification);
     }
     thread.join().unwrap();
-    let (value, in_time) = shared
-        .1
-        .wait_timeout(value, WaitEvent::Notification, 1_000_000);
+    let (value, in_time) = shared.1.wait_timeout(value, WaitEvent::Notification, 1_000_000);
     assert!(!in_time && *value == 1);
 }

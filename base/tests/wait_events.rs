@@ -30,10 +30,7 @@ fn rows_agree_with_the_enum() {
         assert_eq!(row.legend, format!("{}: {}", row.class_name, row.name));
     }
     assert_eq!(WaitEvent::from_index(WaitEvent::COUNT), None);
-    let shown: BTreeSet<_> = WaitEvent::rows()
-        .iter()
-        .map(|row| (row.class_name, row.name))
-        .collect();
+    let shown: BTreeSet<_> = WaitEvent::rows().iter().map(|row| (row.class_name, row.name)).collect();
     assert_eq!(shown.len(), WaitEvent::COUNT, "no event is there twice");
 }
 

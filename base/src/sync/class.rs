@@ -148,9 +148,7 @@ impl Class {
         let holder = (held_since_ns != 0).then(|| Holder {
             session: self.holder.load(Relaxed),
             since_ns: held_since_ns,
-            site: site
-                .map(|site| format!("{}:{}", site.file(), site.line()))
-                .unwrap_or_default(),
+            site: site.map(|site| format!("{}:{}", site.file(), site.line())).unwrap_or_default(),
         });
         ClassStats {
             name: self.name,

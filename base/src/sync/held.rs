@@ -114,8 +114,7 @@ mod order {
             let held = held.borrow();
             held.iter().copied().find(|other| {
                 let same = std::ptr::eq(*other, class);
-                other.rank() > class.rank()
-                    || (other.rank() == class.rank() && !(same && class.is_coupled()))
+                other.rank() > class.rank() || (other.rank() == class.rank() && !(same && class.is_coupled()))
             })
         });
         if let Ok(Some(other)) = higher {
@@ -130,12 +129,7 @@ mod order {
     }
 
     pub fn names() -> String {
-        let names = HELD.try_with(|held| {
-            held.borrow()
-                .iter()
-                .map(|class| class.name())
-                .collect::<Vec<_>>()
-        });
+        let names = HELD.try_with(|held| held.borrow().iter().map(|class| class.name()).collect::<Vec<_>>());
         format!(": {}", names.unwrap_or_default().join(", "))
     }
 }

@@ -44,11 +44,7 @@ const VERSION_ONE: u64 = 1 << 18;
 const VERSION_MASK: u64 = !(VERSION_ONE - 1);
 
 /// The order in which an exclusive hold is given back. `plant-weak-latch` weakens it, so that CI sees the loom test fail.
-const GIVE_BACK: std::sync::atomic::Ordering = if cfg!(feature = "plant-weak-latch") {
-    Relaxed
-} else {
-    Release
-};
+const GIVE_BACK: std::sync::atomic::Ordering = if cfg!(feature = "plant-weak-latch") { Relaxed } else { Release };
 
 /// The version that an optimistic reader remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,21 +80,13 @@ impl Latch {
     /// A free latch of a class.
     #[cfg(not(loom))]
     pub const fn new(class: &'static Class) -> Self {
-        Self {
-            word: AtomicU64::new(0),
-            class,
-            event: WaitEvent::Latch,
-        }
+        Self { word: AtomicU64::new(0), class, event: WaitEvent::Latch }
     }
 
     /// A free latch of a class.
     #[cfg(loom)]
     pub fn new(class: &'static Class) -> Self {
-        Self {
-            word: AtomicU64::new(0),
-            class,
-            event: WaitEvent::Latch,
-        }
+        Self { word: AtomicU64::new(0), class, event: WaitEvent::Latch }
     }
 
     /// The latch shows its waits as another event of class LWLock.
@@ -144,10 +132,7 @@ impl Latch {
             self.shared_slow();
         }
         held::latch_taken(self.class);
-        Shared {
-            latch: self,
-            not_send: PhantomData,
-        }
+        Shared { latch: self, not_send: PhantomData }
     }
 
     /// Takes the latch shared if nobody holds it exclusively or stands in line for it.
@@ -155,10 +140,7 @@ impl Latch {
     pub fn try_shared(&self) -> Option<Shared<'_>> {
         self.take_shared(false)?;
         held::latch_taken(self.class);
-        Some(Shared {
-            latch: self,
-            not_send: PhantomData,
-        })
+        Some(Shared { latch: self, not_send: PhantomData })
     }
 
     /// The version to read under, optimistically: read, then `validate` before using what was read. None while somebody
@@ -185,10 +167,7 @@ impl Latch {
             if word & !PARKED != version.0 {
                 return None;
             }
-            match self
-                .word
-                .compare_exchange_weak(word, word | EXCLUSIVE, Acquire, Relaxed)
-            {
+            match self.word.compare_exchange_weak(word, word | EXCLUSIVE, Acquire, Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -202,10 +181,7 @@ impl Latch {
     fn holds_exclusive(&self) -> Exclusive<'_> {
         held::latch_taken(self.class);
         self.class.took();
-        Exclusive {
-            latch: self,
-            not_send: PhantomData,
-        }
+        Exclusive { latch: self, not_send: PhantomData }
     }
 
     #[inline]
@@ -215,10 +191,7 @@ impl Latch {
             if word & (EXCLUSIVE | SHARED_MASK) != 0 {
                 return None; // LATCH-1
             }
-            match self
-                .word
-                .compare_exchange_weak(word, word | EXCLUSIVE, Acquire, Relaxed)
-            {
+            match self.word.compare_exchange_weak(word, word | EXCLUSIVE, Acquire, Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -236,15 +209,8 @@ impl Latch {
             if word & EXCLUSIVE != 0 || behind_the_line {
                 return None; // LATCH-1
             }
-            assert!(
-                word & SHARED_MASK != SHARED_MASK,
-                "{} is held shared 65,535 times",
-                self.class.name()
-            );
-            match self
-                .word
-                .compare_exchange_weak(word, word + SHARED_ONE, Acquire, Relaxed)
-            {
+            assert!(word & SHARED_MASK != SHARED_MASK, "{} is held shared 65,535 times", self.class.name());
+            match self.word.compare_exchange_weak(word, word + SHARED_ONE, Acquire, Relaxed) {
                 Ok(_) => return Some(()),
                 Err(now) => word = now,
             }
@@ -253,57 +219,24 @@ impl Latch {
 
     #[cold]
     fn exclusive_slow(&self) {
-        let announce = |_| {
-            self.announce(
-                || self.take_exclusive(),
-                |word| word & (EXCLUSIVE | SHARED_MASK) != 0,
-            )
-        };
-        park::contend(
-            self.class,
-            self.event,
-            self.key(),
-            Want::Exclusive,
-            |_| self.take_exclusive(),
-            announce,
-        );
+        let announce = |_| self.announce(|| self.take_exclusive(), |word| word & (EXCLUSIVE | SHARED_MASK) != 0);
+        park::contend(self.class, self.event, self.key(), Want::Exclusive, |_| self.take_exclusive(), announce);
     }
 
     #[cold]
     fn shared_slow(&self) {
-        let announce = |woken| {
-            self.announce(
-                || self.take_shared(woken),
-                |word| word & (EXCLUSIVE | SHARED_MASK) != 0,
-            )
-        };
-        park::contend(
-            self.class,
-            self.event,
-            self.key(),
-            Want::Shared,
-            |woken| self.take_shared(woken),
-            announce,
-        );
+        let announce = |woken| self.announce(|| self.take_shared(woken), |word| word & (EXCLUSIVE | SHARED_MASK) != 0);
+        park::contend(self.class, self.event, self.key(), Want::Shared, |woken| self.take_shared(woken), announce);
     }
 
     /// Takes the latch, or sets PARKED while somebody holds it who will see it when giving back (PARK-1, PARK-2).
-    fn announce(
-        &self,
-        take: impl Fn() -> Option<()>,
-        is_held: impl Fn(u64) -> bool,
-    ) -> Attempt<()> {
+    fn announce(&self, take: impl Fn() -> Option<()>, is_held: impl Fn(u64) -> bool) -> Attempt<()> {
         loop {
             if take().is_some() {
                 return Attempt::Got(());
             }
             let word = self.word.load(Relaxed);
-            if is_held(word)
-                && self
-                    .word
-                    .compare_exchange(word, word | PARKED, Relaxed, Relaxed)
-                    .is_ok()
-            {
+            if is_held(word) && self.word.compare_exchange(word, word | PARKED, Relaxed, Relaxed).is_ok() {
                 return Attempt::Announced;
             }
         }
@@ -335,13 +268,8 @@ impl<'a> Exclusive<'a> {
         let latch = self.latch;
         std::mem::forget(self);
         latch.class.gave_back();
-        latch
-            .word
-            .fetch_add(VERSION_ONE - EXCLUSIVE + SHARED_ONE, Release);
-        Shared {
-            latch,
-            not_send: PhantomData,
-        }
+        latch.word.fetch_add(VERSION_ONE - EXCLUSIVE + SHARED_ONE, Release);
+        Shared { latch, not_send: PhantomData }
     }
 }
 
@@ -351,14 +279,8 @@ impl Drop for Exclusive<'_> {
         held::latch_given_back(self.latch.class);
         self.latch.class.gave_back();
         // EXCLUSIVE is set and nobody but us changes it, the version or the count: no borrow, no carry (LATCH-2).
-        let before = self
-            .latch
-            .word
-            .fetch_add(VERSION_ONE - EXCLUSIVE, GIVE_BACK);
-        debug_assert!(
-            before & EXCLUSIVE != 0 && before & SHARED_MASK == 0,
-            "LATCH-1"
-        );
+        let before = self.latch.word.fetch_add(VERSION_ONE - EXCLUSIVE, GIVE_BACK);
+        debug_assert!(before & EXCLUSIVE != 0 && before & SHARED_MASK == 0, "LATCH-1");
         if before & PARKED != 0 {
             self.latch.wake();
         }
@@ -384,10 +306,7 @@ impl Drop for Shared<'_> {
     fn drop(&mut self) {
         held::latch_given_back(self.latch.class);
         let before = self.latch.word.fetch_sub(SHARED_ONE, Release);
-        debug_assert!(
-            before & EXCLUSIVE == 0 && before & SHARED_MASK != 0,
-            "LATCH-1"
-        );
+        debug_assert!(before & EXCLUSIVE == 0 && before & SHARED_MASK != 0, "LATCH-1");
         if before & (PARKED | SHARED_MASK) == PARKED | SHARED_ONE {
             self.latch.wake();
         }

@@ -55,11 +55,7 @@ impl LsnWaiters {
     /// A position that has been published up to `lsn`; the mutex is of the class of that name.
     pub fn new(name: &'static str, lsn: u64) -> Self {
         let line = Mutex::new(name, Line::default());
-        Self {
-            published: AtomicU64::new(lsn),
-            closed: AtomicBool::new(false),
-            line,
-        }
+        Self { published: AtomicU64::new(lsn), closed: AtomicBool::new(false), line }
     }
 
     /// What has been published. A wait for `lsn` is over once this is at least `lsn`.
@@ -90,11 +86,7 @@ impl LsnWaiters {
     /// # Errors
     /// [`Closed`] if the waits were given up before that.
     pub fn wait(&self, lsn: u64) -> WaitLsn<'_> {
-        WaitLsn {
-            waiters: self,
-            lsn,
-            entered: None,
-        }
+        WaitLsn { waiters: self, lsn, entered: None }
     }
 
     fn outcome(&self, lsn: u64) -> Option<Result<(), Closed>> {

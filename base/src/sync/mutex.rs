@@ -45,21 +45,13 @@ impl<T> Mutex<T> {
     /// A mutex of a class, which may have a rank.
     #[cfg(not(loom))]
     pub const fn of_class(class: &'static Class, value: T) -> Self {
-        Self {
-            word: AtomicU32::new(0),
-            class,
-            value: UnsafeCell::new(value),
-        }
+        Self { word: AtomicU32::new(0), class, value: UnsafeCell::new(value) }
     }
 
     /// A mutex of a class, which may have a rank.
     #[cfg(loom)]
     pub fn of_class(class: &'static Class, value: T) -> Self {
-        Self {
-            word: AtomicU32::new(0),
-            class,
-            value: UnsafeCell::new(value),
-        }
+        Self { word: AtomicU32::new(0), class, value: UnsafeCell::new(value) }
     }
 
     /// The value of a mutex that nobody uses any more.
@@ -78,11 +70,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         held::check_order(self.class);
-        if self
-            .word
-            .compare_exchange(0, LOCKED, Acquire, Relaxed)
-            .is_err()
-        {
+        if self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_err() {
             self.lock_slow();
         }
         self.holds()
@@ -106,10 +94,7 @@ impl<T: ?Sized> Mutex<T> {
     fn holds(&self) -> MutexGuard<'_, T> {
         held::mutex_taken(self.class);
         self.class.took();
-        MutexGuard {
-            mutex: self,
-            not_send: PhantomData,
-        }
+        MutexGuard { mutex: self, not_send: PhantomData }
     }
 
     #[inline]
@@ -119,10 +104,7 @@ impl<T: ?Sized> Mutex<T> {
             if word & LOCKED != 0 {
                 return None;
             }
-            match self
-                .word
-                .compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed)
-            {
+            match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
                 Ok(_) => return Some(()),
                 Err(now) => word = now,
             }
@@ -135,23 +117,13 @@ impl<T: ?Sized> Mutex<T> {
             if self.take().is_some() {
                 return Attempt::Got(());
             }
-            if self
-                .word
-                .compare_exchange(LOCKED, LOCKED | PARKED, Relaxed, Relaxed)
-                .is_ok()
+            if self.word.compare_exchange(LOCKED, LOCKED | PARKED, Relaxed, Relaxed).is_ok()
                 || self.word.load(Relaxed) == LOCKED | PARKED
             {
                 return Attempt::Announced; // PARK-1: PARKED can't go while we have the bucket's mutex
             }
         };
-        park::contend(
-            self.class,
-            WaitEvent::Mutex,
-            self.key(),
-            Want::Exclusive,
-            |_| self.take(),
-            announce,
-        );
+        park::contend(self.class, WaitEvent::Mutex, self.key(), Want::Exclusive, |_| self.take(), announce);
     }
 
     #[inline]
@@ -170,9 +142,7 @@ impl<T: ?Sized> Mutex<T> {
 
 impl<T: ?Sized> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mutex")
-            .field("class", &self.class.name())
-            .finish_non_exhaustive()
+        f.debug_struct("Mutex").field("class", &self.class.name()).finish_non_exhaustive()
     }
 }
 
@@ -237,17 +207,12 @@ impl Condvar {
     /// Gives the mutex back, waits for a notification, takes the mutex again. The time counts for `event`, that of
     /// taking the mutex again for the mutex.
     #[track_caller]
-    pub fn wait<'a, T: ?Sized>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        event: WaitEvent,
-    ) -> MutexGuard<'a, T> {
+    pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>, event: WaitEvent) -> MutexGuard<'a, T> {
         let mutex = guard.mutex;
         let signal = park::enlist(self.key()); // MUTEX-2
         drop(guard);
         {
-            let _wait =
-                (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
+            let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
             signal.wait();
         }
         mutex.lock()
@@ -265,8 +230,7 @@ impl Condvar {
         let signal = park::enlist(self.key()); // MUTEX-2
         drop(guard);
         let in_time = {
-            let _wait =
-                (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
+            let _wait = (!cfg!(loom)).then(|| Wait::begin(event, Object::new(0, self.key() as u64)));
             let deadline_ns = waits::now_ns().saturating_add(timeout_ns);
             // Whoever took this thread off the line meant to wake it: that is a notification, if a late one.
             signal.wait_until(deadline_ns) || !park::leave(self.key(), &signal)

@@ -113,11 +113,7 @@ pub(super) fn contend<R>(
         let got = with_line(key, |line| match announce(woken) {
             Attempt::Got(got) => Some(got),
             Attempt::Announced => {
-                line.push_back(Parked {
-                    key,
-                    want,
-                    signal: Arc::clone(&signal),
-                });
+                line.push_back(Parked { key, want, signal: Arc::clone(&signal) });
                 None
             }
         });
@@ -156,22 +152,14 @@ pub(super) fn wake(key: usize, clear_parked: impl FnOnce()) {
 /// Stands in the line of a condition.
 pub(super) fn enlist(key: usize) -> Arc<Signal> {
     let signal = Arc::new(Signal::new());
-    with_line(key, |line| {
-        line.push_back(Parked {
-            key,
-            want: Want::Exclusive,
-            signal: Arc::clone(&signal),
-        })
-    });
+    with_line(key, |line| line.push_back(Parked { key, want: Want::Exclusive, signal: Arc::clone(&signal) }));
     signal
 }
 
 /// Leaves the line of a condition; false if somebody has taken this thread off it to wake it.
 pub(super) fn leave(key: usize, signal: &Arc<Signal>) -> bool {
     with_line(key, |line| {
-        let at = line
-            .iter()
-            .position(|parked| Arc::ptr_eq(&parked.signal, signal));
+        let at = line.iter().position(|parked| Arc::ptr_eq(&parked.signal, signal));
         at.and_then(|at| line.remove(at)).is_some()
     })
 }
@@ -207,13 +195,7 @@ struct Report {
 impl Report {
     fn begin(class: &'static Class, event: WaitEvent, key: usize) -> Self {
         if cfg!(loom) {
-            return Self {
-                class,
-                wait: None,
-                began_ns: 0,
-                parked_ns: 0,
-                parks: 0,
-            };
+            return Self { class, wait: None, began_ns: 0, parked_ns: 0, parks: 0 };
         }
         let object = Object::new(std::ptr::from_ref(class) as usize as u64, key as u64);
         let mut wait = Wait::begin(event, object);
@@ -221,13 +203,7 @@ impl Report {
         if holder != 0 {
             wait = wait.behind(holder);
         }
-        Self {
-            class,
-            wait: Some(wait),
-            began_ns: waits::now_ns(),
-            parked_ns: 0,
-            parks: 0,
-        }
+        Self { class, wait: Some(wait), began_ns: waits::now_ns(), parked_ns: 0, parks: 0 }
     }
 
     fn parks(&mut self) {
@@ -255,15 +231,8 @@ impl Drop for Report {
         }
         drop(wait);
         let ended_ns = waits::now_ns();
-        let parked_ns = if self.parked_ns == 0 {
-            ended_ns
-        } else {
-            self.parked_ns
-        };
-        let (spin_ns, park_ns) = (
-            parked_ns.saturating_sub(self.began_ns),
-            ended_ns.saturating_sub(parked_ns),
-        );
+        let parked_ns = if self.parked_ns == 0 { ended_ns } else { self.parked_ns };
+        let (spin_ns, park_ns) = (parked_ns.saturating_sub(self.began_ns), ended_ns.saturating_sub(parked_ns));
         self.class.end_slow(self.parks, spin_ns, park_ns);
     }
 }

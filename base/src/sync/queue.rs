@@ -48,11 +48,7 @@ enum State {
 
 impl Line {
     fn push(&mut self) -> usize {
-        let place = Place {
-            state: State::Waiting(Waker::noop().clone()),
-            before: self.tail,
-            after: None,
-        };
+        let place = Place { state: State::Waiting(Waker::noop().clone()), before: self.tail, after: None };
         let at = match self.free {
             Some(at) => {
                 self.free = self.places[at].after;
@@ -88,11 +84,7 @@ impl Line {
 
     /// Gives a place back that is in no line.
     fn release(&mut self, at: usize) {
-        self.places[at] = Place {
-            state: State::Free,
-            before: None,
-            after: self.free,
-        };
+        self.places[at] = Place { state: State::Free, before: None, after: self.free };
         self.free = Some(at);
     }
 
@@ -114,18 +106,13 @@ const BATCH: usize = 16;
 impl WaitQueue {
     /// An empty line whose mutex is of the class of that name.
     pub fn new(name: &'static str) -> Self {
-        Self {
-            line: Mutex::new(name, Line::default()),
-        }
+        Self { line: Mutex::new(name, Line::default()) }
     }
 
     /// Puts the caller in line. The future is ready once it is granted.
     pub fn enroll(&self) -> Waiter<'_> {
         let at = self.line.lock().push();
-        Waiter {
-            queue: self,
-            at: Some(at),
-        }
+        Waiter { queue: self, at: Some(at) }
     }
 
     /// How many stand in line.
@@ -185,10 +172,7 @@ impl Waiter<'_> {
     /// Whether it has been granted already.
     pub fn is_granted(&self) -> bool {
         let Some(at) = self.at else { return true };
-        matches!(
-            self.queue.line.lock().places[at].state,
-            State::Granted { .. }
-        )
+        matches!(self.queue.line.lock().places[at].state, State::Granted { .. })
     }
 }
 

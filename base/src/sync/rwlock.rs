@@ -29,10 +29,7 @@ impl<T> RwLock<T> {
 
     /// A value of a class, which may have a rank.
     pub fn of_class(class: &'static Class, value: T) -> Self {
-        Self {
-            latch: Latch::new(class).with_event(WaitEvent::RwLock),
-            value: UnsafeCell::new(value),
-        }
+        Self { latch: Latch::new(class).with_event(WaitEvent::RwLock), value: UnsafeCell::new(value) }
     }
 
     /// The value of a lock that nobody uses any more.
@@ -46,30 +43,21 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> ReadGuard<'_, T> {
-        ReadGuard {
-            _hold: self.latch.shared(),
-            value: &self.value,
-        }
+        ReadGuard { _hold: self.latch.shared(), value: &self.value }
     }
 
     /// Waits until nobody has the value, and changes it.
     #[inline]
     #[track_caller]
     pub fn write(&self) -> WriteGuard<'_, T> {
-        WriteGuard {
-            _hold: self.latch.exclusive(),
-            value: &self.value,
-        }
+        WriteGuard { _hold: self.latch.exclusive(), value: &self.value }
     }
 
     /// Changes the value if nobody has it.
     #[inline]
     #[track_caller]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
-        Some(WriteGuard {
-            _hold: self.latch.try_exclusive()?,
-            value: &self.value,
-        })
+        Some(WriteGuard { _hold: self.latch.try_exclusive()?, value: &self.value })
     }
 
     /// The value, without locking: the borrow shows that nobody else has it.
@@ -80,9 +68,7 @@ impl<T: ?Sized> RwLock<T> {
 
 impl<T: ?Sized> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RwLock")
-            .field("latch", &self.latch)
-            .finish_non_exhaustive()
+        f.debug_struct("RwLock").field("latch", &self.latch).finish_non_exhaustive()
     }
 }
 

@@ -24,10 +24,7 @@ mod imp {
     impl Signal {
         /// A signal for the calling thread, which alone may wait for it.
         pub fn new() -> Self {
-            Self {
-                is_set: AtomicBool::new(false),
-                thread: std::thread::current(),
-            }
+            Self { is_set: AtomicBool::new(false), thread: std::thread::current() }
         }
 
         /// Sets the signal and lets its thread go on.
@@ -77,10 +74,7 @@ mod imp {
 
     impl Signal {
         pub fn new() -> Self {
-            Self {
-                is_set: loom::sync::Mutex::new(false),
-                changed: loom::sync::Condvar::new(),
-            }
+            Self { is_set: loom::sync::Mutex::new(false), changed: loom::sync::Condvar::new() }
         }
 
         pub fn set(&self) {

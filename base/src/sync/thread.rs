@@ -40,12 +40,10 @@ pub fn spawn_thread<T: Send + 'static>(
 ) -> std::io::Result<JoinHandle<T>> {
     let session = SessionStats::new(name);
     // The kernel keeps 15 bytes of a thread's name; the session has the whole one.
-    let thread = std::thread::Builder::new()
-        .name(name.to_string())
-        .spawn(move || {
-            waits::set_thread_session(Some(session));
-            body()
-        })?;
+    let thread = std::thread::Builder::new().name(name.to_string()).spawn(move || {
+        waits::set_thread_session(Some(session));
+        body()
+    })?;
     Ok(JoinHandle { thread })
 }
 
@@ -58,9 +56,7 @@ pub struct Parker {
 impl Parker {
     /// A parker of the calling thread, which alone may park on it.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            signal: Signal::new(),
-        })
+        Arc::new(Self { signal: Signal::new() })
     }
 
     /// Parks until there is a signal, and takes it. Declares no wait: the caller says what it is for.

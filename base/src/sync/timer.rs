@@ -37,10 +37,7 @@ fn timer() -> &'static Timer {
     let mut is_new = false;
     let the_timer = TIMER.get_or_init(|| {
         is_new = true;
-        Timer {
-            deadlines: Mutex::new("sync/timer", Deadlines::default()),
-            earlier: Condvar::new(),
-        }
+        Timer { deadlines: Mutex::new("sync/timer", Deadlines::default()), earlier: Condvar::new() }
     });
     if is_new {
         let started = spawn_thread("timer", || timer().run());
@@ -65,10 +62,7 @@ impl Timer {
                 }
                 Some((&(deadline_ns, _), _)) => {
                     let event = WaitEvent::TimerMain;
-                    deadlines = self
-                        .earlier
-                        .wait_timeout(deadlines, event, deadline_ns - now_ns)
-                        .0;
+                    deadlines = self.earlier.wait_timeout(deadlines, event, deadline_ns - now_ns).0;
                 }
                 None => deadlines = self.earlier.wait(deadlines, WaitEvent::TimerMain),
             }
@@ -80,10 +74,7 @@ impl Timer {
         deadlines.next_id += 1;
         let key = (deadline_ns, deadlines.next_id);
         deadlines.by_deadline.insert(key, waker);
-        let is_first = deadlines
-            .by_deadline
-            .first_key_value()
-            .is_some_and(|(first, _)| *first == key);
+        let is_first = deadlines.by_deadline.first_key_value().is_some_and(|(first, _)| *first == key);
         drop(deadlines);
         if is_first {
             self.earlier.notify_one(); // TIMER-2
@@ -95,10 +86,7 @@ impl Timer {
     fn update(&self, key: TimerKey, waker: &Waker) -> bool {
         let waker = waker.clone();
         let mut deadlines = self.deadlines.lock();
-        let replaced = deadlines
-            .by_deadline
-            .get_mut(&key)
-            .map(|slot| std::mem::replace(slot, waker));
+        let replaced = deadlines.by_deadline.get_mut(&key).map(|slot| std::mem::replace(slot, waker));
         drop(deadlines);
         replaced.is_some()
     }
@@ -125,10 +113,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Sleeps until `waits::now_ns()` has reached `deadline_ns`.
 pub fn sleep_until_ns(deadline_ns: u64) -> Sleep {
-    Sleep {
-        deadline_ns,
-        key: None,
-    }
+    Sleep { deadline_ns, key: None }
 }
 
 impl Future for Sleep {
@@ -193,10 +178,7 @@ pin_project! {
 /// # Errors
 /// [`TimedOut`] if the time ran out first. A future that is ready when the time runs out succeeds.
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
-    Timeout {
-        future,
-        sleep: sleep(duration),
-    }
+    Timeout { future, sleep: sleep(duration) }
 }
 
 impl<F: Future> Future for Timeout<F> {

@@ -40,21 +40,14 @@ impl Case {
     pub fn arg(&self, key: &str) -> Option<&str> {
         match self.args.iter().find(|(name, _)| name == key)?.1.as_slice() {
             [value] => Some(value),
-            values => panic!(
-                "{}: {key} has {} values, not one",
-                self.position,
-                values.len()
-            ),
+            values => panic!("{}: {key} has {} values, not one", self.position, values.len()),
         }
     }
 
     /// The only value of an argument that must be there, parsed.
     pub fn parse<T: std::str::FromStr>(&self, key: &str) -> T {
-        let text = self
-            .arg(key)
-            .unwrap_or_else(|| panic!("{}: no {key}=", self.position));
-        text.parse()
-            .unwrap_or_else(|_| panic!("{}: {key}={text} does not parse", self.position))
+        let text = self.arg(key).unwrap_or_else(|| panic!("{}: no {key}=", self.position));
+        text.parse().unwrap_or_else(|_| panic!("{}: {key}={text} does not parse", self.position))
     }
 
     /// Whether a flag (or an argument) is given.
@@ -102,10 +95,7 @@ pub fn run_file(path: &Path, mut run: impl FnMut(&Case) -> String) {
 
 /// Runs every file of a directory, in the order of their names.
 pub fn run_dir(dir: &Path, mut run: impl FnMut(&Path, &Case) -> String) {
-    let entries = RealVfs::inline()
-        .list(dir)
-        .wait()
-        .unwrap_or_else(|err| panic!("{err}"));
+    let entries = RealVfs::inline().list(dir).wait().unwrap_or_else(|err| panic!("{err}"));
     assert!(!entries.is_empty(), "no test files in {}", dir.display());
     for entry in entries {
         let path: PathBuf = dir.join(entry.name);
@@ -126,9 +116,7 @@ fn read(path: &Path) -> String {
 
 fn write(path: &Path, text: &str) {
     let write = || {
-        let file = RealVfs::inline()
-            .open(path, OpenHow::existing(FileKind::Other))
-            .wait()?;
+        let file = RealVfs::inline().open(path, OpenHow::existing(FileKind::Other)).wait()?;
         file.set_len(0).wait()?;
         file.write_at(0, IoBuf::from_slice(text.as_bytes())).wait()
     };
@@ -139,11 +127,7 @@ fn write(path: &Path, text: &str) {
 fn dashed(output: &str) -> String {
     let has_blank = output.starts_with('\n') || output.contains("\n\n");
     let looks_dashed = output.lines().next() == Some("----");
-    if has_blank || looks_dashed {
-        format!("----\n----\n{output}----\n----\n\n")
-    } else {
-        format!("----\n{output}\n")
-    }
+    if has_blank || looks_dashed { format!("----\n----\n{output}----\n----\n\n") } else { format!("----\n{output}\n") }
 }
 
 fn parse(text: &str, name: &str) -> Vec<Part> {
@@ -172,9 +156,7 @@ fn parse(text: &str, name: &str) -> Vec<Part> {
         loop {
             match lines.next() {
                 Some((_, "")) if !doubled => break,
-                Some((_, "----"))
-                    if doubled && lines.peek().is_some_and(|next| next.1 == "----") =>
-                {
+                Some((_, "----")) if doubled && lines.peek().is_some_and(|next| next.1 == "----") => {
                     lines.next();
                     lines.next_if(|(_, line)| line.is_empty());
                     break;
@@ -187,13 +169,7 @@ fn parse(text: &str, name: &str) -> Vec<Part> {
             }
         }
         let (command, args) = parse_command(line, &position);
-        let case = Case {
-            command,
-            args,
-            input: input.join("\n"),
-            expected,
-            position,
-        };
+        let case = Case { command, args, input: input.join("\n"), expected, position };
         parts.push(Part::Case { head, case });
     }
     parts
@@ -206,11 +182,7 @@ fn parse_command(line: &str, position: &str) -> (String, Vec<(String, Vec<String
     for c in line.chars() {
         match c {
             '(' => depth += 1,
-            ')' => {
-                depth = depth
-                    .checked_sub(1)
-                    .unwrap_or_else(|| panic!("{position}: stray )"))
-            }
+            ')' => depth = depth.checked_sub(1).unwrap_or_else(|| panic!("{position}: stray )")),
             _ => {}
         }
         if c.is_whitespace() && depth == 0 {
@@ -226,14 +198,9 @@ fn parse_command(line: &str, position: &str) -> (String, Vec<(String, Vec<String
     let args = words.map(|word| match word.split_once('=') {
         None => (word, Vec::new()),
         Some((key, value)) => {
-            let list = value
-                .strip_prefix('(')
-                .and_then(|value| value.strip_suffix(')'));
+            let list = value.strip_prefix('(').and_then(|value| value.strip_suffix(')'));
             let values = match list {
-                Some(list) => list
-                    .split(',')
-                    .map(|value| value.trim().to_owned())
-                    .collect(),
+                Some(list) => list.split(',').map(|value| value.trim().to_owned()).collect(),
                 None => vec![value.to_owned()],
             };
             (key.to_owned(), values)
@@ -256,25 +223,20 @@ mod tests {
             .collect()
     }
 
-    const TEXT: &str = "# note\nput k=1 keys=(a, b) dry\none\ntwo\n----\nok\n\nget\n----\n----\na\n\nb\n----\n----\n\nend\n----\n";
+    const TEXT: &str =
+        "# note\nput k=1 keys=(a, b) dry\none\ntwo\n----\nok\n\nget\n----\n----\na\n\nb\n----\n----\n\nend\n----\n";
 
     #[test]
     fn cases_have_arguments_input_and_expected_output() {
         let cases = cases(TEXT);
         assert_eq!(cases.len(), 3);
-        assert_eq!(
-            (cases[0].command.as_str(), cases[0].input.as_str()),
-            ("put", "one\ntwo")
-        );
+        assert_eq!((cases[0].command.as_str(), cases[0].input.as_str()), ("put", "one\ntwo"));
         assert_eq!(cases[0].parse::<u32>("k"), 1);
         assert_eq!(cases[0].args[1].1, ["a", "b"]);
         assert!(cases[0].has("dry") && !cases[0].has("wet"));
         assert_eq!(cases[0].expected, "ok\n");
         assert_eq!(cases[1].expected, "a\n\nb\n");
-        assert_eq!(
-            (cases[2].expected.as_str(), cases[2].position.as_str()),
-            ("", "t:17")
-        );
+        assert_eq!((cases[2].expected.as_str(), cases[2].position.as_str()), ("", "t:17"));
     }
 
     #[test]

@@ -22,6 +22,5 @@ mod sim_tests;
 pub use rng::Rng;
 pub use seed::{Caller, for_each_seed};
 pub use sim::{
-    JoinHandle, Sim, SimOptions, Stop, advance, crash, defer, in_simulation, now_ns, sleep, spawn,
-    yield_now,
+    JoinHandle, Sim, SimOptions, Stop, advance, crash, defer, in_simulation, now_ns, sleep, spawn, yield_now,
 };

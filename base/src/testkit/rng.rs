@@ -19,9 +19,7 @@ impl Rng {
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             z ^ (z >> 31)
         };
-        Rng {
-            state: [next(), next(), next(), next()],
-        }
+        Rng { state: [next(), next(), next(), next()] }
     }
 
     /// 64 random bits.
@@ -94,14 +92,7 @@ mod tests {
         // Recorded; a change here makes every seed in a bug report worthless.
         let mut rng = Rng::new(1);
         let first: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
-        assert_eq!(
-            first,
-            [
-                12966619160104079557,
-                9600361134598540522,
-                10590380919521690900
-            ]
-        );
+        assert_eq!(first, [12966619160104079557, 9600361134598540522, 10590380919521690900]);
     }
 
     #[test]

@@ -21,13 +21,7 @@ pub struct Caller {
 #[macro_export]
 macro_rules! for_each_seed {
     ($count:expr, $body:expr) => {
-        $crate::testkit::for_each_seed(
-            $crate::testkit::Caller {
-                package: env!("CARGO_PKG_NAME"),
-            },
-            $count,
-            $body,
-        )
+        $crate::testkit::for_each_seed($crate::testkit::Caller { package: env!("CARGO_PKG_NAME") }, $count, $body)
     };
 }
 
@@ -50,10 +44,7 @@ pub fn for_each_seed(caller: Caller, count: u64, mut body: impl FnMut(u64)) {
     };
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
-            eprintln!(
-                "seed {seed} failed; replay: {}",
-                replay_command(caller, seed)
-            );
+            eprintln!("seed {seed} failed; replay: {}", replay_command(caller, seed));
             resume_unwind(panic);
         }
     }
@@ -65,9 +56,7 @@ fn replay_command(caller: Caller, seed: u64) -> String {
     let package = caller.package;
     match thread.name() {
         Some(test) if test != "main" => {
-            format!(
-                "CLEARWAY_SEED={seed} cargo test -p {package} {test} -- --exact --include-ignored --nocapture"
-            )
+            format!("CLEARWAY_SEED={seed} cargo test -p {package} {test} -- --exact --include-ignored --nocapture")
         }
         _ => format!("CLEARWAY_SEED={seed} cargo test -p {package}"),
     }
@@ -80,9 +69,7 @@ mod tests {
     #[test]
     fn the_failing_seed_is_the_last_one_run() {
         let mut ran = Vec::new();
-        let caller = Caller {
-            package: "clearway-base",
-        };
+        let caller = Caller { package: "clearway-base" };
         let result = catch_unwind(AssertUnwindSafe(|| {
             for_each_seed(caller, 10, |seed| {
                 ran.push(seed);
@@ -100,12 +87,7 @@ mod tests {
 
     #[test]
     fn the_replay_command_names_package_test_and_seed() {
-        let command = replay_command(
-            Caller {
-                package: "clearway-base",
-            },
-            17,
-        );
+        let command = replay_command(Caller { package: "clearway-base" }, 17);
         assert_eq!(
             command,
             "CLEARWAY_SEED=17 cargo test -p clearway-base \

@@ -45,9 +45,7 @@ pub struct SimOptions {
 
 impl Default for SimOptions {
     fn default() -> Self {
-        SimOptions {
-            steps_max: 50_000_000,
-        }
+        SimOptions { steps_max: 50_000_000 }
     }
 }
 
@@ -152,17 +150,11 @@ pub fn defer(latency_ns: u64, complete: impl FnOnce() + Send + 'static) {
     let shared = expect_current();
     let mut state = shared.state();
     let due_ns = state.now_ns + latency_ns;
-    state.pending_io.push(PendingIo {
-        due_ns,
-        complete: Box::new(complete),
-    });
+    state.pending_io.push(PendingIo { due_ns, complete: Box::new(complete) });
 }
 
 /// Starts a task in the running simulation.
-pub fn spawn<T: Send + 'static>(
-    name: &str,
-    future: impl Future<Output = T> + Send + 'static,
-) -> JoinHandle<T> {
+pub fn spawn<T: Send + 'static>(name: &str, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     expect_current().spawn(name, future)
 }
 
@@ -276,15 +268,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn spawn<T: Send + 'static>(
-        &self,
-        name: &str,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
-        let cell = Arc::new(Mutex::new(JoinCell {
-            result: None,
-            waker: None,
-        }));
+    fn spawn<T: Send + 'static>(&self, name: &str, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        let cell = Arc::new(Mutex::new(JoinCell { result: None, waker: None }));
         let for_task = cell.clone();
         let task = async move {
             let result = future.await;
@@ -299,11 +284,7 @@ impl Shared {
         };
         let mut state = self.state();
         let id = state.fresh_id();
-        let task = Task {
-            name: name.to_owned(),
-            future: Some(Box::pin(task)),
-            ready: false,
-        };
+        let task = Task { name: name.to_owned(), future: Some(Box::pin(task)), ready: false };
         state.tasks.insert(id, task);
         state.make_ready(id);
         JoinHandle { cell }
@@ -332,11 +313,7 @@ impl State {
         }
         let choices = self.ready.len() + self.pending_io.len();
         if choices == 0 {
-            return if timer_due.is_some() {
-                self.fire_timer()
-            } else {
-                Next::Nothing
-            };
+            return if timer_due.is_some() { self.fire_timer() } else { Next::Nothing };
         }
         // With I/O pending and no task ready, a timer may overtake: the device is slow, this time.
         if self.ready.is_empty()
@@ -391,12 +368,7 @@ impl Sim {
             pending_io: Vec::new(),
             timers: BTreeMap::new(),
         };
-        Sim {
-            shared: Arc::new(Shared {
-                state: Mutex::new(state),
-            }),
-            options,
-        }
+        Sim { shared: Arc::new(Shared { state: Mutex::new(state) }), options }
     }
 
     /// Adds a task; it runs during the next [`Sim::block_on`] or [`Sim::run`].
@@ -417,10 +389,7 @@ impl Sim {
     ///
     /// # Errors
     /// [`Stop`], if it can't end.
-    pub fn block_on<T: Send + 'static>(
-        &self,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Stop> {
+    pub fn block_on<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Result<T, Stop> {
         let main = self.spawn("main", future);
         self.run_until(|_| main.try_take())
     }
@@ -463,10 +432,7 @@ impl Sim {
     }
 
     fn poll_task(&self, id: u64, mut future: TaskFuture) {
-        let waker = Waker::from(Arc::new(TaskWaker {
-            id,
-            shared: Arc::downgrade(&self.shared),
-        }));
+        let waker = Waker::from(Arc::new(TaskWaker { id, shared: Arc::downgrade(&self.shared) }));
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         if polled.is_ready() {
             drop(future); // SIM-3: before the state is borrowed
@@ -483,11 +449,7 @@ impl Sim {
         let (tasks, pending_io, timers) = {
             let mut state = self.shared.state();
             state.ready.clear();
-            (
-                std::mem::take(&mut state.tasks),
-                std::mem::take(&mut state.pending_io),
-                std::mem::take(&mut state.timers),
-            )
+            (std::mem::take(&mut state.tasks), std::mem::take(&mut state.pending_io), std::mem::take(&mut state.timers))
         };
         drop((tasks, pending_io, timers));
     }
@@ -508,10 +470,7 @@ impl VirtualTime for Shared {
 
     fn set_timer(&self, deadline_ns: u64, waker: Waker) -> TimerKey {
         let mut state = self.state();
-        let key = (
-            deadline_ns.saturating_sub(VirtualClock::ORIGIN_NS),
-            state.fresh_id(),
-        );
+        let key = (deadline_ns.saturating_sub(VirtualClock::ORIGIN_NS), state.fresh_id());
         state.timers.insert(key, waker);
         key
     }
@@ -519,10 +478,7 @@ impl VirtualTime for Shared {
     fn update_timer(&self, key: TimerKey, waker: &Waker) -> bool {
         let waker = waker.clone();
         let mut state = self.state();
-        let replaced = state
-            .timers
-            .get_mut(&key)
-            .map(|slot| std::mem::replace(slot, waker));
+        let replaced = state.timers.get_mut(&key).map(|slot| std::mem::replace(slot, waker));
         drop(state); // SIM-3
         replaced.is_some()
     }

@@ -19,10 +19,7 @@ fn trace(seed: u64) -> Vec<u32> {
         });
     }
     sim.run().expect("all end");
-    Arc::try_unwrap(log)
-        .expect("tasks are gone")
-        .into_inner()
-        .expect("not poisoned")
+    Arc::try_unwrap(log).expect("tasks are gone").into_inner().expect("not poisoned")
 }
 
 #[test]
@@ -59,11 +56,7 @@ fn sleepers_wake_in_the_order_of_time_whatever_the_seed() {
         }
         sim.run().expect("all end");
         let expected = [10, 20, 30].map(|ms| (ms, Some(ms * 1_000_000)));
-        assert_eq!(
-            *log.lock().expect("not poisoned"),
-            expected,
-            "SIM-2, seed {seed}"
-        );
+        assert_eq!(*log.lock().expect("not poisoned"), expected, "SIM-2, seed {seed}");
     }
 }
 

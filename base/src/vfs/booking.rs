@@ -15,19 +15,14 @@ impl Booking {
     /// The booking of an operation; the object is the file, and the byte in it.
     pub(super) fn new(op: OpKind, kind: FileKind, path: &Path, offset: Option<u64>) -> Self {
         let object = Object::new(file_id(path), offset.unwrap_or(0));
-        Booking {
-            event: event_of(op, kind),
-            object,
-        }
+        Booking { event: event_of(op, kind), object }
     }
 }
 
 /// The number by which wait objects name a file: FNV-1a (Fowler, Noll, Vo) of its path.
 pub fn file_id(path: &Path) -> u64 {
     let bytes = path.as_os_str().as_encoded_bytes();
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn event_of(op: OpKind, kind: FileKind) -> WaitEvent {
@@ -103,14 +98,11 @@ mod tests {
             let task = async move {
                 let how = OpenHow::create(FileKind::Wal);
                 let file = disk.open(Path::new("/wal"), how).await.expect("open");
-                file.write_at(0, IoBuf::from_slice(&[1; 512]))
-                    .await
-                    .expect("write");
+                file.write_at(0, IoBuf::from_slice(&[1; 512])).await.expect("write");
                 file.sync_data().await.expect("sync");
             };
             let (_, books) = sim.block_on(books(task)).expect("ends");
-            let shares = [WaitEvent::FileOpen, WaitEvent::WalWrite, WaitEvent::WalSync]
-                .map(|event| books.wait(event));
+            let shares = [WaitEvent::FileOpen, WaitEvent::WalWrite, WaitEvent::WalSync].map(|event| books.wait(event));
             assert!(shares.iter().all(|share| share.count == 1), "{shares:?}");
             assert_eq!(books.wait_ns(), sim.now_ns(), "all of the time was I/O");
         }

@@ -102,12 +102,7 @@ mod tests {
         let mut grown = IoBuf::with_capacity(3);
         grown.extend_from_slice(b"abc");
         grown.extend_from_slice(&[7; 5000]);
-        for buf in [
-            IoBuf::zeroed(0),
-            IoBuf::from_slice(b"xyz"),
-            grown.clone(),
-            grown,
-        ] {
+        for buf in [IoBuf::zeroed(0), IoBuf::from_slice(b"xyz"), grown.clone(), grown] {
             assert_eq!(buf.as_ptr() as usize % IO_ALIGN, 0, "VFS-6");
         }
     }

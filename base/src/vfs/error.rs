@@ -73,20 +73,12 @@ pub struct VfsError {
 impl VfsError {
     /// An error of an operation on the whole of `path`.
     pub fn new(op: OpKind, path: &Path, source: impl Into<io::Error>) -> Self {
-        VfsError {
-            op,
-            path: path.to_path_buf(),
-            offset: None,
-            source: Arc::new(source.into()),
-        }
+        VfsError { op, path: path.to_path_buf(), offset: None, source: Arc::new(source.into()) }
     }
 
     /// The same at a byte offset.
     pub fn at(op: OpKind, path: &Path, offset: u64, source: impl Into<io::Error>) -> Self {
-        VfsError {
-            offset: Some(offset),
-            ..VfsError::new(op, path, source)
-        }
+        VfsError { offset: Some(offset), ..VfsError::new(op, path, source) }
     }
 
     /// The kind of the system's error (`NotFound`, `StorageFull`, ...).
@@ -96,9 +88,7 @@ impl VfsError {
 
     /// Whether a simulated disk lost power: the caller is running in a world that no longer exists.
     pub fn is_power_off(&self) -> bool {
-        self.source
-            .get_ref()
-            .is_some_and(|inner| inner.is::<PowerOff>())
+        self.source.get_ref().is_some_and(|inner| inner.is::<PowerOff>())
     }
 }
 

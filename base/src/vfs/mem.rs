@@ -7,10 +7,7 @@ use super::booking::Booking;
 use super::names::{Names, Node, normal};
 use super::op::{Begin, IoOp};
 use super::real::check_alignment;
-use super::{
-    DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, Vfs, VfsError,
-    VfsFile,
-};
+use super::{DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, Vfs, VfsError, VfsFile};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,10 +35,7 @@ struct Content {
 impl Content {
     /// Truncates or extends with zeros.
     fn set_len(&mut self, len: u64) {
-        self.chunks
-            .resize_with(len.div_ceil(CHUNK as u64) as usize, || {
-                vec![0; CHUNK].into()
-            });
+        self.chunks.resize_with(len.div_ceil(CHUNK as u64) as usize, || vec![0; CHUNK].into());
         let used = (len % CHUNK as u64) as usize;
         // What lies beyond the end must read as zeros when the file grows again.
         if len < self.len
@@ -91,13 +85,8 @@ impl Default for MemVfs {
 impl MemVfs {
     /// An empty file system: only the root directory exists.
     pub fn new() -> Self {
-        let tree = Tree {
-            names: Names::new(),
-            locked: BTreeSet::new(),
-        };
-        MemVfs {
-            tree: Arc::new(Mutex::new(tree)),
-        }
+        let tree = Tree { names: Names::new(), locked: BTreeSet::new() };
+        MemVfs { tree: Arc::new(Mutex::new(tree)) }
     }
 
     fn tree(&self) -> MutexGuard<'_, Tree> {
@@ -143,70 +132,44 @@ impl Vfs for MemVfs {
                 }
                 Err(err) => return Err(err),
             };
-            let file = MemFile {
-                content,
-                path: path.to_path_buf(),
-                how,
-            };
+            let file = MemFile { content, path: path.to_path_buf(), how };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
 
     fn remove(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::Remove, path, |tree, path| {
-            tree.names.remove_file(path).map(drop)
-        })
+        self.op(OpKind::Remove, path, |tree, path| tree.names.remove_file(path).map(drop))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoOp<()> {
         let to = to.to_path_buf();
-        self.op(OpKind::Rename, from, move |tree, from| {
-            tree.names.rename(from, &normal(&to)?).map(drop)
-        })
+        self.op(OpKind::Rename, from, move |tree, from| tree.names.rename(from, &normal(&to)?).map(drop))
     }
 
     fn create_dir(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::CreateDir, path, |tree, path| {
-            tree.names.add(path, Node::Dir)
-        })
+        self.op(OpKind::CreateDir, path, |tree, path| tree.names.add(path, Node::Dir))
     }
 
     fn sync_dir(&self, path: &Path) -> IoOp<()> {
-        self.op(OpKind::SyncDir, path, |tree, path| {
-            tree.names.expect_dir(path)
-        })
+        self.op(OpKind::SyncDir, path, |tree, path| tree.names.expect_dir(path))
     }
 
     fn list(&self, path: &Path) -> IoOp<Vec<DirEntry>> {
         self.op(OpKind::List, path, |tree, path| {
             let entry = |(name, node): (String, Node<Arc<RwLock<Content>>>)| match node {
-                Node::Dir => DirEntry {
-                    name,
-                    kind: EntryKind::Dir,
-                    size: 0,
-                },
-                Node::File(content) => DirEntry {
-                    name,
-                    kind: EntryKind::File,
-                    size: read_lock(&content).len,
-                },
+                Node::Dir => DirEntry { name, kind: EntryKind::Dir, size: 0 },
+                Node::File(content) => DirEntry { name, kind: EntryKind::File, size: read_lock(&content).len },
             };
             Ok(tree.names.list(path)?.into_iter().map(entry).collect())
         })
     }
 
     fn lock(&self, path: &Path) -> Result<DirLock, LockError> {
-        let normal =
-            normal(path).map_err(|err| LockError::Io(VfsError::new(OpKind::Lock, path, err)))?;
+        let normal = normal(path).map_err(|err| LockError::Io(VfsError::new(OpKind::Lock, path, err)))?;
         if !self.tree().locked.insert(normal.clone()) {
-            return Err(LockError::Held {
-                pid: std::process::id(),
-            });
+            return Err(LockError::Held { pid: std::process::id() });
         }
-        Ok(DirLock::new(MemLock {
-            vfs: self.clone(),
-            path: normal,
-        }))
+        Ok(DirLock::new(MemLock { vfs: self.clone(), path: normal }))
     }
 }
 
@@ -248,14 +211,7 @@ impl MemFile {
         }
         let booking = Booking::new(op, self.how.kind, &self.path, Some(offset));
         let content = self.content.clone();
-        IoOp::idle(
-            booking,
-            MemOp(move || {
-                Ok(run(&mut content
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)))
-            }),
-        )
+        IoOp::idle(booking, MemOp(move || Ok(run(&mut content.write().unwrap_or_else(PoisonError::into_inner)))))
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf, len: usize, exact: bool) -> IoOp<IoBuf> {

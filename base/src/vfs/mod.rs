@@ -96,38 +96,22 @@ pub struct OpenHow {
 impl OpenHow {
     /// An existing file, for reading and writing, through the page cache.
     pub const fn existing(kind: FileKind) -> Self {
-        OpenHow {
-            kind,
-            create: false,
-            exclusive_create: false,
-            direct: false,
-            read_only: false,
-        }
+        OpenHow { kind, create: false, exclusive_create: false, direct: false, read_only: false }
     }
 
     /// An existing file, for reading only.
     pub const fn read_only(kind: FileKind) -> Self {
-        OpenHow {
-            read_only: true,
-            ..OpenHow::existing(kind)
-        }
+        OpenHow { read_only: true, ..OpenHow::existing(kind) }
     }
 
     /// The file, created empty if it does not exist.
     pub const fn create(kind: FileKind) -> Self {
-        OpenHow {
-            create: true,
-            ..OpenHow::existing(kind)
-        }
+        OpenHow { create: true, ..OpenHow::existing(kind) }
     }
 
     /// A new file; fails with `AlreadyExists` if the name is taken.
     pub const fn create_new(kind: FileKind) -> Self {
-        OpenHow {
-            create: true,
-            exclusive_create: true,
-            ..OpenHow::existing(kind)
-        }
+        OpenHow { create: true, exclusive_create: true, ..OpenHow::existing(kind) }
     }
 
     fn creates(self) -> bool {
@@ -136,10 +120,7 @@ impl OpenHow {
 
     /// The same, with direct I/O.
     pub const fn direct(self) -> Self {
-        OpenHow {
-            direct: true,
-            ..self
-        }
+        OpenHow { direct: true, ..self }
     }
 }
 
@@ -170,9 +151,7 @@ pub struct DirLock {
 
 impl DirLock {
     fn new(held: impl Send + Sync + 'static) -> Self {
-        DirLock {
-            _held: Box::new(held),
-        }
+        DirLock { _held: Box::new(held) }
     }
 }
 
@@ -209,10 +188,7 @@ pub trait Vfs: Send + Sync + 'static {
 
 /// An open file. All operations take `&self` and may run at the same time; what overlapping writes
 /// leave behind is undefined.
-#[allow(
-    clippy::len_without_is_empty,
-    reason = "a length is an operation that can fail"
-)]
+#[allow(clippy::len_without_is_empty, reason = "a length is an operation that can fail")]
 pub trait VfsFile: Send + Sync {
     /// Reads `len` bytes at `offset` and returns the buffer with exactly the bytes read. The buffer is
     /// shorter than `len` only where the file ends: an empty buffer means at or past the end. The

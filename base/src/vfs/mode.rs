@@ -27,18 +27,12 @@ pub struct InlineIo {
 /// and for a committing thread that flushes itself.
 pub fn inline_io_here() -> InlineIo {
     INLINE_DEPTH.with(|depth| depth.set(depth.get() + 1));
-    InlineIo {
-        _not_send: PhantomData,
-    }
+    InlineIo { _not_send: PhantomData }
 }
 
 /// The mode of the calling thread.
 pub fn io_mode() -> IoMode {
-    if INLINE_DEPTH.with(Cell::get) > 0 {
-        IoMode::Inline
-    } else {
-        IoMode::Pooled
-    }
+    if INLINE_DEPTH.with(Cell::get) > 0 { IoMode::Inline } else { IoMode::Pooled }
 }
 
 impl Drop for InlineIo {

@@ -28,10 +28,7 @@ pub(super) fn normal(path: &Path) -> io::Result<PathBuf> {
             Component::Normal(name) => normal.push(name),
             Component::RootDir | Component::CurDir => {}
             Component::ParentDir | Component::Prefix(_) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "`..` in a path",
-                ));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "`..` in a path"));
             }
         }
     }
@@ -45,18 +42,12 @@ pub(super) fn parent(path: &Path) -> &Path {
 
 impl<F: Clone> Names<F> {
     pub(super) fn new() -> Self {
-        Names {
-            nodes: BTreeMap::new(),
-        }
+        Names { nodes: BTreeMap::new() }
     }
 
     /// What stands at a normal path.
     pub(super) fn get(&self, path: &Path) -> Option<Node<F>> {
-        if path.as_os_str().is_empty() {
-            Some(Node::Dir)
-        } else {
-            self.nodes.get(path).cloned()
-        }
+        if path.as_os_str().is_empty() { Some(Node::Dir) } else { self.nodes.get(path).cloned() }
     }
 
     /// The file at a normal path.
@@ -113,12 +104,7 @@ impl<F: Clone> Names<F> {
         self.expect_dir(dir)?;
         let children = self.nodes.iter().filter(|(path, _)| parent(path) == dir);
         let mut list: Vec<_> = children
-            .filter_map(|(path, node)| {
-                Some((
-                    path.file_name()?.to_string_lossy().into_owned(),
-                    node.clone(),
-                ))
-            })
+            .filter_map(|(path, node)| Some((path.file_name()?.to_string_lossy().into_owned(), node.clone())))
             .collect();
         list.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(list)

@@ -81,22 +81,8 @@ struct Slot<T> {
 
 /// The two ends of an operation in flight.
 pub(super) fn in_flight<T>(op: OpKind, path: Arc<PathBuf>) -> (Completer<T>, InFlight<T>) {
-    let cell = Arc::new(Cell {
-        slot: Mutex::new(Slot {
-            result: None,
-            waker: None,
-        }),
-        filled: Condvar::new(),
-    });
-    (
-        Completer {
-            cell: cell.clone(),
-            op,
-            path,
-            completed: false,
-        },
-        InFlight(cell),
-    )
+    let cell = Arc::new(Cell { slot: Mutex::new(Slot { result: None, waker: None }), filled: Condvar::new() });
+    (Completer { cell: cell.clone(), op, path, completed: false }, InFlight(cell))
 }
 
 impl<T> Completer<T> {
@@ -108,11 +94,7 @@ impl<T> Completer<T> {
     fn fill(&mut self, result: Result<T, VfsError>) {
         self.completed = true;
         let waker = {
-            let mut slot = self
-                .cell
-                .slot
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut slot = self.cell.slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.result = Some(result);
             slot.waker.take()
         };
@@ -135,15 +117,11 @@ impl<T> Drop for Completer<T> {
 impl<T: Send + 'static> IoOp<T> {
     /// An operation whose result is known before it began.
     pub fn ready(result: Result<T, VfsError>) -> Self {
-        IoOp {
-            state: State::Ready(result),
-        }
+        IoOp { state: State::Ready(result) }
     }
 
     pub(super) fn idle(booking: Booking, begin: impl Begin<T> + 'static) -> Self {
-        IoOp {
-            state: State::Idle(booking, Box::new(begin)),
-        }
+        IoOp { state: State::Idle(booking, Box::new(begin)) }
     }
 
     /// Performs the operation on the calling thread and returns its result; if it is already in
@@ -155,11 +133,7 @@ impl<T: Send + 'static> IoOp<T> {
                 let _wait = Wait::begin(booking.event, booking.object);
                 begin.perform()
             }
-            State::Begun(Begun {
-                booking,
-                cell,
-                waiting,
-            }) => {
+            State::Begun(Begun { booking, cell, waiting }) => {
                 assert!(
                     !crate::testkit::in_simulation(),
                     "blocked on an operation that only the simulation can end; await it"
@@ -171,10 +145,7 @@ impl<T: Send + 'static> IoOp<T> {
                     if let Some(result) = slot.result.take() {
                         return result;
                     }
-                    slot = cell
-                        .filled
-                        .wait(slot)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    slot = cell.filled.wait(slot).unwrap_or_else(PoisonError::into_inner);
                 }
             }
             State::Done => panic!("an operation's result was already taken"),
@@ -199,11 +170,7 @@ impl<T: Send + 'static> Future for IoOp<T> {
             State::Idle(booking, begin) => {
                 let in_flight = begin.submit();
                 let cell = in_flight.0.clone();
-                Begun {
-                    booking,
-                    cell,
-                    waiting: in_wait(booking.event, booking.object, in_flight),
-                }
+                Begun { booking, cell, waiting: in_wait(booking.event, booking.object, in_flight) }
             }
             State::Begun(begun) => begun,
             State::Done => panic!("an operation was polled after it had ended"),

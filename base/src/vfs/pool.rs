@@ -45,22 +45,14 @@ impl IoPool {
     /// The system's, if a thread can't be started.
     pub fn start(threads: usize) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue {
-                jobs: VecDeque::new(),
-                closing: false,
-            }),
+            queue: Mutex::new(Queue { jobs: VecDeque::new(), closing: false }),
             work: Condvar::new(),
         });
-        let mut pool = IoPool {
-            shared,
-            threads: Vec::new(),
-        };
+        let mut pool = IoPool { shared, threads: Vec::new() };
         for number in 0..threads.max(1) {
             let shared = pool.shared.clone();
             let name = format!("io-{number}");
-            let thread = std::thread::Builder::new()
-                .name(name)
-                .spawn(move || serve(&shared))?;
+            let thread = std::thread::Builder::new().name(name).spawn(move || serve(&shared))?;
             pool.threads.push(thread);
         }
         Ok(pool)
@@ -85,10 +77,7 @@ fn serve(shared: &Shared) {
             return;
         } else {
             let _idle = Wait::begin(WaitEvent::WorkerMain, Object::NONE);
-            queue = shared
-                .work
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

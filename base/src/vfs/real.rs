@@ -18,8 +18,8 @@ use super::booking::Booking;
 use super::op::{Begin, InFlight, IoOp, in_flight};
 use super::pool::IoPool;
 use super::{
-    DirEntry, DirLock, EntryKind, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow,
-    Vfs, VfsError, VfsFile, io_mode,
+    DirEntry, DirLock, EntryKind, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow, Vfs, VfsError,
+    VfsFile, io_mode,
 };
 use crate::waits::Wait;
 use rustix::fs::{FallocateFlags, OFlags};
@@ -47,9 +47,7 @@ impl RealVfs {
     /// # Errors
     /// The system's, if a thread can't be started.
     pub fn pooled(threads: usize) -> io::Result<Self> {
-        Ok(RealVfs {
-            pool: Some(Arc::new(IoPool::start(threads)?)),
-        })
+        Ok(RealVfs { pool: Some(Arc::new(IoPool::start(threads)?)) })
     }
 
     fn op<T: Send + 'static>(
@@ -62,15 +60,7 @@ impl RealVfs {
     ) -> IoOp<T> {
         let booking = Booking::new(op, kind, path, offset);
         let path = Arc::new(path.to_path_buf());
-        IoOp::idle(
-            booking,
-            RealOp {
-                op,
-                path,
-                pool: self.pool.clone(),
-                run,
-            },
-        )
+        IoOp::idle(booking, RealOp { op, path, pool: self.pool.clone(), run })
     }
 }
 
@@ -96,12 +86,7 @@ where
     }
 
     fn submit(self: Box<Self>) -> InFlight<T> {
-        let RealOp {
-            op,
-            path,
-            pool,
-            run,
-        } = *self;
+        let RealOp { op, path, pool, run } = *self;
         let (completer, future) = in_flight(op, path.clone());
         if let Some(pool) = pool {
             pool.submit(Box::new(move || completer.complete(run(&path))));
@@ -114,15 +99,8 @@ impl Vfs for RealVfs {
     fn open(&self, path: &Path, how: OpenHow) -> IoOp<Arc<dyn VfsFile>> {
         let vfs = self.clone();
         self.op(OpKind::Open, how.kind, path, None, move |path| {
-            let (file, direct) =
-                open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
-            let file = RealFile {
-                file: Arc::new(file),
-                path: path.to_path_buf(),
-                how,
-                direct,
-                vfs,
-            };
+            let (file, direct) = open_file(path, how).map_err(|err| VfsError::new(OpKind::Open, path, err))?;
+            let file = RealFile { file: Arc::new(file), path: path.to_path_buf(), how, direct, vfs };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
@@ -148,9 +126,7 @@ impl Vfs for RealVfs {
 
     fn sync_dir(&self, path: &Path) -> IoOp<()> {
         self.op(OpKind::SyncDir, FileKind::Other, path, None, |path| {
-            File::open(path)
-                .and_then(|dir| dir.sync_all())
-                .map_err(|err| VfsError::new(OpKind::SyncDir, path, err))
+            File::open(path).and_then(|dir| dir.sync_all()).map_err(|err| VfsError::new(OpKind::SyncDir, path, err))
         })
     }
 
@@ -168,10 +144,7 @@ impl Vfs for RealVfs {
 /// Opens the file; the second result says whether I/O is direct.
 fn open_file(path: &Path, how: OpenHow) -> io::Result<(File, bool)> {
     let mut options = File::options();
-    options
-        .read(true)
-        .write(!how.read_only)
-        .create(how.creates() && !how.read_only);
+    options.read(true).write(!how.read_only).create(how.creates() && !how.read_only);
     options.create_new(how.exclusive_create);
     if !how.direct {
         return Ok((options.open(path)?, false));
@@ -181,9 +154,7 @@ fn open_file(path: &Path, how: OpenHow) -> io::Result<(File, bool)> {
         Ok(file) => Ok((file, true)),
         // tmpfs and others answer EINVAL, and may have created the file before they refused.
         Err(err) if err.kind() == io::ErrorKind::InvalidInput => {
-            options
-                .create_new(false)
-                .create(how.creates() && !how.read_only);
+            options.create_new(false).create(how.creates() && !how.read_only);
             Ok((options.open(path)?, false))
         }
         Err(err) => Err(err),
@@ -201,11 +172,7 @@ fn list_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
             Err(err) if err.kind() == io::ErrorKind::NotFound => continue,
             Err(err) => return Err(err),
         };
-        let (kind, size) = if meta.is_dir() {
-            (EntryKind::Dir, 0)
-        } else {
-            (EntryKind::File, meta.len())
-        };
+        let (kind, size) = if meta.is_dir() { (EntryKind::Dir, 0) } else { (EntryKind::File, meta.len()) };
         entries.push(DirEntry { name, kind, size });
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -219,23 +186,14 @@ fn lock_file(path: &Path) -> Result<DirLock, LockError> {
     let booking = Booking::new(OpKind::Lock, FileKind::Other, path, None);
     let _wait = Wait::begin(booking.event, booking.object);
     let mut options = File::options();
-    let mut file = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(failed)?;
+    let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
             let mut text = String::new();
             // Whoever holds it may be writing its pid just now.
             let read = file.read_to_string(&mut text);
-            let pid = read
-                .ok()
-                .and_then(|_| text.trim().parse().ok())
-                .unwrap_or(0);
+            let pid = read.ok().and_then(|_| text.trim().parse().ok()).unwrap_or(0);
             return Err(LockError::Held { pid });
         }
         Err(std::fs::TryLockError::Error(err)) => return Err(failed(err)),
@@ -262,13 +220,9 @@ impl RealFile {
         run: impl FnOnce(&File) -> io::Result<T> + Send + 'static,
     ) -> IoOp<T> {
         let file = self.file.clone();
-        self.vfs
-            .op(op, self.how.kind, &self.path, offset, move |path| {
-                run(&file).map_err(|err| VfsError {
-                    offset,
-                    ..VfsError::new(op, path, err)
-                })
-            })
+        self.vfs.op(op, self.how.kind, &self.path, offset, move |path| {
+            run(&file).map_err(|err| VfsError { offset, ..VfsError::new(op, path, err) })
+        })
     }
 
     fn read(&self, offset: u64, mut buf: IoBuf, len: usize, exact: bool) -> IoOp<IoBuf> {
@@ -288,13 +242,7 @@ impl RealFile {
 }
 
 /// Enforces VFS-5.
-pub(super) fn check_alignment(
-    op: OpKind,
-    path: &Path,
-    how: OpenHow,
-    offset: u64,
-    len: usize,
-) -> Result<(), VfsError> {
+pub(super) fn check_alignment(op: OpKind, path: &Path, how: OpenHow, offset: u64, len: usize) -> Result<(), VfsError> {
     let aligned = offset.is_multiple_of(IO_ALIGN as u64) && len.is_multiple_of(IO_ALIGN);
     if how.direct && !aligned {
         let why = format!("direct I/O of {len} bytes is not a multiple of {IO_ALIGN}");
@@ -382,14 +330,10 @@ impl VfsFile for RealFile {
 
     fn preallocate_zeroed(&self, offset: u64, len: u64) -> IoOp<()> {
         let in_usize = usize::try_from(len).unwrap_or(usize::MAX - IO_ALIGN + 1);
-        if let Err(err) =
-            check_alignment(OpKind::Preallocate, &self.path, self.how, offset, in_usize)
-        {
+        if let Err(err) = check_alignment(OpKind::Preallocate, &self.path, self.how, offset, in_usize) {
             return IoOp::ready(Err(err));
         }
-        self.op(OpKind::Preallocate, Some(offset), move |file| {
-            write_zeros(file, offset, len)
-        })
+        self.op(OpKind::Preallocate, Some(offset), move |file| write_zeros(file, offset, len))
     }
 
     fn is_direct(&self) -> bool {

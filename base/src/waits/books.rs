@@ -46,11 +46,7 @@ impl Mark {
     pub fn take() -> Self {
         let run_delay_ns = clock::run_delay_ns().unwrap_or(0);
         let cpu_ns = clock::thread_cpu_ns();
-        Self {
-            wall_ns: clock::now_ns(),
-            cpu_ns,
-            run_delay_ns,
-        }
+        Self { wall_ns: clock::now_ns(), cpu_ns, run_delay_ns }
     }
 
     fn since(&self, earlier: &Mark) -> Mark {
@@ -114,19 +110,10 @@ impl Ledger {
     }
 
     fn share(&mut self, event: WaitEvent) -> &mut WaitShare {
-        let at = self
-            .shares
-            .iter()
-            .position(|share| share.event == event)
-            .unwrap_or_else(|| {
-                self.shares.push(WaitShare {
-                    event,
-                    count: 0,
-                    wait_ns: 0,
-                    spin_ns: 0,
-                });
-                self.shares.len() - 1
-            });
+        let at = self.shares.iter().position(|share| share.event == event).unwrap_or_else(|| {
+            self.shares.push(WaitShare { event, count: 0, wait_ns: 0, spin_ns: 0 });
+            self.shares.len() - 1
+        });
         &mut self.shares[at]
     }
 
@@ -171,17 +158,8 @@ impl Books {
 
     /// The share of one event; zeros if it was not waited for.
     pub fn wait(&self, event: WaitEvent) -> WaitShare {
-        let found = self
-            .waits
-            .iter()
-            .find(|share| share.event == event)
-            .copied();
-        found.unwrap_or(WaitShare {
-            event,
-            count: 0,
-            wait_ns: 0,
-            spin_ns: 0,
-        })
+        let found = self.waits.iter().find(|share| share.event == event).copied();
+        found.unwrap_or(WaitShare { event, count: 0, wait_ns: 0, spin_ns: 0 })
     }
 }
 
@@ -217,12 +195,8 @@ struct Running {
 
 impl Running {
     fn begin() -> Self {
-        let outer =
-            context::with(|context| context.ledger.borrow_mut().replace(Box::default())).flatten();
-        Self {
-            outer,
-            began: Mark::take(),
-        }
+        let outer = context::with(|context| context.ledger.borrow_mut().replace(Box::default())).flatten();
+        Self { outer, began: Mark::take() }
     }
 
     /// Adds the stretch to the columns; returns when it ended.
@@ -268,9 +242,7 @@ pub fn books_of<R>(call: impl FnOnce() -> R) -> (R, Books) {
     let mut guard = OnPanic(Some(Running::begin()));
     let result = call();
     let mut columns = Columns::default();
-    let Some(running) = guard.0.take() else {
-        unreachable!("taken once")
-    };
+    let Some(running) = guard.0.take() else { unreachable!("taken once") };
     let began_ns = running.began.wall_ns;
     let ended_ns = running.end(&mut columns);
     (result, columns.close(ended_ns.saturating_sub(began_ns)))
@@ -278,13 +250,7 @@ pub fn books_of<R>(call: impl FnOnce() -> R) -> (R, Books) {
 
 /// Runs a future and says, when it is ready, what its time consisted of.
 pub fn books<F: Future>(future: F) -> InBooks<F> {
-    InBooks {
-        future,
-        stamp: context::Stamp::new(),
-        columns: Columns::default(),
-        began_ns: 0,
-        suspended: None,
-    }
+    InBooks { future, stamp: context::Stamp::new(), columns: Columns::default(), began_ns: 0, suspended: None }
 }
 
 pin_project! {
@@ -328,23 +294,15 @@ impl<F: Future> Future for InBooks<F> {
             context.woke_ns.set(woke_before_ns.unwrap_or(0));
             context.pending.get()
         });
-        let Some(running) = guard.0.take() else {
-            unreachable!("taken once")
-        };
+        let Some(running) = guard.0.take() else { unreachable!("taken once") };
         let ended_ns = running.end(this.columns);
         match polled {
             Poll::Ready(output) => {
                 let columns = std::mem::take(this.columns);
-                Poll::Ready((
-                    output,
-                    columns.close(ended_ns.saturating_sub(*this.began_ns)),
-                ))
+                Poll::Ready((output, columns.close(ended_ns.saturating_sub(*this.began_ns))))
             }
             Poll::Pending => {
-                *this.suspended = Some(Suspended {
-                    since_ns: ended_ns,
-                    event: event.flatten(),
-                });
+                *this.suspended = Some(Suspended { since_ns: ended_ns, event: event.flatten() });
                 Poll::Pending
             }
         }
@@ -355,11 +313,7 @@ impl Columns {
     /// Books the time between two polls; returns when the task was woken. A poll that nobody's wake-up led to (a
     /// neighbour in the same task was woken) ends the wait when it begins.
     fn resume(&mut self, suspended: &Suspended, woke_ns: u64, polled_ns: u64) -> u64 {
-        let woke_ns = if woke_ns == 0 {
-            polled_ns
-        } else {
-            woke_ns.clamp(suspended.since_ns, polled_ns)
-        };
+        let woke_ns = if woke_ns == 0 { polled_ns } else { woke_ns.clamp(suspended.since_ns, polled_ns) };
         if let Some(event) = suspended.event {
             let share = self.ledger.share(event);
             share.count += 1;

@@ -111,10 +111,7 @@ fn calibrate() -> Machine {
             None => "the kernel does not say that it trusts the time-stamp counter".to_string(),
         }
     };
-    Machine {
-        counter: None,
-        description: format!("clock_gettime(CLOCK_MONOTONIC): {reason}"),
-    }
+    Machine { counter: None, description: format!("clock_gettime(CLOCK_MONOTONIC): {reason}") }
 }
 
 fn calibrate_counter() -> Machine {
@@ -125,24 +122,13 @@ fn calibrate_counter() -> Machine {
     let ns_per_tick = ((u128::from(ns) << 32) / u128::from(ticks.max(1))) as u64;
     // 0.1 to 10 GHz; anything else is a counter that a hypervisor traps or holds.
     if ticks < ns / 10 || ticks > ns.saturating_mul(10) {
-        let description =
-            format!("clock_gettime(CLOCK_MONOTONIC): the counter made {ticks} ticks in {ns} ns");
-        return Machine {
-            counter: None,
-            description,
-        };
+        let description = format!("clock_gettime(CLOCK_MONOTONIC): the counter made {ticks} ticks in {ns} ns");
+        return Machine { counter: None, description };
     }
     let mhz = ticks as f64 * 1e3 / ns as f64;
     Machine {
-        counter: Some(Counter {
-            origin_ticks: ticks_1,
-            origin_ns: ns_1,
-            ns_per_tick,
-        }),
-        description: format!(
-            "time-stamp counter, {mhz:.1} MHz, calibrated over {:.1} ms",
-            ns as f64 / 1e6
-        ),
+        counter: Some(Counter { origin_ticks: ticks_1, origin_ns: ns_1, ns_per_tick }),
+        description: format!("time-stamp counter, {mhz:.1} MHz, calibrated over {:.1} ms", ns as f64 / 1e6),
     }
 }
 
@@ -155,10 +141,7 @@ fn simultaneous() -> (u64, u64) {
         let after = tsc::read();
         (after.saturating_sub(before), before / 2 + after / 2, ns)
     };
-    let best = (0..16)
-        .map(|_| pair())
-        .min_by_key(|&(width, _, _)| width)
-        .unwrap_or_else(pair);
+    let best = (0..16).map(|_| pair()).min_by_key(|&(width, _, _)| width).unwrap_or_else(pair);
     (best.1, best.2)
 }
 
@@ -196,10 +179,7 @@ pub trait VirtualTime: Send + Sync {
 pub fn install(time: Arc<dyn VirtualTime>) -> Installed {
     VIRTUAL_CLOCKS.fetch_add(1, Relaxed);
     let before = INSTALLED.with(|slot| slot.replace(Some(time)));
-    Installed {
-        before,
-        not_send: PhantomData,
-    }
+    Installed { before, not_send: PhantomData }
 }
 
 /// A clock that moves only when it is told to: the time of a simulation, with the figures that the books need.
@@ -280,11 +260,7 @@ impl VirtualClock {
 
     /// The deadline of the earliest timer: where a simulation goes when no task is ready.
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        self.lock()
-            .by_deadline
-            .keys()
-            .next()
-            .map(|&(deadline, _)| deadline)
+        self.lock().by_deadline.keys().next().map(|&(deadline, _)| deadline)
     }
 
     /// CLK-2. Wakers run outside the mutex, in the order of their deadlines.
@@ -293,9 +269,7 @@ impl VirtualClock {
             let waker = {
                 let mut timers = self.lock();
                 match timers.by_deadline.first_key_value() {
-                    Some((&(deadline, _), _)) if deadline <= now_ns => {
-                        timers.by_deadline.pop_first()
-                    }
+                    Some((&(deadline, _), _)) if deadline <= now_ns => timers.by_deadline.pop_first(),
                     _ => None,
                 }
             };
@@ -375,11 +349,7 @@ mod tests {
         kernel::pause_ns(20_000_000);
         let (ours, system) = (now_ns() - ours, kernel::monotonic_ns() - system);
         // The two readings of a pair may be separated by a preemption on a loaded machine; the rate may not be off.
-        assert!(
-            ours.abs_diff(system) < system / 4,
-            "{ours} ns against {system} ns by {}",
-            description()
-        );
+        assert!(ours.abs_diff(system) < system / 4, "{ours} ns against {system} ns by {}", description());
     }
 
     #[test]
@@ -400,10 +370,7 @@ mod tests {
             assert_eq!(now_ns(), VirtualClock::ORIGIN_NS);
             clock.compute(5);
             clock.preempt(7);
-            assert_eq!(
-                (now_ns(), thread_cpu_ns(), run_delay_ns()),
-                (VirtualClock::ORIGIN_NS + 12, 5, Some(7))
-            );
+            assert_eq!((now_ns(), thread_cpu_ns(), run_delay_ns()), (VirtualClock::ORIGIN_NS + 12, 5, Some(7)));
             std::thread::scope(|s| {
                 s.spawn(|| assert!(installed().is_none()));
             });

@@ -55,10 +55,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            woke_ns: AtomicU64::new(0),
-            inner: Mutex::new(Waker::noop().clone()),
-        })
+        Arc::new(Self { woke_ns: AtomicU64::new(0), inner: Mutex::new(Waker::noop().clone()) })
     }
 
     /// At the start of a poll: whom to wake from now on, and when the task was woken for this poll (0: it was not).
@@ -79,15 +76,9 @@ impl Wake for Stamp {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.woke_ns.load(Relaxed) == 0 {
-            let _ = self
-                .woke_ns
-                .compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
+            let _ = self.woke_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
         }
-        let inner = self
-            .inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
         inner.wake();
     }
 }

@@ -80,15 +80,9 @@ pub fn markdown() -> String {
          shows. This page is made of `base/wait_events.txt`; do not edit it.\n",
     );
     for &class in WaitClass::all() {
-        page.push_str(&format!(
-            "\n## {}\n\n| wait_event | in the source | |\n|---|---|---|\n",
-            class.name()
-        ));
+        page.push_str(&format!("\n## {}\n\n| wait_event | in the source | |\n|---|---|---|\n", class.name()));
         for row in WaitEvent::rows().iter().filter(|r| r.class == class) {
-            page.push_str(&format!(
-                "| {} | `{}` | {} |\n",
-                row.name, row.variant, row.description
-            ));
+            page.push_str(&format!("| {} | `{}` | {} |\n", row.name, row.variant, row.description));
         }
     }
     page

@@ -37,12 +37,7 @@ pub(super) fn run_delay_ns() -> Option<u64> {
     SCHEDSTAT
         .try_with(|file| {
             let file = file.get_or_init(|| {
-                rustix::fs::open(
-                    "/proc/thread-self/schedstat",
-                    OFlags::RDONLY | OFlags::CLOEXEC,
-                    Mode::empty(),
-                )
-                .ok()
+                rustix::fs::open("/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
             });
             let mut text = [0u8; 64];
             let length = rustix::io::pread(file.as_ref()?, &mut text[..], 0).ok()?;
@@ -52,12 +47,7 @@ pub(super) fn run_delay_ns() -> Option<u64> {
 }
 
 fn second_number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text)
-        .ok()?
-        .split_ascii_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The clock that the kernel trusts ("tsc", "kvm-clock", ...), where it says so.
@@ -66,12 +56,7 @@ pub(super) fn clock_source() -> Option<String> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut text = [0u8; 64];
     let length = rustix::io::pread(&file, &mut text[..], 0).ok()?;
-    Some(
-        std::str::from_utf8(text.get(..length)?)
-            .ok()?
-            .trim()
-            .to_string(),
-    )
+    Some(std::str::from_utf8(text.get(..length)?).ok()?.trim().to_string())
 }
 
 /// Parks nobody: a plain pause of the calling thread, used before the books exist (calibration).

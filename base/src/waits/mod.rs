@@ -30,10 +30,7 @@ pub use books::{Books, InBooks, WaitShare, books, books_of};
 pub use clock::{VirtualClock, VirtualTime, now_ns, wall_us};
 pub use event::{WaitClass, WaitEvent, WaitEventRow, markdown};
 pub use session::{CurrentWait, Object, SessionStats, SessionTotals, session, sessions};
-pub use totals::{
-    EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, set_instrument, totals,
-};
+pub use totals::{EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, set_instrument, totals};
 pub use wait::{
-    InWait, Wait, WithSession, current_session, current_session_id, in_wait, set_thread_session,
-    with_session,
+    InWait, Wait, WithSession, current_session, current_session_id, in_wait, set_thread_session, with_session,
 };

@@ -10,9 +10,7 @@
 //! - SES-2: the block has one writer at a time: the thread that polls the session's futures.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{
-    AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
-};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::event::WaitEvent;
@@ -79,8 +77,7 @@ impl SessionBlock {
         self.item.store(wait.object.item, Relaxed);
         self.behind.store(wait.behind, Relaxed);
         let generation = (self.state.load(Relaxed) >> 8) | 1;
-        self.state
-            .store((generation << 8) | wait.event.index() as u64, Release);
+        self.state.store((generation << 8) | wait.event.index() as u64, Release);
     }
 
     #[inline]
@@ -145,10 +142,7 @@ pub struct SessionStats {
 
 impl std::fmt::Debug for SessionStats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionStats")
-            .field("id", &self.id)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("SessionStats").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -158,10 +152,7 @@ struct Registry {
     live: BTreeMap<u64, Weak<SessionStats>>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
-    last_id: 0,
-    live: BTreeMap::new(),
-});
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { last_id: 0, live: BTreeMap::new() });
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -171,18 +162,11 @@ impl SessionStats {
     /// Begins a session and lists it until the last reference goes. Ids are given out in order and never again; they are
     /// what the views show as pid.
     pub fn new(name: &str) -> Arc<Self> {
-        let totals = (0..WaitEvent::COUNT)
-            .map(|_| SessionCell::default())
-            .collect();
+        let totals = (0..WaitEvent::COUNT).map(|_| SessionCell::default()).collect();
         let mut registry = registry();
         registry.last_id += 1;
         let id = registry.last_id;
-        let session = Arc::new(Self {
-            id,
-            name: name.into(),
-            block: SessionBlock::default(),
-            totals,
-        });
+        let session = Arc::new(Self { id, name: name.into(), block: SessionBlock::default(), totals });
         registry.live.insert(id, Arc::downgrade(&session));
         session
     }
@@ -209,10 +193,7 @@ impl SessionStats {
             total_ns: cell.total_ns.load(Relaxed),
             max_ns: cell.max_ns.load(Relaxed),
         };
-        let events = WaitEvent::all()
-            .iter()
-            .zip(&self.totals)
-            .map(|(&event, cell)| (event, read(cell)));
+        let events = WaitEvent::all().iter().zip(&self.totals).map(|(&event, cell)| (event, read(cell)));
         events.filter(|(_, totals)| totals.count != 0).collect()
     }
 
@@ -259,12 +240,7 @@ mod tests {
     fn block_shows_the_wait_that_it_is_in() {
         let session = SessionStats::new("test");
         assert_eq!(session.current(), None);
-        let wait = CurrentWait {
-            event: WaitEvent::LockTuple,
-            since_ns: 7,
-            object: Object::new(1, 2),
-            behind: 3,
-        };
+        let wait = CurrentWait { event: WaitEvent::LockTuple, since_ns: 7, object: Object::new(1, 2), behind: 3 };
         session.show(&wait);
         assert_eq!(session.current(), Some(wait));
         session.show_nothing();
@@ -284,12 +260,7 @@ mod tests {
             s.spawn(|| {
                 for n in 1..200_000 {
                     let object = Object::new(n, n);
-                    session.show(&CurrentWait {
-                        event: WaitEvent::LockTuple,
-                        since_ns: n,
-                        object,
-                        behind: n,
-                    });
+                    session.show(&CurrentWait { event: WaitEvent::LockTuple, since_ns: n, object, behind: n });
                     session.show_nothing();
                 }
                 stop.store(true, Relaxed);

@@ -37,13 +37,7 @@ pub struct EventTotals {
 
 impl Default for EventTotals {
     fn default() -> Self {
-        Self {
-            count: 0,
-            total_ns: 0,
-            max_ns: 0,
-            spin_ns: 0,
-            histogram: [0; HISTOGRAM_BUCKETS],
-        }
+        Self { count: 0, total_ns: 0, max_ns: 0, spin_ns: 0, histogram: [0; HISTOGRAM_BUCKETS] }
     }
 }
 
@@ -142,10 +136,7 @@ struct Shards {
     retired: Vec<EventTotals>,
 }
 
-static SHARDS: Mutex<Shards> = Mutex::new(Shards {
-    live: Vec::new(),
-    retired: Vec::new(),
-});
+static SHARDS: Mutex<Shards> = Mutex::new(Shards { live: Vec::new(), retired: Vec::new() });
 
 fn shards() -> MutexGuard<'static, Shards> {
     SHARDS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,9 +147,7 @@ struct Owned(Arc<Shard>);
 
 impl Owned {
     fn new() -> Self {
-        let shard = Arc::new(Shard {
-            events: (0..WaitEvent::COUNT).map(|_| EventCell::new()).collect(),
-        });
+        let shard = Arc::new(Shard { events: (0..WaitEvent::COUNT).map(|_| EventCell::new()).collect() });
         shards().live.push(Arc::clone(&shard));
         Self(shard)
     }
@@ -169,9 +158,7 @@ impl Drop for Owned {
     fn drop(&mut self) {
         let mut shards = shards();
         shards.live.retain(|shard| !Arc::ptr_eq(shard, &self.0));
-        shards
-            .retired
-            .resize_with(WaitEvent::COUNT, EventTotals::default);
+        shards.retired.resize_with(WaitEvent::COUNT, EventTotals::default);
         for (total, cell) in shards.retired.iter_mut().zip(&self.0.events) {
             total.add(&cell.read());
         }
@@ -186,9 +173,7 @@ thread_local! {
 #[inline]
 pub(crate) fn record(event: WaitEvent, ns: u64, spin_ns: u64) {
     // A thread that is ending has given its shard back; what destructors still wait for is not counted.
-    let _ = SHARD.try_with(|shard| {
-        shard.get_or_init(Owned::new).0.events[event.index()].record(ns, spin_ns)
-    });
+    let _ = SHARD.try_with(|shard| shard.get_or_init(Owned::new).0.events[event.index()].record(ns, spin_ns));
 }
 
 /// The totals of every event since the process began, in the order of `WaitEvent::all()`.
@@ -209,8 +194,7 @@ pub fn totals() -> Vec<EventTotals> {
 const ENABLED: u8 = 1;
 const TIMED: u8 = 2;
 
-static INSTRUMENTS: [AtomicU8; WaitEvent::COUNT] =
-    [const { AtomicU8::new(ENABLED | TIMED) }; WaitEvent::COUNT];
+static INSTRUMENTS: [AtomicU8; WaitEvent::COUNT] = [const { AtomicU8::new(ENABLED | TIMED) }; WaitEvent::COUNT];
 
 /// Whether waits of an event are counted, and whether they are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,10 +209,7 @@ pub struct Instrument {
 #[inline]
 pub fn instrument(event: WaitEvent) -> Instrument {
     let bits = INSTRUMENTS[event.index()].load(Relaxed);
-    Instrument {
-        enabled: bits & ENABLED != 0,
-        timed: bits & TIMED != 0,
-    }
+    Instrument { enabled: bits & ENABLED != 0, timed: bits & TIMED != 0 }
 }
 
 /// Turns an event's instrument on or off; waits that have begun end as they began.
@@ -243,16 +224,7 @@ mod tests {
 
     #[test]
     fn buckets_are_powers_of_two() {
-        let cases = [
-            (0, 0),
-            (1, 0),
-            (2, 1),
-            (3, 1),
-            (4, 2),
-            (1023, 9),
-            (1024, 10),
-            (u64::MAX, HISTOGRAM_BUCKETS - 1),
-        ];
+        let cases = [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (1023, 9), (1024, 10), (u64::MAX, HISTOGRAM_BUCKETS - 1)];
         for (ns, bucket) in cases {
             assert_eq!(bucket_of(ns), bucket, "{ns} ns");
         }
@@ -276,11 +248,7 @@ mod tests {
             thread.join().unwrap();
         }
         let after = totals()[event.index()].since(&before);
-        assert_eq!(
-            (after.count, after.total_ns, after.max_ns),
-            (4_000, 4 * 499_500, 999),
-            "TOT-2"
-        );
+        assert_eq!((after.count, after.total_ns, after.max_ns), (4_000, 4 * 499_500, 999), "TOT-2");
         assert_eq!(after.spin_ns, 4 * 249_500, "TOT-2");
         assert_eq!(after.histogram.iter().sum::<u64>(), 4_000, "TOT-2");
         assert_eq!(after.histogram[9], 4 * 488, "512 to 999");

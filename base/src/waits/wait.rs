@@ -54,12 +54,7 @@ impl Wait {
             event,
             timed: instrument.timed,
             enabled: instrument.enabled,
-            shown: CurrentWait {
-                event,
-                since_ns: 0,
-                object,
-                behind: 0,
-            },
+            shown: CurrentWait { event, since_ns: 0, object, behind: 0 },
             outer: None,
             began_ns: 0,
             spun_until_ns: 0,
@@ -94,18 +89,11 @@ impl Wait {
     fn open(&mut self, context: &context::Context) {
         if let Some(ledger) = context.ledger.borrow().as_ref() {
             let consumed_before = ledger.consumed;
-            self.books = Some(BookedWait {
-                began: Mark::take(),
-                spun: None,
-                consumed_before,
-            });
+            self.books = Some(BookedWait { began: Mark::take(), spun: None, consumed_before });
         }
         self.waited_before_ns = context.waited_ns.get();
         if self.timed {
-            self.began_ns = self
-                .books
-                .as_ref()
-                .map_or_else(clock::now_ns, |books| books.began.wall_ns);
+            self.began_ns = self.books.as_ref().map_or_else(clock::now_ns, |books| books.began.wall_ns);
             self.shown.since_ns = self.began_ns;
         }
         if let Some(session) = context.session.borrow().as_ref().filter(|_| self.enabled) {
@@ -121,13 +109,7 @@ impl Wait {
             let ended = Mark::take();
             ended_ns = ended.wall_ns;
             if let Some(ledger) = context.ledger.borrow_mut().as_mut() {
-                ledger.book_wait(
-                    self.event,
-                    &books.began,
-                    books.spun.as_ref(),
-                    &ended,
-                    books.consumed_before,
-                );
+                ledger.book_wait(self.event, &books.began, books.spun.as_ref(), &ended, books.consumed_before);
             }
         }
         if self.timed && ended_ns == 0 {
@@ -135,14 +117,9 @@ impl Wait {
         }
         // CTX-1: what inner waits took is theirs.
         let elapsed_ns = ended_ns.saturating_sub(self.began_ns);
-        let inner_ns = context
-            .waited_ns
-            .get()
-            .saturating_sub(self.waited_before_ns);
+        let inner_ns = context.waited_ns.get().saturating_sub(self.waited_before_ns);
         let own_ns = elapsed_ns.saturating_sub(inner_ns);
-        context
-            .waited_ns
-            .set(self.waited_before_ns + elapsed_ns.max(inner_ns));
+        context.waited_ns.set(self.waited_before_ns + elapsed_ns.max(inner_ns));
         if !self.enabled {
             return;
         }
@@ -182,13 +159,7 @@ fn show(wait: Option<&CurrentWait>) {
 /// # Panics
 /// When the future is Pending while the calling thread holds a latch.
 pub fn in_wait<F: Future>(event: WaitEvent, object: Object, future: F) -> InWait<F> {
-    InWait {
-        future,
-        event,
-        object,
-        behind: 0,
-        open: None,
-    }
+    InWait { future, event, object, behind: 0, open: None }
 }
 
 pin_project! {
@@ -224,9 +195,7 @@ impl<F: Future> Future for InWait<F> {
         }
         crate::sync::assert_no_latches();
         let (event, object, behind) = (*this.event, *this.object, *this.behind);
-        this.open
-            .get_or_insert_with(|| OpenWait::begin(event, object, behind))
-            .pending();
+        this.open.get_or_insert_with(|| OpenWait::begin(event, object, behind)).pending();
         polled
     }
 }
@@ -243,16 +212,7 @@ impl OpenWait {
         let instrument = totals::instrument(event);
         let since_ns = if instrument.timed { clock::now_ns() } else { 0 };
         let session = context::with(|context| context.session.borrow().clone()).flatten();
-        Self {
-            shown: CurrentWait {
-                event,
-                since_ns,
-                object,
-                behind,
-            },
-            instrument,
-            session,
-        }
+        Self { shown: CurrentWait { event, since_ns, object, behind }, instrument, session }
     }
 
     /// At the end of every poll that is Pending. Of waits that stand within each other, or beside each other in one
@@ -279,11 +239,7 @@ impl Drop for OpenWait {
         let mut waited_ns = 0;
         if self.instrument.timed {
             let woke_ns = context::with(|context| context.woke_ns.get()).unwrap_or(0);
-            let ended_ns = if woke_ns > self.shown.since_ns {
-                woke_ns
-            } else {
-                clock::now_ns()
-            };
+            let ended_ns = if woke_ns > self.shown.since_ns { woke_ns } else { clock::now_ns() };
             waited_ns = ended_ns.saturating_sub(self.shown.since_ns);
         }
         totals::record(self.shown.event, waited_ns, 0);
@@ -312,12 +268,7 @@ pin_project! {
 /// Runs a future as work of a session: waits inside show in its block and count in its totals, and the time between a
 /// wake-up and the poll that follows counts as run queue.
 pub fn with_session<F: Future>(session: Arc<SessionStats>, future: F) -> WithSession<F> {
-    WithSession {
-        future,
-        session: Some(session),
-        stamp: context::Stamp::new(),
-        suspended_ns: 0,
-    }
+    WithSession { future, session: Some(session), stamp: context::Stamp::new(), suspended_ns: 0 }
 }
 
 impl<F: Future> Future for WithSession<F> {
@@ -355,10 +306,7 @@ impl<'a> Entered<'a> {
             std::mem::swap(&mut *context.session.borrow_mut(), slot);
             context.woke_ns.replace(woke_ns)
         });
-        Self {
-            slot,
-            woke_before_ns: woke_before_ns.unwrap_or(0),
-        }
+        Self { slot, woke_before_ns: woke_before_ns.unwrap_or(0) }
     }
 }
 
@@ -383,12 +331,5 @@ pub fn current_session() -> Option<Arc<SessionStats>> {
 
 /// The id of that session; 0 if there is none.
 pub fn current_session_id() -> u64 {
-    context::with(|context| {
-        context
-            .session
-            .borrow()
-            .as_ref()
-            .map_or(0, |session| session.id())
-    })
-    .unwrap_or(0)
+    context::with(|context| context.session.borrow().as_ref().map_or(0, |session| session.id())).unwrap_or(0)
 }

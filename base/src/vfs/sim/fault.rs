@@ -19,38 +19,23 @@ pub struct Fault {
 impl Fault {
     /// The next operation of any kind fails.
     pub fn any(error: io::ErrorKind) -> Self {
-        Fault {
-            op: None,
-            path_part: String::new(),
-            skip: 0,
-            times: 1,
-            error,
-        }
+        Fault { op: None, path_part: String::new(), skip: 0, times: 1, error }
     }
 
     /// The next operation of this kind fails.
     pub fn on(op: OpKind, error: io::ErrorKind) -> Self {
-        Fault {
-            op: Some(op),
-            ..Fault::any(error)
-        }
+        Fault { op: Some(op), ..Fault::any(error) }
     }
 
     /// Only operations on paths that contain `part` count.
     pub fn path(self, part: &str) -> Self {
-        Fault {
-            path_part: part.to_owned(),
-            ..self
-        }
+        Fault { path_part: part.to_owned(), ..self }
     }
 
     /// The `nth` matching operation from now fails, and not the first. Counted from 1.
     pub fn nth(self, nth: u64) -> Self {
         assert!(nth > 0, "calls are counted from 1");
-        Fault {
-            skip: nth - 1,
-            ..self
-        }
+        Fault { skip: nth - 1, ..self }
     }
 
     /// From then on, that many in a row fail; `u64::MAX` for all.

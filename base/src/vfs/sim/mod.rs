@@ -63,11 +63,7 @@ pub struct SimDiskOptions {
 
 impl Default for SimDiskOptions {
     fn default() -> Self {
-        SimDiskOptions {
-            capacity_bytes: u64::MAX,
-            latency_ns_max: 200_000,
-            flip_reads_one_in: 0,
-        }
+        SimDiskOptions { capacity_bytes: u64::MAX, latency_ns_max: 200_000, flip_reads_one_in: 0 }
     }
 }
 
@@ -89,9 +85,7 @@ impl SimDisk {
     }
 
     fn from_disk(disk: Disk) -> Self {
-        SimDisk {
-            disk: Arc::new(Mutex::new(disk)),
-        }
+        SimDisk { disk: Arc::new(Mutex::new(disk)) }
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {

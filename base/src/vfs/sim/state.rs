@@ -46,18 +46,9 @@ pub(super) fn write_into(content: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 /// A change of names. Each belongs to one directory, save a rename within one.
 #[derive(Clone, Debug)]
 pub(super) enum NameOp {
-    Set {
-        path: PathBuf,
-        node: Node<Ino>,
-    },
-    Unset {
-        path: PathBuf,
-    },
-    Rename {
-        from: PathBuf,
-        to: PathBuf,
-        ino: Ino,
-    },
+    Set { path: PathBuf, node: Node<Ino> },
+    Unset { path: PathBuf },
+    Rename { from: PathBuf, to: PathBuf, ino: Ino },
 }
 
 impl NameOp {
@@ -81,11 +72,7 @@ impl NameOp {
 
     fn ino(&self) -> Option<Ino> {
         match self {
-            NameOp::Set {
-                node: Node::File(ino),
-                ..
-            }
-            | NameOp::Rename { ino, .. } => Some(*ino),
+            NameOp::Set { node: Node::File(ino), .. } | NameOp::Rename { ino, .. } => Some(*ino),
             NameOp::Set { .. } | NameOp::Unset { .. } => None,
         }
     }
@@ -167,9 +154,7 @@ impl Disk {
     }
 
     pub(super) fn inode(&mut self, ino: Ino) -> &mut Inode {
-        self.inodes
-            .get_mut(&ino)
-            .expect("an inode lives while a handle or a name leads to it")
+        self.inodes.get_mut(&ino).expect("an inode lives while a handle or a name leads to it")
     }
 
     /// The file's number, created if need be.
@@ -182,10 +167,7 @@ impl Disk {
                 let ino = self.fresh_id();
                 self.visible.add(&path, Node::File(ino))?;
                 self.inodes.insert(ino, Inode::default());
-                self.pending_names.push(NameOp::Set {
-                    path,
-                    node: Node::File(ino),
-                });
+                self.pending_names.push(NameOp::Set { path, node: Node::File(ino) });
                 ino
             }
             Err(err) => return Err(err),
@@ -198,8 +180,7 @@ impl Disk {
         let mut reachable: BTreeSet<Ino> = self.visible.files().copied().collect();
         reachable.extend(self.durable.files());
         reachable.extend(self.pending_names.iter().filter_map(NameOp::ino));
-        self.inodes
-            .retain(|ino, inode| inode.is_open() || reachable.contains(ino));
+        self.inodes.retain(|ino, inode| inode.is_open() || reachable.contains(ino));
     }
 
     pub(super) fn remove(&mut self, path: &Path) -> io::Result<()> {
@@ -216,10 +197,7 @@ impl Disk {
             self.pending_names.push(NameOp::Rename { from, to, ino });
         } else {
             // Two directories, two syncs (VFS-3): a crash may leave both names, or none.
-            self.pending_names.push(NameOp::Set {
-                path: to,
-                node: Node::File(ino),
-            });
+            self.pending_names.push(NameOp::Set { path: to, node: Node::File(ino) });
             self.pending_names.push(NameOp::Unset { path: from });
         }
         Ok(())
@@ -228,10 +206,7 @@ impl Disk {
     pub(super) fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         let path = normal(path)?;
         self.visible.add(&path, Node::Dir)?;
-        self.pending_names.push(NameOp::Set {
-            path,
-            node: Node::Dir,
-        });
+        self.pending_names.push(NameOp::Set { path, node: Node::Dir });
         Ok(())
     }
 
@@ -265,43 +240,23 @@ impl Disk {
 
     /// Total length of all files.
     fn used_bytes(&self) -> u64 {
-        self.inodes
-            .values()
-            .map(|inode| inode.visible.len() as u64)
-            .sum()
+        self.inodes.values().map(|inode| inode.visible.len() as u64).sum()
     }
 
     /// Whether the file may grow to `len`.
     fn fits(&self, ino: Ino, len: u64) -> bool {
-        let grows = self
-            .inodes
-            .get(&ino)
-            .map_or(0, |inode| len.saturating_sub(inode.visible.len() as u64));
+        let grows = self.inodes.get(&ino).map_or(0, |inode| len.saturating_sub(inode.visible.len() as u64));
         grows == 0 || self.used_bytes().saturating_add(grows) <= self.options.capacity_bytes
     }
 
     /// Ends a change of content: readers see it from now on. A change that fails may be partly there.
-    pub(super) fn end_data(
-        &mut self,
-        ino: Ino,
-        id: u64,
-        failed: Option<io::Error>,
-    ) -> io::Result<()> {
-        let op = self
-            .inode(ino)
-            .in_flight
-            .remove(&id)
-            .expect("an operation ends once");
+    pub(super) fn end_data(&mut self, ino: Ino, id: u64, failed: Option<io::Error>) -> io::Result<()> {
+        let op = self.inode(ino).in_flight.remove(&id).expect("an operation ends once");
         let len = match &op {
             DataOp::Write { offset, bytes } => offset + bytes.len() as u64,
             DataOp::SetLen(len) | DataOp::Extend(len) => *len,
         };
-        let full = || {
-            Some(io::Error::new(
-                io::ErrorKind::StorageFull,
-                "the simulated disk is full",
-            ))
-        };
+        let full = || Some(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"));
         let failed = failed.or_else(|| if self.fits(ino, len) { None } else { full() });
         let Some(err) = failed else {
             self.make_visible(ino, op);
@@ -336,18 +291,10 @@ impl Disk {
     }
 
     /// Ends a sync: what it covers becomes durable, or, if it failed, a random part of it (DISK-3).
-    pub(super) fn sync_data(
-        &mut self,
-        ino: Ino,
-        upto: usize,
-        failed: Option<io::Error>,
-    ) -> io::Result<()> {
+    pub(super) fn sync_data(&mut self, ino: Ino, upto: usize, failed: Option<io::Error>) -> io::Result<()> {
         let inode = self.inodes.get_mut(&ino).expect("a sync holds a handle");
         // Another sync may have ended meanwhile and covered some of the same changes.
-        let covered: Vec<DataOp> = inode
-            .pending
-            .drain(..upto.min(inode.pending.len()))
-            .collect();
+        let covered: Vec<DataOp> = inode.pending.drain(..upto.min(inode.pending.len())).collect();
         match failed {
             None => {
                 for op in covered {
@@ -373,10 +320,7 @@ impl Disk {
         let ino = self.visible.file(&normal(path)?)?;
         let inode = self.inode(ino);
         let at = offset as usize;
-        let byte = inode
-            .visible
-            .get_mut(at)
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        let byte = inode.visible.get_mut(at).ok_or(io::ErrorKind::UnexpectedEof)?;
         *byte ^= 1 << bit;
         if let Some(byte) = inode.durable.get_mut(at) {
             *byte ^= 1 << bit;

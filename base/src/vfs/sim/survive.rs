@@ -56,14 +56,7 @@ impl Disk {
                 continue;
             };
             let content = survivor_of(inode, mood, &mut rng);
-            inodes.insert(
-                *ino,
-                Inode {
-                    visible: content.clone(),
-                    durable: content,
-                    ..Inode::default()
-                },
-            );
+            inodes.insert(*ino, Inode { visible: content.clone(), durable: content, ..Inode::default() });
         }
         let mut survivor = Disk::new(rng, self.options.clone());
         survivor.continue_ids_of(self);
@@ -76,11 +69,7 @@ impl Disk {
 
 fn survivor_of(inode: &Inode, mood: Mood, rng: &mut Rng) -> Vec<u8> {
     let mut content = inode.durable.clone();
-    let mut changes: Vec<&DataOp> = inode
-        .pending
-        .iter()
-        .chain(inode.in_flight.values())
-        .collect();
+    let mut changes: Vec<&DataOp> = inode.pending.iter().chain(inode.in_flight.values()).collect();
     if !matches!(mood, Mood::KeepAll) {
         for run in changes.chunk_by_mut(|a, b| !is_set_len(a) && !is_set_len(b)) {
             rng.shuffle(run);

@@ -9,23 +9,14 @@ use std::path::Path;
 const CREATE: OpenHow = OpenHow::create(FileKind::Other);
 
 fn read_all(disk: &SimDisk, path: &str) -> Result<Vec<u8>, VfsError> {
-    let file = disk
-        .open(Path::new(path), OpenHow::existing(FileKind::Other))
-        .wait()?;
+    let file = disk.open(Path::new(path), OpenHow::existing(FileKind::Other)).wait()?;
     let len = file.len().wait()? as usize;
-    Ok(file
-        .read_at(0, IoBuf::with_capacity(len), len)
-        .wait()?
-        .to_vec())
+    Ok(file.read_at(0, IoBuf::with_capacity(len), len).wait()?.to_vec())
 }
 
 /// A store of one file that is replaced as a whole: write aside, sync, rename, sync the directory.
 async fn save(disk: &SimDisk, text: &str, forget_dir: bool) -> Result<(), VfsError> {
-    let (dir, aside, name) = (
-        Path::new("/db"),
-        Path::new("/db/aside"),
-        Path::new("/db/store"),
-    );
+    let (dir, aside, name) = (Path::new("/db"), Path::new("/db/aside"), Path::new("/db/store"));
     let file = disk.open(aside, CREATE).await?;
     file.set_len(0).await?;
     file.write_at(0, IoBuf::from_slice(text.as_bytes())).await?;
@@ -50,9 +41,7 @@ fn crash_a_save(seed: u64, forget_dir: bool) -> (Option<&'static str>, Option<St
         let (disk, acknowledged) = (disk.clone(), acknowledged.clone());
         async move {
             for text in ["first", "second"] {
-                save(&disk, text, forget_dir)
-                    .await
-                    .expect("no fault is planted");
+                save(&disk, text, forget_dir).await.expect("no fault is planted");
                 *acknowledged.lock().expect("not poisoned") = Some(text);
             }
         }
@@ -60,10 +49,7 @@ fn crash_a_save(seed: u64, forget_dir: bool) -> (Option<&'static str>, Option<St
     assert!(matches!(run, Ok(()) | Err(Stop::Crashed)), "{run:?}");
     let found = read_all(&disk.restart(), "/db/store").ok();
     let acknowledged = *acknowledged.lock().expect("not poisoned");
-    (
-        acknowledged,
-        found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-    )
+    (acknowledged, found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// What is there is what was acknowledged last or something that was being saved after it.
@@ -73,10 +59,7 @@ fn check_saved(acknowledged: Option<&str>, found: Option<&str>) {
         Some("first") => &[Some("first"), Some("second")],
         Some(_) => &[Some("second")],
     };
-    assert!(
-        allowed.contains(&found),
-        "acknowledged {acknowledged:?}, found {found:?}"
-    );
+    assert!(allowed.contains(&found), "acknowledged {acknowledged:?}, found {found:?}");
 }
 
 #[test]
@@ -103,47 +86,25 @@ fn a_planted_forgotten_directory_sync_is_found_and_replays() {
     let run = |seed: Option<&str>| {
         let mut command = std::process::Command::new(std::env::current_exe().expect("this test"));
         command.args([PLANTED, "--exact", "--include-ignored", "--nocapture"]);
-        command
-            .env_remove("CLEARWAY_SEED")
-            .env("RUST_BACKTRACE", "0");
+        command.env_remove("CLEARWAY_SEED").env("RUST_BACKTRACE", "0");
         command.envs(seed.map(|seed| ("CLEARWAY_SEED", seed)));
         let output = command.output().expect("runs");
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let lost = |stderr: &str| {
-        let line = stderr
-            .lines()
-            .find(|line| line.starts_with("acknowledged "));
+        let line = stderr.lines().find(|line| line.starts_with("acknowledged "));
         line.map(str::to_owned)
     };
     let (passed, stderr) = run(None);
     assert!(!passed, "no seed finds the planted bug");
-    let command = stderr
-        .split("replay: ")
-        .nth(1)
-        .and_then(|rest| rest.lines().next());
+    let command = stderr.split("replay: ").nth(1).and_then(|rest| rest.lines().next());
     let command = command.expect("the command that replays");
-    assert!(
-        command.contains(PLANTED) && command.contains("--include-ignored"),
-        "{command}"
-    );
-    let seed = command
-        .strip_prefix("CLEARWAY_SEED=")
-        .and_then(|rest| rest.split(' ').next());
+    assert!(command.contains(PLANTED) && command.contains("--include-ignored"), "{command}");
+    let seed = command.strip_prefix("CLEARWAY_SEED=").and_then(|rest| rest.split(' ').next());
     let (passed, again) = run(Some(seed.expect("a seed")));
     assert!(!passed, "{command} does not fail");
-    assert_eq!(
-        lost(&stderr),
-        lost(&again),
-        "the replay shows the same loss"
-    );
-    assert!(
-        lost(&again).is_some_and(|line| line.ends_with("found None")),
-        "{again}"
-    );
+    assert_eq!(lost(&stderr), lost(&again), "the replay shows the same loss");
+    assert!(lost(&again).is_some_and(|line| line.ends_with("found None")), "{again}");
 }
 
 #[test]
@@ -153,16 +114,10 @@ fn every_crash_point_of_a_save_can_be_visited() {
         disk.create_dir(Path::new("/db")).wait().expect("create");
         let sim = Sim::new(1);
         let saver = disk.clone();
-        sim.block_on(async move { save(&saver, "x", false).await })
-            .expect("ends")
-            .expect("saves");
+        sim.block_on(async move { save(&saver, "x", false).await }).expect("ends").expect("saves");
         disk.points()
     };
-    assert_eq!(
-        points,
-        2 + 2 * 6,
-        "create_dir, and six operations of save, each begin and end"
-    );
+    assert_eq!(points, 2 + 2 * 6, "create_dir, and six operations of save, each begin and end");
     for point in 3..=points {
         let disk = SimDisk::new(1);
         disk.create_dir(Path::new("/db")).wait().expect("create");
@@ -181,21 +136,14 @@ fn unsynced_writes_are_lost_kept_and_torn_at_sectors() {
     for_each_seed!(200, |seed| {
         let disk = SimDisk::new(seed);
         let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
-        file.write_at(0, IoBuf::from_slice(&[1; 2048]))
-            .wait()
-            .expect("write");
+        file.write_at(0, IoBuf::from_slice(&[1; 2048])).wait().expect("write");
         file.sync_data().wait().expect("sync");
         disk.sync_dir(Path::new("/")).wait().expect("sync");
-        file.write_at(0, IoBuf::from_slice(&[2; 2048]))
-            .wait()
-            .expect("write");
+        file.write_at(0, IoBuf::from_slice(&[2; 2048])).wait().expect("write");
         let found = read_all(&disk.restart(), "/f").expect("its name was synced");
         assert_eq!(found.len(), 2048);
         for sector in found.chunks(SECTOR) {
-            assert!(
-                sector.iter().all(|byte| *byte == sector[0]),
-                "torn inside a sector"
-            );
+            assert!(sector.iter().all(|byte| *byte == sector[0]), "torn inside a sector");
         }
         let new = found.iter().filter(|byte| **byte == 2).count();
         match new {
@@ -205,10 +153,7 @@ fn unsynced_writes_are_lost_kept_and_torn_at_sectors() {
         }
     });
     if std::env::var_os("CLEARWAY_SEED").is_none() {
-        assert!(
-            lost > 10 && kept > 10 && torn > 10,
-            "lost {lost}, kept {kept}, torn {torn}"
-        );
+        assert!(lost > 10 && kept > 10 && torn > 10, "lost {lost}, kept {kept}, torn {torn}");
     }
 }
 
@@ -217,14 +162,10 @@ fn synced_bytes_and_names_survive_whatever_is_pending() {
     for_each_seed!(100, |seed| {
         let disk = SimDisk::new(seed);
         let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
-        file.write_at(0, IoBuf::from_slice(b"safe"))
-            .wait()
-            .expect("write");
+        file.write_at(0, IoBuf::from_slice(b"safe")).wait().expect("write");
         file.sync_data().wait().expect("sync");
         disk.sync_dir(Path::new("/")).wait().expect("sync");
-        file.write_at(4, IoBuf::from_slice(b"loose"))
-            .wait()
-            .expect("write");
+        file.write_at(4, IoBuf::from_slice(b"loose")).wait().expect("write");
         disk.open(Path::new("/g"), CREATE).wait().expect("open");
         let found = read_all(&disk.restart(), "/f").expect("synced");
         assert_eq!(&found[..4], b"safe", "VFS-2");
@@ -241,15 +182,9 @@ fn a_write_that_ends_during_a_sync_is_not_covered_by_it() {
         disk.sync_dir(Path::new("/")).wait().expect("sync");
         let sim = Sim::new(seed);
         let (first, second) = (file.clone(), file);
-        sim.spawn(
-            "sync",
-            async move { first.sync_data().await.expect("sync") },
-        );
+        sim.spawn("sync", async move { first.sync_data().await.expect("sync") });
         sim.spawn("write", async move {
-            second
-                .write_at(0, IoBuf::from_slice(b"late"))
-                .await
-                .expect("write");
+            second.write_at(0, IoBuf::from_slice(b"late")).await.expect("write");
         });
         sim.run().expect("both end");
         lost_after_sync |= read_all(&disk.restart(), "/f").expect("synced").is_empty();
@@ -264,21 +199,14 @@ fn a_failed_sync_is_not_mended_by_the_next_one() {
         let disk = SimDisk::new(seed);
         let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
         disk.sync_dir(Path::new("/")).wait().expect("sync");
-        file.write_at(0, IoBuf::from_slice(b"gone?"))
-            .wait()
-            .expect("write");
+        file.write_at(0, IoBuf::from_slice(b"gone?")).wait().expect("write");
         disk.plant(Fault::on(OpKind::SyncData, io::ErrorKind::Other));
         file.sync_data().wait().expect_err("planted");
-        file.sync_data()
-            .wait()
-            .expect("the second sync succeeds, and means nothing");
+        file.sync_data().wait().expect("the second sync succeeds, and means nothing");
         assert_eq!(read_all(&disk, "/f").expect("visible"), b"gone?");
         lost += u32::from(read_all(&disk.restart(), "/f").expect("named") != b"gone?");
     });
-    assert!(
-        lost > 5 || std::env::var_os("CLEARWAY_SEED").is_some(),
-        "DISK-3: lost {lost} of 50"
-    );
+    assert!(lost > 5 || std::env::var_os("CLEARWAY_SEED").is_some(), "DISK-3: lost {lost} of 50");
 }
 
 #[test]
@@ -286,25 +214,9 @@ fn faults_hit_the_nth_call_of_their_kind_and_path() {
     let disk = SimDisk::new(1);
     let open = |name: &str| disk.open(Path::new(name), CREATE).wait().expect("open");
     let (wal, data) = (open("/wal"), open("/data"));
-    disk.plant(
-        Fault::on(OpKind::Write, io::ErrorKind::Other)
-            .path("wal")
-            .nth(2)
-            .times(2),
-    );
-    let write = |file: &Arc<dyn crate::vfs::VfsFile>| {
-        file.write_at(0, IoBuf::from_slice(&[0; 512]))
-            .wait()
-            .is_ok()
-    };
-    let results = [
-        write(&wal),
-        write(&data),
-        write(&wal),
-        write(&data),
-        write(&wal),
-        write(&wal),
-    ];
+    disk.plant(Fault::on(OpKind::Write, io::ErrorKind::Other).path("wal").nth(2).times(2));
+    let write = |file: &Arc<dyn crate::vfs::VfsFile>| file.write_at(0, IoBuf::from_slice(&[0; 512])).wait().is_ok();
+    let results = [write(&wal), write(&data), write(&wal), write(&data), write(&wal), write(&wal)];
     assert_eq!(results, [true, true, false, true, false, true]);
     assert_eq!(disk.calls(OpKind::Write), 6);
 }
@@ -315,13 +227,8 @@ fn a_full_disk_refuses_growth_but_not_overwriting() {
     let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
     file.preallocate(0, 4096).wait().expect("fits");
     disk.set_capacity(4096);
-    file.write_at(0, IoBuf::from_slice(&[1; 4096]))
-        .wait()
-        .expect("preallocated");
-    let err = file
-        .write_at(4096, IoBuf::from_slice(&[1; 512]))
-        .wait()
-        .expect_err("full");
+    file.write_at(0, IoBuf::from_slice(&[1; 4096])).wait().expect("preallocated");
+    let err = file.write_at(4096, IoBuf::from_slice(&[1; 512])).wait().expect_err("full");
     assert_eq!(err.kind(), io::ErrorKind::StorageFull);
     assert_eq!((err.op, err.offset), (OpKind::Write, Some(4096)));
 }
@@ -330,9 +237,7 @@ fn a_full_disk_refuses_growth_but_not_overwriting() {
 fn flipped_bits_show_and_survive() {
     let disk = SimDisk::new(1);
     let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
-    file.write_at(0, IoBuf::from_slice(&[0; 100]))
-        .wait()
-        .expect("write");
+    file.write_at(0, IoBuf::from_slice(&[0; 100])).wait().expect("write");
     file.sync_data().wait().expect("sync");
     disk.sync_dir(Path::new("/")).wait().expect("sync");
     disk.flip_bit(Path::new("/f"), 7, 3).expect("exists");
@@ -357,8 +262,6 @@ fn removed_files_live_while_they_are_open() {
     let file = disk.open(Path::new("/f"), CREATE).wait().expect("open");
     disk.remove(Path::new("/f")).wait().expect("remove");
     disk.sync_dir(Path::new("/")).wait().expect("sync");
-    file.write_at(0, IoBuf::from_slice(b"still"))
-        .wait()
-        .expect("writes");
+    file.write_at(0, IoBuf::from_slice(b"still")).wait().expect("writes");
     assert_eq!(file.len().wait().expect("len"), 5);
 }

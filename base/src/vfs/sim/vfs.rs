@@ -5,8 +5,7 @@ use super::super::names::{Node, normal};
 use super::super::op::{Begin, InFlight, IoOp, in_flight};
 use super::super::real::check_alignment;
 use super::super::{
-    DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, PowerOff, Vfs,
-    VfsError, VfsFile,
+    DirEntry, DirLock, EntryKind, FileKind, IoBuf, LockError, OpKind, OpenHow, PowerOff, Vfs, VfsError, VfsFile,
 };
 use super::SimDisk;
 use super::state::{DataOp, Disk, Ino};
@@ -42,13 +41,7 @@ struct Flying<T> {
 
 impl<T> SimOp<T> {
     fn begin_now(self) -> Result<Flying<T>, VfsError> {
-        let SimOp {
-            disk,
-            op,
-            path,
-            offset,
-            start,
-        } = self;
+        let SimOp { disk, op, path, offset, start } = self;
         let (alive, fault, finish) = {
             let mut state = disk.disk();
             if state.power_off {
@@ -61,14 +54,7 @@ impl<T> SimOp<T> {
             }
         };
         match finish {
-            Some(finish) if alive => Ok(Flying {
-                disk,
-                op,
-                path,
-                offset,
-                fault,
-                finish,
-            }),
+            Some(finish) if alive => Ok(Flying { disk, op, path, offset, fault, finish }),
             _ => Err(power_went(op, &path)),
         }
     }
@@ -77,14 +63,7 @@ impl<T> SimOp<T> {
 impl<T> Flying<T> {
     /// Ends it. The effect comes before the point: at a crash there, it may have happened untold.
     fn end_now(self) -> Result<T, VfsError> {
-        let Flying {
-            disk,
-            op,
-            path,
-            offset,
-            fault,
-            finish,
-        } = self;
+        let Flying { disk, op, path, offset, fault, finish } = self;
         let mut state = disk.disk();
         if state.power_off {
             drop(state);
@@ -96,10 +75,7 @@ impl<T> Flying<T> {
         if !alive {
             return Err(power_went(op, &path));
         }
-        result.map_err(|err| VfsError {
-            offset,
-            ..VfsError::new(op, &path, err)
-        })
+        result.map_err(|err| VfsError { offset, ..VfsError::new(op, &path, err) })
     }
 }
 
@@ -150,16 +126,7 @@ impl SimDisk {
         let booking = Booking::new(op, kind, path, offset);
         let path = Arc::new(path.to_path_buf());
         let (disk, start) = (self.clone(), Box::new(start));
-        IoOp::idle(
-            booking,
-            SimOp {
-                disk,
-                op,
-                path,
-                offset,
-                start,
-            },
-        )
+        IoOp::idle(booking, SimOp { disk, op, path, offset, start })
     }
 
     /// An operation that takes effect at its end, and has none when it fails.
@@ -184,13 +151,7 @@ impl Vfs for SimDisk {
         self.atomic(OpKind::Open, path, move |disk| {
             let ino = disk.open(&name, how.creates(), how.exclusive_create)?;
             let alive = disk.inode(ino).alive.clone();
-            let file = SimFile {
-                disk: this,
-                ino,
-                path: name,
-                how,
-                alive,
-            };
+            let file = SimFile { disk: this, ino, path: name, how, alive };
             Ok(Arc::new(file) as Arc<dyn VfsFile>)
         })
     }
@@ -229,18 +190,10 @@ impl Vfs for SimDisk {
         self.atomic(OpKind::List, path, move |disk| {
             let list = disk.visible.list(&normal(&name)?)?;
             let entry = |(name, node)| match node {
-                Node::Dir => DirEntry {
-                    name,
-                    kind: EntryKind::Dir,
-                    size: 0,
-                },
+                Node::Dir => DirEntry { name, kind: EntryKind::Dir, size: 0 },
                 Node::File(ino) => {
                     let size = disk.inode(ino).visible.len() as u64;
-                    DirEntry {
-                        name,
-                        kind: EntryKind::File,
-                        size,
-                    }
+                    DirEntry { name, kind: EntryKind::File, size }
                 }
             };
             Ok(list.into_iter().map(entry).collect())
@@ -258,14 +211,9 @@ impl Vfs for SimDisk {
             return Err(failed(err));
         }
         if !disk.locked.insert(name.clone()) {
-            return Err(LockError::Held {
-                pid: std::process::id(),
-            });
+            return Err(LockError::Held { pid: std::process::id() });
         }
-        Ok(DirLock::new(SimLock {
-            disk: self.clone(),
-            path: name,
-        }))
+        Ok(DirLock::new(SimLock { disk: self.clone(), path: name }))
     }
 }
 
@@ -296,24 +244,17 @@ impl SimFile {
         start: impl FnOnce(&mut Disk, Ino) -> Finish<T> + Send + 'static,
     ) -> IoOp<T> {
         let (ino, alive) = (self.ino, self.alive.clone());
-        self.disk
-            .op(op, self.how.kind, &self.path, offset, move |disk| {
-                let finish = start(disk, ino);
-                Box::new(move |disk, fault| {
-                    let _alive = alive;
-                    finish(disk, fault)
-                })
+        self.disk.op(op, self.how.kind, &self.path, offset, move |disk| {
+            let finish = start(disk, ino);
+            Box::new(move |disk, fault| {
+                let _alive = alive;
+                finish(disk, fault)
             })
+        })
     }
 
     /// A change of content that gives `back` back.
-    fn change<B: Send + 'static>(
-        &self,
-        op: OpKind,
-        offset: u64,
-        change: DataOp,
-        back: B,
-    ) -> IoOp<B> {
+    fn change<B: Send + 'static>(&self, op: OpKind, offset: u64, change: DataOp, back: B) -> IoOp<B> {
         if self.how.read_only {
             let err = io::Error::new(io::ErrorKind::PermissionDenied, "opened read-only");
             return IoOp::ready(Err(VfsError::at(op, &self.path, offset, err)));
@@ -334,9 +275,7 @@ impl SimFile {
                     return Err(err);
                 }
                 let content = &disk.inode(ino).visible;
-                let start = content
-                    .len()
-                    .min(usize::try_from(offset).unwrap_or(usize::MAX));
+                let start = content.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let count = len.min(content.len() - start);
                 if exact && count < len {
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -391,31 +330,15 @@ impl VfsFile for SimFile {
     }
 
     fn preallocate(&self, offset: u64, len: u64) -> IoOp<()> {
-        self.change(
-            OpKind::Preallocate,
-            offset,
-            DataOp::Extend(offset + len),
-            (),
-        )
+        self.change(OpKind::Preallocate, offset, DataOp::Extend(offset + len), ())
     }
 
     fn preallocate_zeroed(&self, offset: u64, len: u64) -> IoOp<()> {
         let bytes = vec![0; len as usize];
-        if let Err(err) = check_alignment(
-            OpKind::Preallocate,
-            &self.path,
-            self.how,
-            offset,
-            bytes.len(),
-        ) {
+        if let Err(err) = check_alignment(OpKind::Preallocate, &self.path, self.how, offset, bytes.len()) {
             return IoOp::ready(Err(err));
         }
-        self.change(
-            OpKind::Preallocate,
-            offset,
-            DataOp::Write { offset, bytes },
-            (),
-        )
+        self.change(OpKind::Preallocate, offset, DataOp::Write { offset, bytes }, ())
     }
 
     fn is_direct(&self) -> bool {
