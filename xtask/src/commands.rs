@@ -44,13 +44,7 @@ impl Report {
 /// The fast check: format, lint and tests of the packages that differ from main (or from the last
 /// commit, on main itself).
 pub fn check(root: &Path, report: &mut Report) {
-    cargo(
-        root,
-        report,
-        "format",
-        &["fmt", "--all", "--", "--check", "-l"],
-        &[],
-    );
+    cargo(root, report, "format", &["fmt", "--all", "--", "--check", "-l"], &[]);
     let changed = match changed_packages(root) {
         Ok(changed) => changed,
         Err(err) => return report.failed("what changed", &err),
@@ -75,69 +69,19 @@ pub fn check(root: &Path, report: &mut Report) {
         "-A",
         "clippy::disallowed_types",
     ];
-    cargo(
-        root,
-        report,
-        "clippy",
-        &[&["clippy"], &packages[..], &lints[..]].concat(),
-        &[],
-    );
-    cargo_test(
-        root,
-        report,
-        "tests",
-        &[&["test", "--no-fail-fast"], &packages[..]].concat(),
-        &[],
-    );
+    cargo(root, report, "clippy", &[&["clippy"], &packages[..], &lints[..]].concat(), &[]);
+    cargo_test(root, report, "tests", &[&["test", "--no-fail-fast"], &packages[..]].concat(), &[]);
 }
 
 /// Everything.
 pub fn ci(root: &Path, report: &mut Report) {
-    cargo(
-        root,
-        report,
-        "format",
-        &["fmt", "--all", "--", "--check", "-l"],
-        &[],
-    );
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--keep-going",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    cargo(root, report, "format", &["fmt", "--all", "--", "--check", "-l"], &[]);
+    let lints = ["clippy", "--workspace", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy", &lints, &[]);
-    let allow = [
-        "-A",
-        "clippy::disallowed_methods",
-        "-A",
-        "clippy::disallowed_types",
-    ];
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--keep-going",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    cargo(
-        root,
-        report,
-        "clippy of tests",
-        &[&lints[..], &allow[..]].concat(),
-        &[],
-    );
-    cargo_test(
-        root,
-        report,
-        "tests",
-        &["test", "--workspace", "--no-fail-fast"],
-        &[],
-    );
+    let allow = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
+    let lints = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
+    cargo(root, report, "clippy of tests", &[&lints[..], &allow[..]].concat(), &[]);
+    cargo_test(root, report, "tests", &["test", "--workspace", "--no-fail-fast"], &[]);
     loom(root, report);
 }
 
@@ -146,10 +90,7 @@ fn loom(root: &Path, report: &mut Report) {
     if !root.join("base/tests/loom.rs").exists() {
         return;
     }
-    let env = [
-        ("RUSTFLAGS", "--cfg loom"),
-        ("CARGO_TARGET_DIR", "target/loom"),
-    ];
+    let env = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", "target/loom")];
     let args = ["test", "--release", "-p", "clearway-base", "--test", "loom"];
     cargo_test(root, report, "loom", &args, &env);
     // The proof that the tests can fail: one atomic ordering of the latch weakened.
@@ -160,13 +101,7 @@ fn loom(root: &Path, report: &mut Report) {
             report.passed(name);
         }
         Ok(output) => {
-            report.failed(
-                name,
-                &format!(
-                    "{}\nno test failed",
-                    String::from_utf8_lossy(&output.stdout)
-                ),
-            );
+            report.failed(name, &format!("{}\nno test failed", String::from_utf8_lossy(&output.stdout)));
         }
         Err(err) => report.failed(name, &format!("cargo: {err}")),
     }
@@ -182,11 +117,8 @@ fn changed_packages(root: &Path) -> Result<BTreeSet<String>, String> {
         let Some((dir, _)) = path.split_once('/') else {
             continue;
         };
-        let manifest =
-            std::fs::read_to_string(root.join(dir).join("Cargo.toml")).unwrap_or_default();
-        let name = manifest
-            .lines()
-            .find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let manifest = std::fs::read_to_string(root.join(dir).join("Cargo.toml")).unwrap_or_default();
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
         packages.extend(name.map(str::to_owned));
     }
     Ok(packages)
@@ -196,11 +128,7 @@ fn git(root: &Path, args: &[&str]) -> Result<String, String> {
     let output = Command::new("git").current_dir(root).args(args).output();
     let output = output.map_err(|err| format!("git: {err}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "git {}: {}",
-            args.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("git {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -208,11 +136,7 @@ fn git(root: &Path, args: &[&str]) -> Result<String, String> {
 fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command
-        .current_dir(root)
-        .args(args)
-        .envs(env.iter().copied())
-        .stdin(Stdio::null());
+    command.current_dir(root).args(args).envs(env.iter().copied()).stdin(Stdio::null());
     command
 }
 
@@ -237,10 +161,7 @@ fn cargo_test(root: &Path, report: &mut Report, name: &str, args: &[&str], env: 
             if let Some((passed, failed)) = test_result(&line) {
                 report.passed += passed;
                 report.failed += failed;
-            } else if let Some(test) = line
-                .strip_prefix("test ")
-                .and_then(|rest| rest.strip_suffix(" ... FAILED"))
-            {
+            } else if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
                 report.failures.push(test.to_owned());
             }
         }
@@ -270,8 +191,7 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_test_run_are_read() {
-        let line =
-            "test result: FAILED. 39 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out";
+        let line = "test result: FAILED. 39 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out";
         assert_eq!(test_result(line), Some((39, 2)));
         assert_eq!(test_result("test a::b ... ok"), None);
     }

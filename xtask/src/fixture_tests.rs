@@ -6,26 +6,11 @@ use super::*;
 fn sound() -> Tree {
     let mut tree = Tree::default();
     let mut add = |path: &str, text: &str| tree.files.insert(path.to_owned(), text.to_owned());
-    add(
-        "base/Cargo.toml",
-        "[package]\nname = \"clearway-base\"\n[dependencies]\nrustix = \"1\"\n",
-    );
-    add(
-        "storage/Cargo.toml",
-        "[dependencies]\nclearway-base = { workspace = true }\n",
-    );
-    add(
-        "txn/Cargo.toml",
-        "[dependencies]\nclearway-storage.workspace = true\n",
-    );
-    add(
-        "base/src/vfs/real.rs",
-        "use std::fs::File;\nfn open() { File::open(\"x\"); }\n",
-    );
-    add(
-        "base/src/sync/latch.rs",
-        "use std::sync::Mutex;\nfn f() { unsafe { g() } }\n",
-    );
+    add("base/Cargo.toml", "[package]\nname = \"clearway-base\"\n[dependencies]\nrustix = \"1\"\n");
+    add("storage/Cargo.toml", "[dependencies]\nclearway-base = { workspace = true }\n");
+    add("txn/Cargo.toml", "[dependencies]\nclearway-storage.workspace = true\n");
+    add("base/src/vfs/real.rs", "use std::fs::File;\nfn open() { File::open(\"x\"); }\n");
+    add("base/src/sync/latch.rs", "use std::sync::Mutex;\nfn f() { unsafe { g() } }\n");
     add(
         "storage/src/wal.rs",
         "//! - WAL-1: the log ends.\nfn f() {\n    // WAL-1: std::fs is only named\n    in_wait(WaitEvent::WalWrite);\n}\n\
@@ -35,18 +20,12 @@ fn sound() -> Tree {
     add("storage/src/lib.rs", "#[cfg(test)]\nmod testing;\n");
     add("storage/src/testing.rs", "use std::sync::Mutex;\n");
     add("base/wait_events.txt", "# list\nIO WALWrite Waiting.\n");
-    add(
-        "STYLE.md",
-        "## Unsafe\n- `base/src/sync/latch.rs`: the latch.\n",
-    );
+    add("STYLE.md", "## Unsafe\n- `base/src/sync/latch.rs`: the latch.\n");
     tree
 }
 
 fn problems(tree: &Tree) -> Vec<Problem> {
-    STATIC_CHECKS
-        .iter()
-        .flat_map(|(_, check)| check(tree))
-        .collect()
+    STATIC_CHECKS.iter().flat_map(|(_, check)| check(tree)).collect()
 }
 
 /// The one problem of the sound tree with this file added.
@@ -65,13 +44,11 @@ fn a_sound_tree_has_no_problems() {
 
 #[test]
 fn an_upward_dependency_is_found() {
-    let manifest = "[dependencies]\nclearway-base = { workspace = true }\n\n[dev-dependencies]\nclearway-txn.workspace = true\n";
+    let manifest =
+        "[dependencies]\nclearway-base = { workspace = true }\n\n[dev-dependencies]\nclearway-txn.workspace = true\n";
     let problem = problem_with("storage/Cargo.toml", manifest);
     assert_eq!(problem.place, "storage/Cargo.toml:5");
-    assert!(
-        problem.what.contains("must not depend on clearway-txn"),
-        "{problem:?}"
-    );
+    assert!(problem.what.contains("must not depend on clearway-txn"), "{problem:?}");
 }
 
 #[test]
@@ -90,36 +67,12 @@ fn an_unknown_crate_is_found() {
 #[test]
 fn files_sockets_clocks_and_mutexes_in_the_wrong_place_are_found() {
     let cases = [
-        (
-            "storage/src/a.rs",
-            "use std::fs;\n",
-            "only base/src/vfs touches files",
-        ),
-        (
-            "base/src/waits/a.rs",
-            "fn f() { std::fs::read(\"/proc\"); }\n",
-            "only base/src/vfs touches files",
-        ),
-        (
-            "engine/src/a.rs",
-            "use std::net::{IpAddr, TcpStream};\n",
-            "opens sockets",
-        ),
-        (
-            "txn/src/a.rs",
-            "use std::sync::{Arc, Mutex};\n",
-            "a wait escapes the books",
-        ),
-        (
-            "sql/src/a.rs",
-            "fn f() { let t = std::time::Instant::now(); }\n",
-            "a wait escapes the books",
-        ),
-        (
-            "server/src/a.rs",
-            "fn f() { std::thread::spawn(g); }\n",
-            "a wait escapes the books",
-        ),
+        ("storage/src/a.rs", "use std::fs;\n", "only base/src/vfs touches files"),
+        ("base/src/waits/a.rs", "fn f() { std::fs::read(\"/proc\"); }\n", "only base/src/vfs touches files"),
+        ("engine/src/a.rs", "use std::net::{IpAddr, TcpStream};\n", "opens sockets"),
+        ("txn/src/a.rs", "use std::sync::{Arc, Mutex};\n", "a wait escapes the books"),
+        ("sql/src/a.rs", "fn f() { let t = std::time::Instant::now(); }\n", "a wait escapes the books"),
+        ("server/src/a.rs", "fn f() { std::thread::spawn(g); }\n", "a wait escapes the books"),
     ];
     for (path, text, why) in cases {
         let problem = problem_with(path, text);
@@ -130,10 +83,7 @@ fn files_sockets_clocks_and_mutexes_in_the_wrong_place_are_found() {
 
 #[test]
 fn unsafe_in_an_unlisted_file_is_found() {
-    let problem = problem_with(
-        "storage/src/a.rs",
-        "#![deny(unsafe_op_in_unsafe_fn)]\nfn f() { unsafe { g() } }\n",
-    );
+    let problem = problem_with("storage/src/a.rs", "#![deny(unsafe_op_in_unsafe_fn)]\nfn f() { unsafe { g() } }\n");
     assert_eq!(problem.place, "storage/src/a.rs:2");
 }
 
@@ -145,11 +95,9 @@ fn long_files_and_functions_are_found_unless_excepted() {
     let problem = problem_with("storage/src/a.rs", &"// x\n".repeat(601));
     assert_eq!(problem.place, "storage/src/a.rs");
     let mut tree = sound();
-    tree.files
-        .insert("storage/src/a.rs".to_owned(), long_function);
+    tree.files.insert("storage/src/a.rs".to_owned(), long_function);
     let excepted = "[function-lines]\n\"storage/src/a.rs::f\" = 82\n";
-    tree.files
-        .insert("xtask/ratchet.toml".to_owned(), excepted.to_owned());
+    tree.files.insert("xtask/ratchet.toml".to_owned(), excepted.to_owned());
     assert_eq!(problems(&tree), []);
     let lower = excepted.replace("82", "81");
     tree.files.insert("xtask/ratchet.toml".to_owned(), lower);
@@ -164,19 +112,13 @@ fn one_crate_more_is_found() {
 
 #[test]
 fn an_unused_wait_event_is_found() {
-    let problem = problem_with(
-        "base/wait_events.txt",
-        "IO WALWrite Waiting.\nLock tuple Waiting.\n",
-    );
+    let problem = problem_with("base/wait_events.txt", "IO WALWrite Waiting.\nLock tuple Waiting.\n");
     assert_eq!(problem.place, "Lock tuple");
 }
 
 #[test]
 fn invariants_without_citation_or_definition_are_found() {
-    let problem = problem_with(
-        "storage/src/a.rs",
-        "//! - BUF-1: pinned.\n//! BUF-1 matters.\n",
-    );
+    let problem = problem_with("storage/src/a.rs", "//! - BUF-1: pinned.\n//! BUF-1 matters.\n");
     assert!(problem.what.contains("BUF-1 is cited by no"), "{problem:?}");
     let problem = problem_with("storage/src/a.rs", "// WAL-9 says so\n");
     assert!(problem.what.contains("WAL-9 is not defined"), "{problem:?}");

@@ -40,13 +40,7 @@ fn allowed(dir: &str) -> Option<Vec<&'static str>> {
     if let Some(level) = LAYERS.iter().position(|(layer, _)| *layer == dir) {
         // The command line starts labs and watches servers.
         let tools = (dir == "cli").then_some("clearway-lab");
-        return Some(
-            LAYERS[..level]
-                .iter()
-                .map(|(_, name)| *name)
-                .chain(tools)
-                .collect(),
-        );
+        return Some(LAYERS[..level].iter().map(|(_, name)| *name).chain(tools).collect());
     }
     let tool = TOOLS.iter().find(|(tool, _, _)| *tool == dir);
     tool.map(|(_, _, allowed)| allowed.to_vec())
@@ -54,29 +48,17 @@ fn allowed(dir: &str) -> Option<Vec<&'static str>> {
 
 /// Crates depend only downward.
 pub fn dependencies(tree: &Tree) -> Vec<Problem> {
-    let ours: Vec<&str> = LAYERS
-        .iter()
-        .map(|(_, name)| *name)
-        .chain(TOOLS.map(|tool| tool.1))
-        .collect();
+    let ours: Vec<&str> = LAYERS.iter().map(|(_, name)| *name).chain(TOOLS.map(|tool| tool.1)).collect();
     let mut problems = Vec::new();
-    for (path, text) in tree
-        .files
-        .iter()
-        .filter(|(path, _)| path.ends_with("/Cargo.toml"))
-    {
+    for (path, text) in tree.files.iter().filter(|(path, _)| path.ends_with("/Cargo.toml")) {
         let dir = path.trim_end_matches("/Cargo.toml");
         let Some(allowed) = allowed(dir) else {
-            problems.push(Problem::new(
-                path,
-                "a crate that the layer check does not know (xtask/src/layers.rs)",
-            ));
+            problems.push(Problem::new(path, "a crate that the layer check does not know (xtask/src/layers.rs)"));
             continue;
         };
         for (line, name) in manifest_dependencies(text) {
             if ours.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
-                let what =
-                    format!("{dir} must not depend on {name}: dependencies run downward only");
+                let what = format!("{dir} must not depend on {name}: dependencies run downward only");
                 problems.push(Problem::new(format!("{path}:{line}"), what));
             }
         }
@@ -101,21 +83,14 @@ pub fn manifest_dependencies(manifest: &str) -> Vec<(usize, String)> {
             continue;
         }
         let in_table = section.ends_with("dependencies") && !section.starts_with("workspace");
-        let renamed = line
-            .split_once("package = \"")
-            .and_then(|(_, rest)| rest.split_once('"'));
+        let renamed = line.split_once("package = \"").and_then(|(_, rest)| rest.split_once('"'));
         if section.contains("dependencies")
             && let Some((package, _)) = renamed
         {
             found.push((number + 1, package.to_owned()));
         }
         if in_table && let Some((key, _)) = line.split_once('=') {
-            let name = key
-                .trim()
-                .split('.')
-                .next()
-                .unwrap_or_default()
-                .trim_matches('"');
+            let name = key.trim().split('.').next().unwrap_or_default().trim_matches('"');
             if !name.starts_with('#') {
                 found.push((number + 1, name.to_owned()));
             }
@@ -148,12 +123,7 @@ const RULES: [Rule; 3] = [
             "memmap",
             "memmap2",
         ],
-        places: &[
-            "base/src/vfs/",
-            "base/src/waits/kernel.rs",
-            "xtask/",
-            "lab/",
-        ],
+        places: &["base/src/vfs/", "base/src/waits/kernel.rs", "xtask/", "lab/"],
         why: "only base/src/vfs touches files: simulation and the wait events depend on it",
     },
     Rule {
@@ -222,9 +192,7 @@ pub fn places(tree: &Tree) -> Vec<Problem> {
 fn names(path: &str, pattern: &str) -> bool {
     let segments: Vec<&str> = path.split("::").collect();
     let wanted: Vec<&str> = pattern.split("::").collect();
-    segments
-        .windows(wanted.len())
-        .any(|window| window == wanted)
+    segments.windows(wanted.len()).any(|window| window == wanted)
 }
 
 /// Every path that the code writes, with `use a::{b, c::d}` written out as `a::b` and `a::c::d`.
@@ -256,11 +224,7 @@ fn named_paths(code: &str) -> Vec<(usize, String)> {
             '{' => {
                 // A group of a use declaration follows `::`; any other brace ends the path.
                 let group = path.ends_with("::");
-                outer.push(if group {
-                    std::mem::take(&mut path)
-                } else {
-                    String::new()
-                });
+                outer.push(if group { std::mem::take(&mut path) } else { String::new() });
                 flush(&mut path, start);
             }
             '}' => {
@@ -295,17 +259,11 @@ pub fn unsafe_files(tree: &Tree) -> Vec<Problem> {
             used.push(path);
         } else {
             let place = format!("{path}:{}", line_of(&code, offset));
-            problems.push(Problem::new(
-                place,
-                "unsafe in a file that STYLE.md does not name",
-            ));
+            problems.push(Problem::new(place, "unsafe in a file that STYLE.md does not name"));
         }
     }
     for path in listed.iter().filter(|path| !used.contains(path)) {
-        problems.push(Problem::new(
-            "STYLE.md",
-            format!("{path} is listed, but has no unsafe code"),
-        ));
+        problems.push(Problem::new("STYLE.md", format!("{path} is listed, but has no unsafe code")));
     }
     problems
 }
@@ -319,29 +277,16 @@ mod tests {
         let manifest = "[dependencies]\na = \"1\"\nb.workspace = true\nc = { package = \"real-c\", version = \"1\" }\n\
                         [target.'cfg(unix)'.dependencies]\nd = \"1\"\n[dev-dependencies.e]\nversion = \"1\"\n\
                         [features]\nf = []\n";
-        let names: Vec<_> = manifest_dependencies(manifest)
-            .into_iter()
-            .map(|found| found.1)
-            .collect();
+        let names: Vec<_> = manifest_dependencies(manifest).into_iter().map(|found| found.1).collect();
         assert_eq!(names, ["a", "b", "real-c", "c", "d", "e"]);
     }
 
     #[test]
     fn use_groups_are_written_out() {
-        let paths = named_paths(
-            "use std::{fs::{self, File}, sync::{Arc, Mutex}};\nfn f() { Instant::now() }",
-        );
+        let paths = named_paths("use std::{fs::{self, File}, sync::{Arc, Mutex}};\nfn f() { Instant::now() }");
         let paths: Vec<_> = paths.into_iter().map(|found| found.1).collect();
-        for expected in [
-            "std::fs::File",
-            "std::sync::Mutex",
-            "std::sync::Arc",
-            "Instant::now",
-        ] {
-            assert!(
-                paths.iter().any(|path| path == expected),
-                "{expected} in {paths:?}"
-            );
+        for expected in ["std::fs::File", "std::sync::Mutex", "std::sync::Arc", "Instant::now"] {
+            assert!(paths.iter().any(|path| path == expected), "{expected} in {paths:?}");
         }
     }
 

@@ -41,10 +41,7 @@ pub struct Problem {
 
 impl Problem {
     fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Problem {
-            place: place.into(),
-            what: what.into(),
-        }
+        Problem { place: place.into(), what: what.into() }
     }
 }
 
@@ -54,10 +51,7 @@ type StaticCheck = fn(&Tree) -> Vec<Problem>;
 const STATIC_CHECKS: [(&str, StaticCheck); 6] = [
     ("layers: dependencies run downward", layers::dependencies),
     ("layers: files, sockets, clocks, threads", layers::places),
-    (
-        "unsafe only where STYLE.md names the file",
-        layers::unsafe_files,
-    ),
+    ("unsafe only where STYLE.md names the file", layers::unsafe_files),
     ("size of files and functions, number of crates", size::check),
     ("wait events defined and used", names::wait_events),
     ("invariants defined and cited", names::invariants),
@@ -65,9 +59,7 @@ const STATIC_CHECKS: [(&str, StaticCheck); 6] = [
 
 fn main() -> ExitCode {
     // `cargo run` starts in the caller's directory; everything here is relative to the root.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap_or(Path::new("."));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let command = std::env::args().nth(1).unwrap_or_default();
     let mut report = Report::default();
     match command.as_str() {
@@ -90,11 +82,7 @@ fn main() -> ExitCode {
         }
     }
     report.print();
-    if report.is_clean() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn static_checks(root: &Path, report: &mut Report) {
@@ -107,10 +95,7 @@ fn static_checks(root: &Path, report: &mut Report) {
         if problems.is_empty() {
             report.passed(name);
         } else {
-            let lines: Vec<_> = problems
-                .iter()
-                .map(|problem| format!("{}: {}", problem.place, problem.what))
-                .collect();
+            let lines: Vec<_> = problems.iter().map(|problem| format!("{}: {}", problem.place, problem.what)).collect();
             report.failed(name, &lines.join("\n"));
         }
     }

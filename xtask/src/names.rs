@@ -10,25 +10,14 @@ const EVENTS: &str = "base/wait_events.txt";
 
 /// What is defined and not used now; the section is one of the ratchet's.
 pub fn measure(tree: &Tree) -> BTreeMap<String, BTreeMap<String, usize>> {
-    let unused = unused_events(tree)
-        .into_iter()
-        .map(|event| (event, 1))
-        .collect();
-    let uncited = Ids::of(tree)
-        .uncited()
-        .map(|(id, _)| ((*id).to_owned(), 1))
-        .collect();
-    BTreeMap::from([
-        ("unused-wait-events".to_owned(), unused),
-        ("uncited-invariants".to_owned(), uncited),
-    ])
+    let unused = unused_events(tree).into_iter().map(|event| (event, 1)).collect();
+    let uncited = Ids::of(tree).uncited().map(|(id, _)| ((*id).to_owned(), 1)).collect();
+    BTreeMap::from([("unused-wait-events".to_owned(), unused), ("uncited-invariants".to_owned(), uncited)])
 }
 
 /// Every wait event is used, or is an exception of the ratchet.
 pub fn wait_events(tree: &Tree) -> Vec<Problem> {
-    let measured = measure(tree)
-        .into_iter()
-        .filter(|(section, _)| section == "unused-wait-events");
+    let measured = measure(tree).into_iter().filter(|(section, _)| section == "unused-wait-events");
     let mut problems = Ratchet::of(tree).exceeded(&measured.collect());
     for problem in &mut problems {
         problem.what = format!("a wait event of {EVENTS} that no code waits under");
@@ -39,11 +28,7 @@ pub fn wait_events(tree: &Tree) -> Vec<Problem> {
 /// The name of the variant that build.rs makes of a line: see the head of the list.
 fn variant(class: &str, name: &str) -> String {
     let lower_first = name.starts_with(char::is_lowercase);
-    let whole = if lower_first {
-        format!("{class}_{name}")
-    } else {
-        name.to_owned()
-    };
+    let whole = if lower_first { format!("{class}_{name}") } else { name.to_owned() };
     let mut variant = String::new();
     for part in whole.split(|c| !char::is_alphanumeric(c)) {
         let chars: Vec<char> = part.chars().collect();
@@ -74,19 +59,13 @@ fn unused_events(tree: &Tree) -> Vec<String> {
         }
     }
     let lines = tree.text(EVENTS).lines();
-    let events = lines
-        .filter(|line| !line.trim_start().starts_with('#'))
-        .filter_map(|line| {
-            let mut columns = line.split_whitespace();
-            Some((columns.next()?, columns.next()?))
-        });
+    let events = lines.filter(|line| !line.trim_start().starts_with('#')).filter_map(|line| {
+        let mut columns = line.split_whitespace();
+        Some((columns.next()?, columns.next()?))
+    });
     // Compared without case: how a run of capitals is folded is build.rs's affair.
-    let is_unused =
-        |(class, name): &(&str, &str)| !used.contains(&variant(class, name).to_lowercase());
-    events
-        .filter(is_unused)
-        .map(|(class, name)| format!("{class} {name}"))
-        .collect()
+    let is_unused = |(class, name): &(&str, &str)| !used.contains(&variant(class, name).to_lowercase());
+    events.filter(is_unused).map(|(class, name)| format!("{class} {name}")).collect()
 }
 
 /// The ids of invariants and where they stand first.
@@ -117,17 +96,12 @@ impl<'a> Ids<'a> {
         } else if let Some(id) = definition(line)
             && let Some(first) = self.defined.insert(id, place.to_owned())
         {
-            self.twice.push(Problem::new(
-                place,
-                format!("{id} is defined at {first} already"),
-            ));
+            self.twice.push(Problem::new(place, format!("{id} is defined at {first} already")));
         }
     }
 
     fn uncited(&self) -> impl Iterator<Item = (&&'a str, &String)> {
-        self.defined
-            .iter()
-            .filter(|(id, _)| !self.cited.contains_key(*id))
+        self.defined.iter().filter(|(id, _)| !self.cited.contains_key(*id))
     }
 }
 
@@ -140,27 +114,14 @@ pub fn invariants(tree: &Tree) -> Vec<Problem> {
     let mut problems = ids.twice.clone();
     for (id, place) in ids.uncited() {
         if ratchet.limit("uncited-invariants", id) == 0 {
-            problems.push(Problem::new(
-                place,
-                format!("{id} is cited by no assertion, code or test"),
-            ));
+            problems.push(Problem::new(place, format!("{id} is cited by no assertion, code or test")));
         }
     }
-    let prefixes: BTreeSet<&str> = ids
-        .defined
-        .keys()
-        .filter_map(|id| id.split('-').next())
-        .collect();
+    let prefixes: BTreeSet<&str> = ids.defined.keys().filter_map(|id| id.split('-').next()).collect();
     for (id, place) in &ids.cited {
-        let known_prefix = id
-            .split('-')
-            .next()
-            .is_some_and(|prefix| prefixes.contains(prefix));
+        let known_prefix = id.split('-').next().is_some_and(|prefix| prefixes.contains(prefix));
         if known_prefix && !ids.defined.contains_key(id) {
-            problems.push(Problem::new(
-                place,
-                format!("{id} is not defined in any module's header"),
-            ));
+            problems.push(Problem::new(place, format!("{id} is not defined in any module's header")));
         }
     }
     problems
@@ -179,15 +140,8 @@ fn definition(line: &str) -> Option<&str> {
 fn ids(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in line.match_indices('-') {
-        let capitals = line[..at]
-            .chars()
-            .rev()
-            .take_while(char::is_ascii_uppercase)
-            .count();
-        let digits = line[at + 1..]
-            .chars()
-            .take_while(char::is_ascii_digit)
-            .count();
+        let capitals = line[..at].chars().rev().take_while(char::is_ascii_uppercase).count();
+        let digits = line[at + 1..].chars().take_while(char::is_ascii_digit).count();
         let (start, end) = (at - capitals, at + 1 + digits);
         let joined = |c: char| is_word(c) || c == '-';
         let clean = !line[..start].ends_with(joined) && !line[end..].starts_with(joined);
@@ -204,10 +158,7 @@ mod tests {
 
     #[test]
     fn ids_are_capitals_dash_digits() {
-        assert_eq!(
-            ids("(WAL-1), BUF-12: not CRC-32C, a-1, X-2 or UTF-8x"),
-            ["WAL-1", "BUF-12"]
-        );
+        assert_eq!(ids("(WAL-1), BUF-12: not CRC-32C, a-1, X-2 or UTF-8x"), ["WAL-1", "BUF-12"]);
         assert_eq!(definition("//! - WAL-1: always"), Some("WAL-1"));
         assert_eq!(definition("//! - **WAL-1**: always"), Some("WAL-1"));
         assert_eq!(definition("//! as WAL-1 says: always"), None);

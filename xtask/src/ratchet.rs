@@ -34,11 +34,7 @@ impl Ratchet {
             {
                 let key = key.trim().trim_matches('"').to_owned();
                 let value = value.trim().parse().unwrap_or(0);
-                ratchet
-                    .sections
-                    .entry(section.clone())
-                    .or_default()
-                    .insert(key, value);
+                ratchet.sections.entry(section.clone()).or_default().insert(key, value);
             }
         }
         ratchet
@@ -46,11 +42,7 @@ impl Ratchet {
 
     /// What is allowed; 0 without an exception.
     pub fn limit(&self, section: &str, key: &str) -> usize {
-        self.sections
-            .get(section)
-            .and_then(|section| section.get(key))
-            .copied()
-            .unwrap_or(0)
+        self.sections.get(section).and_then(|section| section.get(key)).copied().unwrap_or(0)
     }
 
     /// What is measured and not excepted.
@@ -82,11 +74,7 @@ pub fn lower(root: &Path) -> Result<usize, String> {
         let fresh = !old.sections.contains_key(section);
         let mut kept = 0;
         for (key, value) in entries {
-            let limit = if fresh {
-                *value
-            } else {
-                old.limit(section, key)
-            };
+            let limit = if fresh { *value } else { old.limit(section, key) };
             if limit > 0 {
                 text.push_str(&format!("\"{key}\" = {}\n", limit.min(*value)));
                 changed += usize::from(*value < limit);

@@ -27,17 +27,11 @@ pub fn measure(tree: &Tree) -> BTreeMap<String, BTreeMap<String, usize>> {
         }
     }
     let lock = tree.text("Cargo.lock");
-    let crates = lock
-        .lines()
-        .filter(|line| line.trim() == "[[package]]")
-        .count();
+    let crates = lock.lines().filter(|line| line.trim() == "[[package]]").count();
     BTreeMap::from([
         ("file-lines".to_owned(), files),
         ("function-lines".to_owned(), functions),
-        (
-            "crates".to_owned(),
-            BTreeMap::from([("Cargo.lock".to_owned(), crates)]),
-        ),
+        ("crates".to_owned(), BTreeMap::from([("Cargo.lock".to_owned(), crates)])),
     ])
 }
 
@@ -58,19 +52,12 @@ fn function_lengths(text: &str) -> Vec<(String, usize)> {
         let Some(rest) = code[start + 2..].strip_prefix(char::is_whitespace) else {
             continue;
         };
-        let name: String = rest
-            .trim_start()
-            .chars()
-            .take_while(|c| crate::tree::is_word(*c))
-            .collect();
+        let name: String = rest.trim_start().chars().take_while(|c| crate::tree::is_word(*c)).collect();
         if name.is_empty() {
             continue;
         }
         let end = item_end(&code, start);
-        found.push((
-            name,
-            line_of(&code, end.max(1) - 1) - line_of(&code, start) + 1,
-        ));
+        found.push((name, line_of(&code, end.max(1) - 1) - line_of(&code, start) + 1));
     }
     found
 }

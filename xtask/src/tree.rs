@@ -30,10 +30,7 @@ impl Tree {
                 if !SKIPPED.contains(&name.as_str()) {
                     self.read_dir(&entry.path(), &format!("{path}/"))?;
                 }
-            } else if [".rs", ".toml", ".lock", ".md", ".txt"]
-                .iter()
-                .any(|end| name.ends_with(end))
-            {
+            } else if [".rs", ".toml", ".lock", ".md", ".txt"].iter().any(|end| name.ends_with(end)) {
                 // Test data may be anything; what is no text is nobody's source.
                 if let Ok(text) = std::fs::read_to_string(entry.path()) {
                     self.files.insert(path, text);
@@ -50,11 +47,7 @@ impl Tree {
 
     /// Files that hold only tests: by their names, or as modules declared under `#[cfg(test)]`.
     pub fn test_files(&self) -> BTreeSet<&str> {
-        let mut found: BTreeSet<&str> = self
-            .rust()
-            .map(|(path, _)| path)
-            .filter(|path| is_test_file(path))
-            .collect();
+        let mut found: BTreeSet<&str> = self.rust().map(|(path, _)| path).filter(|path| is_test_file(path)).collect();
         for (path, text) in self.rust() {
             let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
             let stem = name.trim_end_matches(".rs");
@@ -69,15 +62,12 @@ impl Tree {
                 };
                 let module: String = rest.chars().take_while(|c| is_word(*c)).collect();
                 if rest[module.len()..].starts_with(';') {
-                    let candidates = [
-                        format!("{dir}/{module}.rs"),
-                        format!("{dir}/{module}/mod.rs"),
-                    ];
-                    found.extend(candidates.iter().filter_map(|path| {
-                        self.files
-                            .get_key_value(path)
-                            .map(|(path, _)| path.as_str())
-                    }));
+                    let candidates = [format!("{dir}/{module}.rs"), format!("{dir}/{module}/mod.rs")];
+                    found.extend(
+                        candidates
+                            .iter()
+                            .filter_map(|path| self.files.get_key_value(path).map(|(path, _)| path.as_str())),
+                    );
                 }
             }
         }
@@ -86,10 +76,7 @@ impl Tree {
 
     /// All Rust files.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
-        let all = self
-            .files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()));
+        let all = self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
         all.filter(|(path, _)| path.ends_with(".rs"))
     }
 }
@@ -97,8 +84,7 @@ impl Tree {
 /// Whether a file's name says that it holds only tests, benchmarks or a build script.
 fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let in_dir =
-        |dir: &str| path.starts_with(&format!("{dir}/")) || path.contains(&format!("/{dir}/"));
+    let in_dir = |dir: &str| path.starts_with(&format!("{dir}/")) || path.contains(&format!("/{dir}/"));
     in_dir("tests")
         || in_dir("benches")
         || in_dir("examples")
@@ -143,26 +129,14 @@ struct Step {
 }
 
 impl Step {
-    const KEEP: Step = Step {
-        width: 1,
-        keep: true,
-        next: None,
-    };
+    const KEEP: Step = Step { width: 1, keep: true, next: None };
 
     fn blank(width: usize) -> Step {
-        Step {
-            width,
-            keep: false,
-            next: None,
-        }
+        Step { width, keep: false, next: None }
     }
 
     fn into(mode: Mode, width: usize) -> Step {
-        Step {
-            width,
-            keep: false,
-            next: Some(mode),
-        }
+        Step { width, keep: false, next: Some(mode) }
     }
 }
 
@@ -177,13 +151,9 @@ impl Mode {
             (Mode::BlockComment(depth), '*', '/') => Step::into(Mode::BlockComment(depth - 1), 2),
             (Mode::Text { hashes: None }, '\\', _) => Step::blank(2),
             (Mode::Text { hashes: None }, '"', _) => Step::into(Mode::Code, 1),
-            (
-                Mode::Text {
-                    hashes: Some(count),
-                },
-                '"',
-                _,
-            ) if (1..=*count).all(|j| at(i + j) == '#') => Step::into(Mode::Code, 1 + count),
+            (Mode::Text { hashes: Some(count) }, '"', _) if (1..=*count).all(|j| at(i + j) == '#') => {
+                Step::into(Mode::Code, 1 + count)
+            }
             _ => Step::blank(1),
         }
     }
@@ -202,12 +172,7 @@ fn code_step(chars: &[char], i: usize) -> Step {
             if at(i + 1 + hashes) != '"' {
                 return Step::KEEP;
             }
-            Step::into(
-                Mode::Text {
-                    hashes: Some(hashes),
-                },
-                2 + hashes,
-            )
+            Step::into(Mode::Text { hashes: Some(hashes) }, 2 + hashes)
         }
         ('\'', '\\') => Step::blank(char_literal(chars, i)),
         ('\'', _) if at(i + 2) == '\'' => Step::blank(3),
@@ -241,10 +206,7 @@ pub fn without_tests(blanked: &str) -> String {
             continue;
         }
         let end = item_end(&out, close);
-        let hidden: String = out[found..end]
-            .chars()
-            .map(|c| if c == '\n' { '\n' } else { ' ' })
-            .collect();
+        let hidden: String = out[found..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
         // Blanked text may still hold wide characters in identifiers; lengths then differ.
         out.replace_range(found..end, &hidden);
         from = found + hidden.len();
@@ -278,9 +240,7 @@ pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
         let start = rest + text[rest..].find(is_word)?;
-        let end = text[start..]
-            .find(|c| !is_word(c))
-            .map_or(text.len(), |at| start + at);
+        let end = text[start..].find(|c| !is_word(c)).map_or(text.len(), |at| start + at);
         rest = end;
         Some((start, &text[start..end]))
     })
@@ -297,8 +257,7 @@ mod tests {
 
     #[test]
     fn comments_and_strings_are_blanked_and_code_is_not() {
-        let text =
-            "a /* x /* y */ z */ b // c\nlet s = \"File::\\\" q\"; let r = r#\"std::fs \"x\"#; d";
+        let text = "a /* x /* y */ z */ b // c\nlet s = \"File::\\\" q\"; let r = r#\"std::fs \"x\"#; d";
         let blanked = blank(text);
         assert_eq!(blanked.len(), text.len());
         let left: Vec<_> = words(&blanked).map(|(_, word)| word).collect();
