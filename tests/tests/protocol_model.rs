@@ -23,9 +23,7 @@ fn rewriting() -> bool {
 
 fn read_golden() -> String {
     let read = || {
-        let file = RealVfs::inline()
-            .open(&path(), OpenHow::read_only(FileKind::Other))
-            .wait()?;
+        let file = RealVfs::inline().open(&path(), OpenHow::read_only(FileKind::Other)).wait()?;
         let len = file.len().wait()? as usize;
         file.read_at(0, IoBuf::with_capacity(len), len).wait()
     };
@@ -35,9 +33,7 @@ fn read_golden() -> String {
 
 fn write_golden(text: &str) {
     let write = || {
-        let file = RealVfs::inline()
-            .open(&path(), OpenHow::existing(FileKind::Other))
-            .wait()?;
+        let file = RealVfs::inline().open(&path(), OpenHow::existing(FileKind::Other)).wait()?;
         file.set_len(0).wait()?;
         file.write_at(0, IoBuf::from_slice(text.as_bytes())).wait()
     };
@@ -63,10 +59,7 @@ fn check_scenario(name: &str) {
     match explore(scenario, Planted::NONE, SEED) {
         Err(trace) => panic!("the design fails:\n{}", section(&[], scenario, &trace)),
         Ok(seen) => {
-            assert!(
-                seen.finished > 0 && seen.crashes > 0,
-                "the scenario proves nothing: {seen:?}"
-            );
+            assert!(seen.finished > 0 && seen.crashes > 0, "the scenario proves nothing: {seen:?}");
             expect_in_golden(&line(scenario, &seen));
         }
     }
@@ -79,8 +72,7 @@ fn check_scenario(name: &str) {
 /// The mutation is found, by the trace that the golden file shows.
 fn check_mutation(mutation: Mutation) {
     let scenario = killer_of(mutation).expect("a scenario that finds it");
-    let trace =
-        explore(scenario, Planted::of(&[mutation]), SEED).expect_err("the mutation is found");
+    let trace = explore(scenario, Planted::of(&[mutation]), SEED).expect_err("the mutation is found");
     let text = section(&[mutation], scenario, &trace);
     println!("{text}");
     expect_in_golden(&text);
@@ -185,21 +177,11 @@ fn epochs_are_the_second_line_behind_revalidation() {
     let (name, pair) = PAIR;
     let scenario = named(name);
     for mutation in pair {
-        assert!(
-            explore(scenario, Planted::of(&[mutation]), SEED).is_ok(),
-            "{mutation:?} alone is found by now"
-        );
+        assert!(explore(scenario, Planted::of(&[mutation]), SEED).is_ok(), "{mutation:?} alone is found by now");
     }
     for other in ["revalidation", "spilled undo", "crash during recovery"] {
-        let alone = explore(
-            named(other),
-            Planted::of(&[Mutation::RetireBeforeEpochs]),
-            SEED,
-        );
-        assert!(
-            alone.is_ok(),
-            "RetireBeforeEpochs alone is found by now in {other}"
-        );
+        let alone = explore(named(other), Planted::of(&[Mutation::RetireBeforeEpochs]), SEED);
+        assert!(alone.is_ok(), "RetireBeforeEpochs alone is found by now in {other}");
     }
     let trace = explore(scenario, Planted::of(&pair), SEED).expect_err("the pair is found");
     expect_in_golden(&section(&pair, scenario, &trace));
@@ -209,8 +191,7 @@ fn epochs_are_the_second_line_behind_revalidation() {
 #[test]
 fn fingerprints_do_not_collide() {
     for name in ["catalog", "crash during recovery"] {
-        let counts = [1, 0x5eed]
-            .map(|seed| explore(named(name), Planted::NONE, seed).expect("the design passes"));
+        let counts = [1, 0x5eed].map(|seed| explore(named(name), Planted::NONE, seed).expect("the design passes"));
         assert_eq!(counts[0], counts[1]);
     }
 }
@@ -222,17 +203,7 @@ fn golden_file_is_complete() {
         write_golden(&whole());
     }
     let golden = read_golden();
-    let sections = golden
-        .lines()
-        .filter(|line| line.starts_with("## "))
-        .count();
-    assert_eq!(
-        sections,
-        Mutation::ALL.len(),
-        "one per mutation, the pair in place of the one harmless alone"
-    );
-    assert_eq!(
-        golden.lines().filter(|line| line.starts_with("| ")).count(),
-        SCENARIOS.len() + 1
-    );
+    let sections = golden.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(sections, Mutation::ALL.len(), "one per mutation, the pair in place of the one harmless alone");
+    assert_eq!(golden.lines().filter(|line| line.starts_with("| ")).count(), SCENARIOS.len() + 1);
 }

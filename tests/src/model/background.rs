@@ -5,8 +5,7 @@ use super::mutation::Mutation;
 use super::program::{name, position};
 use super::short::Short;
 use super::state::{
-    Addr, Body, Checkpoint, Checkpointing, Life, Lsn, PAGES, Pruner, Record, Slot, TXNS, Undo,
-    Version,
+    Addr, Body, Checkpoint, Checkpointing, Life, Lsn, PAGES, Pruner, Record, Slot, TXNS, Undo, Version,
 };
 
 impl Engine<'_> {
@@ -16,9 +15,7 @@ impl Engine<'_> {
             return false;
         }
         // A careless recovery believes that more is durable than is on disk; the next sync makes that good.
-        let next = self
-            .completed_lsn()
-            .min(self.state.durable_lsn.max(self.state.synced_lsn + 1));
+        let next = self.completed_lsn().min(self.state.durable_lsn.max(self.state.synced_lsn + 1));
         self.state.durable_lsn = next;
         self.state.synced_lsn = next;
         self.note(|| format!("the log is durable up to {}", position(next)));
@@ -30,9 +27,7 @@ impl Engine<'_> {
         if self.state.life == Life::Down || self.state.first_dirty[page] == 0 {
             return false;
         }
-        if self.state.memory.lsn[page] > self.state.durable_lsn
-            && !self.without(Mutation::StealBeforeFlush)
-        {
+        if self.state.memory.lsn[page] > self.state.durable_lsn && !self.without(Mutation::StealBeforeFlush) {
             return false;
         }
         for row in 0..self.state.memory.rows.len() {
@@ -48,30 +43,20 @@ impl Engine<'_> {
 
     /// The position up to which commits may be pruned, purged and cleared, as the pruner's target.
     fn target(&self) -> Lsn {
-        if self.without(Mutation::PurgeBeforeDurable) {
-            self.state.visible_lsn
-        } else {
-            self.state.durable_lsn
-        }
+        if self.without(Mutation::PurgeBeforeDurable) { self.state.visible_lsn } else { self.state.durable_lsn }
     }
 
     fn oldest_snapshot(&self) -> Lsn {
         if self.without(Mutation::PurgeIgnoresSnapshots) {
             return Lsn::MAX;
         }
-        self.state
-            .sessions
-            .iter()
-            .map(|session| session.snapshot)
-            .min()
-            .unwrap_or(Lsn::MAX)
+        self.state.sessions.iter().map(|session| session.snapshot).min().unwrap_or(Lsn::MAX)
     }
 
     /// The horizon as the pruner knows it; none while it has not looked.
     fn horizon(&self) -> Option<Lsn> {
         if !self.scenario.bounds.fine_snapshots {
-            return (self.state.life != Life::Down)
-                .then(|| self.target().min(self.oldest_snapshot()));
+            return (self.state.life != Life::Down).then(|| self.target().min(self.oldest_snapshot()));
         }
         match self.state.pruner {
             Pruner::Scanned(horizon, _) => Some(horizon),
@@ -111,12 +96,7 @@ impl Engine<'_> {
             Pruner::Published(target) => {
                 let horizon = self.state.horizon.min(oldest);
                 self.state.pruner = Pruner::Scanned(horizon, target);
-                self.note(|| {
-                    format!(
-                        "the pruner has looked at the snapshots: up to {}",
-                        position(horizon)
-                    )
-                });
+                self.note(|| format!("the pruner has looked at the snapshots: up to {}", position(horizon)));
             }
             Pruner::Scanned(..) => {
                 self.state.pruner = Pruner::Idle;
@@ -191,21 +171,11 @@ impl Engine<'_> {
         let (Some(seen_from), Some(seen_below)) = (commit(&older), commit(&younger)) else {
             return false;
         };
-        let seen = self
-            .state
-            .sessions
-            .iter()
-            .any(|one| (seen_from..seen_below).contains(&one.snapshot));
+        let seen = self.state.sessions.iter().any(|one| (seen_from..seen_below).contains(&one.snapshot));
         if seen || seen_below > target {
             return false;
         }
-        for undo in self
-            .state
-            .undo
-            .as_mut_slice()
-            .iter_mut()
-            .filter(|undo| undo.addr == addr)
-        {
+        for undo in self.state.undo.as_mut_slice().iter_mut().filter(|undo| undo.addr == addr) {
             undo.before = older.before;
         }
         self.state.undo.retain(|undo| undo.addr != older.addr);
@@ -232,13 +202,7 @@ impl Engine<'_> {
             return false;
         }
         self.state.spills += 1;
-        for undo in self
-            .state
-            .undo
-            .as_mut_slice()
-            .iter_mut()
-            .filter(|undo| undo.addr == addr)
-        {
+        for undo in self.state.undo.as_mut_slice().iter_mut().filter(|undo| undo.addr == addr) {
             undo.spilled = true;
         }
         self.note(|| format!("undo record {addr} goes to the spill file"));
@@ -261,8 +225,7 @@ impl Engine<'_> {
             Checkpointing::Idle => self.begin_checkpoint(),
             Checkpointing::Begun(begun) => self.save_undo(begun),
             Checkpointing::Saved(checkpoint, needed) => {
-                if self.state.synced_lsn < needed && !self.without(Mutation::CheckpointBeforeFlush)
-                {
+                if self.state.synced_lsn < needed && !self.without(Mutation::CheckpointBeforeFlush) {
                     return false;
                 }
                 self.state.master = checkpoint;
@@ -275,17 +238,10 @@ impl Engine<'_> {
 
     fn begin_checkpoint(&mut self) {
         let lsn = self.state.end_lsn();
-        let oldest = (0..PAGES)
-            .map(|page| self.state.first_dirty[page])
-            .filter(|&first| first != 0)
-            .min();
+        let oldest = (0..PAGES).map(|page| self.state.first_dirty[page]).filter(|&first| first != 0).min();
         let careless = self.without(Mutation::CheckpointIgnoresDirtyPages);
         let redo_lsn = oldest.filter(|_| !careless).unwrap_or(lsn + 1);
-        let mark = if self.without(Mutation::MarkNotSaved) {
-            0
-        } else {
-            self.state.last_addr
-        };
+        let mark = if self.without(Mutation::MarkNotSaved) { 0 } else { self.state.last_addr };
         let begun = Checkpoint {
             lsn,
             previous_lsn: self.state.master.lsn,
@@ -296,12 +252,7 @@ impl Engine<'_> {
         };
         self.state.checkpoints += 1;
         self.state.checkpointing = Checkpointing::Begun(begun);
-        self.note(|| {
-            format!(
-                "a checkpoint begins at {}, redo from LSN {redo_lsn}",
-                position(lsn)
-            )
-        });
+        self.note(|| format!("a checkpoint begins at {}, redo from LSN {redo_lsn}", position(lsn)));
     }
 
     /// Saves the undo of whoever was active at the previous checkpoint and still is; of all others the log since then
@@ -311,25 +262,12 @@ impl Engine<'_> {
         let wanted = |undo: &&Undo| !undo.undone && old & 1 << undo.txn != 0;
         if !self.without(Mutation::CheckpointWithoutUndo) {
             for &undo in self.state.undo.iter().filter(wanted) {
-                checkpoint.saved.push(Undo {
-                    spilled: false,
-                    readers: 0,
-                    ..undo
-                });
+                checkpoint.saved.push(Undo { spilled: false, readers: 0, ..undo });
             }
         }
         let ahead = self.without(Mutation::CheckpointSavesAheadOfLog);
-        let needed = if ahead {
-            checkpoint.lsn
-        } else {
-            self.state.end_lsn()
-        };
+        let needed = if ahead { checkpoint.lsn } else { self.state.end_lsn() };
         self.state.checkpointing = Checkpointing::Saved(checkpoint, needed);
-        self.note(|| {
-            format!(
-                "the checkpoint saves {} undo records",
-                checkpoint.saved.len()
-            )
-        });
+        self.note(|| format!("the checkpoint saves {} undo records", checkpoint.saved.len()));
     }
 }

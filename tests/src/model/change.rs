@@ -3,50 +3,24 @@
 use super::engine::Engine;
 use super::mutation::Mutation;
 use super::program::{Op, body, letter, name};
-use super::state::{
-    Addr, Block, Commit, Lsn, NO_SNAPSHOT, Phase, Record, Reply, Scope, Session, Slot, Undo,
-    Version,
-};
+use super::state::{Addr, Block, Commit, Lsn, NO_SNAPSHOT, Phase, Record, Reply, Scope, Session, Slot, Undo, Version};
 
 impl Engine<'_> {
     /// Changes the current item's row under its leaf's latch: undo, log record with tag and before-image, row.
     pub(super) fn write(&mut self, index: usize) {
         self.begin_txn(index);
-        let Some(Op::Write(items)) = self.current_op(index) else {
-            unreachable!("only a write writes")
-        };
+        let Some(Op::Write(items)) = self.current_op(index) else { unreachable!("only a write writes") };
         let (row, change) = items[self.state.sessions[index].item as usize];
         let txn = self.state.sessions[index].txn;
         let before = self.state.memory.rows[row as usize];
         self.state.last_addr += 1;
         let addr = self.state.last_addr;
-        let after = Version {
-            body: Self::body_after(change),
-            tag: addr,
-        };
-        self.state.undo.push(Undo {
-            addr,
-            txn,
-            row,
-            before,
-            ..Undo::default()
-        });
-        let lsn = self.append(Record::Change {
-            txn,
-            row,
-            before,
-            after,
-        });
+        let after = Version { body: Self::body_after(change), tag: addr };
+        self.state.undo.push(Undo { addr, txn, row, before, ..Undo::default() });
+        let lsn = self.append(Record::Change { txn, row, before, after });
         self.put(row, after, Some(lsn));
         self.state.sessions[index].writes.push((row, after.body));
-        self.note(|| {
-            format!(
-                "{} leaves {} in {}, tag {addr}, LSN {lsn}",
-                letter(index),
-                body(after.body),
-                name(row)
-            )
-        });
+        self.note(|| format!("{} leaves {} in {}, tag {addr}, LSN {lsn}", letter(index), body(after.body), name(row)));
     }
 
     pub(super) fn start_rollback(&mut self, index: usize, scope: Scope) {
@@ -55,21 +29,14 @@ impl Engine<'_> {
         if self.without(Mutation::RetireBeforeUndo) {
             let txn = self.state.sessions[index].txn;
             self.state.slots[txn as usize] = Slot::Free;
-            self.note(|| {
-                format!(
-                    "{} retires its id before its changes are taken back",
-                    letter(index)
-                )
-            });
+            self.note(|| format!("{} retires its id before its changes are taken back", letter(index)));
         }
     }
 
     /// Takes back one change, or ends the rollback when none is left.
     pub(super) fn step_rollback(&mut self, index: usize, down_to: Addr, scope: Scope) {
         let txn = self.state.sessions[index].txn;
-        let next = self
-            .newest_undo(txn, Addr::MAX)
-            .filter(|&addr| addr > down_to && txn != 0);
+        let next = self.newest_undo(txn, Addr::MAX).filter(|&addr| addr > down_to && txn != 0);
         if let Some(addr) = next {
             let mutation = match scope {
                 Scope::Savepoint => Mutation::NoCompensationSavepoint,
@@ -83,9 +50,7 @@ impl Engine<'_> {
         let session = &mut self.state.sessions[index];
         match scope {
             Scope::Savepoint => {
-                session
-                    .writes
-                    .truncate(session.writes_at_savepoint as usize);
+                session.writes.truncate(session.writes_at_savepoint as usize);
                 self.finish_op(index);
             }
             Scope::Statement => {
@@ -112,10 +77,7 @@ impl Engine<'_> {
         let session = self.state.sessions[index];
         let lsn = self.append(Record::Commit { txn: session.txn });
         if !session.writes.is_empty() {
-            self.state.history.push(Commit {
-                lsn,
-                writes: session.writes,
-            });
+            self.state.history.push(Commit { lsn, writes: session.writes });
         }
         let session = &mut self.state.sessions[index];
         session.commit_lsn = lsn;
@@ -160,9 +122,7 @@ impl Engine<'_> {
             Reply::Error => (session.dep, Mutation::NoDepWaitErrors),
             Reply::End => (session.txn_dep, Mutation::NoDepWaitEnds),
             // `off` waives the wait for its own commit only.
-            Reply::Commit if self.scenario.asynchronous[index] => {
-                (session.txn_dep, Mutation::NoDepWaitEnds)
-            }
+            Reply::Commit if self.scenario.asynchronous[index] => (session.txn_dep, Mutation::NoDepWaitEnds),
             Reply::Commit => (session.commit_lsn, Mutation::CommitNotAwaited),
         };
         if self.state.durable_lsn < dep && !self.without(mutation) {

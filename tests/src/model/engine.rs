@@ -2,9 +2,7 @@
 
 use super::mutation::{Mutation, Planted};
 use super::program::Scenario;
-use super::state::{
-    Addr, Lsn, PAGES, Phase, ROWS, Record, SESSIONS, Session, State, Undo, Version,
-};
+use super::state::{Addr, Lsn, PAGES, Phase, ROWS, Record, SESSIONS, Session, State, Undo, Version};
 
 /// Something that must not happen, in words.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,21 +61,13 @@ impl<'a> Engine<'a> {
     pub fn start(scenario: &'a Scenario, planted: Planted) -> Engine<'a> {
         let mut state = State::default();
         for row in 0..ROWS {
-            state.memory.rows[row] = Version {
-                body: scenario.rows[row],
-                tag: 0,
-            };
+            state.memory.rows[row] = Version { body: scenario.rows[row], tag: 0 };
         }
         state.disk = state.memory;
         for (index, session) in state.sessions.iter_mut().enumerate() {
             *session = Session::new(index as u8);
         }
-        Engine {
-            scenario,
-            planted,
-            state,
-            notes: None,
-        }
+        Engine { scenario, planted, state, notes: None }
     }
 
     /// Whether a mutation is planted.
@@ -177,73 +167,40 @@ impl<'a> Engine<'a> {
     fn row_copied_by(&self, index: usize) -> Option<u8> {
         let session = &self.state.sessions[index];
         match session.phase {
-            Phase::Copied(_) | Phase::Resolved(_) | Phase::Loading(..) => {
-                Some(self.item_row(index))
-            }
+            Phase::Copied(_) | Phase::Resolved(_) | Phase::Loading(..) => Some(self.item_row(index)),
             _ => None,
         }
     }
 
     /// Takes back the change whose undo record is at `addr`; with a compensation record if `logged`.
     pub fn take_back(&mut self, addr: Addr, logged: bool) {
-        let undo = *self
-            .state
-            .undo_at(addr)
-            .expect("undo of a transaction in progress is never dropped");
+        let undo = *self.state.undo_at(addr).expect("undo of a transaction in progress is never dropped");
         let undo_next = self.newest_undo(undo.txn, addr - 1).unwrap_or(0);
         let lsn = logged.then(|| {
             let (txn, row, restored) = (undo.txn, undo.row, undo.before);
-            self.append(Record::Compensation {
-                txn,
-                row,
-                restored,
-                undo_next,
-            })
+            self.append(Record::Compensation { txn, row, restored, undo_next })
         });
         self.put(undo.row, undo.before, lsn);
         let readers = self.readers();
-        for entry in self
-            .state
-            .undo
-            .as_mut_slice()
-            .iter_mut()
-            .filter(|entry| entry.addr == addr)
-        {
-            *entry = Undo {
-                undone: true,
-                spilled: false,
-                readers,
-                ..*entry
-            };
+        for entry in self.state.undo.as_mut_slice().iter_mut().filter(|entry| entry.addr == addr) {
+            *entry = Undo { undone: true, spilled: false, readers, ..*entry };
         }
         self.note(|| {
-            let logged = lsn.map_or(" without a compensation record".into(), |lsn| {
-                format!(", LSN {lsn}")
-            });
-            format!(
-                "{} is {} again{logged}",
-                super::program::name(undo.row),
-                super::program::body(undo.before.body)
-            )
+            let logged = lsn.map_or(" without a compensation record".into(), |lsn| format!(", LSN {lsn}"));
+            format!("{} is {} again{logged}", super::program::name(undo.row), super::program::body(undo.before.body))
         });
     }
 
     /// The newest undo record at or below `highest` of a change of `txn` that still stands.
     pub fn newest_undo(&self, txn: u8, highest: Addr) -> Option<Addr> {
-        let undo = self
-            .state
-            .undo
-            .iter()
-            .filter(|undo| undo.txn == txn && !undo.undone && undo.addr <= highest);
+        let undo = self.state.undo.iter().filter(|undo| undo.txn == txn && !undo.undone && undo.addr <= highest);
         undo.map(|undo| undo.addr).max()
     }
 
     /// Sessions that hold a copy of a row inside an epoch, as a set.
     fn readers(&self) -> u8 {
         let sessions = self.state.sessions.iter().enumerate();
-        sessions
-            .filter(|(_, session)| session.in_epoch)
-            .fold(0, |set, (index, _)| set | 1 << index)
+        sessions.filter(|(_, session)| session.in_epoch).fold(0, |set, (index, _)| set | 1 << index)
     }
 
     /// A session leaves its reader epoch.
@@ -261,21 +218,14 @@ impl<'a> Engine<'a> {
             return end;
         }
         let sessions = self.state.sessions.iter();
-        let open =
-            sessions.filter(|session| matches!(session.phase, Phase::Reserved | Phase::Stored));
-        open.map(|session| session.commit_lsn - 1)
-            .min()
-            .unwrap_or(end)
+        let open = sessions.filter(|session| matches!(session.phase, Phase::Reserved | Phase::Stored));
+        open.map(|session| session.commit_lsn - 1).min().unwrap_or(end)
     }
 }
 
 impl Session {
     /// A session at the beginning of a program.
     pub fn new(program: u8) -> Session {
-        Session {
-            program,
-            snapshot: super::state::NO_SNAPSHOT,
-            ..Session::default()
-        }
+        Session { program, snapshot: super::state::NO_SNAPSHOT, ..Session::default() }
     }
 }

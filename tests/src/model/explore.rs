@@ -74,9 +74,7 @@ impl Search<'_> {
             let mut progress = false;
             for &action in &actions {
                 engine.state = state;
-                let taken = engine
-                    .take(action)
-                    .map_err(|violation| self.trace(number, Some(action), violation))?;
+                let taken = engine.take(action).map_err(|violation| self.trace(number, Some(action), violation))?;
                 if !taken {
                     continue;
                 }
@@ -99,19 +97,12 @@ impl Search<'_> {
 
     fn count(&mut self, state: &State, number: u32) {
         use super::state::{Life, Phase};
-        let finished = state
-            .sessions
-            .iter()
-            .all(|session| session.phase == Phase::Done);
+        let finished = state.sessions.iter().all(|session| session.phase == Phase::Done);
         self.coverage.states += 1;
         self.coverage.crashes += usize::from(state.life == Life::Down);
-        self.coverage.finished += usize::from(
-            finished && state.synced_lsn == state.end_lsn() && state.life != Life::Down,
-        );
-        self.coverage.depth = self
-            .coverage
-            .depth
-            .max(self.origins[number as usize].2 as usize);
+        self.coverage.finished +=
+            usize::from(finished && state.synced_lsn == state.end_lsn() && state.life != Life::Down);
+        self.coverage.depth = self.coverage.depth.max(self.origins[number as usize].2 as usize);
     }
 
     fn fingerprint(&self, state: &State) -> u64 {
@@ -136,10 +127,7 @@ impl Search<'_> {
             let _ = engine.take(action);
             steps.push(engine.notes.take().unwrap_or_default().join("; "));
         }
-        Trace {
-            steps,
-            violation: violation.0,
-        }
+        Trace { steps, violation: violation.0 }
     }
 }
 

@@ -11,18 +11,11 @@ use super::scenarios::{SCENARIOS, killer_of};
 pub const SEED: u64 = 1;
 
 /// The scenario in which the pair of mutations is planted that are harmless alone.
-pub const PAIR: (&str, [Mutation; 2]) = (
-    "retiring",
-    [Mutation::NoPageRevalidation, Mutation::RetireBeforeEpochs],
-);
+pub const PAIR: (&str, [Mutation; 2]) = ("retiring", [Mutation::NoPageRevalidation, Mutation::RetireBeforeEpochs]);
 
 /// One line of the table of scenarios.
 pub fn line(scenario: &Scenario, seen: &Coverage) -> String {
-    let kills: Vec<String> = scenario
-        .kills
-        .iter()
-        .map(|mutation| format!("{mutation:?}"))
-        .collect();
+    let kills: Vec<String> = scenario.kills.iter().map(|mutation| format!("{mutation:?}")).collect();
     format!(
         "| {} | {} | {} | {} | {} | {} | {} |\n",
         scenario.name,
@@ -37,15 +30,8 @@ pub fn line(scenario: &Scenario, seen: &Coverage) -> String {
 
 /// One trace.
 pub fn section(planted: &[Mutation], scenario: &Scenario, trace: &Trace) -> String {
-    let names: Vec<String> = planted
-        .iter()
-        .map(|mutation| format!("{mutation:?}"))
-        .collect();
-    let mut text = format!(
-        "## {}\n\nScenario \"{}\".\n\n",
-        names.join(" and "),
-        scenario.name
-    );
+    let names: Vec<String> = planted.iter().map(|mutation| format!("{mutation:?}")).collect();
+    let mut text = format!("## {}\n\nScenario \"{}\".\n\n", names.join(" and "), scenario.name);
     for (number, step) in trace.steps.iter().enumerate() {
         let _ = writeln!(text, "{}. {step}", number + 1);
     }
@@ -68,8 +54,7 @@ pub fn whole() -> String {
         let Some(scenario) = killer_of(mutation) else {
             continue;
         };
-        let trace =
-            explore(scenario, Planted::of(&[mutation]), SEED).expect_err("a mutation is found");
+        let trace = explore(scenario, Planted::of(&[mutation]), SEED).expect_err("a mutation is found");
         text.push_str(&section(&[mutation], scenario, &trace));
     }
     let scenario = super::scenarios::named(PAIR.0);

@@ -130,11 +130,7 @@ impl Planted {
 
     /// These mutations together.
     pub fn of(mutations: &[Mutation]) -> Planted {
-        Planted(
-            mutations
-                .iter()
-                .fold(0, |set, &mutation| set | 1 << mutation as u8),
-        )
+        Planted(mutations.iter().fold(0, |set, &mutation| set | 1 << mutation as u8))
     }
 
     /// Whether `mutation` is planted.

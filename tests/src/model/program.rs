@@ -91,9 +91,7 @@ pub struct Scenario {
 impl Scenario {
     /// The page of a row.
     pub fn page_of(&self, row: u8) -> usize {
-        self.pages
-            .get(row as usize)
-            .map_or(2, |&page| page as usize)
+        self.pages.get(row as usize).map_or(2, |&page| page as usize)
     }
 
     /// The value of a row in the initial contents.
@@ -103,10 +101,7 @@ impl Scenario {
 
     /// The program with this number; 3 is the one after recovery.
     pub fn program(&self, number: u8) -> &'static [Op] {
-        self.programs
-            .get(number as usize)
-            .copied()
-            .unwrap_or(self.after)
+        self.programs.get(number as usize).copied().unwrap_or(self.after)
     }
 }
 
@@ -117,12 +112,7 @@ pub fn letter(session: usize) -> char {
 
 /// The operation as a client would write it.
 pub fn sql(op: &Op) -> String {
-    let list = |rows: &[u8]| {
-        rows.iter()
-            .map(|&row| name(row))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let list = |rows: &[u8]| rows.iter().map(|&row| name(row)).collect::<Vec<_>>().join(", ");
     match op {
         Op::Begin => "BEGIN".into(),
         Op::BeginRepeatableRead => "BEGIN ISOLATION LEVEL REPEATABLE READ".into(),
@@ -168,9 +158,5 @@ pub fn seen(seen: Option<u8>) -> String {
 
 /// A position, in words.
 pub fn position(lsn: Lsn) -> String {
-    if lsn == 0 {
-        "the beginning".into()
-    } else {
-        format!("LSN {lsn}")
-    }
+    if lsn == 0 { "the beginning".into() } else { format!("LSN {lsn}") }
 }

@@ -4,8 +4,7 @@ use super::engine::{Engine, Stepped};
 use super::mutation::Mutation;
 use super::program::{letter, position};
 use super::state::{
-    Addr, CATALOG, Life, Lsn, PAGES, Phase, Record, SESSIONS, Session, Slot, State, TxnId, Undo,
-    Version,
+    Addr, CATALOG, Life, Lsn, PAGES, Phase, Record, SESSIONS, Session, Slot, State, TxnId, Undo, Version,
 };
 
 impl Engine<'_> {
@@ -21,10 +20,7 @@ impl Engine<'_> {
         history.retain(|commit| commit.lsn <= end);
         let mut sessions = [Session::default(); SESSIONS];
         for (index, session) in sessions.iter_mut().enumerate() {
-            *session = Session {
-                phase: Phase::Done,
-                ..Session::new(index as u8)
-            };
+            *session = Session { phase: Phase::Done, ..Session::new(index as u8) };
         }
         if old.crashes == 0 {
             sessions[0] = Session::new(SESSIONS as u8);
@@ -74,20 +70,9 @@ impl Engine<'_> {
         let mut ended: u16 = 0;
         for index in master.previous_lsn as usize..self.state.log.len() {
             match self.state.log.as_slice()[index] {
-                Record::Change {
-                    txn,
-                    row,
-                    before,
-                    after,
-                } => {
+                Record::Change { txn, row, before, after } => {
                     if undo.iter().all(|known| known.addr != after.tag) {
-                        undo.push(Undo {
-                            addr: after.tag,
-                            txn,
-                            row,
-                            before,
-                            ..Undo::default()
-                        });
+                        undo.push(Undo { addr: after.tag, txn, row, before, ..Undo::default() });
                     }
                     last_addr = last_addr.max(after.tag);
                 }
@@ -109,8 +94,7 @@ impl Engine<'_> {
             self.state.losers = 0;
             return;
         }
-        undo.into_iter()
-            .for_each(|known| self.state.undo.push(known));
+        undo.into_iter().for_each(|known| self.state.undo.push(known));
     }
 
     /// Repeats every change that a page on disk lacks.
@@ -147,18 +131,9 @@ impl Engine<'_> {
         let losers = self.state.losers;
         let standing = |undo: &&Undo| !undo.undone && losers & 1 << undo.txn != 0;
         let touches_catalog = |txn: TxnId| {
-            self.state
-                .undo
-                .iter()
-                .filter(standing)
-                .any(|one| one.txn == txn && one.row as usize == CATALOG)
+            self.state.undo.iter().filter(standing).any(|one| one.txn == txn && one.row as usize == CATALOG)
         };
-        let next = self
-            .state
-            .undo
-            .iter()
-            .filter(standing)
-            .max_by_key(|one| (touches_catalog(one.txn), one.addr));
+        let next = self.state.undo.iter().filter(standing).max_by_key(|one| (touches_catalog(one.txn), one.addr));
         let Some(next) = next.copied() else {
             self.state.losers = 0;
             return true;

@@ -56,11 +56,7 @@ impl Engine<'_> {
                     return Ok((version.body, self.counted(version.body, lsn), false));
                 }
                 Owner::Committed(_) | Owner::Active | Owner::TakenBack => {
-                    version = self
-                        .state
-                        .undo_at(version.tag)
-                        .expect("found just now")
-                        .before;
+                    version = self.state.undo_at(version.tag).expect("found just now").before;
                 }
             }
         }
@@ -68,11 +64,7 @@ impl Engine<'_> {
 
     /// The commit of an inspected version as it counts towards `dep_lsn`.
     fn counted(&self, body: Body, lsn: Lsn) -> Lsn {
-        if body == Body::Ghost && self.without(Mutation::NoDepWaitGhosts) {
-            0
-        } else {
-            lsn
-        }
+        if body == Body::Ghost && self.without(Mutation::NoDepWaitGhosts) { 0 } else { lsn }
     }
 
     /// Resolves the copy of the current item's row for the current operation.
@@ -87,11 +79,7 @@ impl Engine<'_> {
                 let snapshot = self.state.sessions[session].snapshot;
                 let (body, dep, own) = self.read_version(session, copy, snapshot)?;
                 let fact = (!own).then(|| self.fact(row, self.position_read(session), body.seen()));
-                Ok(Resolved {
-                    outcome: Outcome::Row,
-                    dep,
-                    fact,
-                })
+                Ok(Resolved { outcome: Outcome::Row, dep, fact })
             }
         }
     }
@@ -99,26 +87,12 @@ impl Engine<'_> {
     /// Truth: the position whose state a SELECT must show. Under an exclusive lock that all writers take, that is now.
     fn position_read(&self, session: usize) -> Lsn {
         let one = &self.state.sessions[session];
-        let locked = self
-            .state
-            .locks
-            .iter()
-            .any(|lock| lock.holder as usize == session + 1 && lock.goes_at == 0);
-        if locked {
-            self.state.end_lsn()
-        } else {
-            one.snapshot.max(one.own_commit)
-        }
+        let locked = self.state.locks.iter().any(|lock| lock.holder as usize == session + 1 && lock.goes_at == 0);
+        if locked { self.state.end_lsn() } else { one.snapshot.max(one.own_commit) }
     }
 
     /// A writer looks at the newest version, not at its snapshot; repeatable read lets the first updater win.
-    fn resolve_write(
-        &self,
-        session: usize,
-        row: u8,
-        copy: Version,
-        change: Change,
-    ) -> Result<Resolved, Spilled> {
+    fn resolve_write(&self, session: usize, row: u8, copy: Version, change: Change) -> Result<Resolved, Spilled> {
         let mut version = copy;
         let (lsn, own) = loop {
             match self.owner(session, version.tag)? {
@@ -129,11 +103,7 @@ impl Engine<'_> {
                     return Ok(self.wait_for_writer(version.tag));
                 }
                 Owner::TakenBack => {
-                    version = self
-                        .state
-                        .undo_at(version.tag)
-                        .expect("found just now")
-                        .before;
+                    version = self.state.undo_at(version.tag).expect("found just now").before;
                 }
             }
         };
@@ -154,11 +124,7 @@ impl Engine<'_> {
 
     fn wait_for_writer(&self, tag: Addr) -> Resolved {
         let writer = self.state.undo_at(tag).expect("found just now").txn;
-        Resolved {
-            outcome: Outcome::Wait(writer),
-            dep: 0,
-            fact: None,
-        }
+        Resolved { outcome: Outcome::Wait(writer), dep: 0, fact: None }
     }
 
     /// A commit whose LSN stands in its slot, but which `visible_lsn` does not cover yet. A writer must not act on it:

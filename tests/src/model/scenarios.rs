@@ -36,24 +36,10 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "three transactions update one row one after the other and read it, in a block and outside",
         programs: [
             &[Op::Write(&[(0, Update(5))]), Op::Select(&[0, 1])],
-            &[
-                Op::Begin,
-                Op::Select(&[0]),
-                Op::Write(&[(0, Update(6))]),
-                Op::Select(&[0]),
-                Op::Commit,
-            ],
-            &[
-                Op::Begin,
-                Op::Select(&[0, 1]),
-                Op::Write(&[(1, Update(7))]),
-                Op::Rollback,
-            ],
+            &[Op::Begin, Op::Select(&[0]), Op::Write(&[(0, Update(6))]), Op::Select(&[0]), Op::Commit],
+            &[Op::Begin, Op::Select(&[0, 1]), Op::Write(&[(1, Update(7))]), Op::Rollback],
         ],
-        bounds: Bounds {
-            steal: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, ..BASE.bounds },
         kills: &[
             M::NoDepWaitRows,
             M::CommitNotAwaited,
@@ -72,18 +58,9 @@ pub const SCENARIOS: &[Scenario] = &[
         programs: [
             &[Op::Write(&[(0, Update(5))])],
             &[Op::Write(&[(1, Update(6))])],
-            &[
-                Op::Begin,
-                Op::Select(&[0, 1]),
-                Op::Select(&[0, 1]),
-                Op::Commit,
-                Op::Select(&[0, 1]),
-            ],
+            &[Op::Begin, Op::Select(&[0, 1]), Op::Select(&[0, 1]), Op::Commit, Op::Select(&[0, 1])],
         ],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, ..BASE.bounds },
         kills: &[M::VisibleWithHoles, M::FlushBeforeVisible, M::NoDepWaitRows],
         ..BASE
     },
@@ -95,10 +72,7 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Begin, Op::Select(&[0]), Op::Select(&[0]), Op::Commit],
             &[Op::Write(&[(0, Insert(6))])],
         ],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, ..BASE.bounds },
         kills: &[M::NoDepWaitGhosts, M::PurgeBeforeDurable, M::NoDepWaitRows],
         ..BASE
     },
@@ -129,38 +103,19 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Write(&[(0, Update(5))]), Op::Write(&[(2, Update(6))])],
             &[Op::Write(&[(2, Insert(4))])],
         ],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
-        kills: &[
-            M::NoDepWaitCounts,
-            M::NoDepWaitGhosts,
-            M::PurgeBeforeDurable,
-        ],
+        bounds: Bounds { prune: true, ..BASE.bounds },
+        kills: &[M::NoDepWaitCounts, M::NoDepWaitGhosts, M::PurgeBeforeDurable],
         ..BASE
     },
     Scenario {
         name: "errors",
         about: "duplicate keys and serialization failures, with changes of the failed statement to take back",
         programs: [
-            &[
-                Op::Begin,
-                Op::Write(&[(2, Insert(4)), (0, Update(5))]),
-                Op::Commit,
-            ],
+            &[Op::Begin, Op::Write(&[(2, Insert(4)), (0, Update(5))]), Op::Commit],
             &[Op::Write(&[(1, Update(6)), (2, Insert(7))])],
-            &[
-                Op::BeginRepeatableRead,
-                Op::Select(&[0]),
-                Op::Write(&[(0, Update(8))]),
-                Op::Commit,
-            ],
+            &[Op::BeginRepeatableRead, Op::Select(&[0]), Op::Write(&[(0, Update(8))]), Op::Commit],
         ],
-        bounds: Bounds {
-            steal: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, ..BASE.bounds },
         kills: &[M::NoDepWaitErrors, M::NoCompensationTransaction],
         ..BASE
     },
@@ -170,17 +125,9 @@ pub const SCENARIOS: &[Scenario] = &[
         programs: [
             &[Op::Write(&[(0, Delete)])],
             &[Op::Begin, Op::Write(&[(0, Update(5))]), Op::Commit],
-            &[
-                Op::Begin,
-                Op::Write(&[(1, Update(6))]),
-                Op::Write(&[(0, Update(7))]),
-                Op::Rollback,
-            ],
+            &[Op::Begin, Op::Write(&[(1, Update(6))]), Op::Write(&[(0, Update(7))]), Op::Rollback],
         ],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, ..BASE.bounds },
         kills: &[M::NoDepWaitEnds, M::NoDepWaitGhosts],
         ..BASE
     },
@@ -191,19 +138,10 @@ pub const SCENARIOS: &[Scenario] = &[
         programs: [
             &[Op::Begin, Op::Write(&[(3, Delete)]), Op::Commit],
             &[Op::Write(&[(0, Update(5))])],
-            &[
-                Op::Select(&[0]),
-                Op::Begin,
-                Op::Select(&[1]),
-                Op::Write(&[(1, Update(6))]),
-                Op::Commit,
-            ],
+            &[Op::Select(&[0]), Op::Begin, Op::Select(&[1]), Op::Write(&[(1, Update(6))]), Op::Commit],
         ],
         after: &[Op::Select(&[0]), Op::Write(&[(1, Update(9))])],
-        bounds: Bounds {
-            steal: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, ..BASE.bounds },
         kills: &[M::NoDepWaitCatalog, M::NoDepWaitErrors],
         ..BASE
     },
@@ -223,10 +161,7 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Write(&[(1, Update(8))])],
             &[Op::Select(&[0, 1])],
         ],
-        bounds: Bounds {
-            steal: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, ..BASE.bounds },
         kills: &[M::NoCompensationSavepoint],
         ..BASE
     },
@@ -244,11 +179,7 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Write(&[(2, Insert(7))])],
             &[],
         ],
-        bounds: Bounds {
-            steal: true,
-            retire: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, retire: true, ..BASE.bounds },
         kills: &[M::NoCompensationStatement],
         ..BASE
     },
@@ -257,22 +188,11 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "readers and unique checks copy rows, resolve tags and validate pages while writers roll back",
         rows: [Value(1), Absent, Absent, Value(1)],
         programs: [
-            &[
-                Op::Begin,
-                Op::Savepoint,
-                Op::Write(&[(1, Insert(5))]),
-                Op::RollbackToSavepoint,
-                Op::Commit,
-            ],
+            &[Op::Begin, Op::Savepoint, Op::Write(&[(1, Insert(5))]), Op::RollbackToSavepoint, Op::Commit],
             &[Op::Write(&[(1, Insert(6))])],
             &[Op::Select(&[0, 1])],
         ],
-        bounds: Bounds {
-            prune: true,
-            retire: true,
-            fine_rows: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, retire: true, fine_rows: true, ..BASE.bounds },
         kills: &[M::NoPageRevalidation],
         ..BASE
     },
@@ -280,20 +200,11 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "retiring",
         about: "a transaction aborts and its undo is dropped while readers hold copies of its rows",
         programs: [
-            &[
-                Op::Begin,
-                Op::Write(&[(0, Update(5))]),
-                Op::Write(&[(1, Update(6))]),
-                Op::Rollback,
-            ],
+            &[Op::Begin, Op::Write(&[(0, Update(5))]), Op::Write(&[(1, Update(6))]), Op::Rollback],
             &[Op::Select(&[0, 1])],
             &[Op::Write(&[(1, Update(7))])],
         ],
-        bounds: Bounds {
-            retire: true,
-            fine_rows: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { retire: true, fine_rows: true, ..BASE.bounds },
         kills: &[M::RetireBeforeUndo],
         ..BASE
     },
@@ -305,34 +216,16 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Select(&[0])],
             &[Op::Write(&[(0, Update(7))])],
         ],
-        bounds: Bounds {
-            retire: true,
-            prune: true,
-            spills: 2,
-            fine_rows: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { retire: true, prune: true, spills: 2, fine_rows: true, ..BASE.bounds },
         kills: &[M::NoRestartAfterAwait],
         ..BASE
     },
     Scenario {
         name: "beginning a snapshot",
         about: "load, store, fence, re-load on one side; publish, fence, scan, prune on the other",
-        programs: [
-            &[Op::Write(&[(0, Update(5))]), Op::Write(&[(1, Delete)])],
-            &[Op::Select(&[0, 1])],
-            &[],
-        ],
-        bounds: Bounds {
-            prune: true,
-            fine_snapshots: true,
-            ..BASE.bounds
-        },
-        kills: &[
-            M::SnapshotNotRechecked,
-            M::HorizonPublishedLate,
-            M::PurgeIgnoresSnapshots,
-        ],
+        programs: [&[Op::Write(&[(0, Update(5))]), Op::Write(&[(1, Delete)])], &[Op::Select(&[0, 1])], &[]],
+        bounds: Bounds { prune: true, fine_snapshots: true, ..BASE.bounds },
+        kills: &[M::SnapshotNotRechecked, M::HorizonPublishedLate, M::PurgeIgnoresSnapshots],
         ..BASE
     },
     Scenario {
@@ -340,19 +233,10 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "versions between an old snapshot and the newest are dropped while another snapshot begins there",
         programs: [
             &[Op::Write(&[(0, Update(5))]), Op::Write(&[(0, Update(6))])],
-            &[
-                Op::BeginRepeatableRead,
-                Op::Select(&[1]),
-                Op::Select(&[0]),
-                Op::Commit,
-            ],
+            &[Op::BeginRepeatableRead, Op::Select(&[1]), Op::Select(&[0]), Op::Commit],
             &[Op::Select(&[0])],
         ],
-        bounds: Bounds {
-            prune: true,
-            fine_snapshots: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, fine_snapshots: true, ..BASE.bounds },
         kills: &[M::HorizonPublishedLow, M::SnapshotNotRechecked],
         ..BASE
     },
@@ -360,30 +244,11 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "table lock",
         about: "a table is filled under LOCK TABLE; whoever gets the lock next reads it, in a READ ONLY block too",
         programs: [
-            &[
-                Op::Begin,
-                Op::LockTable,
-                Op::Write(&[(2, Insert(5))]),
-                Op::Commit,
-            ],
-            &[
-                Op::BeginReadOnly,
-                Op::LockTable,
-                Op::Select(&[0, 2]),
-                Op::Commit,
-            ],
-            &[
-                Op::Begin,
-                Op::LockTable,
-                Op::Select(&[2]),
-                Op::Write(&[(0, Update(6))]),
-                Op::Commit,
-            ],
+            &[Op::Begin, Op::LockTable, Op::Write(&[(2, Insert(5))]), Op::Commit],
+            &[Op::BeginReadOnly, Op::LockTable, Op::Select(&[0, 2]), Op::Commit],
+            &[Op::Begin, Op::LockTable, Op::Select(&[2]), Op::Write(&[(0, Update(6))]), Op::Commit],
         ],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, ..BASE.bounds },
         kills: &[M::LockWithoutLsn],
         ..BASE
     },
@@ -391,20 +256,9 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "advisory lock",
         about: "an advisory lock guards rows between sessions that read outside of blocks; one commits with off",
         programs: [
-            &[
-                Op::Begin,
-                Op::LockAdvisory,
-                Op::Write(&[(0, Update(5))]),
-                Op::Commit,
-            ],
+            &[Op::Begin, Op::LockAdvisory, Op::Write(&[(0, Update(5))]), Op::Commit],
             &[Op::LockAdvisory, Op::Select(&[0])],
-            &[
-                Op::Begin,
-                Op::LockAdvisory,
-                Op::Write(&[(1, Update(6))]),
-                Op::Commit,
-                Op::Select(&[0]),
-            ],
+            &[Op::Begin, Op::LockAdvisory, Op::Write(&[(1, Update(6))]), Op::Commit, Op::Select(&[0])],
         ],
         asynchronous: [true, false, false],
         bounds: BASE.bounds,
@@ -420,10 +274,7 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Select(&[0, 1])],
         ],
         asynchronous: [true, false, false],
-        bounds: Bounds {
-            prune: true,
-            ..BASE.bounds
-        },
+        bounds: Bounds { prune: true, ..BASE.bounds },
         kills: &[M::OwnCommitIgnored],
         ..BASE
     },
@@ -442,11 +293,7 @@ pub const SCENARIOS: &[Scenario] = &[
             &[Op::Write(&[(1, Update(7))])],
             &[],
         ],
-        bounds: Bounds {
-            steal: true,
-            checkpoints: 2,
-            ..BASE.bounds
-        },
+        bounds: Bounds { steal: true, checkpoints: 2, ..BASE.bounds },
         kills: &[
             M::CheckpointWithoutUndo,
             M::CheckpointBeforeFlush,
@@ -459,18 +306,8 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "undo addresses",
         about: "after recovery new changes get undo addresses that no tag on disk has",
         programs: [&[Op::Write(&[(0, Update(5))])], &[], &[]],
-        after: &[
-            Op::Begin,
-            Op::Write(&[(1, Update(6))]),
-            Op::Select(&[0, 1]),
-            Op::Rollback,
-        ],
-        bounds: Bounds {
-            crashes: 2,
-            steal: true,
-            checkpoints: 2,
-            ..BASE.bounds
-        },
+        after: &[Op::Begin, Op::Write(&[(1, Update(6))]), Op::Select(&[0, 1]), Op::Rollback],
+        bounds: Bounds { crashes: 2, steal: true, checkpoints: 2, ..BASE.bounds },
         kills: &[M::MarkNotSaved],
         ..BASE
     },
@@ -478,26 +315,12 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "crash during recovery",
         about: "recovery takes back two losers while a new session works; a second crash at every step",
         programs: [
-            &[
-                Op::Begin,
-                Op::Write(&[(0, Update(5))]),
-                Op::Write(&[(1, Update(6))]),
-                Op::Rollback,
-            ],
+            &[Op::Begin, Op::Write(&[(0, Update(5))]), Op::Write(&[(1, Update(6))]), Op::Rollback],
             &[Op::Write(&[(2, Insert(7))])],
             &[],
         ],
-        after: &[
-            Op::Select(&[0, 1, 2]),
-            Op::Write(&[(0, Update(8))]),
-            Op::Select(&[0]),
-        ],
-        bounds: Bounds {
-            crashes: 2,
-            steal: true,
-            retire: true,
-            ..BASE.bounds
-        },
+        after: &[Op::Select(&[0, 1, 2]), Op::Write(&[(0, Update(8))]), Op::Select(&[0])],
+        bounds: Bounds { crashes: 2, steal: true, retire: true, ..BASE.bounds },
         kills: &[M::NoCompensationRecovery, M::TailNotSynced, M::TagNotLogged],
         ..BASE
     },
@@ -536,15 +359,10 @@ pub const SCENARIOS: &[Scenario] = &[
 /// # Panics
 /// When there is none.
 pub fn named(name: &str) -> &'static Scenario {
-    SCENARIOS
-        .iter()
-        .find(|scenario| scenario.name == name)
-        .expect("a scenario's name")
+    SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario's name")
 }
 
 /// The first scenario that must find `mutation`.
 pub fn killer_of(mutation: M) -> Option<&'static Scenario> {
-    SCENARIOS
-        .iter()
-        .find(|scenario| scenario.kills.contains(&mutation))
+    SCENARIOS.iter().find(|scenario| scenario.kills.contains(&mutation))
 }

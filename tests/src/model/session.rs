@@ -5,18 +5,15 @@ use super::mutation::Mutation;
 use super::program::{Op, body, letter, name, position, seen, sql};
 use super::resolve::Spilled;
 use super::state::{
-    Block, Body, CATALOG, Lock, Lsn, NO_SNAPSHOT, Outcome, Phase, Reply, Resolved, SESSIONS, Scope,
-    Session, Slot, TXNS_PER_PROGRAM,
+    Block, Body, CATALOG, Lock, Lsn, NO_SNAPSHOT, Outcome, Phase, Reply, Resolved, SESSIONS, Scope, Session, Slot,
+    TXNS_PER_PROGRAM,
 };
 
 impl Engine<'_> {
     /// The operation that a session is at.
     pub fn current_op(&self, index: usize) -> Option<Op> {
         let session = &self.state.sessions[index];
-        self.scenario
-            .program(session.program)
-            .get(session.op as usize)
-            .copied()
+        self.scenario.program(session.program).get(session.op as usize).copied()
     }
 
     /// The row of the current item.
@@ -56,12 +53,7 @@ impl Engine<'_> {
                 Err(Spilled(addr)) => {
                     self.leave_epoch(index);
                     self.session(index).phase = Phase::Loading(copy, addr);
-                    self.note(|| {
-                        format!(
-                            "{} must wait for undo record {addr} in the spill file",
-                            letter(index)
-                        )
-                    });
+                    self.note(|| format!("{} must wait for undo record {addr} in the spill file", letter(index)));
                 }
             },
             Phase::Loading(copy, addr) => self.loaded(index, copy, addr),
@@ -75,17 +67,10 @@ impl Engine<'_> {
             }
             Phase::Undo { down_to, scope } => self.step_rollback(index, down_to, scope),
             Phase::Reserved => {
-                let Session {
-                    txn, commit_lsn, ..
-                } = self.state.sessions[index];
+                let Session { txn, commit_lsn, .. } = self.state.sessions[index];
                 self.state.slots[txn as usize] = Slot::Committed(commit_lsn);
                 self.session(index).phase = Phase::Stored;
-                self.note(|| {
-                    format!(
-                        "{} stores its commit LSN {commit_lsn} in its slot",
-                        letter(index)
-                    )
-                });
+                self.note(|| format!("{} stores its commit LSN {commit_lsn} in its slot", letter(index)));
             }
             Phase::Stored => return Ok(self.publish(index)),
             Phase::Reply(reply) => return Ok(self.reply(index, reply)),
@@ -97,10 +82,7 @@ impl Engine<'_> {
         let Some(op) = self.current_op(index) else {
             self.release(index, 1, 0);
             let program = self.state.sessions[index].program;
-            *self.session(index) = Session {
-                phase: Phase::Done,
-                ..Session::new(program)
-            };
+            *self.session(index) = Session { phase: Phase::Done, ..Session::new(program) };
             self.note(|| format!("{} has finished", letter(index)));
             return Ok(true);
         };
@@ -115,9 +97,7 @@ impl Engine<'_> {
                 self.session(index).op += 1;
                 return self.start_op(index);
             }
-            Op::Select(_) | Op::Write(_) => {
-                self.start_statement(index, matches!(op, Op::Write(_)))?
-            }
+            Op::Select(_) | Op::Write(_) => self.start_statement(index, matches!(op, Op::Write(_)))?,
             Op::LockTable => return Ok(self.acquire(index, 0)),
             Op::LockAdvisory => return Ok(self.acquire(index, 1)),
             Op::Savepoint => {
@@ -129,15 +109,10 @@ impl Engine<'_> {
             }
             Op::RollbackToSavepoint => {
                 let down_to = self.state.sessions[index].savepoint;
-                self.session(index).phase = Phase::Undo {
-                    down_to,
-                    scope: Scope::Savepoint,
-                };
+                self.session(index).phase = Phase::Undo { down_to, scope: Scope::Savepoint };
             }
             Op::Commit if self.state.sessions[index].txn != 0 => self.reserve(index),
-            Op::Rollback if self.state.sessions[index].txn != 0 => {
-                self.start_rollback(index, Scope::Transaction)
-            }
+            Op::Rollback if self.state.sessions[index].txn != 0 => self.start_rollback(index, Scope::Transaction),
             Op::Commit | Op::Rollback => {
                 self.release(index, 0, 0);
                 self.release(index, 1, 0);
@@ -177,11 +152,7 @@ impl Engine<'_> {
         if !matches!(session.block, Block::Auto | Block::ReadOnly) {
             return self.state.visible_lsn;
         }
-        let own = if self.without(Mutation::OwnCommitIgnored) {
-            0
-        } else {
-            session.own_commit
-        };
+        let own = if self.without(Mutation::OwnCommitIgnored) { 0 } else { session.own_commit };
         self.state.durable_lsn.max(own).max(session.lock_lsn)
     }
 
@@ -191,12 +162,7 @@ impl Engine<'_> {
             let session = self.session(index);
             session.snapshot = NO_SNAPSHOT;
             session.phase = Phase::SnapshotLoaded(again);
-            self.note(|| {
-                format!(
-                    "{} finds that the horizon has passed its snapshot: again",
-                    letter(index)
-                )
-            });
+            self.note(|| format!("{} finds that the horizon has passed its snapshot: again", letter(index)));
             return Ok(());
         }
         self.note(|| format!("{} reads at {}", letter(index), position(lsn)));
@@ -208,41 +174,24 @@ impl Engine<'_> {
         self.session(index).phase = Phase::AtItem;
         if self.scenario.catalog && self.item_row(index) as usize != CATALOG {
             let snapshot = self.state.sessions[index].snapshot;
-            let at = if snapshot == NO_SNAPSHOT {
-                self.state.visible_lsn
-            } else {
-                snapshot
-            };
+            let at = if snapshot == NO_SNAPSHOT { self.state.visible_lsn } else { snapshot };
             let entry = self.state.memory.rows[CATALOG];
             let Ok((found, dep, _)) = self.read_version(index, entry, at) else {
                 unreachable!("no scenario spills the catalog's undo")
             };
             let fact = self.fact(CATALOG as u8, at, found.seen());
             self.check_fact(index, fact)?;
-            let counted = if self.without(Mutation::NoDepWaitCatalog) {
-                0
-            } else {
-                dep
-            };
+            let counted = if self.without(Mutation::NoDepWaitCatalog) { 0 } else { dep };
             let session = self.session(index);
             session.dep = session.dep.max(counted);
             session.facts.push(fact);
             if found.seen().is_none() {
-                self.note(|| {
-                    format!(
-                        "{} finds no such table in the catalog: unknown relation",
-                        letter(index)
-                    )
-                });
+                self.note(|| format!("{} finds no such table in the catalog: unknown relation", letter(index)));
                 self.statement_failed(index);
                 return Ok(());
             }
         }
-        if self.scenario.bounds.fine_rows {
-            Ok(())
-        } else {
-            self.at_item(index)
-        }
+        if self.scenario.bounds.fine_rows { Ok(()) } else { self.at_item(index) }
     }
 
     /// Copies the row. A settled row has no tag to resolve: copying and validating it is one step.
@@ -255,27 +204,14 @@ impl Engine<'_> {
         if self.scenario.bounds.fine_rows && copy.tag != 0 {
             self.session(index).in_epoch = true;
             self.session(index).phase = Phase::Copied(copy);
-            self.note(|| {
-                format!(
-                    "{} copies {}: {} with tag {}",
-                    letter(index),
-                    name(row),
-                    body(copy.body),
-                    copy.tag
-                )
-            });
+            self.note(|| format!("{} copies {}: {} with tag {}", letter(index), name(row), body(copy.body), copy.tag));
             return Ok(());
         }
         match self.resolve(index, copy) {
             Ok(resolved) => self.accept(index, resolved),
             Err(Spilled(addr)) => {
                 self.session(index).phase = Phase::Loading(copy, addr);
-                self.note(|| {
-                    format!(
-                        "{} must wait for undo record {addr} in the spill file",
-                        letter(index)
-                    )
-                });
+                self.note(|| format!("{} must wait for undo record {addr} in the spill file", letter(index)));
                 Ok(())
             }
         }
@@ -283,13 +219,7 @@ impl Engine<'_> {
 
     /// The undo record has been read back. The row is started over, since an await lies in between.
     fn loaded(&mut self, index: usize, copy: super::state::Version, addr: u8) {
-        for undo in self
-            .state
-            .undo
-            .as_mut_slice()
-            .iter_mut()
-            .filter(|undo| undo.addr == addr)
-        {
+        for undo in self.state.undo.as_mut_slice().iter_mut().filter(|undo| undo.addr == addr) {
             undo.spilled = false;
         }
         if self.without(Mutation::NoRestartAfterAwait) {
@@ -312,12 +242,7 @@ impl Engine<'_> {
         // A write takes the leaf's latch on the version that was copied, so that even the careless validate it.
         if session.stale && !(careless && resolved.outcome != Outcome::Write) {
             self.session(index).phase = Phase::AtItem;
-            self.note(|| {
-                format!(
-                    "{} finds that the page has changed: the row again",
-                    letter(index)
-                )
-            });
+            self.note(|| format!("{} finds that the page has changed: the row again", letter(index)));
             return Ok(());
         }
         self.accept(index, resolved)
@@ -326,14 +251,7 @@ impl Engine<'_> {
     fn accept(&mut self, index: usize, resolved: Resolved) -> Result<(), Violation> {
         let row = self.item_row(index);
         if let Some(fact) = resolved.fact {
-            self.note(|| {
-                format!(
-                    "{} takes {} for {}",
-                    letter(index),
-                    name(row),
-                    seen(fact.seen)
-                )
-            });
+            self.note(|| format!("{} takes {} for {}", letter(index), name(row), seen(fact.seen)));
             self.check_fact(index, fact)?;
             self.session(index).facts.push(fact);
         }
@@ -344,13 +262,7 @@ impl Engine<'_> {
         match resolved.outcome {
             Outcome::Wait(txn) => {
                 session.phase = Phase::WaitFor(txn);
-                self.note(|| {
-                    format!(
-                        "{} must wait for the writer of {}",
-                        letter(index),
-                        name(row)
-                    )
-                });
+                self.note(|| format!("{} must wait for the writer of {}", letter(index), name(row)));
                 return Ok(());
             }
             Outcome::Fail => {
@@ -423,10 +335,7 @@ impl Engine<'_> {
             self.start_rollback(index, Scope::Autocommit);
         } else {
             let down_to = session.mark;
-            session.phase = Phase::Undo {
-                down_to,
-                scope: Scope::Statement,
-            };
+            session.phase = Phase::Undo { down_to, scope: Scope::Statement };
         }
     }
 
@@ -436,10 +345,7 @@ impl Engine<'_> {
         if session.txn != 0 {
             return;
         }
-        assert!(
-            (session.txns_begun as usize) < TXNS_PER_PROGRAM,
-            "a program begins too many transactions"
-        );
+        assert!((session.txns_begun as usize) < TXNS_PER_PROGRAM, "a program begins too many transactions");
         session.txn = session.program * TXNS_PER_PROGRAM as u8 + session.txns_begun + 1;
         session.txns_begun += 1;
         self.state.slots[session.txn as usize] = Slot::Active;
@@ -448,9 +354,7 @@ impl Engine<'_> {
     /// Acquires a lock. With a table lock comes the highest commit LSN of those who held it before; an advisory lock goes
     /// only when that is durable, and carries none.
     fn acquire(&mut self, index: usize, lock: usize) -> bool {
-        let Lock {
-            holder, goes_at, ..
-        } = self.state.locks[lock];
+        let Lock { holder, goes_at, .. } = self.state.locks[lock];
         let gone = goes_at != 0 && goes_at <= self.state.durable_lsn;
         if holder != 0 && !gone {
             return false;
@@ -458,11 +362,7 @@ impl Engine<'_> {
         self.state.locks[lock].goes_at = 0;
         self.state.locks[lock].holder = index as u8 + 1;
         let careless = lock == 1 || self.without(Mutation::LockWithoutLsn);
-        let lsn = if careless {
-            0
-        } else {
-            self.state.locks[lock].lsn
-        };
+        let lsn = if careless { 0 } else { self.state.locks[lock].lsn };
         let session = self.session(index);
         session.lock_lsn = session.lock_lsn.max(lsn);
         session.txn_dep = session.txn_dep.max(lsn);
@@ -490,9 +390,7 @@ impl Engine<'_> {
     /// What a change leaves in its row.
     pub(super) fn body_after(change: super::program::Change) -> Body {
         match change {
-            super::program::Change::Insert(value) | super::program::Change::Update(value) => {
-                Body::Value(value)
-            }
+            super::program::Change::Insert(value) | super::program::Change::Update(value) => Body::Value(value),
             super::program::Change::Delete => Body::Ghost,
         }
     }

@@ -12,10 +12,7 @@ pub struct Short<T, const N: usize> {
 
 impl<T: Copy + Default, const N: usize> Default for Short<T, N> {
     fn default() -> Self {
-        Short {
-            len: 0,
-            slots: [T::default(); N],
-        }
+        Short { len: 0, slots: [T::default(); N] }
     }
 }
 
@@ -25,10 +22,7 @@ impl<T: Copy + Default, const N: usize> Short<T, N> {
     /// # Panics
     /// When the list is full: the scenario needs larger bounds.
     pub fn push(&mut self, entry: T) {
-        assert!(
-            (self.len as usize) < N,
-            "a scenario exceeds the bound of {N} entries"
-        );
+        assert!((self.len as usize) < N, "a scenario exceeds the bound of {N} entries");
         self.slots[self.len as usize] = entry;
         self.len += 1;
     }

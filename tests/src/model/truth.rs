@@ -22,11 +22,7 @@ impl Engine<'_> {
 
     /// The fact that a statement is about to tell: at `lsn` the row was `seen`.
     pub fn fact(&self, row: u8, lsn: Lsn, seen: Option<u8>) -> Fact {
-        Fact {
-            row,
-            lsn: self.truth_at(row, lsn).0,
-            seen,
-        }
+        Fact { row, lsn: self.truth_at(row, lsn).0, seen }
     }
 
     /// `MODEL-1`: what a statement accepts is what the commits up to its position left; nor does a session go back.
@@ -62,10 +58,7 @@ impl Engine<'_> {
         if matches!(reply, Reply::Commit | Reply::End) {
             told.extend(client.txn_facts.iter());
         }
-        for fact in told
-            .into_iter()
-            .filter(|fact| fact.lsn > self.state.synced_lsn)
-        {
+        for fact in told.into_iter().filter(|fact| fact.lsn > self.state.synced_lsn) {
             self.state.told.insert_sorted(fact);
         }
         if reply == Reply::Commit && !self.scenario.asynchronous[session] {
@@ -131,11 +124,7 @@ impl Engine<'_> {
     /// Follows a version's tags to the newest version whose writer has its commit record in the log.
     fn newest_committed(&self, mut version: Version) -> super::state::Body {
         while let Some(undo) = self.state.undo_at(version.tag) {
-            let reserved = self
-                .state
-                .sessions
-                .iter()
-                .any(|one| one.txn == undo.txn && one.commit_lsn != 0);
+            let reserved = self.state.sessions.iter().any(|one| one.txn == undo.txn && one.commit_lsn != 0);
             match self.state.slots[undo.txn as usize] {
                 Slot::Active if reserved => break,
                 Slot::Active | Slot::RolledBack => version = undo.before,
@@ -147,13 +136,10 @@ impl Engine<'_> {
 
     /// After recovery sessions are served as soon as no loser has anything to undo in the catalog.
     pub fn is_open(&self) -> bool {
-        self.state.life == Life::Running
-            || self.state.life == Life::Recovered && !loser_holds_catalog(&self.state)
+        self.state.life == Life::Running || self.state.life == Life::Recovered && !loser_holds_catalog(&self.state)
     }
 }
 
 fn loser_holds_catalog(state: &State) -> bool {
-    state.undo.iter().any(|undo| {
-        !undo.undone && undo.row as usize == CATALOG && state.losers & 1 << undo.txn != 0
-    })
+    state.undo.iter().any(|undo| !undo.undone && undo.row as usize == CATALOG && state.losers & 1 << undo.txn != 0)
 }
