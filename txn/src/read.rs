@@ -61,11 +61,7 @@ impl Reading {
                 Visible::Nothing => Ok(false),
                 Visible::Current => Ok(!row.ghost),
                 Visible::Older(record) => match &record.before {
-                    BeforeImage::Row {
-                        ghost: false,
-                        overflow,
-                        value,
-                    } => {
+                    BeforeImage::Row { ghost: false, overflow, value } => {
                         self.older = Some(match overflow {
                             true => tree.read_chain(value).await?,
                             false => value.to_vec(),
@@ -100,11 +96,7 @@ impl RowBatch {
     /// Key and value of a row.
     pub fn get(&self, index: usize) -> (&[u8], &[u8]) {
         let (key_end, end) = self.ends[index];
-        let from = if index == 0 {
-            0
-        } else {
-            self.ends[index - 1].1
-        };
+        let from = if index == 0 { 0 } else { self.ends[index - 1].1 };
         (&self.bytes[from..key_end], &self.bytes[key_end..end])
     }
 
@@ -139,25 +131,14 @@ impl Scan {
     /// A walk over `range`.
     pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
         let cursor = tree.cursor(range.clone(), direction);
-        Scan {
-            tree: tree.clone(),
-            range,
-            direction,
-            view,
-            cursor,
-        }
+        Scan { tree: tree.clone(), range, direction, view, cursor }
     }
 
     /// The rows of the next leaf, in the order of the walk; false behind the last. A batch may be empty.
     ///
     /// # Errors
     /// From the tree.
-    pub async fn next(
-        &mut self,
-        book: &VersionBook,
-        dep_lsn: &mut Lsn,
-        out: &mut RowBatch,
-    ) -> Result<bool, TxnError> {
+    pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
         loop {
             out.clear();
             let mut dep = *dep_lsn;
@@ -197,11 +178,7 @@ impl Scan {
     }
 
     /// Puts whole values where references stand.
-    async fn fetch_chains(
-        &self,
-        chains: Vec<(usize, Vec<u8>)>,
-        out: &mut RowBatch,
-    ) -> Result<(), TxnError> {
+    async fn fetch_chains(&self, chains: Vec<(usize, Vec<u8>)>, out: &mut RowBatch) -> Result<(), TxnError> {
         let mut whole = RowBatch::default();
         let mut chains = chains.into_iter().peekable();
         for index in 0..out.len() {
@@ -241,12 +218,7 @@ fn take_row(
         Visible::Nothing => {}
         Visible::Current => keep(row.ghost, row.overflow, row.value),
         Visible::Older(record) => {
-            if let BeforeImage::Row {
-                ghost,
-                overflow,
-                value,
-            } = &record.before
-            {
+            if let BeforeImage::Row { ghost, overflow, value } = &record.before {
                 keep(*ghost, *overflow, value);
             }
         }

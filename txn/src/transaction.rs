@@ -21,9 +21,7 @@ use clearway_storage::recovery::{Loser, end_abort, undo_one};
 use clearway_storage::space::TreeKind;
 
 use crate::error::TxnError;
-use crate::lockmgr::{
-    Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request,
-};
+use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request};
 use crate::mvcc::book::{Newest, View};
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{NewUndo, UndoRecord};
@@ -120,14 +118,7 @@ impl Transaction {
     /// Begins; nothing is written before the first change.
     pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
         owner.begin();
-        Transaction {
-            all,
-            owner,
-            state: None,
-            log: TxnLog::default(),
-            read_only,
-            dep_lsn: Lsn::ZERO,
-        }
+        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, dep_lsn: Lsn::ZERO }
     }
 
     /// A transaction that a restart found unfinished: to be rolled back. Its undo is put where its rows' tags lead.
@@ -158,14 +149,7 @@ impl Transaction {
         }
         all.book().adopt(&state);
         let dep_lsn = Lsn::ZERO;
-        Transaction {
-            all,
-            owner,
-            state: Some(state),
-            log: loser.log,
-            read_only: false,
-            dep_lsn,
-        }
+        Transaction { all, owner, state: Some(state), log: loser.log, read_only: false, dep_lsn }
     }
 
     /// Creates an empty tree; it goes if the transaction is rolled back.
@@ -230,15 +214,8 @@ impl Transaction {
 
     /// What a statement sees that reads at `read_lsn`: TXN-2.
     pub fn view(&self, read_lsn: Lsn) -> View {
-        let (txn, mark) = self
-            .state
-            .as_ref()
-            .map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
-        View {
-            read_lsn,
-            txn,
-            mark,
-        }
+        let (txn, mark) = self.state.as_ref().map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
+        View { read_lsn, txn, mark }
     }
 
     /// An id, at the first change.
@@ -280,26 +257,14 @@ impl Transaction {
             Change::Delete { .. } => &[],
         };
         let overflow = value.len() > Tree::inline_max(key.len());
-        let reference = if overflow {
-            self.write_chain(&state, tree, value).await?
-        } else {
-            [0; 16]
-        };
+        let reference = if overflow { self.write_chain(&state, tree, value).await? } else { [0; 16] };
         let value = if overflow { &reference[..] } else { value };
         let all = self.all.clone();
         loop {
-            let judge = Judge {
-                all: &all,
-                state: &state,
-                tree,
-                key,
-                if_taken,
-            };
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
-                .edit(&mut self.log, key, value.len(), |leaf| {
-                    judge.change(leaf, change, basis, value, overflow)
-                })
+                .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
                 .await?;
             match attempt {
                 Attempt::Finished(changed, record) => {
@@ -319,16 +284,9 @@ impl Transaction {
     }
 
     /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.
-    async fn write_chain(
-        &mut self,
-        state: &Arc<TxnState>,
-        tree: &Tree,
-        value: &[u8],
-    ) -> Result<[u8; 16], TxnError> {
+    async fn write_chain(&mut self, state: &Arc<TxnState>, tree: &Tree, value: &[u8]) -> Result<[u8; 16], TxnError> {
         let mut undo = Vec::new();
-        let written = tree
-            .write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo)
-            .await;
+        let written = tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo).await;
         // Also what was written before it failed has to be undone.
         for entry in undo {
             self.keep_undo(state, entry);
@@ -351,16 +309,8 @@ impl Transaction {
         let state = self.assign()?;
         let all = self.all.clone();
         loop {
-            let judge = Judge {
-                all: &all,
-                state: &state,
-                tree,
-                key,
-                if_taken,
-            };
-            let (attempt, _) = tree
-                .edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode))
-                .await?;
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
                     self.depends_on(dep_lsn);
@@ -379,10 +329,7 @@ impl Transaction {
 
     /// Where the transaction stands.
     pub fn mark(&self) -> Mark {
-        Mark {
-            changes: self.state.as_ref().map_or(0, |s| s.changes()),
-            locks: self.owner.mark(),
-        }
+        Mark { changes: self.state.as_ref().map_or(0, |s| s.changes()), locks: self.owner.mark() }
     }
 
     /// Goes back to a mark: undoes changes, latest first, then gives up the locks taken since (TXN-4).
@@ -423,21 +370,12 @@ impl Transaction {
     /// If the log takes no more; the transaction is then still to be rolled back.
     ///
     /// `publish` is called with the commit LSN before the locks go.
-    pub async fn commit(
-        &mut self,
-        body: &[u8],
-        publish: impl FnOnce(Lsn) + Send,
-    ) -> Result<Option<Lsn>, TxnError> {
+    pub async fn commit(&mut self, body: &[u8], publish: impl FnOnce(Lsn) + Send) -> Result<Option<Lsn>, TxnError> {
         let Some(state) = self.state.clone() else {
-            self.all
-                .locks()
-                .release_transaction(&self.owner, self.dep_lsn);
+            self.all.locks().release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);
         };
-        let lsn = self
-            .all
-            .commit(&state, &mut self.log, body, publish)
-            .await?;
+        let lsn = self.all.commit(&state, &mut self.log, body, publish).await?;
         self.state = None;
         Ok(Some(lsn))
     }
@@ -455,9 +393,7 @@ impl Transaction {
             state.aborted();
             self.all.book().end(state.id());
         }
-        self.all
-            .locks()
-            .release_transaction(&self.owner, self.dep_lsn);
+        self.all.locks().release_transaction(&self.owner, self.dep_lsn);
         Ok(())
     }
 }
@@ -488,10 +424,7 @@ impl<'m> Judge<'m, '_> {
         });
         let request = Request {
             owner: self.state.owner(),
-            tag: LockTag::Row {
-                tree: self.tree.id(),
-                key: self.key.into(),
-            },
+            tag: LockTag::Row { tree: self.tree.id(), key: self.key.into() },
             mode,
             scope: LockScope::Transaction,
             if_taken: self.if_taken,
@@ -528,10 +461,7 @@ impl<'m> Judge<'m, '_> {
                 }
                 // The writer ended between the look at its status and the request.
                 Ok(Begun::Granted(_)) if busy.is_some() => {
-                    return (
-                        Edit::SetMemoryLockHint,
-                        Attempt::Finished(Changed::Newer, None),
-                    );
+                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None));
                 }
                 Ok(Begun::Granted(_)) => {}
             }
@@ -563,36 +493,19 @@ impl<'m> Judge<'m, '_> {
                 moved_to,
             },
         );
-        let edit = Edit::Put {
-            value: Cow::Borrowed(value),
-            tag: new_tag,
-            ghost: deletes,
-            overflow,
-        };
+        let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
         (edit, Attempt::Finished(Changed::Done, Some(record)))
     }
 
     /// Why nothing is to be changed, if so.
-    fn refuse(
-        &self,
-        leaf: &LeafRow<'_>,
-        change: Change<'_>,
-        basis: Basis,
-        newest: &Newest,
-    ) -> Option<Changed> {
+    fn refuse(&self, leaf: &LeafRow<'_>, change: Change<'_>, basis: Basis, newest: &Newest) -> Option<Changed> {
         let live = leaf.row.is_some_and(|r| !r.ghost);
         if let Change::Insert { .. } = change {
-            return live.then_some(Changed::Exists {
-                mine: matches!(newest, Newest::Mine(_)),
-            });
+            return live.then_some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) });
         }
         match (basis, newest) {
-            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => {
-                Some(Changed::Again)
-            }
-            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => {
-                Some(Changed::Newer)
-            }
+            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => Some(Changed::Again),
+            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => Some(Changed::Newer),
             _ if !live => Some(Changed::Newer),
             _ => None,
         }
@@ -625,12 +538,7 @@ impl<'m> Judge<'m, '_> {
         match self.all.book().newest(row.tag, self.state.id()) {
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
-                locked.moved_to = self
-                    .all
-                    .book()
-                    .undo()
-                    .get(row.tag)
-                    .and_then(|r| r.moved_to.clone());
+                locked.moved_to = self.all.book().undo().get(row.tag).and_then(|r| r.moved_to.clone());
             }
             Newest::Mine(position) => locked.mine = Some(position),
             Newest::Settled => {}
@@ -638,10 +546,7 @@ impl<'m> Judge<'m, '_> {
             // before its change is the newest committed one.
             Newest::Busy(record) => before_of(&record, &mut locked),
         }
-        (
-            Edit::SetMemoryLockHint,
-            LockAttempt::Locked(locked, dep_lsn),
-        )
+        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
     }
 }
 
@@ -649,11 +554,7 @@ impl<'m> Judge<'m, '_> {
 fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
     match &record.before {
         BeforeImage::Absent => locked.ghost = true,
-        BeforeImage::Row {
-            ghost,
-            overflow,
-            value,
-        } => {
+        BeforeImage::Row { ghost, overflow, value } => {
             locked.value = value.to_vec();
             locked.ghost = *ghost;
             locked.overflow = *overflow;

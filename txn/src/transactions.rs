@@ -100,14 +100,8 @@ impl Transactions {
         body: &[u8],
         publish: impl FnOnce(Lsn) + Send,
     ) -> Result<Lsn, TxnError> {
-        let record = Record {
-            kind: RecordKind::Commit,
-            txn: txn.id(),
-            undo_next: log.last_lsn,
-            undo: None,
-            ops: &[],
-            body,
-        };
+        let record =
+            Record { kind: RecordKind::Commit, txn: txn.id(), undo_next: log.last_lsn, undo: None, ops: &[], body };
         let bytes = Wal::record_bytes(&record);
         let wal = self.store.wal();
         let mut credit = wal.credit(Purpose::System, bytes).await?;

@@ -85,14 +85,7 @@ impl WaitGraph {
     pub fn add(&mut self, queue: LockQueue) -> usize {
         let index = self.locks.len();
         for (position, (node, mode)) in queue.waiters.iter().enumerate() {
-            self.waits.insert(
-                *node,
-                Wait {
-                    lock: index,
-                    position,
-                    mode: *mode,
-                },
-            );
+            self.waits.insert(*node, Wait { lock: index, position, mode: *mode });
         }
         self.locks.push(queue);
         index
@@ -111,12 +104,7 @@ impl WaitGraph {
     /// The edges that leave `node`; `orders` overrides the order of some queues. Of those that an earlier call with the same
     /// `seen` has listed for somebody else in the queue, most are left out: a queue is read about once, not once per waiter.
     fn edges(&self, node: Node, orders: &Orders, seen: &mut Seen) -> Vec<Edge> {
-        let Some(&Wait {
-            lock,
-            position,
-            mode,
-        }) = self.waits.get(&node)
-        else {
+        let Some(&Wait { lock, position, mode }) = self.waits.get(&node) else {
             return Vec::new();
         };
         let queue = &self.locks[lock];
@@ -125,39 +113,17 @@ impl WaitGraph {
         let mut edges = Vec::new();
         if !already.holders.covers(conflicts) {
             already.holders = already.holders.union(conflicts);
-            let holders = queue
-                .granted
-                .iter()
-                .filter(|(h, modes)| *h != node && conflicts.meets(*modes));
-            edges.extend(holders.map(|(h, _)| Edge {
-                waiter: node,
-                blocker: *h,
-                lock,
-                hard: true,
-            }));
+            let holders = queue.granted.iter().filter(|(h, modes)| *h != node && conflicts.meets(*modes));
+            edges.extend(holders.map(|(h, _)| Edge { waiter: node, blocker: *h, lock, hard: true }));
         }
         let (line, position) = match orders.get(&lock) {
-            Some(line) => (
-                line,
-                line.iter()
-                    .position(|(n, _)| *n == node)
-                    .unwrap_or(line.len()),
-            ),
+            Some(line) => (line, line.iter().position(|(n, _)| *n == node).unwrap_or(line.len())),
             None => (&queue.waiters, position),
         };
-        let from = conflicts
-            .iter()
-            .map(|m| already.upto[m as usize])
-            .min()
-            .unwrap_or(0);
+        let from = conflicts.iter().map(|m| already.upto[m as usize]).min().unwrap_or(0);
         for (at, (other, m)) in line.iter().enumerate().take(position).skip(from) {
             if conflicts.contains(*m) && at >= already.upto[*m as usize] {
-                edges.push(Edge {
-                    waiter: node,
-                    blocker: *other,
-                    lock,
-                    hard: false,
-                });
+                edges.push(Edge { waiter: node, blocker: *other, lock, hard: false });
             }
         }
         for m in conflicts.iter() {
@@ -205,19 +171,12 @@ impl WaitGraph {
         }
         debug_assert!(first.iter().any(|e| !e.hard), "DLK-1");
         let mut tried = 0;
-        let orders = self
-            .search(start, &mut Vec::new(), &mut tried)
-            .unwrap_or_else(|| self.order_by_hard_edges(start));
+        let orders = self.search(start, &mut Vec::new(), &mut tried).unwrap_or_else(|| self.order_by_hard_edges(start));
         Verdict::Reorder(self.changed(orders))
     }
 
     /// Depth-first search for constraints that leave no cycle; `None` when it found none within its bound.
-    fn search(
-        &self,
-        start: Node,
-        constraints: &mut Vec<Constraint>,
-        tried: &mut usize,
-    ) -> Option<Orders> {
+    fn search(&self, start: Node, constraints: &mut Vec<Constraint>, tried: &mut usize) -> Option<Orders> {
         *tried += 1;
         if *tried > CONFIGURATIONS_MAX {
             return None;
@@ -241,12 +200,7 @@ impl WaitGraph {
     }
 
     /// The first cycle through the new waiter or through anybody whom the constraints move.
-    fn first_cycle(
-        &self,
-        start: Node,
-        constraints: &[Constraint],
-        orders: &Orders,
-    ) -> Option<Vec<Edge>> {
+    fn first_cycle(&self, start: Node, constraints: &[Constraint], orders: &Orders) -> Option<Vec<Edge>> {
         constraints
             .iter()
             .flat_map(|c| [c.waiter, c.blocker])
@@ -259,10 +213,7 @@ impl WaitGraph {
         let mut orders = Orders::new();
         for constraint in constraints {
             if let Entry::Vacant(vacant) = orders.entry(constraint.lock) {
-                let of_lock: Vec<&Constraint> = constraints
-                    .iter()
-                    .filter(|c| c.lock == constraint.lock)
-                    .collect();
+                let of_lock: Vec<&Constraint> = constraints.iter().filter(|c| c.lock == constraint.lock).collect();
                 let waiters = &self.locks[constraint.lock].waiters;
                 vacant.insert(sort_queue(waiters, &of_lock)?);
             }
@@ -293,19 +244,14 @@ impl WaitGraph {
         let mut entered = HashSet::from([start]);
         // Soft edges only widen the reach; their targets are ranked as roots of their own.
         let mut roots: Vec<Node> = Vec::new();
-        let mut stack = vec![(
-            start,
-            self.edges(start, &none, &mut Seen::new()).into_iter(),
-        )];
+        let mut stack = vec![(start, self.edges(start, &none, &mut Seen::new()).into_iter())];
         loop {
             while let Some((node, edges)) = stack.last_mut() {
                 match edges.next() {
                     Some(edge) if !edge.hard => roots.push(edge.blocker),
                     Some(edge) => {
                         if entered.insert(edge.blocker) {
-                            let next = self
-                                .edges(edge.blocker, &none, &mut Seen::new())
-                                .into_iter();
+                            let next = self.edges(edge.blocker, &none, &mut Seen::new()).into_iter();
                             stack.push((edge.blocker, next));
                         }
                     }
@@ -354,18 +300,12 @@ struct SeenQueue {
 
 /// A stable topological sort from the back (PostgreSQL's `TopoSort`): the last waiter that need not stand before one still to be
 /// placed takes the last free position.
-fn sort_queue(
-    waiters: &[(Node, LockMode)],
-    constraints: &[&Constraint],
-) -> Option<Vec<(Node, LockMode)>> {
+fn sort_queue(waiters: &[(Node, LockMode)], constraints: &[&Constraint]) -> Option<Vec<(Node, LockMode)>> {
     let mut left = waiters.to_vec();
     let mut back_to_front = Vec::with_capacity(left.len());
     while !left.is_empty() {
-        let must_precede = |n: Node| {
-            constraints
-                .iter()
-                .any(|c| c.waiter == n && left.iter().any(|(b, _)| *b == c.blocker))
-        };
+        let must_precede =
+            |n: Node| constraints.iter().any(|c| c.waiter == n && left.iter().any(|(b, _)| *b == c.blocker));
         let last = (0..left.len()).rev().find(|i| !must_precede(left[*i].0))?;
         back_to_front.push(left.remove(last));
     }

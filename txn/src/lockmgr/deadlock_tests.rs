@@ -29,24 +29,12 @@ fn random_graph(rng: &mut Rng) -> WaitGraph {
     let owners = 2 + rng.below(9);
     let locks = 1 + rng.below(6);
     let rows = rng.below(3) == 0;
-    let modes = if rows {
-        &ALL_MODES[8..]
-    } else {
-        &ALL_MODES[..8]
-    };
+    let modes = if rows { &ALL_MODES[8..] } else { &ALL_MODES[..8] };
     let mut queues = vec![LockQueue::default(); locks];
     for _ in 0..rng.below(3 * owners) {
-        let (lock, owner, mode) = (
-            rng.below(locks),
-            rng.below(owners) as Node,
-            modes[rng.below(modes.len())],
-        );
+        let (lock, owner, mode) = (rng.below(locks), rng.below(owners) as Node, modes[rng.below(modes.len())]);
         let queue = &mut queues[lock];
-        if queue
-            .granted
-            .iter()
-            .all(|(o, m)| *o == owner || !mode.conflicts().meets(*m))
-        {
+        if queue.granted.iter().all(|(o, m)| *o == owner || !mode.conflicts().meets(*m)) {
             match queue.granted.iter_mut().find(|(o, _)| *o == owner) {
                 Some((_, held)) => *held = held.with(mode),
                 None => queue.granted.push((owner, ModeSet::EMPTY.with(mode))),
@@ -91,12 +79,7 @@ fn reaches_itself(graph: &WaitGraph, start: Node, hard_only: bool) -> bool {
                     .map(|(n, _)| *n),
             );
             if !hard_only {
-                out.extend(
-                    queue.waiters[..at]
-                        .iter()
-                        .filter(|(_, m)| m.conflicts_with(mode))
-                        .map(|(n, _)| *n),
-                );
+                out.extend(queue.waiters[..at].iter().filter(|(_, m)| m.conflicts_with(mode)).map(|(n, _)| *n));
             }
         }
         out
@@ -118,10 +101,7 @@ fn reordered(graph: &WaitGraph, orders: &[(usize, Vec<Node>)]) -> WaitGraph {
     let mut queues = graph.locks.clone();
     for (lock, order) in orders {
         let old = std::mem::take(&mut queues[*lock].waiters);
-        let line: Vec<_> = order
-            .iter()
-            .map(|n| *old.iter().find(|(o, _)| o == n).expect("in the queue"))
-            .collect();
+        let line: Vec<_> = order.iter().map(|n| *old.iter().find(|(o, _)| o == n).expect("in the queue")).collect();
         assert_eq!(line.len(), old.len(), "a new order keeps everybody");
         queues[*lock].waiters = line;
     }
@@ -141,19 +121,13 @@ fn check(graph: &WaitGraph) -> Verdict {
             assert!(hard, "DLK-1: a victim without a hard cycle");
             assert_eq!(cycle.first().map(|e| e.waiter), Some(0));
             assert_eq!(cycle.last().map(|e| e.blocker), Some(0));
-            assert!(
-                cycle.windows(2).all(|w| w[0].blocker == w[1].waiter)
-                    && cycle.iter().all(|e| e.hard)
-            );
+            assert!(cycle.windows(2).all(|w| w[0].blocker == w[1].waiter) && cycle.iter().all(|e| e.hard));
         }
         Verdict::Reorder(orders) => {
             assert!(!hard, "a hard cycle cannot be reordered away");
             assert!(!orders.is_empty());
             let new = reordered(graph, orders);
-            assert!(
-                !reaches_itself(&new, 0, false),
-                "DLK-2: the newcomer is still on a cycle"
-            );
+            assert!(!reaches_itself(&new, 0, false), "DLK-2: the newcomer is still on a cycle");
         }
     }
     verdict
@@ -161,20 +135,13 @@ fn check(graph: &WaitGraph) -> Verdict {
 
 #[test]
 fn random_graphs_agree_with_the_oracle() {
-    let count = std::env::var("CLEARWAY_GRAPHS")
-        .ok()
-        .and_then(|v| v.parse().ok())
-        .unwrap_or(30_000u64);
-    let only: Option<u64> = std::env::var("CLEARWAY_SEED")
-        .ok()
-        .and_then(|v| v.parse().ok());
+    let count = std::env::var("CLEARWAY_GRAPHS").ok().and_then(|v| v.parse().ok()).unwrap_or(30_000u64);
+    let only: Option<u64> = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok());
     let (mut none, mut hard, mut soft) = (0, 0, 0);
     for seed in only.map_or(0..count, |s| s..s + 1) {
         let graph = random_graph(&mut Rng(seed));
         let verdict = std::panic::catch_unwind(|| check(&graph)).unwrap_or_else(|_| {
-            panic!(
-                "replay: CLEARWAY_SEED={seed} cargo test -p clearway-txn random_graphs\n{graph:#?}"
-            )
+            panic!("replay: CLEARWAY_SEED={seed} cargo test -p clearway-txn random_graphs\n{graph:#?}")
         });
         match verdict {
             Verdict::NoCycle => none += 1,
@@ -183,10 +150,7 @@ fn random_graphs_agree_with_the_oracle() {
         }
     }
     println!("{none} without a cycle, {hard} with a victim, {soft} reordered");
-    assert!(
-        only.is_some() || (none > 0 && hard > 0 && soft > 0),
-        "the generator must make all three"
-    );
+    assert!(only.is_some() || (none > 0 && hard > 0 && soft > 0), "the generator must make all three");
 }
 
 #[test]
@@ -199,9 +163,7 @@ fn rings_of_two_three_and_fifty_are_hard() {
                 waiters: vec![(node, LockMode::RowUpdate)],
             });
         }
-        let Verdict::Hard(cycle) = graph.judge(0) else {
-            panic!("a ring of {size} is a deadlock")
-        };
+        let Verdict::Hard(cycle) = graph.judge(0) else { panic!("a ring of {size} is a deadlock") };
         assert_eq!(cycle.len(), size as usize);
     }
 }
@@ -222,19 +184,11 @@ fn a_chain_of_ten_thousand_is_no_deadlock() {
 /// DLK-3: a queue of thousands is read once, not once for each of its waiters.
 #[test]
 fn a_long_queue_is_walked_once() {
-    let waiters = (1..5_000u32)
-        .map(|n| (n, LockMode::RowUpdate))
-        .chain([(0, LockMode::RowUpdate)])
-        .collect();
+    let waiters = (1..5_000u32).map(|n| (n, LockMode::RowUpdate)).chain([(0, LockMode::RowUpdate)]).collect();
     let mut graph = WaitGraph::default();
-    graph.add(LockQueue {
-        granted: vec![(5_000, ModeSet::EMPTY.with(LockMode::RowUpdate))],
-        waiters,
-    });
+    graph.add(LockQueue { granted: vec![(5_000, ModeSet::EMPTY.with(LockMode::RowUpdate))], waiters });
     let mut seen = Seen::new();
-    let listed: usize = (0..5_000)
-        .map(|n| graph.edges(n, &Orders::new(), &mut seen).len())
-        .sum();
+    let listed: usize = (0..5_000).map(|n| graph.edges(n, &Orders::new(), &mut seen).len()).sum();
     assert!(listed <= 5_000, "{listed} edges");
     assert_eq!(graph.judge(0), Verdict::NoCycle);
 }

@@ -78,12 +78,8 @@ impl LockManager {
     }
 
     fn collect(&self, start: &Waiter) -> Collected {
-        let mut found = Collected {
-            graph: WaitGraph::default(),
-            tags: Vec::new(),
-            versions: Vec::new(),
-            owners: HashMap::new(),
-        };
+        let mut found =
+            Collected { graph: WaitGraph::default(), tags: Vec::new(), versions: Vec::new(), owners: HashMap::new() };
         let mut reached: BTreeSet<u32> = BTreeSet::from([start.owner.id]);
         let mut seen: HashMap<LockTag, ()> = HashMap::new();
         let mut todo = vec![start.tag.clone()];
@@ -111,45 +107,23 @@ impl LockManager {
         };
         // Nobody waits behind one who lets others pass.
         let (aside, in_line): (Vec<_>, Vec<_>) = lock.queue.iter().partition(|w| w.is_aside());
-        let wanted = lock
-            .queue
-            .iter()
-            .fold(ModeSet::EMPTY, |set, w| set.union(w.mode.conflicts()));
-        let against: Vec<Arc<Owner>> = lock
-            .holders
-            .iter()
-            .filter(|h| h.modes.meets(wanted))
-            .map(|h| h.owner.clone())
-            .collect();
+        let wanted = lock.queue.iter().fold(ModeSet::EMPTY, |set, w| set.union(w.mode.conflicts()));
+        let against: Vec<Arc<Owner>> =
+            lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect();
         found.graph.add(LockQueue {
             granted: lock.holders.iter().map(|h| (h.owner.id, h.modes)).collect(),
-            waiters: in_line
-                .iter()
-                .chain(&aside)
-                .map(|w| (w.owner.id, w.mode))
-                .collect(),
+            waiters: in_line.iter().chain(&aside).map(|w| (w.owner.id, w.mode)).collect(),
         });
         found.tags.push(tag.clone());
         found.versions.push(lock.version);
-        for owner in lock
-            .holders
-            .iter()
-            .map(|h| &h.owner)
-            .chain(lock.queue.iter().map(|w| &w.owner))
-        {
+        for owner in lock.holders.iter().map(|h| &h.owner).chain(lock.queue.iter().map(|w| &w.owner)) {
             found.owners.insert(owner.id, owner.clone());
         }
         against
     }
 
     /// Takes the victim, if the cycle is still there.
-    fn kill(
-        &self,
-        victim: &Arc<Waiter>,
-        collected: &Collected,
-        cycle: &[Edge],
-        scan: bool,
-    ) -> bool {
+    fn kill(&self, victim: &Arc<Waiter>, collected: &Collected, cycle: &[Edge], scan: bool) -> bool {
         let tags: Vec<&LockTag> = cycle.iter().map(|e| &collected.tags[e.lock]).collect();
         let mut shards = self.lock_shards(&tags);
         let standing = cycle.iter().zip(&tags).all(|(edge, tag)| {
@@ -159,9 +133,7 @@ impl LockManager {
             let Some(waiter) = lock.queue.iter().find(|w| w.owner.id == edge.waiter) else {
                 return false;
             };
-            lock.holders
-                .iter()
-                .any(|h| h.owner.id == edge.blocker && waiter.mode.conflicts().meets(h.modes))
+            lock.holders.iter().any(|h| h.owner.id == edge.blocker && waiter.mode.conflicts().meets(h.modes))
         });
         if !standing || !victim.is_queued() {
             return false;
@@ -186,16 +158,9 @@ impl LockManager {
     fn reorder(&self, start: &Waiter, collected: &Collected, orders: &[(usize, Vec<u32>)]) -> bool {
         let tags: Vec<&LockTag> = collected.tags.iter().collect();
         let mut shards = self.lock_shards(&tags);
-        let same = collected
-            .tags
-            .iter()
-            .zip(&collected.versions)
-            .all(|(tag, version)| {
-                self.shard_in(&mut shards, tag)
-                    .locks
-                    .get(tag)
-                    .is_some_and(|l| l.version == *version)
-            });
+        let same = collected.tags.iter().zip(&collected.versions).all(|(tag, version)| {
+            self.shard_in(&mut shards, tag).locks.get(tag).is_some_and(|l| l.version == *version)
+        });
         if !same || !start.is_queued() {
             return false;
         }
@@ -203,11 +168,8 @@ impl LockManager {
         for (index, order) in orders {
             let tag = &collected.tags[*index];
             if let Some(lock) = self.shard_in(&mut shards, tag).locks.get_mut(tag) {
-                let place: HashMap<u32, usize> =
-                    order.iter().enumerate().map(|(i, o)| (*o, i)).collect();
-                lock.queue
-                    .make_contiguous()
-                    .sort_by_key(|w| place.get(&w.owner.id).copied().unwrap_or(usize::MAX));
+                let place: HashMap<u32, usize> = order.iter().enumerate().map(|(i, o)| (*o, i)).collect();
+                lock.queue.make_contiguous().sort_by_key(|w| place.get(&w.owner.id).copied().unwrap_or(usize::MAX));
                 lock.version += 1;
                 wake.extend(self.admit(lock));
             }
@@ -218,13 +180,7 @@ impl LockManager {
         true
     }
 
-    fn report(
-        &self,
-        victim: &Waiter,
-        collected: &Collected,
-        cycle: &[Edge],
-        scan: bool,
-    ) -> DeadlockReport {
+    fn report(&self, victim: &Waiter, collected: &Collected, cycle: &[Edge], scan: bool) -> DeadlockReport {
         let now = clock::now_ns();
         let participants = (0..cycle.len()).filter_map(|i| {
             let (edge, before) = (&cycle[i], &cycle[(i + cycle.len() - 1) % cycle.len()]);
@@ -238,13 +194,7 @@ impl LockManager {
                 virtual_id: owner.virtual_id(),
                 txn: held.txn,
                 wanted: collected.tags[edge.lock].clone(),
-                mode: collected
-                    .graph
-                    .lock(edge.lock)
-                    .waiters
-                    .iter()
-                    .find(|(n, _)| *n == edge.waiter)?
-                    .1,
+                mode: collected.graph.lock(edge.lock).waiters.iter().find(|(n, _)| *n == edge.waiter)?.1,
                 waited_ns: waiting.map_or(0, |w| now.saturating_sub(w.since_ns)),
                 held: held_tag.clone(),
                 held_modes: lock.map_or(ModeSet::EMPTY, |l| l.modes()),
@@ -264,19 +214,10 @@ impl LockManager {
     /// Locks the shards of these tags in ascending order.
     fn lock_shards(&self, tags: &[&LockTag]) -> HashMap<usize, super::ShardGuard<'_>> {
         let indexes: BTreeSet<usize> = tags.iter().map(|t| self.shard_index(t)).collect();
-        indexes
-            .into_iter()
-            .map(|i| (i, self.shards[i].lock()))
-            .collect()
+        indexes.into_iter().map(|i| (i, self.shards[i].lock())).collect()
     }
 
-    fn shard_in<'g>(
-        &self,
-        shards: &'g mut HashMap<usize, super::ShardGuard<'_>>,
-        tag: &LockTag,
-    ) -> &'g mut Shard {
-        shards
-            .get_mut(&self.shard_index(tag))
-            .expect("the shard of every tag concerned was locked")
+    fn shard_in<'g>(&self, shards: &'g mut HashMap<usize, super::ShardGuard<'_>>, tag: &LockTag) -> &'g mut Shard {
+        shards.get_mut(&self.shard_index(tag)).expect("the shard of every tag concerned was locked")
     }
 }

@@ -136,9 +136,7 @@ impl LockManager {
     /// An empty lock table.
     pub fn new() -> LockManager {
         LockManager {
-            shards: (0..SHARDS)
-                .map(|_| Mutex::new("txn/lockmgr/shard", Shard::default()))
-                .collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new("txn/lockmgr/shard", Shard::default())).collect(),
             strong: (0..STRONG_SLOTS).map(|_| AtomicU32::new(0)).collect(),
             hasher: RandomState::new(),
             owners: Mutex::new("txn/lockmgr/owners", Vec::new()),
@@ -159,10 +157,7 @@ impl LockManager {
             owners.push(None);
             owners.len() - 1
         });
-        let owner = Owner::new(
-            u32::try_from(at + 1).expect("fewer than 2^32 sessions"),
-            pid,
-        );
+        let owner = Owner::new(u32::try_from(at + 1).expect("fewer than 2^32 sessions"), pid);
         owners[at] = Some(owner.clone());
         owner
     }
@@ -209,10 +204,7 @@ impl LockManager {
     /// `NotAvailable` where the request says `Fail` and the lock is taken.
     pub fn begin(&self, request: &Request<'_>) -> Result<Begun<'_>, LockError> {
         if self.try_fast(request) {
-            return Ok(Begun::Granted(Granted {
-                dep_lsn: Lsn::ZERO,
-                waited: false,
-            }));
+            return Ok(Begun::Granted(Granted { dep_lsn: Lsn::ZERO, waited: false }));
         }
         let announced = self.announce(request);
         match self.enter(request) {
@@ -220,23 +212,12 @@ impl LockManager {
                 if anew {
                     announced.keep();
                 }
-                Ok(Begun::Granted(Granted {
-                    dep_lsn,
-                    waited: false,
-                }))
+                Ok(Begun::Granted(Granted { dep_lsn, waited: false }))
             }
             Entered::Refused => Err(LockError::NotAvailable),
             Entered::Queued(waiter, behind) => {
-                let wait = WaitFuture {
-                    manager: self,
-                    waiter,
-                    done: false,
-                };
-                Ok(Begun::Queued(PendingLock {
-                    wait,
-                    announced,
-                    behind,
-                }))
+                let wait = WaitFuture { manager: self, waiter, done: false };
+                Ok(Begun::Queued(PendingLock { wait, announced, behind }))
             }
         }
     }
@@ -270,11 +251,7 @@ impl LockManager {
         let mut shard = self.shard_of(&request.tag).lock();
         for owner in self.owners() {
             let mut held = owner.held.lock();
-            if let Some(at) = held
-                .fast
-                .iter()
-                .position(|f| f.database == database && f.relation == relation)
-            {
+            if let Some(at) = held.fast.iter().position(|f| f.database == database && f.relation == relation) {
                 let fast = held.fast.swap_remove(at);
                 let lock = shard.locks.entry(request.tag.clone()).or_default();
                 for mode in fast.modes.iter() {
@@ -301,22 +278,12 @@ impl LockManager {
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
-                request
-                    .owner
-                    .held
-                    .lock()
-                    .add(&request.tag, request.mode, request.scope, now_ns);
+                request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
                 Entered::Granted(lock.dep_lsn, anew)
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
             Decision::Wait(position) => {
-                let waiter = Waiter::new(
-                    request.owner,
-                    &request.tag,
-                    request.mode,
-                    request.scope,
-                    now_ns,
-                );
+                let waiter = Waiter::new(request.owner, &request.tag, request.mode, request.scope, now_ns);
                 let conflicts = request.mode.conflicts();
                 for holder in lock.holders.iter().filter(|h| conflicts.meets(h.modes)) {
                     holder.owner.blocking.store(true, Ordering::SeqCst);
@@ -325,11 +292,7 @@ impl LockManager {
                     // Those whom it overtakes wait for it from now on.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
-                let behind = lock
-                    .holders
-                    .iter()
-                    .find(|h| conflicts.meets(h.modes))
-                    .map_or(0, |h| h.owner.id);
+                let behind = lock.holders.iter().find(|h| conflicts.meets(h.modes)).map_or(0, |h| h.owner.id);
                 lock.queue.insert(position, waiter.clone());
                 lock.version += 1;
                 *request.owner.waiting.lock() = Some(waiter.clone());
@@ -346,11 +309,7 @@ impl LockManager {
     fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
         let admitted = lock.admit();
         for waiter in &admitted {
-            waiter
-                .owner
-                .held
-                .lock()
-                .add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
+            waiter.owner.held.lock().add(&waiter.tag, waiter.mode, waiter.scope, waiter.since_ns);
             if !lock.queue.is_empty() {
                 waiter.owner.blocking.store(true, Ordering::SeqCst);
             }
@@ -414,21 +373,15 @@ impl LockManager {
         let LockTag::Relation { database, relation } = *tag else {
             return;
         };
-        for _ in before
-            .iter()
-            .filter(|m| m.is_strong_table_mode() && !kept.contains(*m))
-        {
-            self.strong_count(database, relation)
-                .fetch_sub(1, Ordering::SeqCst);
+        for _ in before.iter().filter(|m| m.is_strong_table_mode() && !kept.contains(*m)) {
+            self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
         }
     }
 
     /// The transaction has committed, its record is in the log buffer: what it holds goes, and those who get it depend on `commit_lsn`.
     /// Advisory locks stay until `release_transaction`: what they protect lies outside, where nobody waits for durability.
     pub fn release_early(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
-        self.release(owner, commit_lsn, |tag| {
-            !matches!(tag, LockTag::Advisory { .. })
-        });
+        self.release(owner, commit_lsn, |tag| !matches!(tag, LockTag::Advisory { .. }));
     }
 
     /// The transaction has ended, durably if it committed: everything that is left goes, and those who get it depend on
@@ -458,30 +411,19 @@ impl LockManager {
         for tag in &released {
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
         }
-        owner
-            .blocking
-            .store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+        owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
     }
 
     /// Whether anything taken for the transaction is still held.
     pub fn holds_for_transaction(&self, owner: &Owner) -> bool {
-        owner
-            .held
-            .lock()
-            .locks
-            .values()
-            .any(|lock| !lock.txn.is_empty())
+        owner.held.lock().locks.values().any(|lock| !lock.txn.is_empty())
     }
 
     /// The session ends: its session-level locks go.
     pub fn release_session(&self, owner: &Arc<Owner>) {
         let tags: Vec<LockTag> = {
             let held = owner.held.lock();
-            held.locks
-                .iter()
-                .filter(|(_, l)| !l.session.is_empty())
-                .map(|(t, _)| t.clone())
-                .collect()
+            held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect()
         };
         for tag in &tags {
             self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
@@ -516,21 +458,13 @@ impl LockManager {
                 forget_fast(&mut held, &step.tag, step.mode)
             };
             if !fast {
-                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| {
-                    lock.txn = lock.txn.without(step.mode)
-                });
+                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| lock.txn = lock.txn.without(step.mode));
             }
         }
     }
 
     /// Changes what `owner` holds of one lock and passes on what it no longer holds.
-    fn release_where(
-        &self,
-        owner: &Arc<Owner>,
-        tag: &LockTag,
-        lsn: Lsn,
-        change: impl FnOnce(&mut owner::HeldLock),
-    ) {
+    fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
         let mut guard = self.shard_of(tag).lock();
         let (before, kept) = {
             let mut held = owner.held.lock();
@@ -573,25 +507,16 @@ impl PendingLock<'_> {
     /// # Errors
     /// `Deadlock` if this wait closed a ring.
     pub async fn wait(self) -> Result<Granted, LockError> {
-        let PendingLock {
-            wait,
-            announced,
-            behind,
-        } = self;
+        let PendingLock { wait, announced, behind } = self;
         let waiter = wait.waiter.clone();
         // LKM-4: nobody can have closed a ring through an owner behind whom nobody waits.
         if waiter.owner.blocking.load(Ordering::SeqCst) {
             wait.manager.resolve_deadlock(&waiter, false);
         }
         let (event, object) = wait_event(&waiter.tag);
-        let dep_lsn = waits::in_wait(event, object, wait)
-            .behind(u64::from(behind))
-            .await?;
+        let dep_lsn = waits::in_wait(event, object, wait).behind(u64::from(behind)).await?;
         announced.keep();
-        Ok(Granted {
-            dep_lsn,
-            waited: true,
-        })
+        Ok(Granted { dep_lsn, waited: true })
     }
 }
 
@@ -658,11 +583,7 @@ fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
     let LockTag::Relation { database, relation } = *tag else {
         return false;
     };
-    let Some(at) = held
-        .fast
-        .iter()
-        .position(|f| f.relation == relation && f.database == database)
-    else {
+    let Some(at) = held.fast.iter().position(|f| f.relation == relation && f.database == database) else {
         return false;
     };
     held.fast[at].modes = held.fast[at].modes.without(mode);
@@ -676,25 +597,15 @@ fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
 fn wait_event(tag: &LockTag) -> (WaitEvent, waits::Object) {
     use waits::Object;
     match tag {
-        LockTag::Relation { database, relation } => (
-            WaitEvent::LockRelation,
-            Object::new(u64::from(*database), *relation),
-        ),
+        LockTag::Relation { database, relation } => {
+            (WaitEvent::LockRelation, Object::new(u64::from(*database), *relation))
+        }
         LockTag::Row { tree, .. } => (WaitEvent::LockTuple, Object::new(tree.0, 0)),
         LockTag::UniqueKey { tree, .. } => (WaitEvent::LockTransactionid, Object::new(tree.0, 0)),
         LockTag::Transaction(txn) => (WaitEvent::LockTransactionid, Object::new(0, txn.0)),
-        LockTag::VirtualTransaction(id) => (
-            WaitEvent::LockVirtualxid,
-            Object::new(u64::from(id.session), id.local),
-        ),
-        LockTag::Object { class, object, .. } => (
-            WaitEvent::LockObject,
-            Object::new(u64::from(*class), *object),
-        ),
-        LockTag::Advisory { database, .. } => (
-            WaitEvent::LockAdvisory,
-            Object::new(u64::from(*database), 0),
-        ),
+        LockTag::VirtualTransaction(id) => (WaitEvent::LockVirtualxid, Object::new(u64::from(id.session), id.local)),
+        LockTag::Object { class, object, .. } => (WaitEvent::LockObject, Object::new(u64::from(*class), *object)),
+        LockTag::Advisory { database, .. } => (WaitEvent::LockAdvisory, Object::new(u64::from(*database), 0)),
     }
 }
 

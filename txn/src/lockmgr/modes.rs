@@ -63,51 +63,15 @@ const CONFLICTS: [&[LockMode]; 12] = [
     /* RowShare             */ &[Exclusive, AccessExclusive],
     /* RowExclusive         */ &[Share, ShareRowExclusive, Exclusive, AccessExclusive],
     /* ShareUpdateExclusive */
-    &[
-        ShareUpdateExclusive,
-        Share,
-        ShareRowExclusive,
-        Exclusive,
-        AccessExclusive,
-    ],
+    &[ShareUpdateExclusive, Share, ShareRowExclusive, Exclusive, AccessExclusive],
     /* Share                */
-    &[
-        RowExclusive,
-        ShareUpdateExclusive,
-        ShareRowExclusive,
-        Exclusive,
-        AccessExclusive,
-    ],
+    &[RowExclusive, ShareUpdateExclusive, ShareRowExclusive, Exclusive, AccessExclusive],
     /* ShareRowExclusive    */
-    &[
-        RowExclusive,
-        ShareUpdateExclusive,
-        Share,
-        ShareRowExclusive,
-        Exclusive,
-        AccessExclusive,
-    ],
+    &[RowExclusive, ShareUpdateExclusive, Share, ShareRowExclusive, Exclusive, AccessExclusive],
     /* Exclusive            */
-    &[
-        RowShare,
-        RowExclusive,
-        ShareUpdateExclusive,
-        Share,
-        ShareRowExclusive,
-        Exclusive,
-        AccessExclusive,
-    ],
+    &[RowShare, RowExclusive, ShareUpdateExclusive, Share, ShareRowExclusive, Exclusive, AccessExclusive],
     /* AccessExclusive      */
-    &[
-        AccessShare,
-        RowShare,
-        RowExclusive,
-        ShareUpdateExclusive,
-        Share,
-        ShareRowExclusive,
-        Exclusive,
-        AccessExclusive,
-    ],
+    &[AccessShare, RowShare, RowExclusive, ShareUpdateExclusive, Share, ShareRowExclusive, Exclusive, AccessExclusive],
     /* RowKeyShare          */ &[RowUpdate],
     /* RowForShare          */ &[RowNoKeyUpdate, RowUpdate],
     /* RowNoKeyUpdate       */ &[RowForShare, RowNoKeyUpdate, RowUpdate],
@@ -212,10 +176,7 @@ impl LockMode {
 
     /// Whether the mode conflicts with a weak table mode.
     pub fn is_strong_table_mode(self) -> bool {
-        matches!(
-            self,
-            Share | ShareRowExclusive | Exclusive | AccessExclusive
-        )
+        matches!(self, Share | ShareRowExclusive | Exclusive | AccessExclusive)
     }
 
     /// Whether this is one of the four row strengths.
@@ -262,17 +223,11 @@ mod tests {
     /// The table of PostgreSQL's documentation, row by row, as it is printed there.
     #[test]
     fn table_modes_match_the_documentation() {
-        const PRINTED: [&str; 8] = [
-            ".......X", "......XX", "....XXXX", "...XXXXX", "..XX.XXX", "..XXXXXX", ".XXXXXXX",
-            "XXXXXXXX",
-        ];
+        const PRINTED: [&str; 8] =
+            [".......X", "......XX", "....XXXX", "...XXXXX", "..XX.XXX", "..XXXXXX", ".XXXXXXX", "XXXXXXXX"];
         for (i, row) in PRINTED.iter().enumerate() {
             for (j, mark) in row.bytes().enumerate() {
-                assert_eq!(
-                    ALL_MODES[i].conflicts_with(ALL_MODES[j]),
-                    mark == b'X',
-                    "{i} {j}"
-                );
+                assert_eq!(ALL_MODES[i].conflicts_with(ALL_MODES[j]), mark == b'X', "{i} {j}");
             }
         }
     }

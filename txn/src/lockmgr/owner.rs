@@ -97,9 +97,7 @@ pub(super) struct Step {
 impl HeldLock {
     /// Every mode held.
     pub(super) fn modes(&self) -> ModeSet {
-        self.session
-            .iter()
-            .fold(self.txn, |set, (mode, _)| set.with(*mode))
+        self.session.iter().fold(self.txn, |set, (mode, _)| set.with(*mode))
     }
 }
 
@@ -116,10 +114,7 @@ impl Held {
             LockScope::Transaction if lock.txn.contains(mode) => {}
             LockScope::Transaction => {
                 lock.txn = lock.txn.with(mode);
-                self.trail.push(Step {
-                    tag: tag.clone(),
-                    mode,
-                });
+                self.trail.push(Step { tag: tag.clone(), mode });
             }
             LockScope::Session => match lock.session.iter_mut().find(|(m, _)| *m == mode) {
                 Some((_, count)) => *count += 1,
@@ -130,11 +125,7 @@ impl Held {
 
     /// Books a weak table lock that needs no entry in the lock table.
     pub(super) fn add_fast(&mut self, database: u32, relation: u64, mode: LockMode, now_ns: u64) {
-        let at = match self
-            .fast
-            .iter()
-            .position(|f| f.relation == relation && f.database == database)
-        {
+        let at = match self.fast.iter().position(|f| f.relation == relation && f.database == database) {
             Some(at) => at,
             None => {
                 self.fast.push(FastLock {
@@ -152,10 +143,7 @@ impl Held {
         };
         if !lock.modes.contains(mode) {
             lock.modes = lock.modes.with(mode);
-            self.trail.push(Step {
-                tag: LockTag::Relation { database, relation },
-                mode,
-            });
+            self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode });
         }
     }
 
@@ -163,10 +151,7 @@ impl Held {
     pub(super) fn statements(&self) -> Vec<Arc<str>> {
         let mut all: Vec<Arc<str>> = self.statements.iter().cloned().collect();
         if self.statements_left_out > 0 {
-            all.insert(
-                1,
-                format!("... {} statements ...", self.statements_left_out).into(),
-            );
+            all.insert(1, format!("... {} statements ...", self.statements_left_out).into());
         }
         all
     }
@@ -196,10 +181,7 @@ impl Owner {
 
     /// The virtual id of the transaction that runs.
     pub fn virtual_id(&self) -> VirtualId {
-        VirtualId {
-            session: self.id,
-            local: self.local.load(Ordering::Relaxed),
-        }
+        VirtualId { session: self.id, local: self.local.load(Ordering::Relaxed) }
     }
 
     /// A new transaction begins: it has a new virtual id and no statements.

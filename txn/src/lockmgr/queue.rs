@@ -48,17 +48,12 @@ impl Lock {
 
     /// The modes that `owner` holds.
     pub(super) fn held_by(&self, owner: &Owner) -> ModeSet {
-        self.holders
-            .iter()
-            .find(|h| h.owner.id == owner.id)
-            .map_or(ModeSet::EMPTY, |h| h.modes)
+        self.holders.iter().find(|h| h.owner.id == owner.id).map_or(ModeSet::EMPTY, |h| h.modes)
     }
 
     /// Whether a holder other than `owner` stands against `mode`.
     pub(super) fn conflicts_with_holders(&self, owner: &Owner, mode: LockMode) -> bool {
-        self.holders
-            .iter()
-            .any(|h| h.owner.id != owner.id && mode.conflicts().meets(h.modes))
+        self.holders.iter().any(|h| h.owner.id != owner.id && mode.conflicts().meets(h.modes))
     }
 
     /// Decides a request by LKM-6.
@@ -91,10 +86,7 @@ impl Lock {
         self.version += 1;
         match self.holders.iter_mut().find(|h| h.owner.id == owner.id) {
             Some(holder) => holder.modes = holder.modes.with(mode),
-            None => self.holders.push(Holder {
-                owner: owner.clone(),
-                modes: ModeSet::EMPTY.with(mode),
-            }),
+            None => self.holders.push(Holder { owner: owner.clone(), modes: ModeSet::EMPTY.with(mode) }),
         }
         debug_assert!(self.holders_agree(), "LKM-5");
     }
@@ -118,16 +110,15 @@ impl Lock {
         let mut ahead = ModeSet::EMPTY;
         let mut at = 0;
         while let Some(waiter) = self.queue.get(at).cloned() {
-            let blocked = waiter.mode.conflicts().meets(ahead)
-                || self.conflicts_with_holders(&waiter.owner, waiter.mode);
+            let blocked =
+                waiter.mode.conflicts().meets(ahead) || self.conflicts_with_holders(&waiter.owner, waiter.mode);
             if blocked {
                 if !waiter.is_aside() {
                     ahead = ahead.with(waiter.mode);
                 }
                 at += 1;
                 // Nothing conflicts with less than nothing: a queue of exclusive waiters is not walked to its end.
-                if ahead.contains(LockMode::RowUpdate) || ahead.contains(LockMode::AccessExclusive)
-                {
+                if ahead.contains(LockMode::RowUpdate) || ahead.contains(LockMode::AccessExclusive) {
                     break;
                 }
             } else {
@@ -141,9 +132,7 @@ impl Lock {
 
     fn holders_agree(&self) -> bool {
         self.holders.iter().enumerate().all(|(i, a)| {
-            self.holders[i + 1..]
-                .iter()
-                .all(|b| a.modes.iter().all(|mode| !mode.conflicts().meets(b.modes)))
+            self.holders[i + 1..].iter().all(|b| a.modes.iter().all(|mode| !mode.conflicts().meets(b.modes)))
         })
     }
 }

@@ -10,47 +10,24 @@ use super::*;
 type Acquire<'a> = Pin<Box<dyn Future<Output = Result<Granted, LockError>> + Send + 'a>>;
 
 fn relation(n: u64) -> LockTag {
-    LockTag::Relation {
-        database: 1,
-        relation: n,
-    }
+    LockTag::Relation { database: 1, relation: n }
 }
 
 fn advisory(n: i64) -> LockTag {
-    LockTag::Advisory {
-        database: 1,
-        key: AdvisoryKey::One(n),
-    }
+    LockTag::Advisory { database: 1, key: AdvisoryKey::One(n) }
 }
 
 fn row(n: u8) -> LockTag {
-    LockTag::Row {
-        tree: clearway_storage::ids::TreeId(7),
-        key: Arc::from([n].as_slice()),
-    }
+    LockTag::Row { tree: clearway_storage::ids::TreeId(7), key: Arc::from([n].as_slice()) }
 }
 
-fn ask<'a>(
-    locks: &'a LockManager,
-    owner: &'a Arc<Owner>,
-    tag: LockTag,
-    mode: LockMode,
-) -> Acquire<'a> {
+fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, tag: LockTag, mode: LockMode) -> Acquire<'a> {
     let scope = LockScope::Transaction;
-    Box::pin(locks.acquire(Request {
-        owner,
-        tag,
-        mode,
-        scope,
-        if_taken: IfTaken::Wait,
-        implicit: None,
-    }))
+    Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None }))
 }
 
 fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
-    future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 fn given(future: &mut Acquire<'_>) -> Granted {
@@ -68,28 +45,15 @@ fn waits(future: &mut Acquire<'_>) {
 fn hand_off_is_first_come_first_served_and_carries_the_commit_lsn() {
     let locks = LockManager::new();
     let owners: Vec<_> = (1..=4).map(|pid| locks.register(pid)).collect();
-    let mut futures: Vec<_> = owners
-        .iter()
-        .map(|o| ask(&locks, o, row(1), LockMode::RowUpdate))
-        .collect();
+    let mut futures: Vec<_> = owners.iter().map(|o| ask(&locks, o, row(1), LockMode::RowUpdate)).collect();
     assert!(!given(&mut futures[0]).waited);
     futures[1..].iter_mut().for_each(waits);
     assert_eq!(locks.blockers(4), vec![1, 2, 3]);
     locks.release_transaction(&owners[0], Lsn(100));
-    assert_eq!(
-        given(&mut futures[1]),
-        Granted {
-            dep_lsn: Lsn(100),
-            waited: true
-        }
-    );
+    assert_eq!(given(&mut futures[1]), Granted { dep_lsn: Lsn(100), waited: true });
     futures[2..].iter_mut().for_each(waits);
     locks.release_transaction(&owners[1], Lsn(90));
-    assert_eq!(
-        given(&mut futures[2]).dep_lsn,
-        Lsn(100),
-        "the highest of all that gave it up"
-    );
+    assert_eq!(given(&mut futures[2]).dep_lsn, Lsn(100), "the highest of all that gave it up");
 }
 
 #[test]
@@ -132,29 +96,16 @@ fn a_dropped_waiter_passes_its_grant_on() {
 fn a_weak_lock_is_seen_by_a_strong_one_and_needs_no_entry_otherwise() {
     let locks = LockManager::new();
     let (reader, writer) = (locks.register(1), locks.register(2));
-    given(&mut ask(
-        &locks,
-        &reader,
-        relation(1),
-        LockMode::AccessShare,
-    ));
+    given(&mut ask(&locks, &reader, relation(1), LockMode::AccessShare));
     assert!(locks.locks()[0].fastpath);
     let mut strong = ask(&locks, &writer, relation(1), LockMode::AccessExclusive);
     waits(&mut strong);
-    assert!(
-        locks.locks().iter().all(|l| !l.fastpath),
-        "LKM-3: moved to the lock table"
-    );
+    assert!(locks.locks().iter().all(|l| !l.fastpath), "LKM-3: moved to the lock table");
     assert_eq!(locks.blockers(2), vec![1]);
     locks.release_transaction(&reader, Lsn(5));
     assert_eq!(given(&mut strong).dep_lsn, Lsn(5));
     locks.release_transaction(&writer, Lsn::ZERO);
-    given(&mut ask(
-        &locks,
-        &reader,
-        relation(1),
-        LockMode::AccessShare,
-    ));
+    given(&mut ask(&locks, &reader, relation(1), LockMode::AccessShare));
     assert!(locks.locks()[0].fastpath, "the fast path is open again");
 }
 
@@ -163,13 +114,7 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
     let locks = LockManager::new();
     let (writer, waiter) = (locks.register(1), locks.register(2));
     writer.set_txn(TxnId(9));
-    let implicit = |mode| {
-        Some(Implicit {
-            owner: writer.clone(),
-            txn: TxnId(9),
-            mode,
-        })
-    };
+    let implicit = |mode| Some(Implicit { owner: writer.clone(), txn: TxnId(9), mode });
     let request = |implicit| Request {
         owner: &waiter,
         tag: row(1),
@@ -178,21 +123,13 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
         if_taken: IfTaken::Wait,
         implicit,
     };
-    let mut wait: Acquire<'_> =
-        Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
+    let mut wait: Acquire<'_> = Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
     waits(&mut wait);
     locks.release_transaction(&writer, Lsn(3));
-    assert_eq!(
-        given(&mut wait),
-        Granted {
-            dep_lsn: Lsn(3),
-            waited: true
-        }
-    );
+    assert_eq!(given(&mut wait), Granted { dep_lsn: Lsn(3), waited: true });
     // LKM-9: the same transaction again, which has ended.
     locks.release_transaction(&waiter, Lsn::ZERO);
-    let mut again: Acquire<'_> =
-        Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
+    let mut again: Acquire<'_> = Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
     assert!(!given(&mut again).waited);
 }
 
@@ -210,12 +147,7 @@ fn a_savepoint_gives_back_what_was_taken_since() {
     waits(&mut shared);
     locks.release_to(&a, mark);
     given(&mut shared);
-    let held: Vec<_> = locks
-        .locks()
-        .into_iter()
-        .filter(|l| l.pid == 1)
-        .map(|l| l.mode)
-        .collect();
+    let held: Vec<_> = locks.locks().into_iter().filter(|l| l.pid == 1).map(|l| l.mode).collect();
     assert_eq!(held, vec![LockMode::AccessShare, LockMode::RowKeyShare]);
 }
 
@@ -259,31 +191,13 @@ fn a_ring_takes_the_session_that_closed_it_and_reports_everybody() {
     waits(&mut first);
     waits(&mut second);
     let mut third = ask(&locks, &owners[2], row(0), LockMode::RowUpdate);
-    let Poll::Ready(Err(LockError::Deadlock(Some(report)))) = poll(&mut third) else {
-        panic!("no deadlock found")
-    };
-    assert_eq!(
-        report
-            .participants
-            .iter()
-            .map(|p| p.pid)
-            .collect::<Vec<_>>(),
-        vec![3, 1, 2]
-    );
+    let Poll::Ready(Err(LockError::Deadlock(Some(report)))) = poll(&mut third) else { panic!("no deadlock found") };
+    assert_eq!(report.participants.iter().map(|p| p.pid).collect::<Vec<_>>(), vec![3, 1, 2]);
     assert_eq!(report.participants[0].statements.len(), 2);
-    assert_eq!(
-        report.participants[0].held_by_statement.as_deref(),
-        Some("UPDATE t SET a = 2 WHERE id = 2")
-    );
+    assert_eq!(report.participants[0].held_by_statement.as_deref(), Some("UPDATE t SET a = 2 WHERE id = 2"));
     locks.release_transaction(&owners[2], Lsn::ZERO);
     given(&mut second);
-    assert_eq!(
-        (
-            locks.archive().deadlocks(),
-            locks.archive().missed_by_fast_path()
-        ),
-        (1, 0)
-    );
+    assert_eq!((locks.archive().deadlocks(), locks.archive().missed_by_fast_path()), (1, 0));
     assert_eq!(locks.archive().reports().len(), 1);
 }
 
@@ -302,10 +216,7 @@ fn a_ring_with_a_soft_edge_takes_no_victim() {
     let mut d2_waits = ask(&locks, &d2, relation(1), LockMode::AccessShare);
     waits(&mut d2_waits);
     given(&mut d1_waits);
-    assert_eq!(
-        (locks.archive().deadlocks(), locks.archive().reordered()),
-        (0, 1)
-    );
+    assert_eq!((locks.archive().deadlocks(), locks.archive().reordered()), (0, 1));
 }
 
 /// The background scan counts what the search at the start of the wait did not see: here a ring that is planted by holding back that search.
@@ -322,30 +233,16 @@ fn the_background_scan_counts_what_was_missed() {
     let mut b_waits = ask(&locks, &b, row(1), LockMode::RowUpdate);
     waits(&mut b_waits);
     locks.background_scan(0);
-    assert_eq!(
-        (
-            locks.archive().missed_by_fast_path(),
-            locks.archive().deadlocks()
-        ),
-        (1, 1)
-    );
+    assert_eq!((locks.archive().missed_by_fast_path(), locks.archive().deadlocks()), (1, 1));
     let lost = [poll(&mut a_waits), poll(&mut b_waits)];
-    assert_eq!(
-        lost.iter()
-            .filter(|p| matches!(p, Poll::Ready(Err(LockError::Deadlock(_)))))
-            .count(),
-        1
-    );
+    assert_eq!(lost.iter().filter(|p| matches!(p, Poll::Ready(Err(LockError::Deadlock(_))))).count(), 1);
 }
 
 struct Rng(u64);
 
 impl Rng {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n
     }
 }
@@ -354,15 +251,10 @@ impl Rng {
 /// waits who could be let in (LKM-7), nobody waits in a ring; and when all have ended nothing is left.
 #[test]
 fn random_sessions_keep_the_rules() {
-    let only: Option<u64> = std::env::var("CLEARWAY_SEED")
-        .ok()
-        .and_then(|v| v.parse().ok());
+    let only: Option<u64> = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok());
     for seed in only.map_or(0..400, |s| s..s + 1) {
         let run = std::panic::catch_unwind(|| random_session(seed));
-        assert!(
-            run.is_ok(),
-            "replay: CLEARWAY_SEED={seed} cargo test -p clearway-txn random_sessions"
-        );
+        assert!(run.is_ok(), "replay: CLEARWAY_SEED={seed} cargo test -p clearway-txn random_sessions");
     }
 }
 
@@ -378,10 +270,7 @@ fn random_session(seed: u64) {
         match (rng.below(10), waiting.contains_key(&who)) {
             (0..=5, false) => {
                 let (tag, mode) = match rng.below(2) {
-                    0 => (
-                        relation(rng.below(3) as u64),
-                        modes::ALL_MODES[rng.below(8)],
-                    ),
+                    0 => (relation(rng.below(3) as u64), modes::ALL_MODES[rng.below(8)]),
                     _ => (row(rng.below(3) as u8), modes::ALL_MODES[8 + rng.below(4)]),
                 };
                 let mut future = ask(&locks, owner, tag, mode);
@@ -390,10 +279,7 @@ fn random_session(seed: u64) {
                 }
             }
             (6, false) => drop(marks.insert(who, owner.mark())),
-            (7, false) => marks
-                .remove(&who)
-                .into_iter()
-                .for_each(|mark| locks.release_to(owner, mark)),
+            (7, false) => marks.remove(&who).into_iter().for_each(|mark| locks.release_to(owner, mark)),
             (8, true) => drop(waiting.remove(&who)),
             (9, false) => {
                 marks.remove(&who);
@@ -405,9 +291,7 @@ fn random_session(seed: u64) {
         locks.assert_rules();
     }
     drop(waiting);
-    owners
-        .iter()
-        .for_each(|o| locks.release_transaction(o, Lsn::ZERO));
+    owners.iter().for_each(|o| locks.release_transaction(o, Lsn::ZERO));
     assert!(locks.is_empty());
     assert_eq!(locks.archive().missed_by_fast_path(), 0);
 }
@@ -427,39 +311,22 @@ impl LockManager {
                 for holder in &lock.holders {
                     in_table += 1;
                     let held = holder.owner.held.lock();
-                    assert_eq!(
-                        held.locks.get(tag).map(|l| l.modes()),
-                        Some(holder.modes),
-                        "LKM-2 {tag:?}"
-                    );
-                    let others = lock
-                        .holders
-                        .iter()
-                        .filter(|h| h.owner.id != holder.owner.id);
+                    assert_eq!(held.locks.get(tag).map(|l| l.modes()), Some(holder.modes), "LKM-2 {tag:?}");
+                    let others = lock.holders.iter().filter(|h| h.owner.id != holder.owner.id);
                     for other in others {
-                        assert!(
-                            holder
-                                .modes
-                                .iter()
-                                .all(|m| !m.conflicts().meets(other.modes)),
-                            "LKM-5 {tag:?}"
-                        );
+                        assert!(holder.modes.iter().all(|m| !m.conflicts().meets(other.modes)), "LKM-5 {tag:?}");
                     }
                 }
                 let mut ahead = ModeSet::EMPTY;
                 for waiter in &lock.queue {
-                    let held_up = lock.conflicts_with_holders(&waiter.owner, waiter.mode)
-                        || waiter.mode.conflicts().meets(ahead);
+                    let held_up =
+                        lock.conflicts_with_holders(&waiter.owner, waiter.mode) || waiter.mode.conflicts().meets(ahead);
                     assert!(held_up, "LKM-7 {tag:?}");
                     ahead = ahead.with(waiter.mode);
                 }
             }
         }
-        let in_lists: usize = self
-            .owners()
-            .iter()
-            .map(|o| o.held.lock().locks.len())
-            .sum();
+        let in_lists: usize = self.owners().iter().map(|o| o.held.lock().locks.len()).sum();
         assert_eq!(in_table, in_lists, "LKM-2");
         // Nobody waits in a ring: each search at the start of a wait has done its work.
         self.background_scan(0);

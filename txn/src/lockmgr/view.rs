@@ -58,22 +58,11 @@ impl LockManager {
             statement: statement.clone(),
         };
         for fast in &held.fast {
-            let tag = LockTag::Relation {
-                database: fast.database,
-                relation: fast.relation,
-            };
-            rows.extend(
-                fast.modes
-                    .iter()
-                    .map(|m| row(&tag, m, true, fast.since_ns, &fast.statement)),
-            );
+            let tag = LockTag::Relation { database: fast.database, relation: fast.relation };
+            rows.extend(fast.modes.iter().map(|m| row(&tag, m, true, fast.since_ns, &fast.statement)));
         }
         for (tag, lock) in &held.locks {
-            rows.extend(
-                lock.modes()
-                    .iter()
-                    .map(|m| row(tag, m, false, lock.since_ns, &lock.statement)),
-            );
+            rows.extend(lock.modes().iter().map(|m| row(tag, m, false, lock.since_ns, &lock.statement)));
         }
         if let Some(waiter) = waiting.filter(|w| w.is_queued()) {
             let mut wait = row(&waiter.tag, waiter.mode, false, waiter.since_ns, &None);
@@ -96,30 +85,14 @@ impl LockManager {
             return Vec::new();
         };
         let conflicts: ModeSet = waiter.mode.conflicts();
-        let holders = lock
-            .holders
-            .iter()
-            .filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes))
-            .map(|h| h.owner.pid());
-        let ahead = lock
-            .queue
-            .iter()
-            .take_while(|w| !Arc::ptr_eq(w, &waiter))
-            .filter(|w| !w.is_aside());
-        let mut pids: Vec<i32> = holders
-            .chain(
-                ahead
-                    .filter(|w| conflicts.contains(w.mode))
-                    .map(|w| w.owner.pid()),
-            )
-            .collect();
+        let holders =
+            lock.holders.iter().filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes)).map(|h| h.owner.pid());
+        let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter)).filter(|w| !w.is_aside());
+        let mut pids: Vec<i32> =
+            holders.chain(ahead.filter(|w| conflicts.contains(w.mode)).map(|w| w.owner.pid())).collect();
         pids.sort_unstable();
         pids.dedup();
-        if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) {
-            pids
-        } else {
-            Vec::new()
-        }
+        if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) { pids } else { Vec::new() }
     }
 
     /// The queue of a lock, first in line first.
@@ -137,9 +110,6 @@ impl LockManager {
         let Some(lock) = shard.locks.get(tag) else {
             return Vec::new();
         };
-        lock.holders
-            .iter()
-            .map(|h| (h.owner.clone(), h.modes))
-            .collect()
+        lock.holders.iter().map(|h| (h.owner.clone(), h.modes)).collect()
     }
 }

@@ -149,9 +149,7 @@ impl Drop for WaitFuture<'_> {
 impl Waiter {
     /// Taken out of the queue by its own session. False if it had been granted or killed before.
     pub(super) fn left(&self) -> bool {
-        self.state
-            .compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.state.compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Whether it was granted.

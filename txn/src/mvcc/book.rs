@@ -132,10 +132,7 @@ impl VersionBook {
     /// A transaction that changes something begins; known to checkpoints from before its first record on.
     pub fn begin(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let mut active = self.active.lock();
-        let state = TxnState::new(
-            TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)),
-            owner.clone(),
-        );
+        let state = TxnState::new(TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)), owner.clone());
         active.insert(state.id(), state.clone());
         state
     }
@@ -177,9 +174,7 @@ impl VersionBook {
         match record.txn.status() {
             // VER-3: between its status and the publishing of `visible_lsn` a transaction still holds its locks.
             Status::Committed(lsn) if lsn <= self.visible_lsn() => Newest::Committed(lsn),
-            Status::Active if record.txn.id() == me && me != TxnId::NONE => {
-                Newest::Mine(record.position)
-            }
+            Status::Active if record.txn.id() == me && me != TxnId::NONE => Newest::Mine(record.position),
             _ => Newest::Busy(record),
         }
     }
@@ -231,10 +226,7 @@ impl VersionBook {
             if horizon.covers(lsn) {
                 return (Tag::SETTLED, committed);
             }
-            if record.before == BeforeImage::Absent
-                || record.deletes
-                || horizon.needs(record.before_lsn, lsn)
-            {
+            if record.before == BeforeImage::Absent || record.deletes || horizon.needs(record.before_lsn, lsn) {
                 return (tag, committed);
             }
             self.undo.free(tag);
@@ -246,22 +238,14 @@ impl VersionBook {
     fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<UndoEntry> {
         let entry = |tag| self.undo.get(tag).map(|record| record.entry(tag));
         let logged = |entry: &UndoEntry| entry.lsn != Lsn::ZERO && entry.lsn <= last;
-        state
-            .all_changes()
-            .into_iter()
-            .filter_map(entry)
-            .filter(logged)
-            .collect()
+        state.all_changes().into_iter().filter_map(entry).filter(logged).collect()
     }
 
     /// The transaction has ended; its undo goes when everybody sees its commit, or what it undid (`at`: the end of the log then).
     pub fn retire(&self, txn: &TxnState, at: Lsn) {
         let changes = txn.take_changes();
         if !changes.is_empty() {
-            self.retired.lock().push_back(Retired {
-                commit: at,
-                changes,
-            });
+            self.retired.lock().push_back(Retired { commit: at, changes });
         }
     }
 
@@ -282,10 +266,7 @@ impl VersionBook {
                 if let Some(record) = self.undo.get(tag)
                     && record.deletes
                 {
-                    let purgeable = Purgeable {
-                        tree: record.tree,
-                        key: record.key.clone(),
-                    };
+                    let purgeable = Purgeable { tree: record.tree, key: record.key.clone() };
                     self.purgeable.lock().push_back(purgeable);
                 }
                 self.undo.free(tag);
@@ -325,18 +306,10 @@ impl Versions for VersionBook {
             if state.status() != Status::Active || log.first_lsn == Lsn::ZERO {
                 continue;
             }
-            let undo = if log.first_lsn < previous {
-                self.undo_of(&state, log.last_lsn)
-            } else {
-                Vec::new()
-            };
+            let undo = if log.first_lsn < previous { self.undo_of(&state, log.last_lsn) } else { Vec::new() };
             txns.push(ActiveTxn { log, undo });
         }
         let next = self.next_txn().0;
-        ActiveTxns {
-            txns,
-            tag_high_water: self.undo.high_water(),
-            txn_high_water: TxnId(next - 1),
-        }
+        ActiveTxns { txns, tag_high_water: self.undo.high_water(), txn_high_water: TxnId(next - 1) }
     }
 }

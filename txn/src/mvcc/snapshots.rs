@@ -45,11 +45,7 @@ impl Horizon {
 
     /// The oldest LSN at which somebody may read.
     pub fn oldest(&self) -> Lsn {
-        self.active
-            .first()
-            .copied()
-            .unwrap_or(self.bound)
-            .min(self.bound)
+        self.active.first().copied().unwrap_or(self.bound).min(self.bound)
     }
 
     /// Whether a version that was current from `from` until `until` (commit LSNs) can still be read by anybody.
@@ -82,50 +78,27 @@ impl Snapshots {
         Snapshots {
             bound: AtomicU64::new(0),
             slots: Mutex::new("txn/mvcc/slots", Vec::new()),
-            horizon: Mutex::new(
-                "txn/mvcc/horizon",
-                Arc::new(Horizon {
-                    bound: Lsn::ZERO,
-                    active: Box::new([]),
-                }),
-            ),
+            horizon: Mutex::new("txn/mvcc/horizon", Arc::new(Horizon { bound: Lsn::ZERO, active: Box::new([]) })),
         }
     }
 
     /// A session's place among the readers.
     pub fn reader(self: &Arc<Self>) -> Reader {
-        let slot = Arc::new(Slot {
-            read_lsn: AtomicU64::new(IDLE),
-        });
+        let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE) });
         self.slots.lock().push(slot.clone());
-        Reader {
-            all: self.clone(),
-            slot,
-            open: Vec::new(),
-            latest: Lsn::ZERO,
-        }
+        Reader { all: self.clone(), slot, open: Vec::new(), latest: Lsn::ZERO }
     }
 
     /// Moves the bound up to `durable` and looks who still reads below it. SNP-1, SNP-2.
     pub fn refresh(&self, durable: Lsn) -> Arc<Horizon> {
         let slots = self.slots.lock();
-        let bound = self
-            .bound
-            .fetch_max(durable.0, Ordering::SeqCst)
-            .max(durable.0);
+        let bound = self.bound.fetch_max(durable.0, Ordering::SeqCst).max(durable.0);
         fence(Ordering::SeqCst);
-        let mut active: Vec<Lsn> = slots
-            .iter()
-            .map(|s| s.read_lsn.load(Ordering::SeqCst))
-            .filter(|lsn| *lsn < bound)
-            .map(Lsn)
-            .collect();
+        let mut active: Vec<Lsn> =
+            slots.iter().map(|s| s.read_lsn.load(Ordering::SeqCst)).filter(|lsn| *lsn < bound).map(Lsn).collect();
         active.sort_unstable();
         active.dedup();
-        let horizon = Arc::new(Horizon {
-            bound: Lsn(bound),
-            active: active.into(),
-        });
+        let horizon = Arc::new(Horizon { bound: Lsn(bound), active: active.into() });
         *self.horizon.lock() = horizon.clone();
         horizon
     }
@@ -139,11 +112,7 @@ impl Snapshots {
     /// who pins old versions.
     pub fn active(&self) -> Vec<Lsn> {
         let slots = self.slots.lock();
-        slots
-            .iter()
-            .map(|s| Lsn(s.read_lsn.load(Ordering::Relaxed)))
-            .filter(|l| l.0 != IDLE)
-            .collect()
+        slots.iter().map(|s| Lsn(s.read_lsn.load(Ordering::Relaxed))).filter(|l| l.0 != IDLE).collect()
     }
 }
 
@@ -204,10 +173,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.all
-            .slots
-            .lock()
-            .retain(|s| !Arc::ptr_eq(s, &self.slot));
+        self.all.slots.lock().retain(|s| !Arc::ptr_eq(s, &self.slot));
     }
 }
 
@@ -224,10 +190,7 @@ mod tests {
         let horizon = all.refresh(Lsn(100));
         assert_eq!(horizon.oldest(), Lsn(10));
         assert!(horizon.needs(Lsn(5), Lsn(20)), "read at 10");
-        assert!(
-            horizon.needs(Lsn(10), Lsn(20)),
-            "a commit at 10 is seen at 10"
-        );
+        assert!(horizon.needs(Lsn(10), Lsn(20)), "a commit at 10 is seen at 10");
         assert!(!horizon.needs(Lsn(11), Lsn(50)), "between 10 and 50");
         assert!(!horizon.needs(Lsn(51), Lsn(100)));
         assert!(horizon.needs(Lsn(60), Lsn(101)), "not durable yet");
@@ -242,13 +205,7 @@ mod tests {
         let asked = AtomicU64::new(0);
         let mut reader = all.reader();
         // The first answer is stale, as if the beginner had been interrupted between load and store.
-        let snapshot = reader.begin(|| {
-            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
-                Lsn(20)
-            } else {
-                Lsn(40)
-            }
-        });
+        let snapshot = reader.begin(|| if asked.fetch_add(1, Ordering::Relaxed) == 0 { Lsn(20) } else { Lsn(40) });
         assert_eq!((snapshot.read_lsn, asked.into_inner()), (Lsn(40), 2));
     }
 

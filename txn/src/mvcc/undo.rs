@@ -146,9 +146,7 @@ impl UndoStore {
     /// An empty store whose tags all lie above `high_water`, the highest tag ever given out before.
     pub fn new(high_water: Tag) -> UndoStore {
         UndoStore {
-            shards: (0..SHARDS)
-                .map(|_| Mutex::new("txn/mvcc/undo", Shard::default()))
-                .collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new("txn/mvcc/undo", Shard::default())).collect(),
             bytes: (0..SHARDS).map(|_| AtomicI64::new(0)).collect(),
             next_chunk: AtomicU64::new((high_water.0 >> PLACE_BITS) / SHARDS as u64 + 1),
         }
@@ -183,23 +181,13 @@ impl UndoStore {
             Some(number) => number,
             None => {
                 // Chunk numbers congruent to the shard's index, so that a tag leads to its shard.
-                let number =
-                    self.next_chunk.fetch_add(1, Ordering::Relaxed) * SHARDS as u64 + index as u64;
+                let number = self.next_chunk.fetch_add(1, Ordering::Relaxed) * SHARDS as u64 + index as u64;
                 shard.current = Some(number);
-                shard.chunks.insert(
-                    number,
-                    Chunk {
-                        places: Vec::with_capacity(PLACES),
-                        live: 0,
-                    },
-                );
+                shard.chunks.insert(number, Chunk { places: Vec::with_capacity(PLACES), live: 0 });
                 number
             }
         };
-        let chunk = shard
-            .chunks
-            .get_mut(&number)
-            .expect("the current chunk is never freed");
+        let chunk = shard.chunks.get_mut(&number).expect("the current chunk is never freed");
         let place = chunk.places.len();
         chunk.places.push(Some(record));
         chunk.live += 1;
@@ -271,27 +259,16 @@ impl UndoStore {
 
     /// Bytes held.
     pub fn bytes(&self) -> u64 {
-        self.bytes
-            .iter()
-            .map(|b| b.load(Ordering::Relaxed))
-            .sum::<i64>()
-            .max(0) as u64
+        self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
 
     /// No tag above this has been given out.
     pub fn high_water(&self) -> Tag {
-        Tag(
-            ((self.next_chunk.load(Ordering::Relaxed) * SHARDS as u64) + SHARDS as u64)
-                << PLACE_BITS,
-        )
+        Tag(((self.next_chunk.load(Ordering::Relaxed) * SHARDS as u64) + SHARDS as u64) << PLACE_BITS)
     }
 }
 
 fn locate(tag: Tag) -> (usize, u64, usize) {
     let number = tag.0 >> PLACE_BITS;
-    (
-        (number % SHARDS as u64) as usize,
-        number,
-        (tag.0 & (PLACES as u64 - 1)) as usize,
-    )
+    ((number % SHARDS as u64) as usize, number, (tag.0 & (PLACES as u64 - 1)) as usize)
 }
