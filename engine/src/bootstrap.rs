@@ -32,18 +32,9 @@ pub(crate) async fn bootstrap(db: &Arc<Db>) -> Result<(), EngineError> {
         .await?;
     for (name, oid, public) in DATABASES {
         let (name, owner) = (name.to_owned(), BOOTSTRAP_ROLE);
-        session
-            .put_object(Object::Database(Database { oid, name, owner }))
-            .await?;
+        session.put_object(Object::Database(Database { oid, name, owner })).await?;
         let name = "public".to_owned();
-        session
-            .put_object(Object::Schema(Schema {
-                oid: public,
-                database: oid,
-                name,
-                owner,
-            }))
-            .await?;
+        session.put_object(Object::Schema(Schema { oid: public, database: oid, name, owner })).await?;
     }
     session.commit(Durability::Wait).await
 }

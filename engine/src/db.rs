@@ -25,9 +25,7 @@ use clearway_txn::read::{RowBatch, Scan};
 use clearway_txn::transaction::Transaction;
 use clearway_txn::transactions::Transactions;
 
-use crate::catalog::{
-    CATALOG_TREE, Catalog, FIRST_USER_OID, Object, Oid, SEQUENCE_TREE, decode_object,
-};
+use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, Object, Oid, SEQUENCE_TREE, decode_object};
 use crate::error::EngineError;
 use crate::sequence::Sequences;
 use crate::session::Session;
@@ -47,11 +45,7 @@ pub struct DbOptions {
 impl DbOptions {
     /// A directory with default sizes.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> DbOptions {
-        DbOptions {
-            vfs,
-            dir: dir.to_owned(),
-            store: StoreOptions::default(),
-        }
+        DbOptions { vfs, dir: dir.to_owned(), store: StoreOptions::default() }
     }
 }
 
@@ -86,8 +80,7 @@ impl Db {
     ) -> Result<Arc<Db>, EngineError> {
         let book = Arc::new(VersionBook::new(Tag::SETTLED));
         let versions: Arc<dyn Versions> = book.clone();
-        let (store, recovered) =
-            Store::open(options.vfs, &options.dir, options.store, versions).await?;
+        let (store, recovered) = Store::open(options.vfs, &options.dir, options.store, versions).await?;
         book.undo().raise(recovered.tag_high_water);
         book.raise_txn(recovered.txn_high_water);
         let all = Arc::new(Transactions::new(store, book, recovered.visible_lsn));
@@ -103,23 +96,15 @@ impl Db {
             next_oid: AtomicU32::new(FIRST_USER_OID),
             row_ids: RowIds::default(),
             sequences: Sequences::default(),
-            losers: Mutex::new(
-                "engine/losers",
-                later.into_iter().map(|(_, txn)| txn).collect(),
-            ),
+            losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
         };
         let db = Arc::new(db);
         for (name, task) in db.transactions.store().background() {
             spawn(name, task);
         }
         spawn("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
-        spawn(
-            "deadlock scan",
-            Box::pin(run_deadlock_scan(Arc::downgrade(&db))),
-        );
-        db.clone()
-            .finish_opening(first.into_iter().map(|(_, txn)| txn).collect())
-            .await?;
+        spawn("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db))));
+        db.clone().finish_opening(first.into_iter().map(|(_, txn)| txn).collect()).await?;
         Ok(db)
     }
 
@@ -129,13 +114,7 @@ impl Db {
             loser.roll_back().await?;
             self.transactions.locks().unregister(&loser.owner().clone());
         }
-        if self
-            .transactions
-            .store()
-            .space()
-            .tree(CATALOG_TREE)
-            .is_none()
-        {
+        if self.transactions.store().space().tree(CATALOG_TREE).is_none() {
             return crate::bootstrap::bootstrap(&self).await;
         }
         let catalog = self.read_catalog().await?;
@@ -147,18 +126,9 @@ impl Db {
 
     async fn read_catalog(&self) -> Result<Catalog, EngineError> {
         let all = &self.transactions;
-        let view = View {
-            read_lsn: all.visible_lsn(),
-            ..View::default()
-        };
-        let mut scan = Scan::new(
-            &all.store().tree(CATALOG_TREE),
-            KeyRange::all(),
-            Direction::Forward,
-            view,
-        );
-        let (mut batch, mut dep, mut catalog) =
-            (RowBatch::default(), Lsn::ZERO, Catalog::default());
+        let view = View { read_lsn: all.visible_lsn(), ..View::default() };
+        let mut scan = Scan::new(&all.store().tree(CATALOG_TREE), KeyRange::all(), Direction::Forward, view);
+        let (mut batch, mut dep, mut catalog) = (RowBatch::default(), Lsn::ZERO, Catalog::default());
         while scan.next(all.book(), &mut dep, &mut batch).await? {
             for (_, value) in batch.iter() {
                 catalog = catalog.with(decode_object(value)?)?;
@@ -199,8 +169,7 @@ impl Db {
     /// DB-1: a transaction that changed the catalog has committed.
     pub(crate) fn publish(&self, changes: &[CatalogChange], lsn: Lsn) {
         let mut catalog = self.catalog.lock();
-        let mut next =
-            apply(&catalog, changes).expect("names are locked from their creation to the commit");
+        let mut next = apply(&catalog, changes).expect("names are locked from their creation to the commit");
         next.lsn = lsn;
         *catalog = Arc::new(next);
     }
@@ -283,9 +252,7 @@ async fn run_deadlock_scan(db: std::sync::Weak<Db>) {
         if db.transactions.store().ended() {
             return;
         }
-        db.transactions
-            .locks()
-            .background_scan(SCAN_PAUSE.as_nanos() as u64);
+        db.transactions.locks().background_scan(SCAN_PAUSE.as_nanos() as u64);
     }
 }
 

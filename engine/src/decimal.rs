@@ -79,9 +79,7 @@ impl Decimal {
         out.extend_from_slice(&self.scale.to_le_bytes());
         if matches!(self.sign, Sign::Positive | Sign::Negative) {
             out.extend_from_slice(&self.weight.to_le_bytes());
-            self.digits
-                .iter()
-                .for_each(|d| out.extend_from_slice(&d.to_le_bytes()));
+            self.digits.iter().for_each(|d| out.extend_from_slice(&d.to_le_bytes()));
         }
     }
 
@@ -100,26 +98,15 @@ impl Decimal {
         let (scale, rest) = rest.split_first_chunk::<2>()?;
         let scale = u16::from_le_bytes(*scale);
         if !matches!(sign, Sign::Positive | Sign::Negative) {
-            return rest.is_empty().then(|| Decimal {
-                sign,
-                weight: 0,
-                scale,
-                digits: Arc::new([]),
-            });
+            return rest.is_empty().then(|| Decimal { sign, weight: 0, scale, digits: Arc::new([]) });
         }
         let (weight, rest) = rest.split_first_chunk::<2>()?;
         let (digits, []) = rest.as_chunks::<2>() else {
             return None;
         };
         let digits: Arc<[u16]> = digits.iter().map(|d| u16::from_le_bytes(*d)).collect();
-        let valid = digits.iter().all(|d| *d < BASE)
-            && digits.first().is_some_and(|d| *d > 0)
-            && digits.last() != Some(&0);
-        valid.then(|| Decimal {
-            sign,
-            weight: i16::from_le_bytes(*weight),
-            scale,
-            digits,
-        })
+        let valid =
+            digits.iter().all(|d| *d < BASE) && digits.first().is_some_and(|d| *d > 0) && digits.last() != Some(&0);
+        valid.then(|| Decimal { sign, weight: i16::from_le_bytes(*weight), scale, digits })
     }
 }

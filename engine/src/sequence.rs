@@ -41,9 +41,7 @@ pub struct Sequences {
 
 impl Default for Sequences {
     fn default() -> Self {
-        Sequences {
-            standing: Mutex::new("engine/sequence", HashMap::new()),
-        }
+        Sequences { standing: Mutex::new("engine/sequence", HashMap::new()) }
     }
 }
 
@@ -79,23 +77,12 @@ impl Sequences {
                 let mut all = self.standing.lock();
                 if let Some(standing) = all.get_mut(&sequence.oid) {
                     let Some(value) = step(sequence, standing) else {
-                        return Ok(Given {
-                            value: None,
-                            dep_lsn: standing.dep_lsn,
-                        });
+                        return Ok(Given { value: None, dep_lsn: standing.dep_lsn });
                     };
                     // Without steps left the tree is asked first.
                     if standing.left > 0 {
-                        *standing = Standing {
-                            last: value,
-                            called: true,
-                            left: standing.left - 1,
-                            ..*standing
-                        };
-                        return Ok(Given {
-                            value: Some(value),
-                            dep_lsn: standing.dep_lsn,
-                        });
+                        *standing = Standing { last: value, called: true, left: standing.left - 1, ..*standing };
+                        return Ok(Given { value: Some(value), dep_lsn: standing.dep_lsn });
                     }
                 }
             }
@@ -107,13 +94,7 @@ impl Sequences {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn set(
-        &self,
-        db: &Db,
-        sequence: &Sequence,
-        last: i64,
-        called: bool,
-    ) -> Result<Lsn, EngineError> {
+    pub async fn set(&self, db: &Db, sequence: &Sequence, last: i64, called: bool) -> Result<Lsn, EngineError> {
         self.take(db, sequence, Some((last, called))).await
     }
 
@@ -121,23 +102,14 @@ impl Sequences {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn show(
-        &self,
-        db: &Db,
-        sequence: &Sequence,
-    ) -> Result<(i64, bool, Lsn), EngineError> {
+    pub async fn show(&self, db: &Db, sequence: &Sequence) -> Result<(i64, bool, Lsn), EngineError> {
         loop {
             if let Some(standing) = self.standing.lock().get(&sequence.oid) {
                 return Ok((standing.last, standing.called, standing.dep_lsn));
             }
             let stored = read(db, sequence).await?;
             let (last, called) = stored.unwrap_or((sequence.start, false));
-            let standing = Standing {
-                last,
-                called,
-                left: 0,
-                dep_lsn: Lsn::ZERO,
-            };
+            let standing = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
             self.standing.lock().entry(sequence.oid).or_insert(standing);
         }
     }
@@ -148,12 +120,7 @@ impl Sequences {
     }
 
     /// Tells the tree that a batch was taken, or what was set; SEQ-1.
-    async fn take(
-        &self,
-        db: &Db,
-        sequence: &Sequence,
-        set: Option<(i64, bool)>,
-    ) -> Result<Lsn, EngineError> {
+    async fn take(&self, db: &Db, sequence: &Sequence, set: Option<(i64, bool)>) -> Result<Lsn, EngineError> {
         let all = db.transactions();
         let owner = all.locks().register(0);
         let mut txn = Transaction::begin(all.clone(), owner.clone(), false);
@@ -161,25 +128,10 @@ impl Sequences {
         let ended = match taken {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
-                let publish = |lsn| {
-                    drop(self.standing.lock().insert(
-                        sequence.oid,
-                        Standing {
-                            dep_lsn: lsn,
-                            ..next
-                        },
-                    ))
-                };
-                txn.commit(&[], publish)
-                    .await
-                    .map(|lsn| lsn.unwrap_or(Lsn::ZERO))
-                    .map_err(EngineError::from)
+                let publish = |lsn| drop(self.standing.lock().insert(sequence.oid, Standing { dep_lsn: lsn, ..next }));
+                txn.commit(&[], publish).await.map(|lsn| lsn.unwrap_or(Lsn::ZERO)).map_err(EngineError::from)
             }
-            Err(error) => txn
-                .roll_back()
-                .await
-                .map_err(EngineError::from)
-                .and(Err(error)),
+            Err(error) => txn.roll_back().await.map_err(EngineError::from).and(Err(error)),
         };
         all.locks().unregister(&owner);
         ended
@@ -197,31 +149,13 @@ async fn take_in(
     let key = object_key(sequence.oid);
     // One at a time: a state row that is not there yet is made first, then locked.
     let fresh = encode(sequence.start, false);
-    txn.change(
-        &tree,
-        &key,
-        Change::Insert { value: &fresh },
-        Basis::Locked,
-        IfTaken::Wait,
-    )
-    .await?;
-    let locked = txn
-        .lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait)
-        .await?;
-    let (last, called) = locked
-        .and_then(|row| decode(&row.value))
-        .unwrap_or((sequence.start, false));
-    let mut next = Standing {
-        last,
-        called,
-        left: 0,
-        dep_lsn: Lsn::ZERO,
-    };
+    txn.change(&tree, &key, Change::Insert { value: &fresh }, Basis::Locked, IfTaken::Wait).await?;
+    let locked = txn.lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait).await?;
+    let (last, called) = locked.and_then(|row| decode(&row.value)).unwrap_or((sequence.start, false));
+    let mut next = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
     let mut ahead = next;
     match set {
-        Some((last, called)) => {
-            (next.last, next.called, ahead.last, ahead.called) = (last, called, last, called)
-        }
+        Some((last, called)) => (next.last, next.called, ahead.last, ahead.called) = (last, called, last, called),
         None => {
             while next.left < BATCH {
                 let Some(value) = step(sequence, &ahead) else {
@@ -233,32 +167,17 @@ async fn take_in(
         }
     }
     let value = encode(ahead.last, ahead.called);
-    let change = Change::Update {
-        value: &value,
-        strength: LockMode::RowNoKeyUpdate,
-    };
-    txn.change(&tree, &key, change, Basis::Locked, IfTaken::Wait)
-        .await?;
+    let change = Change::Update { value: &value, strength: LockMode::RowNoKeyUpdate };
+    txn.change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
     Ok(next)
 }
 
 async fn read(db: &Db, sequence: &Sequence) -> Result<Option<(i64, bool)>, EngineError> {
     let all = db.transactions();
-    let view = View {
-        read_lsn: all.visible_lsn(),
-        ..View::default()
-    };
+    let view = View { read_lsn: all.visible_lsn(), ..View::default() };
     let (mut reading, mut dep) = (Reading::default(), Lsn::ZERO);
     let tree = all.store().tree(SEQUENCE_TREE);
-    let found = reading
-        .get(
-            all.book(),
-            &tree,
-            &object_key(sequence.oid),
-            &view,
-            &mut dep,
-        )
-        .await?;
+    let found = reading.get(all.book(), &tree, &object_key(sequence.oid), &view, &mut dep).await?;
     Ok(if found { decode(reading.value()) } else { None })
 }
 

@@ -165,15 +165,10 @@ impl Session {
             return published;
         }
         match &self.private {
-            Some((lsn, changes, catalog))
-                if *lsn == published.lsn && *changes == self.changes.len() =>
-            {
-                catalog.clone()
-            }
+            Some((lsn, changes, catalog)) if *lsn == published.lsn && *changes == self.changes.len() => catalog.clone(),
             _ => {
                 // SES-5: names are locked, so the changes fit whatever was published meanwhile.
-                let catalog =
-                    apply(&published, &self.changes).map_or_else(|_| published.clone(), Arc::new);
+                let catalog = apply(&published, &self.changes).map_or_else(|_| published.clone(), Arc::new);
                 self.private = Some((published.lsn, self.changes.len(), catalog.clone()));
                 catalog
             }
@@ -187,11 +182,7 @@ impl Session {
     pub fn begin(&mut self, options: TxnOptions) {
         assert!(self.txn.is_none(), "one transaction at a time");
         let all = self.db.transactions().clone();
-        self.txn = Some(Transaction::begin(
-            all,
-            self.owner.clone(),
-            options.read_only,
-        ));
+        self.txn = Some(Transaction::begin(all, self.owner.clone(), options.read_only));
         self.options = options;
     }
 
@@ -319,10 +310,7 @@ impl Session {
         if let (Some(txn), Some(to)) = (&mut self.txn, mark.txn) {
             txn.roll_back_to(to).await?;
         } else {
-            self.db
-                .transactions()
-                .locks()
-                .release_to(&self.owner, mark.locks);
+            self.db.transactions().locks().release_to(&self.owner, mark.locks);
         }
         self.changes.truncate(mark.changes);
         self.dropped.truncate(mark.dropped);
@@ -341,11 +329,7 @@ impl Session {
             (Isolation::RepeatableRead, None) if self.txn.is_some() => {
                 let durable = mode == StatementMode::ReadOnly && self.options.read_only;
                 let lsn = || {
-                    if durable {
-                        all.durable_snapshot().max(last)
-                    } else {
-                        all.visible_lsn()
-                    }
+                    if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
                 };
                 let kept = self.reader.begin(lsn);
                 self.kept = Some(kept);
@@ -355,11 +339,7 @@ impl Session {
                 // SES-3
                 let durable = mode == StatementMode::ReadOnly;
                 let lsn = || {
-                    if durable {
-                        all.durable_snapshot().max(last)
-                    } else {
-                        all.visible_lsn()
-                    }
+                    if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
                 };
                 let snapshot = self.reader.begin(lsn);
                 (snapshot.read_lsn, Some(snapshot))
@@ -367,10 +347,7 @@ impl Session {
         };
         let view = match &self.txn {
             Some(txn) => txn.view(read_lsn),
-            None => View {
-                read_lsn,
-                ..View::default()
-            },
+            None => View { read_lsn, ..View::default() },
         };
         Statement { view, snapshot }
     }
@@ -398,8 +375,7 @@ impl Session {
 
     /// What replies depend on.
     pub fn dep_lsn(&self) -> Lsn {
-        self.dep_lsn
-            .max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
+        self.dep_lsn.max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
     }
 
     /// Waits until everything that the session was told of is durable (SES-4).
@@ -427,25 +403,12 @@ impl Session {
     ) -> Result<Option<Vec<Value>>, EngineError> {
         let all = self.db.transactions();
         let tree = all.store().tree(shape.tree);
-        let found = self
-            .reading
-            .get(all.book(), &tree, key, view, &mut self.dep_lsn)
-            .await?;
-        if found {
-            shape.row(key, self.reading.value()).map(Some)
-        } else {
-            Ok(None)
-        }
+        let found = self.reading.get(all.book(), &tree, key, view, &mut self.dep_lsn).await?;
+        if found { shape.row(key, self.reading.value()).map(Some) } else { Ok(None) }
     }
 
     /// A walk over a table.
-    pub fn scan(
-        &self,
-        shape: &Arc<TableShape>,
-        range: KeyRange,
-        direction: Direction,
-        view: &View,
-    ) -> TableScan {
+    pub fn scan(&self, shape: &Arc<TableShape>, range: KeyRange, direction: Direction, view: &View) -> TableScan {
         TableScan::new(self.db.transactions(), shape, range, direction, *view)
     }
 
@@ -458,14 +421,7 @@ impl Session {
         direction: Direction,
         view: &View,
     ) -> IndexScan {
-        IndexScan::new(
-            self.db.transactions(),
-            shape,
-            index,
-            range,
-            direction,
-            *view,
-        )
+        IndexScan::new(self.db.transactions(), shape, index, range, direction, *view)
     }
 
     /// The next row of a walk.
@@ -480,10 +436,7 @@ impl Session {
     ///
     /// # Errors
     /// From the trees; `BadRow`.
-    pub async fn next_by_index(
-        &mut self,
-        scan: &mut IndexScan,
-    ) -> Result<Option<KeyedRow>, EngineError> {
+    pub async fn next_by_index(&mut self, scan: &mut IndexScan) -> Result<Option<KeyedRow>, EngineError> {
         scan.next(self.db.transactions(), &mut self.dep_lsn).await
     }
 
@@ -491,11 +444,7 @@ impl Session {
     ///
     /// # Errors
     /// `Duplicate`, `DoesNotFit`; go back to a mark then: the row may be half there.
-    pub async fn insert(
-        &mut self,
-        shape: &TableShape,
-        row: &[Value],
-    ) -> Result<Vec<u8>, EngineError> {
+    pub async fn insert(&mut self, shape: &TableShape, row: &[Value]) -> Result<Vec<u8>, EngineError> {
         shape.check_fit(row)?;
         let db = self.db.clone();
         let key = if shape.has_row_id() {
@@ -558,15 +507,8 @@ impl Session {
             (false, false) => shape.row(key, &found.value)?,
             (false, true) => shape.row(key, &tree.read_chain(&found.value).await?)?,
         };
-        let (ghost, commit, mine, moved_to) =
-            (found.ghost, found.commit, found.mine, found.moved_to);
-        Ok(Some(Locked {
-            row,
-            ghost,
-            commit,
-            mine,
-            moved_to,
-        }))
+        let (ghost, commit, mine, moved_to) = (found.ghost, found.commit, found.mine, found.moved_to);
+        Ok(Some(Locked { row, ghost, commit, mine, moved_to }))
     }
 
     /// Takes a lock on anything.
@@ -580,21 +522,8 @@ impl Session {
         scope: LockScope,
         if_taken: IfTaken,
     ) -> Result<(), EngineError> {
-        let request = Request {
-            owner: &self.owner,
-            tag,
-            mode,
-            scope,
-            if_taken,
-            implicit: None,
-        };
-        let granted = self
-            .db
-            .transactions()
-            .locks()
-            .acquire(request)
-            .await
-            .map_err(TxnError::from)?;
+        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
+        let granted = self.db.transactions().locks().acquire(request).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
         Ok(())
     }
@@ -628,18 +557,10 @@ impl Session {
         let tree = self.db.transactions().store().tree(CATALOG_TREE);
         let change = match is_new {
             true => Change::Insert { value: &bytes },
-            false => Change::Update {
-                value: &bytes,
-                strength: LockMode::RowNoKeyUpdate,
-            },
+            false => Change::Update { value: &bytes, strength: LockMode::RowNoKeyUpdate },
         };
-        self.txn()
-            .change(&tree, &key, change, Basis::Locked, IfTaken::Wait)
-            .await?;
-        self.changes.push(CatalogChange {
-            oid: object.oid(),
-            object: Some(Arc::new(object)),
-        });
+        self.txn().change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
+        self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)) });
         Ok(())
     }
 
@@ -649,24 +570,13 @@ impl Session {
     /// `Missing`.
     pub async fn drop_object(&mut self, oid: Oid) -> Result<(), EngineError> {
         let Some(object) = self.catalog().get(oid).cloned() else {
-            return Err(EngineError::Missing {
-                kind: "object",
-                name: oid.to_string(),
-            });
+            return Err(EngineError::Missing { kind: "object", name: oid.to_string() });
         };
         let (space, within) = object.name_space();
         self.lock_name(space, within, object.name()).await?;
         let tree = self.db.transactions().store().tree(CATALOG_TREE);
         let change = Change::Delete { moved_to: None };
-        self.txn()
-            .change(
-                &tree,
-                &object_key(oid),
-                change,
-                Basis::Locked,
-                IfTaken::Wait,
-            )
-            .await?;
+        self.txn().change(&tree, &object_key(oid), change, Basis::Locked, IfTaken::Wait).await?;
         self.changes.push(CatalogChange { oid, object: None });
         Ok(())
     }
@@ -676,28 +586,15 @@ impl Session {
         let mut key = vec![space];
         key.extend_from_slice(&within.to_be_bytes());
         key.extend_from_slice(name.as_bytes());
-        let tag = LockTag::UniqueKey {
-            tree: CATALOG_TREE,
-            key: key.into(),
-        };
-        self.lock(
-            tag,
-            LockMode::Exclusive,
-            LockScope::Transaction,
-            IfTaken::Wait,
-        )
-        .await
+        let tag = LockTag::UniqueKey { tree: CATALOG_TREE, key: key.into() };
+        self.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait).await
     }
 
     /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away.
     ///
     /// # Errors
     /// `Duplicate`.
-    pub async fn build_index(
-        &mut self,
-        shape: &Arc<TableShape>,
-        index: usize,
-    ) -> Result<(), EngineError> {
+    pub async fn build_index(&mut self, shape: &Arc<TableShape>, index: usize) -> Result<(), EngineError> {
         let read_lsn = self.db.transactions().visible_lsn();
         let view = self.txn().view(read_lsn);
         let snapshot = self.reader.begin(|| read_lsn);
@@ -705,13 +602,7 @@ impl Session {
         let filled = loop {
             match self.next(&mut scan).await {
                 Ok(Some(found)) => {
-                    let entry = write::insert_entry(
-                        self.txn(),
-                        &shape.indexes[index],
-                        &found.key,
-                        &found.row,
-                    )
-                    .await;
+                    let entry = write::insert_entry(self.txn(), &shape.indexes[index], &found.key, &found.row).await;
                     if entry.is_err() {
                         break entry;
                     }

@@ -114,21 +114,13 @@ mod tests {
     fn integers_fit_their_width() {
         assert!(Value::Int(127).fits(Storage::Int(1)) && !Value::Int(128).fits(Storage::Int(1)));
         assert!(Value::Int(-128).fits(Storage::Int(1)) && !Value::Int(-129).fits(Storage::Int(1)));
-        assert!(
-            Value::Int(8_388_607).fits(Storage::Int(3))
-                && !Value::Int(8_388_608).fits(Storage::Int(3))
-        );
+        assert!(Value::Int(8_388_607).fits(Storage::Int(3)) && !Value::Int(8_388_608).fits(Storage::Int(3)));
         assert!(Value::Int(i64::MIN).fits(Storage::Int(8)));
     }
 
     #[test]
     fn storage_codes_are_read_back() {
-        let all = [
-            Storage::Bool,
-            Storage::Float,
-            Storage::Decimal,
-            Storage::Bytes,
-        ];
+        let all = [Storage::Bool, Storage::Float, Storage::Decimal, Storage::Bytes];
         for storage in all.into_iter().chain([1, 2, 3, 4, 8].map(Storage::Int)) {
             assert_eq!(Storage::from_code(storage.code()), Some(storage));
         }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use clearway_storage::ids::{Lsn, TreeId};
 
 pub use object::{
-    Check, Column, Database, FIRST_USER_OID, ForeignKey, Grant, Index, IndexColumn, IndexState,
-    Object, Oid, ReferentialAction, Relation, RelationKind, Role, Schema, Sequence,
+    Check, Column, Database, FIRST_USER_OID, ForeignKey, Grant, Index, IndexColumn, IndexState, Object, Oid,
+    ReferentialAction, Relation, RelationKind, Role, Schema, Sequence,
 };
 
 use crate::error::EngineError;
@@ -56,8 +56,7 @@ impl Catalog {
     }
 
     fn named(&self, space: u8, within: Oid, name: &str) -> Option<&Arc<Object>> {
-        self.objects
-            .get(self.names.get(&(space, within, name.into()))?)
+        self.objects.get(self.names.get(&(space, within, name.into()))?)
     }
 
     /// A database by name.
@@ -100,11 +99,10 @@ impl Catalog {
     /// The indexes of a table, in the order of their numbers, the primary key's included.
     pub fn indexes(&self, table: Oid) -> impl Iterator<Item = &Index> {
         let oids = self.indexes_of.get(&table).map_or(&[][..], |v| v);
-        oids.iter()
-            .filter_map(|oid| match &**self.objects.get(oid)? {
-                Object::Index(index) => Some(index),
-                _ => None,
-            })
+        oids.iter().filter_map(|oid| match &**self.objects.get(oid)? {
+            Object::Index(index) => Some(index),
+            _ => None,
+        })
     }
 
     /// The tables that have a foreign key to this one.
@@ -119,10 +117,7 @@ impl Catalog {
     /// `Exists` if another object has the name (CAT-1); `BadCatalog` if a column's storage is unknown.
     pub fn with(&self, object: Object) -> Result<Catalog, EngineError> {
         if let Object::Relation(relation) = &object
-            && let Some(column) = relation
-                .columns
-                .iter()
-                .find(|c| Storage::from_code(c.storage).is_none())
+            && let Some(column) = relation.columns.iter().find(|c| Storage::from_code(c.storage).is_none())
         {
             return Err(EngineError::BadCatalog(format!(
                 "column {} of {} has an unknown storage",
@@ -133,22 +128,14 @@ impl Catalog {
         let (space, within) = object.name_space();
         let name = (space, within, Arc::from(object.name()));
         if next.names.contains_key(&name) {
-            return Err(EngineError::Exists {
-                kind: object.kind(),
-                name: object.name().to_owned(),
-            });
+            return Err(EngineError::Exists { kind: object.kind(), name: object.name().to_owned() });
         }
         next.names.insert(name, object.oid());
         match &object {
-            Object::Index(index) => {
-                insert_sorted(next.indexes_of.entry(index.table).or_default(), index.oid)
-            }
+            Object::Index(index) => insert_sorted(next.indexes_of.entry(index.table).or_default(), index.oid),
             Object::Relation(relation) => {
                 for key in &relation.foreign_keys {
-                    insert_sorted(
-                        next.referenced_by.entry(key.references).or_default(),
-                        relation.oid,
-                    );
+                    insert_sorted(next.referenced_by.entry(key.references).or_default(), relation.oid);
                 }
             }
             _ => {}
@@ -204,8 +191,7 @@ pub fn object_key(oid: Oid) -> [u8; 8] {
 /// # Errors
 /// `BadCatalog`, which cannot happen for objects made in memory.
 pub fn encode_object(object: &Object) -> Result<Vec<u8>, EngineError> {
-    serde_json::to_vec(object)
-        .map_err(|e| EngineError::BadCatalog(format!("{} {}: {e}", object.kind(), object.name())))
+    serde_json::to_vec(object).map_err(|e| EngineError::BadCatalog(format!("{} {}: {e}", object.kind(), object.name())))
 }
 
 /// An object as it was stored.

@@ -25,11 +25,7 @@ pub struct KeyColumn {
 impl KeyColumn {
     /// Ascending, nulls last: PostgreSQL's default.
     pub fn ascending(storage: Storage) -> KeyColumn {
-        KeyColumn {
-            storage,
-            descending: false,
-            nulls_first: false,
-        }
+        KeyColumn { storage, descending: false, nulls_first: false }
     }
 }
 
@@ -40,11 +36,7 @@ const NULL_LAST: u8 = 0x02;
 /// Appends one value. The value fits the column.
 pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
     if value.is_null() {
-        out.push(if column.nulls_first {
-            NULL_FIRST
-        } else {
-            NULL_LAST
-        });
+        out.push(if column.nulls_first { NULL_FIRST } else { NULL_LAST });
         return;
     }
     out.push(PRESENT);
@@ -69,10 +61,7 @@ pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
 /// The key of a tuple.
 pub fn encode_key(columns: &[KeyColumn], values: &[Value]) -> Vec<u8> {
     let mut out = Vec::with_capacity(10 * columns.len());
-    columns
-        .iter()
-        .zip(values)
-        .for_each(|(c, v)| encode_value(*c, v, &mut out));
+    columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut out));
     out
 }
 
@@ -121,11 +110,7 @@ fn float_key(f: f64) -> u64 {
         return u64::MAX;
     }
     let bits = if f == 0.0 { 0 } else { f.to_bits() };
-    if bits >> 63 == 0 {
-        bits | 1 << 63
-    } else {
-        !bits
-    }
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {

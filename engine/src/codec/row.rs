@@ -71,9 +71,7 @@ pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut
             _ => 4,
         };
         out.push(width as u8);
-        ends[..ends.len() - 1]
-            .iter()
-            .for_each(|e| out.extend_from_slice(&(*e as u32).to_le_bytes()[..width]));
+        ends[..ends.len() - 1].iter().for_each(|e| out.extend_from_slice(&(*e as u32).to_le_bytes()[..width]));
     }
     out.extend_from_slice(&variable);
 }
@@ -94,26 +92,14 @@ impl<'a> RowReader<'a> {
         let (version, rest) = if head & LONG_VERSION == 0 {
             (u16::from(head & (LONG_VERSION - 1)), rest)
         } else {
-            let (version, rest) = rest
-                .split_first_chunk::<2>()
-                .ok_or(RowDamage("its schema version is cut off"))?;
+            let (version, rest) = rest.split_first_chunk::<2>().ok_or(RowDamage("its schema version is cut off"))?;
             (u16::from_le_bytes(*version), rest)
         };
-        Ok((
-            version,
-            RowHead {
-                version,
-                has_nulls: head & HAS_NULLS != 0,
-                rest,
-            },
-        ))
+        Ok((version, RowHead { version, has_nulls: head & HAS_NULLS != 0, rest }))
     }
 
     fn is_null(&self, column: usize) -> bool {
-        self.nulls.is_some_and(|bits| {
-            bits.get(column / 8)
-                .is_some_and(|b| b & (1 << (column % 8)) != 0)
-        })
+        self.nulls.is_some_and(|bits| bits.get(column / 8).is_some_and(|b| b & (1 << (column % 8)) != 0))
     }
 
     /// Every value, in the order of the columns.
@@ -138,26 +124,21 @@ impl<'a> RowReader<'a> {
                 values.push(Value::Bool(false));
                 continue;
             };
-            let (bytes, rest) = fixed
-                .split_at_checked(width)
-                .ok_or(RowDamage("a fixed column is cut off"))?;
+            let (bytes, rest) = fixed.split_at_checked(width).ok_or(RowDamage("a fixed column is cut off"))?;
             values.push(fixed_value(*storage, bytes));
             fixed = rest;
         }
         if variable_columns == 0 {
-            return fixed
-                .is_empty()
-                .then_some(())
-                .ok_or(RowDamage("bytes follow its last column"));
+            return fixed.is_empty().then_some(()).ok_or(RowDamage("bytes follow its last column"));
         }
         let mut ends = Ends::new(fixed, variable_columns)?;
         for (i, storage) in columns.iter().enumerate() {
             if storage.fixed_width().is_none() && !self.is_null(i) {
                 let bytes = ends.next()?;
                 values[from + i] = match storage {
-                    Storage::Decimal => Value::Decimal(
-                        Decimal::decode(bytes).ok_or(RowDamage("a decimal is malformed"))?,
-                    ),
+                    Storage::Decimal => {
+                        Value::Decimal(Decimal::decode(bytes).ok_or(RowDamage("a decimal is malformed"))?)
+                    }
                     _ => Value::Bytes(bytes.into()),
                 };
             }
@@ -177,20 +158,9 @@ pub struct RowHead<'a> {
 impl<'a> RowHead<'a> {
     /// The row, which has this many columns.
     pub fn reader(self, columns: usize) -> Result<RowReader<'a>, RowDamage> {
-        let bits = if self.has_nulls {
-            columns.div_ceil(8)
-        } else {
-            0
-        };
-        let (nulls, body) = self
-            .rest
-            .split_at_checked(bits)
-            .ok_or(RowDamage("its null bits are cut off"))?;
-        Ok(RowReader {
-            version: self.version,
-            nulls: self.has_nulls.then_some(nulls),
-            body,
-        })
+        let bits = if self.has_nulls { columns.div_ceil(8) } else { 0 };
+        let (nulls, body) = self.rest.split_at_checked(bits).ok_or(RowDamage("its null bits are cut off"))?;
+        Ok(RowReader { version: self.version, nulls: self.has_nulls.then_some(nulls), body })
     }
 }
 
@@ -206,31 +176,16 @@ struct Ends<'a> {
 impl<'a> Ends<'a> {
     fn new(bytes: &'a [u8], columns: usize) -> Result<Self, RowDamage> {
         if columns == 1 {
-            return Ok(Ends {
-                offsets: &[],
-                width: 1,
-                data: bytes,
-                at: 0,
-                left: 1,
-            });
+            return Ok(Ends { offsets: &[], width: 1, data: bytes, at: 0, left: 1 });
         }
-        let (width, rest) = bytes
-            .split_first()
-            .ok_or(RowDamage("its offsets are cut off"))?;
+        let (width, rest) = bytes.split_first().ok_or(RowDamage("its offsets are cut off"))?;
         let width = match width {
             1 | 2 | 4 => usize::from(*width),
             _ => return Err(RowDamage("the width of its offsets is neither 1, 2 nor 4")),
         };
-        let (offsets, data) = rest
-            .split_at_checked(width * (columns - 1))
-            .ok_or(RowDamage("its offsets are cut off"))?;
-        Ok(Ends {
-            offsets,
-            width,
-            data,
-            at: 0,
-            left: columns,
-        })
+        let (offsets, data) =
+            rest.split_at_checked(width * (columns - 1)).ok_or(RowDamage("its offsets are cut off"))?;
+        Ok(Ends { offsets, width, data, at: 0, left: columns })
     }
 
     fn next(&mut self) -> Result<&'a [u8], RowDamage> {
@@ -238,20 +193,12 @@ impl<'a> Ends<'a> {
         let end = if self.left == 0 {
             self.data.len()
         } else {
-            let (offset, rest) = self
-                .offsets
-                .split_at_checked(self.width)
-                .ok_or(RowDamage("its offsets are cut off"))?;
+            let (offset, rest) =
+                self.offsets.split_at_checked(self.width).ok_or(RowDamage("its offsets are cut off"))?;
             self.offsets = rest;
-            offset
-                .iter()
-                .rev()
-                .fold(0usize, |n, b| n << 8 | usize::from(*b))
+            offset.iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b))
         };
-        let bytes = self
-            .data
-            .get(self.at..end)
-            .ok_or(RowDamage("an offset lies outside the row"))?;
+        let bytes = self.data.get(self.at..end).ok_or(RowDamage("an offset lies outside the row"))?;
         self.at = end;
         Ok(bytes)
     }

@@ -11,10 +11,7 @@ struct Rng(u64);
 
 impl Rng {
     fn next(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 16
     }
 
@@ -44,53 +41,22 @@ fn random_value(rng: &mut Rng, storage: Storage) -> Value {
         Storage::Int(width) => {
             let shift = 64 - 8 * u32::from(width);
             let wide = (rng.next() << 40 ^ rng.next()) as i64;
-            Value::Int(if rng.below(2) == 0 {
-                wide << shift >> shift
-            } else {
-                rng.below(5) as i64 - 2
-            })
+            Value::Int(if rng.below(2) == 0 { wide << shift >> shift } else { rng.below(5) as i64 - 2 })
         }
-        Storage::Float => Value::Float(
-            [0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::MIN, 1e-300][rng.below(7) as usize],
-        ),
+        Storage::Float => Value::Float([0.0, -0.0, 1.5, -1.5, f64::INFINITY, f64::MIN, 1e-300][rng.below(7) as usize]),
         Storage::Decimal => {
-            let sign = [
-                Sign::NegativeInfinity,
-                Sign::Negative,
-                Sign::Zero,
-                Sign::Positive,
-                Sign::Nan,
-            ][rng.below(5) as usize];
+            let sign =
+                [Sign::NegativeInfinity, Sign::Negative, Sign::Zero, Sign::Positive, Sign::Nan][rng.below(5) as usize];
             if !matches!(sign, Sign::Negative | Sign::Positive) {
-                return Value::Decimal(Decimal {
-                    sign,
-                    weight: 0,
-                    scale: rng.below(3) as u16,
-                    digits: [].into(),
-                });
+                return Value::Decimal(Decimal { sign, weight: 0, scale: rng.below(3) as u16, digits: [].into() });
             }
-            let digits = (0..1 + rng.below(3))
-                .map(|_| 1 + rng.below(3) as u16 * 4999)
-                .collect();
+            let digits = (0..1 + rng.below(3)).map(|_| 1 + rng.below(3) as u16 * 4999).collect();
             let weight = rng.below(4) as i16 - 2;
-            Value::Decimal(Decimal {
-                sign,
-                weight,
-                scale: rng.below(9) as u16,
-                digits,
-            })
+            Value::Decimal(Decimal { sign, weight, scale: rng.below(9) as u16, digits })
         }
         Storage::Bytes => {
-            let len = if rng.below(40) == 0 {
-                300
-            } else {
-                rng.below(5)
-            };
-            Value::Bytes(
-                (0..len)
-                    .map(|_| [0u8, 1, 0xff, b'a'][rng.below(4) as usize])
-                    .collect(),
-            )
+            let len = if rng.below(40) == 0 { 300 } else { rng.below(5) };
+            Value::Bytes((0..len).map(|_| [0u8, 1, 0xff, b'a'][rng.below(4) as usize]).collect())
         }
     }
 }
@@ -122,24 +88,15 @@ fn compare_decimals(a: &Decimal, b: &Decimal) -> Ordering {
 fn rows_come_back_and_damage_is_an_error() {
     for seed in 0..3_000 {
         let mut rng = Rng(seed);
-        let columns: Vec<Storage> = (0..rng.below(12))
-            .map(|_| ALL[rng.below(9) as usize])
-            .collect();
+        let columns: Vec<Storage> = (0..rng.below(12)).map(|_| ALL[rng.below(9) as usize]).collect();
         let values: Vec<Value> = columns.iter().map(|s| random_value(&mut rng, *s)).collect();
         let version = [0u16, 1, 63, 64, 9_999][rng.below(5) as usize];
         let mut bytes = Vec::new();
         encode_row(version, &columns, &values, &mut bytes);
         let (read_version, head) = RowReader::head(&bytes).expect("a head");
         assert_eq!(read_version, version);
-        let back = head
-            .reader(columns.len())
-            .and_then(|r| r.values(&columns))
-            .expect("a row");
-        assert_eq!(
-            format!("{back:?}"),
-            format!("{values:?}"),
-            "ROW-1, seed {seed}"
-        );
+        let back = head.reader(columns.len()).and_then(|r| r.values(&columns)).expect("a row");
+        assert_eq!(format!("{back:?}"), format!("{values:?}"), "ROW-1, seed {seed}");
         // Whatever the bytes, no panic.
         let cut = rng.below(bytes.len() as u64) as usize;
         let mut damaged = bytes.clone();
@@ -156,12 +113,7 @@ fn rows_come_back_and_damage_is_an_error() {
 #[test]
 fn a_narrow_row_costs_one_byte() {
     let mut bytes = Vec::new();
-    encode_row(
-        1,
-        &[Storage::Int(2); 5],
-        &[const { Value::Int(7) }; 5],
-        &mut bytes,
-    );
+    encode_row(1, &[Storage::Int(2); 5], &[const { Value::Int(7) }; 5], &mut bytes);
     assert_eq!(bytes.len(), 11);
 }
 
@@ -176,31 +128,18 @@ fn keys_sort_as_values_do_and_come_back() {
                 nulls_first: rng.below(2) == 0,
             })
             .collect();
-        let a: Vec<Value> = columns
-            .iter()
-            .map(|c| random_value(&mut rng, c.storage))
-            .collect();
-        let b: Vec<Value> = columns
-            .iter()
-            .map(|c| random_value(&mut rng, c.storage))
-            .collect();
-        let expected = columns.iter().zip(a.iter().zip(&b)).fold(
-            Ordering::Equal,
-            |order, (column, (a, b))| {
-                order.then_with(|| match (a.is_null(), b.is_null()) {
-                    (false, false) if column.descending => compare(b, a),
-                    (false, false) => compare(a, b),
-                    _ if column.nulls_first => compare(b, a),
-                    _ => compare(a, b),
-                })
-            },
-        );
+        let a: Vec<Value> = columns.iter().map(|c| random_value(&mut rng, c.storage)).collect();
+        let b: Vec<Value> = columns.iter().map(|c| random_value(&mut rng, c.storage)).collect();
+        let expected = columns.iter().zip(a.iter().zip(&b)).fold(Ordering::Equal, |order, (column, (a, b))| {
+            order.then_with(|| match (a.is_null(), b.is_null()) {
+                (false, false) if column.descending => compare(b, a),
+                (false, false) => compare(a, b),
+                _ if column.nulls_first => compare(b, a),
+                _ => compare(a, b),
+            })
+        });
         let (key_a, key_b) = (encode_key(&columns, &a), encode_key(&columns, &b));
-        assert_eq!(
-            key_a.cmp(&key_b),
-            expected,
-            "KEY-1, seed {seed}: {a:?} {b:?} {columns:?}"
-        );
+        assert_eq!(key_a.cmp(&key_b), expected, "KEY-1, seed {seed}: {a:?} {b:?} {columns:?}");
         let mut rest: &[u8] = &key_a;
         for (column, value) in columns.iter().zip(&a) {
             let (read, after) = decode_value(*column, rest).expect("a key");
@@ -228,10 +167,7 @@ fn no_encoded_value_is_a_prefix_of_another() {
             })
             .collect();
         for a in &keys {
-            assert!(
-                keys.iter().all(|b| a == b || !b.starts_with(a)),
-                "{storage:?}"
-            );
+            assert!(keys.iter().all(|b| a == b || !b.starts_with(a)), "{storage:?}");
         }
     }
 }

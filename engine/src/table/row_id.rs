@@ -25,9 +25,7 @@ pub struct RowIds {
 
 impl Default for RowIds {
     fn default() -> Self {
-        RowIds {
-            next: Mutex::new("engine/row_id", HashMap::new()),
-        }
+        RowIds { next: Mutex::new("engine/row_id", HashMap::new()) }
     }
 }
 
@@ -46,11 +44,7 @@ impl RowIds {
             None => {
                 // RID-1
                 let first = highest(tree).await?.map_or(1, |id| id + 1);
-                self.next
-                    .lock()
-                    .entry(tree.id())
-                    .or_insert_with(|| Arc::new(AtomicU64::new(first)))
-                    .clone()
+                self.next.lock().entry(tree.id()).or_insert_with(|| Arc::new(AtomicU64::new(first))).clone()
             }
         };
         let from = next.fetch_add(RANGE, Ordering::Relaxed);
@@ -61,11 +55,7 @@ impl RowIds {
     ///
     /// # Errors
     /// From the tree, at the table's first use.
-    pub async fn next(
-        &self,
-        ranges: &mut RowIdRanges,
-        tree: &Tree,
-    ) -> Result<[u8; 8], EngineError> {
+    pub async fn next(&self, ranges: &mut RowIdRanges, tree: &Tree) -> Result<[u8; 8], EngineError> {
         let range = match ranges.of.get_mut(&tree.id()) {
             Some(range) if range.0 < range.1 => range,
             _ => {
@@ -82,10 +72,7 @@ async fn highest(tree: &Tree) -> Result<Option<u64>, EngineError> {
     let mut cursor = tree.cursor(KeyRange::all(), Direction::Backward);
     while let Some(leaf) = cursor.next_leaf().await? {
         if let Some((key, _)) = leaf.iter().next_back() {
-            let id = key
-                .try_into()
-                .map(u64::from_be_bytes)
-                .unwrap_or(u64::MAX - 1);
+            let id = key.try_into().map(u64::from_be_bytes).unwrap_or(u64::MAX - 1);
             return Ok(Some(id));
         }
     }

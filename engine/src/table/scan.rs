@@ -40,23 +40,14 @@ impl TableScan {
     ) -> TableScan {
         let tree = all.store().tree(shape.tree);
         let scan = Scan::new(&tree, range, direction, view);
-        TableScan {
-            shape: shape.clone(),
-            scan,
-            batch: RowBatch::default(),
-            next: 0,
-        }
+        TableScan { shape: shape.clone(), scan, batch: RowBatch::default(), next: 0 }
     }
 
     /// The next row. `dep_lsn` rises to the commits that it depends on.
     ///
     /// # Errors
     /// From the trees; `BadRow`.
-    pub async fn next(
-        &mut self,
-        all: &Transactions,
-        dep_lsn: &mut Lsn,
-    ) -> Result<Option<KeyedRow>, EngineError> {
+    pub async fn next(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<KeyedRow>, EngineError> {
         while self.next == self.batch.len() {
             self.next = 0;
             if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
@@ -65,10 +56,7 @@ impl TableScan {
         }
         let (key, value) = self.batch.get(self.next);
         self.next += 1;
-        Ok(Some(KeyedRow {
-            row: self.shape.row(key, value)?,
-            key: key.to_vec(),
-        }))
+        Ok(Some(KeyedRow { row: self.shape.row(key, value)?, key: key.to_vec() }))
     }
 }
 
@@ -114,11 +102,7 @@ impl IndexScan {
     ///
     /// # Errors
     /// From the trees; `BadRow`; `BadCatalog` if an entry leads to no row, which TAB-1 excludes.
-    pub async fn next(
-        &mut self,
-        all: &Transactions,
-        dep_lsn: &mut Lsn,
-    ) -> Result<Option<KeyedRow>, EngineError> {
+    pub async fn next(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<KeyedRow>, EngineError> {
         while self.next == self.batch.len() {
             self.next = 0;
             if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
@@ -130,19 +114,9 @@ impl IndexScan {
         let index = &self.shape.indexes[self.index];
         let key = index.row_key(entry)?.to_vec();
         let tree = all.store().tree(self.shape.tree);
-        if !self
-            .reading
-            .get(all.book(), &tree, &key, &self.view, dep_lsn)
-            .await?
-        {
-            return Err(EngineError::BadCatalog(format!(
-                "index {} leads to a row that is not there",
-                index.name
-            )));
+        if !self.reading.get(all.book(), &tree, &key, &self.view, dep_lsn).await? {
+            return Err(EngineError::BadCatalog(format!("index {} leads to a row that is not there", index.name)));
         }
-        Ok(Some(KeyedRow {
-            row: self.shape.row(&key, self.reading.value())?,
-            key,
-        }))
+        Ok(Some(KeyedRow { row: self.shape.row(&key, self.reading.value())?, key }))
     }
 }

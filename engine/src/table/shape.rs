@@ -84,25 +84,14 @@ impl TableShape {
     pub fn new(catalog: &Catalog, table: Oid) -> Result<Arc<TableShape>, EngineError> {
         let relation = catalog
             .relation(table)
-            .ok_or_else(|| EngineError::Missing {
-                kind: "relation",
-                name: table.to_string(),
-            })?;
-        let columns = relation
-            .columns
-            .iter()
-            .map(column_shape)
-            .collect::<Result<Vec<_>, _>>()?;
+            .ok_or_else(|| EngineError::Missing { kind: "relation", name: table.to_string() })?;
+        let columns = relation.columns.iter().map(column_shape).collect::<Result<Vec<_>, _>>()?;
         let mut shape = TableShape {
             oid: relation.oid,
             database: relation.database,
             name: relation.name.clone(),
             tree: TreeId(relation.tree),
-            key_columns: relation
-                .key
-                .iter()
-                .map(|c| KeyColumn::ascending(columns[*c].storage))
-                .collect(),
+            key_columns: relation.key.iter().map(|c| KeyColumn::ascending(columns[*c].storage)).collect(),
             columns,
             key: relation.key.clone(),
             primary: None,
@@ -116,17 +105,11 @@ impl TableShape {
                 shape.primary = Some((index.oid, index.name.clone()));
             }
             if index.tree != relation.tree {
-                shape
-                    .indexes
-                    .push(index_shape(index, &shape.columns, relation)?);
+                shape.indexes.push(index_shape(index, &shape.columns, relation)?);
             }
         }
         shape.stored = shape.stored_in(shape.version);
-        shape.stored_storages = shape
-            .stored
-            .iter()
-            .map(|c| shape.columns[*c].storage)
-            .collect();
+        shape.stored_storages = shape.stored.iter().map(|c| shape.columns[*c].storage).collect();
         Ok(Arc::new(shape))
     }
 
@@ -141,12 +124,7 @@ impl TableShape {
             let in_key = self.key.contains(i) && c.storage.key_is_invertible();
             c.since <= version && c.dropped.is_none_or(|d| d > version) && !in_key
         };
-        self.columns
-            .iter()
-            .enumerate()
-            .filter(in_value)
-            .map(|(i, _)| i)
-            .collect()
+        self.columns.iter().enumerate().filter(in_value).map(|(i, _)| i).collect()
     }
 
     /// The key of a row, for tables that have one.
@@ -161,10 +139,7 @@ impl TableShape {
     /// The key that begins with these values of its first columns.
     pub fn key_prefix(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::new();
-        self.key_columns
-            .iter()
-            .zip(values)
-            .for_each(|(c, v)| encode_value(*c, v, &mut key));
+        self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
         key
     }
 
@@ -181,23 +156,14 @@ impl TableShape {
     /// # Errors
     /// `BadRow`.
     pub fn row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, EngineError> {
-        self.try_row(key, value)
-            .map_err(|damage| EngineError::BadRow {
-                table: self.name.clone(),
-                damage,
-            })
+        self.try_row(key, value).map_err(|damage| EngineError::BadRow { table: self.name.clone(), damage })
     }
 
     fn try_row(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value>, RowDamage> {
         let (version, head) = RowReader::head(value)?;
         let mut row: Vec<Value> = Vec::with_capacity(self.columns.len());
         if version == self.version {
-            self.place(
-                head.reader(self.stored.len())?,
-                &self.stored,
-                &self.stored_storages,
-                &mut row,
-            )?;
+            self.place(head.reader(self.stored.len())?, &self.stored, &self.stored_storages, &mut row)?;
         } else {
             if version > self.version {
                 return Err(RowDamage("its schema version is newer than the table's"));
@@ -216,8 +182,7 @@ impl TableShape {
         }
         let mut rest = key;
         for (position, column) in self.key.iter().zip(&self.key_columns) {
-            let (value, after) =
-                decode_value(*column, rest).ok_or(RowDamage("its key is malformed"))?;
+            let (value, after) = decode_value(*column, rest).ok_or(RowDamage("its key is malformed"))?;
             rest = after;
             if let Some(value) = value {
                 row[*position] = value;
@@ -245,11 +210,7 @@ impl TableShape {
 
     /// Whether a change from one row to another touches a column by which the row can be referred to: a column of a unique index.
     pub fn changes_key(&self, old: &[Value], new: &[Value]) -> bool {
-        let unique = self
-            .indexes
-            .iter()
-            .filter(|i| i.unique)
-            .flat_map(|i| &i.columns);
+        let unique = self.indexes.iter().filter(|i| i.unique).flat_map(|i| &i.columns);
         self.key.iter().chain(unique).any(|c| old[*c] != new[*c])
     }
 
@@ -258,15 +219,8 @@ impl TableShape {
     /// # Errors
     /// `DoesNotFit`.
     pub fn check_fit(&self, values: &[Value]) -> Result<(), EngineError> {
-        match self
-            .columns
-            .iter()
-            .zip(values)
-            .find(|(c, v)| !v.fits(c.storage))
-        {
-            Some((column, _)) => Err(EngineError::DoesNotFit {
-                column: column.name.clone(),
-            }),
+        match self.columns.iter().zip(values).find(|(c, v)| !v.fits(c.storage)) {
+            Some((column, _)) => Err(EngineError::DoesNotFit { column: column.name.clone() }),
             None => Ok(()),
         }
     }
@@ -285,10 +239,7 @@ impl IndexShape {
     /// The part of a key that these values of the first columns make.
     pub fn prefix(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::new();
-        self.key
-            .iter()
-            .zip(values)
-            .for_each(|(c, v)| encode_value(*c, v, &mut key));
+        self.key.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
         key
     }
 
@@ -303,10 +254,7 @@ impl IndexShape {
                 Some((_, after)) => &entry[entry.len() - after.len()..],
                 None => {
                     let damage = RowDamage("its key is malformed");
-                    return Err(EngineError::BadRow {
-                        table: self.name.clone(),
-                        damage,
-                    });
+                    return Err(EngineError::BadRow { table: self.name.clone(), damage });
                 }
             };
         }
@@ -322,9 +270,8 @@ impl IndexShape {
 fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
     let missing = match &column.missing {
         None => Value::Null,
-        Some(hex) => decode_missing(hex, column.storage()).ok_or_else(|| {
-            EngineError::BadCatalog(format!("the default of {} for old rows", column.name))
-        })?,
+        Some(hex) => decode_missing(hex, column.storage())
+            .ok_or_else(|| EngineError::BadCatalog(format!("the default of {} for old rows", column.name)))?,
     };
     Ok(ColumnShape {
         name: column.name.clone(),
@@ -336,11 +283,7 @@ fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
     })
 }
 
-fn index_shape(
-    index: &Index,
-    columns: &[ColumnShape],
-    relation: &Relation,
-) -> Result<IndexShape, EngineError> {
+fn index_shape(index: &Index, columns: &[ColumnShape], relation: &Relation) -> Result<IndexShape, EngineError> {
     if index.columns.iter().any(|c| c.column >= columns.len()) {
         return Err(EngineError::BadCatalog(format!(
             "index {} names a column that {} has not",
@@ -375,10 +318,8 @@ fn decode_missing(hex: &str, storage: Storage) -> Option<Value> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
         return None;
     };
-    let bytes: Option<Vec<u8>> = pairs
-        .iter()
-        .map(|p| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok())
-        .collect();
+    let bytes: Option<Vec<u8>> =
+        pairs.iter().map(|p| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok()).collect();
     let bytes = bytes?;
     let (_, head) = RowReader::head(&bytes).ok()?;
     head.reader(1).ok()?.values(&[storage]).ok()?.pop()

@@ -29,19 +29,11 @@ enum Found {
 ///
 /// # Errors
 /// `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
-pub async fn insert(
-    txn: &mut Transaction,
-    shape: &TableShape,
-    key: &[u8],
-    row: &[Value],
-) -> Result<(), EngineError> {
+pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: &[Value]) -> Result<(), EngineError> {
     let tree = txn.all().store().tree(shape.tree);
     let value = shape.value_of(row);
     let change = Change::Insert { value: &value };
-    match txn
-        .change(&tree, key, change, Basis::Locked, IfTaken::Wait)
-        .await?
-    {
+    match txn.change(&tree, key, change, Basis::Locked, IfTaken::Wait).await? {
         Changed::Done => {}
         _ => return Err(duplicate_key(shape)),
     }
@@ -63,16 +55,10 @@ pub async fn update(
     new: &[Value],
     basis: Basis,
 ) -> Result<Changed, EngineError> {
-    let new_key = if shape.has_row_id() {
-        key.to_vec()
-    } else {
-        shape.key_of(new)
-    };
+    let new_key = if shape.has_row_id() { key.to_vec() } else { shape.key_of(new) };
     let tree = txn.all().store().tree(shape.tree);
     if new_key != key {
-        let change = Change::Delete {
-            moved_to: Some(&new_key),
-        };
+        let change = Change::Delete { moved_to: Some(&new_key) };
         match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
             Changed::Done => {}
             other => return Ok(other),
@@ -83,24 +69,15 @@ pub async fn update(
         insert(txn, shape, &new_key, new).await?;
         return Ok(Changed::Done);
     }
-    let strength = if shape.changes_key(old, new) {
-        LockMode::RowUpdate
-    } else {
-        LockMode::RowNoKeyUpdate
-    };
+    let strength = if shape.changes_key(old, new) { LockMode::RowUpdate } else { LockMode::RowNoKeyUpdate };
     let value = shape.value_of(new);
-    let change = Change::Update {
-        value: &value,
-        strength,
-    };
+    let change = Change::Update { value: &value, strength };
     match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
         Changed::Done => {}
         other => return Ok(other),
     }
     for index in &shape.indexes {
-        if index.columns.iter().any(|c| old[*c] != new[*c])
-            && index.prefix_of(old) != index.prefix_of(new)
-        {
+        if index.columns.iter().any(|c| old[*c] != new[*c]) && index.prefix_of(old) != index.prefix_of(new) {
             delete_entry(txn, index, key, old).await?;
             insert_entry(txn, index, key, new).await?;
         }
@@ -120,16 +97,7 @@ pub async fn delete(
     basis: Basis,
 ) -> Result<Changed, EngineError> {
     let tree = txn.all().store().tree(shape.tree);
-    match txn
-        .change(
-            &tree,
-            key,
-            Change::Delete { moved_to: None },
-            basis,
-            IfTaken::Wait,
-        )
-        .await?
-    {
+    match txn.change(&tree, key, Change::Delete { moved_to: None }, basis, IfTaken::Wait).await? {
         Changed::Done => {}
         other => return Ok(other),
     }
@@ -140,10 +108,7 @@ pub async fn delete(
 }
 
 fn duplicate_key(shape: &TableShape) -> EngineError {
-    let (oid, index) = shape
-        .primary
-        .clone()
-        .unwrap_or((shape.oid, format!("{}_pkey", shape.name)));
+    let (oid, index) = shape.primary.clone().unwrap_or((shape.oid, format!("{}_pkey", shape.name)));
     EngineError::Duplicate { index, oid }
 }
 
@@ -165,22 +130,9 @@ pub async fn insert_entry(
     put_entry(txn, index, &entry).await
 }
 
-async fn put_entry(
-    txn: &mut Transaction,
-    index: &IndexShape,
-    entry: &[u8],
-) -> Result<(), EngineError> {
+async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
     let tree = txn.all().store().tree(index.tree);
-    match txn
-        .change(
-            &tree,
-            entry,
-            Change::Insert { value: &[] },
-            Basis::Locked,
-            IfTaken::Wait,
-        )
-        .await?
-    {
+    match txn.change(&tree, entry, Change::Insert { value: &[] }, Basis::Locked, IfTaken::Wait).await? {
         // The same row's entry is there when an index is being built and the builder came first.
         Changed::Done | Changed::Exists { .. } => Ok(()),
         Changed::Newer | Changed::Again => Err(TxnError::ConcurrentUpdate.into()),
@@ -197,10 +149,7 @@ async fn insert_unique(
     txn.assign()?;
     let locks = txn.all().locks().clone();
     let owner = txn.owner().clone();
-    let tag = LockTag::UniqueKey {
-        tree: index.tree,
-        key: prefix.as_slice().into(),
-    };
+    let tag = LockTag::UniqueKey { tree: index.tree, key: prefix.as_slice().into() };
     loop {
         // At session level, so that it can go before the transaction ends; a rollback in between drops it with the future.
         let turn = Request {
@@ -213,18 +162,11 @@ async fn insert_unique(
         };
         let granted = locks.acquire(turn).await.map_err(TxnError::from)?;
         txn.depends_on(granted.dep_lsn);
-        let turn = Turn {
-            locks: &locks,
-            owner: &owner,
-            tag: &tag,
-        };
+        let turn = Turn { locks: &locks, owner: &owner, tag: &tag };
         let tree = txn.all().store().tree(index.tree);
         match search(txn, &tree, &prefix, row_key).await? {
             Found::Row => {
-                return Err(EngineError::Duplicate {
-                    index: index.name.clone(),
-                    oid: index.oid,
-                });
+                return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
             }
             Found::Nothing => {
                 let mut entry = prefix;
@@ -248,18 +190,12 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.locks
-            .release_one(self.owner, self.tag, LockMode::Exclusive);
+        self.locks.release_one(self.owner, self.tag, LockMode::Exclusive);
     }
 }
 
 /// Looks at the newest version of every entry with the prefix, but for the row's own.
-async fn search(
-    txn: &mut Transaction,
-    tree: &Tree,
-    prefix: &[u8],
-    own_row: &[u8],
-) -> Result<Found, EngineError> {
+async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8]) -> Result<Found, EngineError> {
     let me = txn.id().unwrap_or(TxnId::NONE);
     let book = txn.all().book().clone();
     'again: loop {
@@ -335,13 +271,6 @@ async fn delete_entry(
     entry.extend_from_slice(row_key);
     let tree = txn.all().store().tree(index.tree);
     // TAB-3: `Newer` would mean that there is no live entry: an index under construction that has not come to this row yet.
-    txn.change(
-        &tree,
-        &entry,
-        Change::Delete { moved_to: None },
-        Basis::Locked,
-        IfTaken::Wait,
-    )
-    .await?;
+    txn.change(&tree, &entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
     Ok(())
 }

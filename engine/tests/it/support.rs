@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_engine::catalog::{
-    Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind,
-};
+use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
 use clearway_engine::db::{Db, DbOptions};
 use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
 use clearway_engine::table::shape::TableShape;
@@ -66,11 +64,7 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
         name: format!("t{oid}"),
         owner: 10,
         kind: RelationKind::Table,
-        columns: vec![
-            column("id", Storage::Int(8)),
-            column("a", Storage::Int(8)),
-            column("b", Storage::Bytes),
-        ],
+        columns: vec![column("id", Storage::Int(8)), column("a", Storage::Int(8)), column("b", Storage::Bytes)],
         tree: tree.0,
         key: if keyed { vec![0] } else { Vec::new() },
         version: 0,
@@ -82,10 +76,7 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
         grants: Vec::new(),
         populated: true,
     };
-    session
-        .put_object(Object::Relation(relation))
-        .await
-        .expect("a table");
+    session.put_object(Object::Relation(relation)).await.expect("a table");
     if unique_a {
         let index_tree = session.create_tree().await.expect("a tree");
         let index = Index {
@@ -95,11 +86,7 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
             name: format!("t{oid}_a_key"),
             table: oid,
             tree: index_tree.0,
-            columns: vec![IndexColumn {
-                column: 1,
-                descending: false,
-                nulls_first: false,
-            }],
+            columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
             unique: true,
             primary: false,
             constraint: true,
@@ -107,10 +94,7 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
             valid_from_lsn: 0,
             clustered: false,
         };
-        session
-            .put_object(Object::Index(index))
-            .await
-            .expect("an index");
+        session.put_object(Object::Index(index)).await.expect("an index");
     }
     session.commit(Durability::Wait).await.expect("committed");
     TableShape::new(&session.catalog(), oid).expect("a shape")
@@ -127,10 +111,7 @@ pub fn key(shape: &TableShape, id: i64) -> Vec<u8> {
 /// Reads `a` of a row in a statement of its own.
 pub async fn read_a(session: &mut Session, shape: &TableShape, id: i64) -> Option<i64> {
     let statement = session.open_statement(&"read".into(), StatementMode::ReadOnly);
-    let found = session
-        .get(shape, &statement.view, &key(shape, id))
-        .await
-        .expect("a read");
+    let found = session.get(shape, &statement.view, &key(shape, id)).await.expect("a read");
     session.close_statement(statement);
     session.wait_reply().await.expect("durable");
     found.map(|row| match row[1] {
