@@ -8,6 +8,7 @@ pub mod backend;
 pub mod client;
 pub mod core;
 pub mod interrupt;
+pub mod password;
 pub mod settings;
 
 pub use backend::{Activity, Backend, BackendState, Backends};
