@@ -42,12 +42,8 @@ pub enum Mutation {
 }
 
 /// Those of pages and trees; the tests of `btree` look for them.
-pub const TREES: [Mutation; 4] = [
-    Mutation::ResumeAfterMiss,
-    Mutation::NoValidation,
-    Mutation::NoTwins,
-    Mutation::PageBeforeLog,
-];
+pub const TREES: [Mutation; 4] =
+    [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::NoTwins, Mutation::PageBeforeLog];
 
 /// Those of log and recovery.
 pub const ALL: [Mutation; 12] = [

@@ -136,9 +136,7 @@ impl BeforeImage {
     pub fn as_before(&self) -> Before<'_> {
         match self {
             BeforeImage::Absent => Before::Absent,
-            BeforeImage::Row { ghost, overflow, value } => {
-                Before::Row { ghost: *ghost, overflow: *overflow, value }
-            }
+            BeforeImage::Row { ghost, overflow, value } => Before::Row { ghost: *ghost, overflow: *overflow, value },
         }
     }
 }

@@ -6,12 +6,10 @@ use crate::buffer::{DoubleWrite, Pool, PoolOptions};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, Tag, TreeId};
 use crate::record::Before;
-use crate::record::{
-    BeforeImage, LsnRange, PageOp, Record, RecordKind, RecordView, Redo, RowUndo, TxnLog, UndoEntry,
-};
+use crate::record::{BeforeImage, LsnRange, PageOp, Record, RecordKind, RecordView, Redo, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{
-    BoxFuture, Credit, CreditBank, FreeReservation, PageLog, PageReservation, PageSpace, Place,
-    Purpose, SpaceLatch, SpaceOp, Versions,
+    BoxFuture, Credit, CreditBank, FreeReservation, PageLog, PageReservation, PageSpace, Place, Purpose, SpaceLatch,
+    SpaceOp, Versions,
 };
 use clearway_base::sync::Mutex;
 use clearway_base::testkit;
@@ -39,11 +37,7 @@ pub struct MemLog {
 
 impl MemLog {
     pub fn new() -> MemLog {
-        MemLog {
-            records: Mutex::new("test/log", Vec::new()),
-            end: AtomicU64::new(8),
-            durable: AtomicU64::new(8),
-        }
+        MemLog { records: Mutex::new("test/log", Vec::new()), end: AtomicU64::new(8), durable: AtomicU64::new(8) }
     }
 }
 
@@ -59,11 +53,7 @@ impl PageLog for MemLog {
         Some(Credit::new(self, bytes))
     }
 
-    fn credit(
-        &self,
-        _purpose: Purpose,
-        bytes: usize,
-    ) -> BoxFuture<'_, Result<Credit<'_>, StorageError>> {
+    fn credit(&self, _purpose: Purpose, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>> {
         Box::pin(async move { Ok(Credit::new(self, bytes)) })
     }
 
@@ -77,33 +67,18 @@ impl PageLog for MemLog {
     }
 
     fn undo_spent(&self, log: &mut TxnLog, bytes: usize) {
-        log.undo_reserved = log
-            .undo_reserved
-            .checked_sub(bytes)
-            .expect("undo was paid for when the change was made");
+        log.undo_reserved = log.undo_reserved.checked_sub(bytes).expect("undo was paid for when the change was made");
     }
 
     fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange {
-        let ops: Vec<_> = record
-            .ops
-            .iter()
-            .map(|op: &PageOp<'_>| (op.page, op.op, op.payload.concat()))
-            .collect();
+        let ops: Vec<_> = record.ops.iter().map(|op: &PageOp<'_>| (op.page, op.op, op.payload.concat())).collect();
         let mut bytes = RECORD_BYTES + record.body.len();
         bytes += ops.iter().map(|op| OP_BYTES + op.2.len()).sum::<usize>();
         let mut records = self.records.lock();
         let undo = record.undo.map(|undo| {
             let before = match undo.before {
                 Before::Absent => BeforeImage::Absent,
-                Before::Row {
-                    ghost,
-                    overflow,
-                    value,
-                } => BeforeImage::Row {
-                    ghost,
-                    overflow,
-                    value: value.into(),
-                },
+                Before::Row { ghost, overflow, value } => BeforeImage::Row { ghost, overflow, value: value.into() },
             };
             bytes += undo.key.len();
             if let BeforeImage::Row { value, .. } = &before {
@@ -121,16 +96,8 @@ impl PageLog for MemLog {
         });
         credit.spend(bytes);
         let start = self.end.fetch_add(bytes as u64, SeqCst);
-        let range = LsnRange {
-            start: Lsn(start),
-            end: Lsn(start + bytes as u64),
-        };
-        records.push(Kept {
-            range,
-            kind: record.kind,
-            ops,
-            undo,
-        });
+        let range = LsnRange { start: Lsn(start), end: Lsn(start + bytes as u64) };
+        records.push(Kept { range, kind: record.kind, ops, undo });
         range
     }
 
@@ -174,14 +141,8 @@ struct Pages {
 
 impl MemSpace {
     pub fn new(file: Arc<dyn VfsFile>) -> MemSpace {
-        let pages = Pages {
-            next: 1,
-            ..Pages::default()
-        };
-        MemSpace {
-            file,
-            inner: Mutex::new("test/space", pages),
-        }
+        let pages = Pages { next: 1, ..Pages::default() };
+        MemSpace { file, inner: Mutex::new("test/space", pages) }
     }
 
     pub fn used(&self) -> BTreeSet<PageId> {
@@ -202,20 +163,13 @@ impl PageReservation for Reserved<'_> {
 
     fn latch(&mut self, count: usize) -> Box<dyn SpaceLatch + '_> {
         assert!(count <= self.pages.len());
-        Box::new(Allocating {
-            reserved: self,
-            count,
-        })
+        Box::new(Allocating { reserved: self, count })
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.space
-            .inner
-            .lock()
-            .free
-            .extend(&self.pages[self.taken..]);
+        self.space.inner.lock().free.extend(&self.pages[self.taken..]);
     }
 }
 
@@ -268,20 +222,14 @@ impl SpaceLatch for FreeingLatch<'_, '_> {
 
 impl PageSpace for MemSpace {
     fn locate(&self, page: PageId) -> Result<Place, StorageError> {
-        Ok((
-            self.file.clone(),
-            u64::from(page.0) * crate::buffer::PAGE_BYTES as u64,
-        ))
+        Ok((self.file.clone(), u64::from(page.0) * crate::buffer::PAGE_BYTES as u64))
     }
 
     fn file_name(&self, _page: PageId) -> String {
         "pages".to_owned()
     }
 
-    fn reserve(
-        &self,
-        pages: usize,
-    ) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
+    fn reserve(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
         let mut inner = self.inner.lock();
         let mut reserved = Vec::new();
         for _ in 0..pages {
@@ -291,22 +239,12 @@ impl PageSpace for MemSpace {
                 inner.next += 1;
             }
         }
-        let reserved: Box<dyn PageReservation> = Box::new(Reserved {
-            space: self,
-            pages: reserved,
-            taken: 0,
-        });
+        let reserved: Box<dyn PageReservation> = Box::new(Reserved { space: self, pages: reserved, taken: 0 });
         Box::pin(async move { Ok(reserved) })
     }
 
-    fn reserve_free(
-        &self,
-        _pages: usize,
-    ) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>> {
-        let freeing: Box<dyn FreeReservation> = Box::new(Freeing {
-            space: self,
-            pages: Vec::new(),
-        });
+    fn reserve_free(&self, _pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>> {
+        let freeing: Box<dyn FreeReservation> = Box::new(Freeing { space: self, pages: Vec::new() });
         Box::pin(async move { Ok(freeing) })
     }
 
@@ -351,18 +289,9 @@ impl Rig {
         vfs.sync_dir(Path::new("/")).await.unwrap();
         let log = Arc::new(MemLog::new());
         let space = Arc::new(MemSpace::new(file));
-        let options = PoolOptions {
-            frames,
-            batch_pages: 8.min(frames / 4),
-            free_target: 4,
-        };
+        let options = PoolOptions { frames, batch_pages: 8.min(frames / 4), free_target: 4 };
         let pool = Pool::new(options, log.clone(), space.clone(), DoubleWrite::new(twins));
-        Rig {
-            pool,
-            log,
-            space,
-            mark: Arc::new(Mark::default()),
-        }
+        Rig { pool, log, space, mark: Arc::new(Mark::default()) }
     }
 
     /// In memory.
@@ -383,19 +312,12 @@ impl Rig {
             latched.will_change();
             let view = RecordView {
                 kind: RecordKind::Structure,
-                lsn: LsnRange {
-                    start: Lsn::ZERO,
-                    end: Lsn::ZERO,
-                },
+                lsn: LsnRange { start: Lsn::ZERO, end: Lsn::ZERO },
                 undo: None,
             };
             TreeRedo.redo(latched.page(), op, &payload, &view).unwrap();
             let mut credit = self.log.try_credit(Purpose::Change, 1000).unwrap();
-            let ops = [PageOp {
-                page: root,
-                op,
-                payload: &[&payload],
-            }];
+            let ops = [PageOp { page: root, op, payload: &[&payload] }];
             let range = self.log.append(&mut credit, &Record::structure(&ops));
             latched.changed(range.end);
             space.commit(range);
@@ -418,11 +340,7 @@ impl Rig {
                 prev_tag: undo.prev_tag,
                 before: undo.before.as_before(),
             });
-            let view = RecordView {
-                kind: record.kind,
-                lsn: record.range,
-                undo,
-            };
+            let view = RecordView { kind: record.kind, lsn: record.range, undo };
             for (page, op, payload) in &record.ops {
                 let (pin, _) = rig.pool.pin_for_redo(*page).await.unwrap();
                 let mut latched = pin.latch();
@@ -434,12 +352,7 @@ impl Rig {
         }
         let pages = {
             let inner = self.space.inner.lock();
-            Pages {
-                next: inner.next,
-                free: inner.free.clone(),
-                used: inner.used.clone(),
-                roots: inner.roots.clone(),
-            }
+            Pages { next: inner.next, free: inner.free.clone(), used: inner.used.clone(), roots: inner.roots.clone() }
         };
         *rig.space.inner.lock() = pages;
         rig.log.end.store(self.log.end.load(SeqCst), SeqCst);
@@ -459,18 +372,12 @@ impl Rig {
 
     /// How many pages of the space are on disk with a wrong checksum.
     pub async fn torn(&self, vfs: &dyn Vfs) -> usize {
-        let file = vfs
-            .open(Path::new("/pages"), OpenHow::create(FileKind::Data))
-            .await
-            .unwrap();
+        let file = vfs.open(Path::new("/pages"), OpenHow::create(FileKind::Data)).await.unwrap();
         let mut torn = 0;
         let end = self.space.inner.lock().next;
         for page in 1..end {
             let at = u64::from(page) * crate::buffer::PAGE_BYTES as u64;
-            let read = file
-                .read_at(at, IoBuf::with_capacity(0), crate::buffer::PAGE_BYTES)
-                .await
-                .unwrap();
+            let read = file.read_at(at, IoBuf::with_capacity(0), crate::buffer::PAGE_BYTES).await.unwrap();
             let Ok(bytes) = <&PageBytes>::try_from(&read[..]) else {
                 continue;
             };

@@ -46,12 +46,7 @@ enum Flushed {
 impl Tree {
     /// Begins to load rows in key order (BTR-14).
     pub fn bulk_load(&self) -> BulkLoad {
-        BulkLoad {
-            tree: self.clone(),
-            rows: Rows::default(),
-            raw_bytes: 0,
-            loaded: 0,
-        }
+        BulkLoad { tree: self.clone(), rows: Rows::default(), raw_bytes: 0, loaded: 0 }
     }
 }
 
@@ -62,50 +57,25 @@ impl BulkLoad {
     }
 
     /// The next row, whose value stands in the overflow chain `reference`.
-    pub async fn push_overflow(
-        &mut self,
-        key: &[u8],
-        reference: &[u8],
-    ) -> Result<(), StorageError> {
+    pub async fn push_overflow(&mut self, key: &[u8], reference: &[u8]) -> Result<(), StorageError> {
         self.push_row(key, reference, true).await
     }
 
-    async fn push_row(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        overflow: bool,
-    ) -> Result<(), StorageError> {
+    async fn push_row(&mut self, key: &[u8], value: &[u8], overflow: bool) -> Result<(), StorageError> {
         if key.len() > KEY_BYTES_MAX {
-            return Err(StorageError::KeyTooLong {
-                len: key.len(),
-                max: KEY_BYTES_MAX,
-            });
+            return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
         }
         if key.len() + value.len() > ROW_BYTES_MAX {
-            return Err(StorageError::ValueTooLong {
-                len: value.len(),
-                max: ROW_BYTES_MAX - key.len(),
-            });
+            return Err(StorageError::ValueTooLong { len: value.len(), max: ROW_BYTES_MAX - key.len() });
         }
         if self.rows.len() > 0 && self.rows.get(self.rows.len() - 1).key >= key {
-            return Err(StorageError::Invalid(
-                "rows to load must come in key order".into(),
-            ));
+            return Err(StorageError::Invalid("rows to load must come in key order".into()));
         }
-        let row = NodeRow {
-            key,
-            value,
-            tag: Tag::SETTLED,
-            ghost: false,
-            overflow,
-        };
+        let row = NodeRow { key, value, tag: Tag::SETTLED, ghost: false, overflow };
         self.rows.insert(self.rows.len(), &row);
         self.raw_bytes += row_bytes(key.len(), value.len(), overflow, false);
         let prefix = common_prefix(self.rows.get(0).key, key);
-        if self.raw_bytes.saturating_sub(self.rows.len() * prefix) + GUESS_BYTES
-            > PAGE_BYTES + ROW_BYTES_MAX
-        {
+        if self.raw_bytes.saturating_sub(self.rows.len() * prefix) + GUESS_BYTES > PAGE_BYTES + ROW_BYTES_MAX {
             self.flush().await?;
         }
         Ok(())
@@ -181,9 +151,7 @@ impl BulkLoad {
         let first_key = self.rows.get(0).key;
         let old = node.count();
         if old > 0 && *node.key(old - 1) >= *first_key {
-            return Err(StorageError::Invalid(
-                "rows to load must be above all rows of the tree".into(),
-            ));
+            return Err(StorageError::Invalid("rows to load must be above all rows of the tree".into()));
         }
         let mut all = Rows::of(node, 0, old);
         for row in self.rows.iter() {
@@ -194,28 +162,12 @@ impl BulkLoad {
         let full_id = if is_root { pins[0].id() } else { page.id() };
         let (full, keep, fence) = fill(&frame, &all, full_id, next_id, old);
         let mut next = Image::new();
-        let next_frame = Frame {
-            id: next_id,
-            low: fence.clone(),
-            ..frame.clone()
-        };
+        let next_frame = Frame { id: next_id, low: fence.clone(), ..frame.clone() };
         // Rows of the old leaf that the new fence left no room for move on.
-        assert!(
-            next.build(&next_frame, &all, keep, keep.max(old)),
-            "part of a leaf fits a leaf"
-        );
+        assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
         let taken = keep.saturating_sub(old);
         if is_root {
-            tree.plant_root(
-                &mut last,
-                &frame,
-                &full,
-                &next,
-                &fence,
-                credit,
-                reservation,
-                pins,
-            );
+            tree.plant_root(&mut last, &frame, &full, &next, &fence, credit, reservation, pins);
             return Ok(Flushed::Done(taken, None));
         }
         let mut right = pins[0].latch();
@@ -224,41 +176,20 @@ impl BulkLoad {
         right.will_change();
         let (full_args, next_args) = (full.parts(), next.parts());
         let ops = [
-            PageOp {
-                page: full_id,
-                op: ops::INIT,
-                payload: &full_args,
-            },
-            PageOp {
-                page: next_id,
-                op: ops::INIT,
-                payload: &next_args,
-            },
+            PageOp { page: full_id, op: ops::INIT, payload: &full_args },
+            PageOp { page: next_id, op: ops::INIT, payload: &next_args },
         ];
         full.store(last.page());
         next.store(right.page());
         let end = tree.append_structure(credit, &ops, space);
         last.changed(end);
         right.changed(end);
-        Ok(Flushed::Done(
-            taken,
-            Some(Pending {
-                separator: fence,
-                child: next_id,
-                level: 1,
-            }),
-        ))
+        Ok(Flushed::Done(taken, Some(Pending { separator: fence, child: next_id, level: 1 })))
     }
 }
 
 /// The fullest leaf of rows that begin with the `old` ones already there; with it their number and the fence above.
-fn fill(
-    frame: &Frame,
-    rows: &Rows,
-    id: PageId,
-    right: PageId,
-    old: usize,
-) -> (Image, usize, Vec<u8>) {
+fn fill(frame: &Frame, rows: &Rows, id: PageId, right: PageId, old: usize) -> (Image, usize, Vec<u8>) {
     let mut image = Image::new();
     let attempt = |keep: usize, image: &mut Image| {
         let last = rows.get(keep - 1).key;
@@ -267,12 +198,7 @@ fn fill(
             true => separator(last, rows.get(keep).key),
             false => [last, &[0]].concat(),
         };
-        let full = Frame {
-            id,
-            right,
-            high: Some(fence.clone()),
-            ..frame.clone()
-        };
+        let full = Frame { id, right, high: Some(fence.clone()), ..frame.clone() };
         image.build(&full, rows, 0, keep).then_some(fence)
     };
     let (mut low, mut high) = (old.max(1), rows.len());

@@ -82,32 +82,22 @@ impl Tree {
         let mut low = Some(Vec::new());
         while let Some(page) = next {
             let node = self.copy_node(page).await?;
-            let wrong =
-                |expected: String, found: String| self.damage(page, node.lsn, expected, found);
+            let wrong = |expected: String, found: String| self.damage(page, node.lsn, expected, found);
             if !report.pages.insert(page) {
                 return Err(wrong("a page reached once".into(), "reached twice".into()));
             }
             if node.frame.level != level {
-                return Err(wrong(
-                    format!("level {level}"),
-                    format!("level {}", node.frame.level),
-                ));
+                return Err(wrong(format!("level {level}"), format!("level {}", node.frame.level)));
             }
             if low.as_ref() != Some(&node.frame.low) {
-                return Err(wrong(
-                    format!("low fence {low:02x?}"),
-                    format!("{:02x?}", node.frame.low),
-                ));
+                return Err(wrong(format!("low fence {low:02x?}"), format!("{:02x?}", node.frame.low)));
             }
             match known.peek() {
                 Some((fence, child)) if *child == page && *fence == node.frame.low => {
                     known.next();
                 }
                 Some((fence, child)) if *fence <= node.frame.low => {
-                    return Err(wrong(
-                        format!("{child:?} from {fence:02x?}, as the parent says"),
-                        format!("{page:?}"),
-                    ));
+                    return Err(wrong(format!("{child:?} from {fence:02x?}, as the parent says"), format!("{page:?}")));
                 }
                 _ => report.pending_separators += 1,
             }
@@ -126,36 +116,23 @@ impl Tree {
             None => Ok(children),
             Some((fence, child)) => {
                 let expected = format!("a node from {fence:02x?} on level {level}");
-                Err(self.damage(
-                    child,
-                    Lsn::ZERO,
-                    expected,
-                    "none on the way along the right links".into(),
-                ))
+                Err(self.damage(child, Lsn::ZERO, expected, "none on the way along the right links".into()))
             }
         }
     }
 
     /// BTR-1.
     fn check_node(&self, page: PageId, node: &Copy) -> Result<(), StorageError> {
-        let wrong =
-            |expected: &str, found: String| self.damage(page, node.lsn, expected.into(), found);
+        let wrong = |expected: &str, found: String| self.damage(page, node.lsn, expected.into(), found);
         let mut last: Option<&[u8]> = None;
         for index in 0..node.rows.len() {
             let key = node.rows.get(index).key;
             if last.is_some_and(|last| last >= key) {
-                return Err(wrong(
-                    "keys in ascending order",
-                    format!("{key:02x?} after {last:02x?}"),
-                ));
+                return Err(wrong("keys in ascending order", format!("{key:02x?} after {last:02x?}")));
             }
-            let inside = *node.frame.low <= *key
-                && node.frame.high.as_ref().is_none_or(|high| *key < **high);
+            let inside = *node.frame.low <= *key && node.frame.high.as_ref().is_none_or(|high| *key < **high);
             if !inside {
-                return Err(wrong(
-                    "keys within the fences",
-                    format!("{key:02x?} in {:02x?}", node.frame),
-                ));
+                return Err(wrong("keys within the fences", format!("{key:02x?} in {:02x?}", node.frame)));
             }
             last = Some(key);
         }
@@ -165,17 +142,11 @@ impl Tree {
         match node.rows.iter().next() {
             Some(first) if first.key == node.frame.low => {}
             first => {
-                return Err(wrong(
-                    "a first child at the low fence",
-                    format!("{first:02x?}"),
-                ));
+                return Err(wrong("a first child at the low fence", format!("{first:02x?}")));
             }
         }
         match node.rows.iter().find(|row| row.value.len() != 4) {
-            Some(row) => Err(wrong(
-                "children's numbers of four bytes",
-                format!("{row:02x?}"),
-            )),
+            Some(row) => Err(wrong("children's numbers of four bytes", format!("{row:02x?}"))),
             None => Ok(()),
         }
     }
@@ -208,12 +179,7 @@ impl Tree {
                 for page in pages {
                     if !report.pages.insert(page) {
                         let found = "a page reached twice".to_owned();
-                        return Err(self.damage(
-                            page,
-                            node.lsn,
-                            "a chain of its own".into(),
-                            found,
-                        ));
+                        return Err(self.damage(page, node.lsn, "a chain of its own".into(), found));
                     }
                 }
             }
@@ -222,9 +188,7 @@ impl Tree {
     }
 
     fn damage(&self, page: PageId, lsn: Lsn, expected: String, found: String) -> StorageError {
-        Corruption::in_page(page, lsn, expected, found)
-            .in_file(self.pool().space().file_name(page))
-            .into()
+        Corruption::in_page(page, lsn, expected, found).in_file(self.pool().space().file_name(page)).into()
     }
 
     /// A consistent copy of a live node of this tree.
@@ -254,12 +218,7 @@ impl Tree {
         }
         if !is_node || tree != self.id() || copy.frame.id != page.id() {
             let found = format!("kind {}, {tree:?}", page.page.kind());
-            return Err(self.damage(
-                page.id(),
-                copy.lsn,
-                format!("a live node of {:?}", self.id()),
-                found,
-            ));
+            return Err(self.damage(page.id(), copy.lsn, format!("a live node of {:?}", self.id()), found));
         }
         Ok(Some(copy))
     }

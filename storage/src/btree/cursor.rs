@@ -49,10 +49,7 @@ impl KeyRange {
 
     /// Keys of `from..to`.
     pub fn new(from: impl Into<Vec<u8>>, to: Option<Vec<u8>>) -> KeyRange {
-        KeyRange {
-            from: from.into(),
-            to,
-        }
+        KeyRange { from: from.into(), to }
     }
 
     /// Keys that begin with `prefix`.
@@ -101,22 +98,8 @@ impl LeafCopy {
 
     /// The key and row at an index.
     pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
-        let NodeRow {
-            key,
-            value,
-            tag,
-            ghost,
-            overflow,
-        } = self.rows.get(index);
-        (
-            key,
-            Row {
-                value,
-                tag,
-                ghost,
-                overflow,
-            },
-        )
+        let NodeRow { key, value, tag, ghost, overflow } = self.rows.get(index);
+        (key, Row { value, tag, ghost, overflow })
     }
 
     /// Keys and rows in ascending order.
@@ -146,15 +129,7 @@ impl Tree {
     /// A walk over `range`.
     pub fn cursor(&self, range: KeyRange, direction: Direction) -> Cursor {
         let done = range.to.as_ref().is_some_and(|to| *to <= range.from);
-        Cursor {
-            tree: self.clone(),
-            range,
-            direction,
-            done,
-            right: PageId(0),
-            ahead: 1,
-            copy: LeafCopy::default(),
-        }
+        Cursor { tree: self.clone(), range, direction, done, right: PageId(0), ahead: 1, copy: LeafCopy::default() }
     }
 }
 
@@ -222,11 +197,7 @@ impl Cursor {
         self.copy.rows.extend(node, from, to);
         self.copy.memory_locks = node.0.flags() & super::node::MEMORY_LOCKS != 0;
         self.copy.seen = Some(leaf.seen());
-        let onward = Onward {
-            low: node.low(),
-            high: node.high(),
-            right: node.right(),
-        };
+        let onward = Onward { low: node.low(), high: node.high(), right: node.right() };
         leaf.validate().then_some(onward)
     }
 

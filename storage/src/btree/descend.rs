@@ -81,12 +81,7 @@ impl Target<'_> {
 
 impl Tree {
     /// Finds the node at `level` for `target`. Counts as one descent however often it begins again.
-    pub(super) fn descend(
-        &self,
-        root: PageId,
-        target: Target<'_>,
-        level: u8,
-    ) -> Result<Descent<'_>, StorageError> {
+    pub(super) fn descend(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Descent<'_>, StorageError> {
         self.pool().counters().descents.add(1);
         loop {
             match self.descend_once(root, target, level)? {
@@ -96,12 +91,7 @@ impl Tree {
         }
     }
 
-    fn descend_once(
-        &self,
-        root: PageId,
-        target: Target<'_>,
-        level: u8,
-    ) -> Result<Option<Descent<'_>>, StorageError> {
+    fn descend_once(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Option<Descent<'_>>, StorageError> {
         let mut id = root;
         let mut expected = None;
         let mut pending = None;
@@ -123,11 +113,7 @@ impl Tree {
                     // The parent sent us too far left: it may not know of `right` yet.
                     let node = Node(page.page);
                     if let (Some(separator), true) = (node.high(), id != root) {
-                        pending = Some(Pending {
-                            separator,
-                            child: right,
-                            level: node.0.level() + 1,
-                        });
+                        pending = Some(Pending { separator, child: right, level: node.0.level() + 1 });
                     }
                     if !page.validate() {
                         return Ok(None);
@@ -138,24 +124,15 @@ impl Tree {
                 Step::Again => return Ok(None),
                 Step::Wrong(page, found) => {
                     let expected = format!("the root of {:?}", self.id());
-                    let corruption =
-                        Corruption::in_page(page.id(), page.page.lsn(), expected, found);
-                    return Err(corruption
-                        .in_file(self.pool().space().file_name(page.id()))
-                        .into());
+                    let corruption = Corruption::in_page(page.id(), page.page.lsn(), expected, found);
+                    return Err(corruption.in_file(self.pool().space().file_name(page.id())).into());
                 }
             }
         }
     }
 
     /// What to do at one page; to be believed after validation only.
-    fn step<'p>(
-        &self,
-        page: Optimistic<'p>,
-        target: Target<'_>,
-        level: u8,
-        expected: Option<u8>,
-    ) -> Step<'p> {
+    fn step<'p>(&self, page: Optimistic<'p>, target: Target<'_>, level: u8, expected: Option<u8>) -> Step<'p> {
         let node = Node(page.page);
         let is_ours = node.0.kind() == kind::NODE && node.0.tree() == self.id();
         let here = node.0.level();
@@ -164,10 +141,7 @@ impl Tree {
         }
         if !is_ours || expected.is_some_and(|expected| expected != here) {
             if expected.is_none() {
-                return Step::Wrong(
-                    page,
-                    format!("kind {} of {:?}", node.0.kind(), node.0.tree()),
-                );
+                return Step::Wrong(page, format!("kind {} of {:?}", node.0.kind(), node.0.tree()));
             }
             return Step::Again;
         }

@@ -17,11 +17,7 @@ pub(super) struct Full;
 /// The tag that a page's rows may share once this row is in: a new row's, where none is shared yet.
 fn shared_after(page: &PageMut<'_>, row: &NodeRow<'_>, is_new: bool) -> Tag {
     let shared = node_of(page).shared_tag();
-    if shared.is_settled() && is_new && page.level() == 0 {
-        row.tag
-    } else {
-        shared
-    }
+    if shared.is_settled() && is_new && page.level() == 0 { row.tag } else { shared }
 }
 
 /// Puts a row in, or replaces the one with its key.
@@ -31,15 +27,10 @@ pub(super) fn put(page: &PageMut<'_>, row: &NodeRow<'_>) -> Result<(), Full> {
     let shared = shared_after(page, row, found.is_err());
     let own = !row.tag.is_settled() && row.tag != shared;
     let prefix_len = node.prefix_len();
-    let has_prefix = row.key.len() >= prefix_len
-        && page.compare(node.tail(), prefix_len, &row.key[..prefix_len]) == Ordering::Equal;
+    let has_prefix =
+        row.key.len() >= prefix_len && page.compare(node.tail(), prefix_len, &row.key[..prefix_len]) == Ordering::Equal;
     if has_prefix {
-        let slot_and_cell = row_bytes(
-            row.key.len() - prefix_len,
-            row.value.len(),
-            row.overflow,
-            own,
-        );
+        let slot_and_cell = row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
         let cell_len = slot_and_cell - SLOT_BYTES;
         match found {
             Ok(index) if node.cell(node.slot(index)).len() == cell_len => {
@@ -74,25 +65,12 @@ fn set_garbage(page: &PageMut<'_>, bytes: usize) {
     page.set_u16(AT_GARBAGE, bytes.min(PAGE_BYTES) as u16);
 }
 
-fn put_cell(
-    page: &PageMut<'_>,
-    row: &NodeRow<'_>,
-    prefix_len: usize,
-    shared: Tag,
-    offset: usize,
-    index: usize,
-) {
-    let slot = CellHead::new(row, prefix_len, shared)
-        .put(row, prefix_len, offset, |at, part| page.write(at, part));
+fn put_cell(page: &PageMut<'_>, row: &NodeRow<'_>, prefix_len: usize, shared: Tag, offset: usize, index: usize) {
+    let slot = CellHead::new(row, prefix_len, shared).put(row, prefix_len, offset, |at, part| page.write(at, part));
     page.set_u32(SLOTS + SLOT_BYTES * index, slot);
 }
 
-fn put_rebuilding(
-    page: &PageMut<'_>,
-    row: &NodeRow<'_>,
-    found: Result<usize, usize>,
-    shared: Tag,
-) -> Result<(), Full> {
+fn put_rebuilding(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize, usize>, shared: Tag) -> Result<(), Full> {
     let node = node_of(page);
     let mut rows = Rows::of(node, 0, node.count());
     let index = match found {
@@ -103,21 +81,12 @@ fn put_rebuilding(
         Err(index) => index,
     };
     rows.insert(index, row);
-    let frame = Frame {
-        shared_tag: shared,
-        ..Frame::of(node)
-    };
+    let frame = Frame { shared_tag: shared, ..Frame::of(node) };
     rebuild(page, &frame, &rows, 0, rows.len())
 }
 
 /// Makes the page the node of rows `from..to`.
-pub(super) fn rebuild(
-    page: &PageMut<'_>,
-    frame: &Frame,
-    rows: &Rows,
-    from: usize,
-    to: usize,
-) -> Result<(), Full> {
+pub(super) fn rebuild(page: &PageMut<'_>, frame: &Frame, rows: &Rows, from: usize, to: usize) -> Result<(), Full> {
     let mut image = Image::new();
     if !image.build(frame, rows, from, to) {
         return Err(Full);
@@ -141,19 +110,10 @@ pub(super) fn remove(page: &PageMut<'_>, key: &[u8]) -> bool {
 }
 
 /// Keeps the first `keep` rows, with a new upper fence and right neighbour: the left half of a split.
-pub(super) fn truncate(
-    page: &PageMut<'_>,
-    keep: usize,
-    right: PageId,
-    high: &[u8],
-) -> Result<(), Full> {
+pub(super) fn truncate(page: &PageMut<'_>, keep: usize, right: PageId, high: &[u8]) -> Result<(), Full> {
     let node = node_of(page);
     let rows = Rows::of(node, 0, keep);
-    let frame = Frame {
-        right,
-        high: Some(high.to_vec()),
-        ..Frame::of(node)
-    };
+    let frame = Frame { right, high: Some(high.to_vec()), ..Frame::of(node) };
     rebuild(page, &frame, &rows, 0, rows.len())
 }
 
@@ -173,10 +133,7 @@ impl Strip {
     pub(super) fn find(page: &PageMut<'_>, is_settled: impl Fn(Tag) -> bool) -> Strip {
         let node = node_of(page);
         let shared_tag = node.shared_tag();
-        let mut strip = Strip {
-            shared: !shared_tag.is_settled() && is_settled(shared_tag),
-            ..Strip::default()
-        };
+        let mut strip = Strip { shared: !shared_tag.is_settled() && is_settled(shared_tag), ..Strip::default() };
         for index in 0..node.count() {
             let slot = node.slot(index);
             let cell = node.cell(slot);
@@ -234,10 +191,7 @@ impl Strip {
 
     /// From the log; none if the bytes are not a strip of a node with `count` rows.
     pub(super) fn decode(mut bytes: &[u8], count: usize) -> Option<Strip> {
-        let mut strip = Strip {
-            shared: *bytes.split_off_first()? == 1,
-            ..Strip::default()
-        };
+        let mut strip = Strip { shared: *bytes.split_off_first()? == 1, ..Strip::default() };
         for list in [&mut strip.settle, &mut strip.purge] {
             let len = u16::from_le_bytes(bytes.split_off(..2)?.try_into().ok()?);
             for _ in 0..len {

@@ -13,9 +13,7 @@ type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64, bool)>;
 
 fn words() -> Box<[AtomicU64; PAGE_WORDS]> {
     let words: Box<[AtomicU64]> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
-    words
-        .try_into()
-        .unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
+    words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
 }
 
 fn empty_leaf(page: &PageMut<'_>, low: &[u8], high: Option<&[u8]>) {
@@ -37,14 +35,8 @@ fn empty_leaf(page: &PageMut<'_>, low: &[u8], high: Option<&[u8]>) {
 fn agree(page: &PageMut<'_>, model: &Model) {
     let node = node_of(page);
     let rows = Rows::of(node, 0, node.count());
-    let found: Vec<_> = rows
-        .iter()
-        .map(|row| (row.key.to_vec(), (row.value.to_vec(), row.tag.0, row.ghost)))
-        .collect();
-    let expected: Vec<_> = model
-        .iter()
-        .map(|(key, row)| (key.clone(), row.clone()))
-        .collect();
+    let found: Vec<_> = rows.iter().map(|row| (row.key.to_vec(), (row.value.to_vec(), row.tag.0, row.ghost))).collect();
+    let expected: Vec<_> = model.iter().map(|(key, row)| (key.clone(), row.clone())).collect();
     assert_eq!(found, expected);
     for (index, key) in model.keys().enumerate() {
         assert_eq!(node.search(key), Ok(index));
@@ -86,13 +78,7 @@ fn a_leaf_agrees_with_a_map() {
                     let mut value = vec![0; rng.index(longest)];
                     rng.fill(&mut value);
                     let (tag, ghost) = (rng.below(4), rng.chance(1, 5));
-                    let row = NodeRow {
-                        key: &key,
-                        value: &value,
-                        tag: Tag(tag),
-                        ghost,
-                        overflow: false,
-                    };
+                    let row = NodeRow { key: &key, value: &value, tag: Tag(tag), ghost, overflow: false };
                     if put(&page, &row) == Ok(()) {
                         model.insert(key, (value, tag, ghost));
                     } else {
@@ -128,13 +114,7 @@ fn a_change_that_does_not_fit_changes_nothing() {
     let mut model = Model::new();
     for i in 0_u64.. {
         let key = (i * 7919).to_be_bytes();
-        let row = NodeRow {
-            key: &key,
-            value: &[1; 100],
-            tag: Tag(i),
-            ghost: false,
-            overflow: false,
-        };
+        let row = NodeRow { key: &key, value: &[1; 100], tag: Tag(i), ghost: false, overflow: false };
         if put(&page, &row) == Err(Full) {
             break;
         }
@@ -151,13 +131,7 @@ fn the_left_half_keeps_its_rows_and_learns_its_fence() {
     empty_leaf(&page, b"", None);
     for i in 0_u64..100 {
         let key = i.to_be_bytes();
-        let row = NodeRow {
-            key: &key,
-            value: b"value",
-            tag: Tag::SETTLED,
-            ghost: false,
-            overflow: false,
-        };
+        let row = NodeRow { key: &key, value: b"value", tag: Tag::SETTLED, ghost: false, overflow: false };
         put(&page, &row).expect("room for a hundred short rows");
     }
     truncate(&page, 40, PageId(77), &40_u64.to_be_bytes()).expect("fewer rows fit");
@@ -195,11 +169,8 @@ fn no_bytes_make_reading_a_node_panic() {
         for key in [&b""[..], b"a", b"abcdefghijkl"] {
             let _ = node.search(key);
             let _ = node.child_index(key).map(|index| node.child(index));
-            let _ = (
-                node.low_admits(key),
-                node.high_admits(key),
-                (node.low_is_below(key), node.high_is_below(Some(key))),
-            );
+            let _ =
+                (node.low_admits(key), node.high_admits(key), (node.low_is_below(key), node.high_is_below(Some(key))));
         }
         let mut rows = Rows::default();
         rows.extend(node, 0, 20);

@@ -5,9 +5,8 @@
 //!   [`Image::build`] chooses the longest prefix that all keys share. So redo succeeds wherever the original did.
 
 use super::node::{
-    AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG,
-    AT_TAIL, GHOST, NO_HIGH, Node, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix,
-    head_of, length_bytes, put_length,
+    AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG, AT_TAIL, GHOST, NO_HIGH,
+    Node, OVERFLOW_CODE, OWN, SHARED, SLOT_BYTES, SLOTS, common_prefix, head_of, length_bytes, put_length,
 };
 use crate::buffer::page::{PAGE_BYTES, Page, PageBytes, PageMut, kind};
 use crate::ids::{PageId, Tag, TreeId};
@@ -87,8 +86,7 @@ impl Rows {
             let key_at = self.bytes.len();
             node.append_key(slot, &cell, &mut self.bytes);
             let value_at = self.bytes.len();
-            node.0
-                .append_to(cell.value_at, cell.value_len, &mut self.bytes);
+            node.0.append_to(cell.value_at, cell.value_len, &mut self.bytes);
             self.rows.push(RowSpan {
                 key: (key_at as u32, value_at as u32),
                 value: (value_at as u32, self.bytes.len() as u32),
@@ -152,12 +150,7 @@ impl Rows {
 }
 
 /// Bytes of the cell and slot of a row whose key is `suffix_len` bytes beyond the prefix.
-pub(super) fn row_bytes(
-    suffix_len: usize,
-    value_len: usize,
-    overflow: bool,
-    own_tag: bool,
-) -> usize {
+pub(super) fn row_bytes(suffix_len: usize, value_len: usize, overflow: bool, own_tag: bool) -> usize {
     let value_code = if overflow { 1 } else { length_bytes(value_len) };
     SLOT_BYTES
         + length_bytes(suffix_len)
@@ -175,9 +168,7 @@ pub(super) struct Image {
 impl Image {
     /// An image whose memory can be used again and again.
     pub(super) fn new() -> Image {
-        Image {
-            bytes: Box::new([0; PAGE_BYTES]),
-        }
+        Image { bytes: Box::new([0; PAGE_BYTES]) }
     }
 
     /// Builds the node of rows `from..to`; false if they don't fit.
@@ -192,12 +183,7 @@ impl Image {
         for index in from..to {
             let row = rows.get(index);
             let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
-            total += row_bytes(
-                row.key.len() - prefix_len,
-                row.value.len(),
-                row.overflow,
-                own,
-            );
+            total += row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
         }
         if total > PAGE_BYTES {
             return false;
@@ -218,9 +204,7 @@ impl Image {
             let row = rows.get(index);
             let head = CellHead::new(&row, prefix_len, frame.shared_tag);
             top -= head.cell_len(&row, prefix_len);
-            let slot = head.put(&row, prefix_len, top, |at, part| {
-                bytes[at..at + part.len()].copy_from_slice(part)
-            });
+            let slot = head.put(&row, prefix_len, top, |at, part| bytes[at..at + part.len()].copy_from_slice(part));
             let at = SLOTS + SLOT_BYTES * (index - from);
             bytes[at..at + SLOT_BYTES].copy_from_slice(&slot.to_le_bytes());
         }
@@ -228,14 +212,7 @@ impl Image {
         true
     }
 
-    fn put_header(
-        &mut self,
-        frame: &Frame,
-        count: usize,
-        top: usize,
-        prefix_len: usize,
-        tail: usize,
-    ) {
+    fn put_header(&mut self, frame: &Frame, count: usize, top: usize, prefix_len: usize, tail: usize) {
         let bytes = &mut *self.bytes;
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         put(4, &frame.id.0.to_le_bytes());
@@ -248,28 +225,16 @@ impl Image {
         put(AT_RIGHT, &frame.right.0.to_le_bytes());
         put(AT_SHARED_TAG, &frame.shared_tag.0.to_le_bytes());
         put(AT_LOW_LEN, &(frame.low.len() as u16).to_le_bytes());
-        let high_len = frame
-            .high
-            .as_ref()
-            .map_or(NO_HIGH, |high| high.len() as u16);
+        let high_len = frame.high.as_ref().map_or(NO_HIGH, |high| high.len() as u16);
         put(AT_HIGH_LEN, &high_len.to_le_bytes());
         put(AT_TAIL, &(tail as u16).to_le_bytes());
     }
 
     /// The two parts that a log record needs: header and slots, heap and tail.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
-        let count = usize::from(u16::from_le_bytes([
-            self.bytes[AT_COUNT],
-            self.bytes[AT_COUNT + 1],
-        ]));
-        let top = usize::from(u16::from_le_bytes([
-            self.bytes[AT_HEAP_TOP],
-            self.bytes[AT_HEAP_TOP + 1],
-        ]));
-        [
-            &self.bytes[..SLOTS + SLOT_BYTES * count],
-            &self.bytes[top..],
-        ]
+        let count = usize::from(u16::from_le_bytes([self.bytes[AT_COUNT], self.bytes[AT_COUNT + 1]]));
+        let top = usize::from(u16::from_le_bytes([self.bytes[AT_HEAP_TOP], self.bytes[AT_HEAP_TOP + 1]]));
+        [&self.bytes[..SLOTS + SLOT_BYTES * count], &self.bytes[top..]]
     }
 
     /// Bytes in use.
@@ -289,20 +254,10 @@ impl Image {
         if payload.len() < SLOTS || payload.len() > PAGE_BYTES {
             return None;
         }
-        let count = usize::from(u16::from_le_bytes([
-            payload[AT_COUNT],
-            payload[AT_COUNT + 1],
-        ]));
-        let top = usize::from(u16::from_le_bytes([
-            payload[AT_HEAP_TOP],
-            payload[AT_HEAP_TOP + 1],
-        ]));
+        let count = usize::from(u16::from_le_bytes([payload[AT_COUNT], payload[AT_COUNT + 1]]));
+        let top = usize::from(u16::from_le_bytes([payload[AT_HEAP_TOP], payload[AT_HEAP_TOP + 1]]));
         let first = SLOTS + SLOT_BYTES * count;
-        if first > payload.len()
-            || top < first
-            || top > PAGE_BYTES
-            || payload.len() - first != PAGE_BYTES - top
-        {
+        if first > payload.len() || top < first || top > PAGE_BYTES || payload.len() - first != PAGE_BYTES - top {
             return None;
         }
         let mut image = Image::new();

@@ -60,6 +60,6 @@ pub const ROW_BYTES_MAX: usize = 1400;
 #[cfg(test)]
 mod edit_tests;
 #[cfg(test)]
-mod tree_tests;
-#[cfg(test)]
 mod shape_tests;
+#[cfg(test)]
+mod tree_tests;

@@ -150,10 +150,7 @@ impl<'a> Node<'a> {
     }
 
     fn low_at(&self) -> (usize, usize) {
-        (
-            self.tail() + self.prefix_len(),
-            usize::from(self.0.u16_aligned(AT_LOW_LEN)),
-        )
+        (self.tail() + self.prefix_len(), usize::from(self.0.u16_aligned(AT_LOW_LEN)))
     }
 
     fn high_at(&self) -> Option<(usize, usize)> {
@@ -170,8 +167,7 @@ impl<'a> Node<'a> {
 
     /// Whether `key < high fence`.
     pub(super) fn high_admits(&self, key: &[u8]) -> bool {
-        self.high_at()
-            .is_none_or(|(at, len)| self.0.compare(at, len, key) == Ordering::Greater)
+        self.high_at().is_none_or(|(at, len)| self.0.compare(at, len, key) == Ordering::Greater)
     }
 
     /// Whether `low fence < bound`.
@@ -207,21 +203,13 @@ impl<'a> Node<'a> {
 
     #[inline]
     pub(super) fn slot(&self, index: usize) -> u32 {
-        self.0
-            .u32_aligned((SLOTS + SLOT_BYTES * index) & (PAGE_BYTES - 1))
+        self.0.u32_aligned((SLOTS + SLOT_BYTES * index) & (PAGE_BYTES - 1))
     }
 
     /// Decodes a length; (length, bytes taken).
     fn length_at(&self, offset: usize) -> (usize, usize) {
         let first = usize::from(self.0.u8_at(offset));
-        if first < LONG {
-            (first, 1)
-        } else {
-            (
-                LONG + (first - LONG) * 256 + usize::from(self.0.u8_at(offset + 1)),
-                2,
-            )
-        }
+        if first < LONG { (first, 1) } else { (LONG + (first - LONG) * 256 + usize::from(self.0.u8_at(offset + 1)), 2) }
     }
 
     /// The parts of a slot's cell; lengths are at most a page's (BTR-2).
@@ -231,26 +219,14 @@ impl<'a> Node<'a> {
         let (suffix_len, taken) = self.length_at(offset);
         let mut at = offset + taken;
         let overflow = self.0.u8_at(at) == OVERFLOW_CODE;
-        let (value_len, taken) = if overflow {
-            (OVERFLOW_REF_BYTES, 1)
-        } else {
-            self.length_at(at)
-        };
+        let (value_len, taken) = if overflow { (OVERFLOW_REF_BYTES, 1) } else { self.length_at(at) };
         at += taken;
         let own_tag = (slot & OWN != 0).then(|| Tag(self.0.u64_at(at)));
         if own_tag.is_some() {
             at += 8;
         }
         let rest = suffix_len.saturating_sub(2);
-        Cell {
-            offset,
-            suffix_len,
-            rest_at: at,
-            value_at: at + rest,
-            value_len,
-            overflow,
-            own_tag,
-        }
+        Cell { offset, suffix_len, rest_at: at, value_at: at + rest, value_len, overflow, own_tag }
     }
 
     /// The tag of a row.
@@ -335,8 +311,7 @@ impl<'a> Node<'a> {
 
     /// Free bytes between slots and heap.
     pub(super) fn gap(&self) -> usize {
-        self.heap_top()
-            .saturating_sub(SLOTS + SLOT_BYTES * self.count())
+        self.heap_top().saturating_sub(SLOTS + SLOT_BYTES * self.count())
     }
 
     /// Bytes in use: what a node of the same rows takes after its heap was compacted.

@@ -50,8 +50,7 @@ const WITH_TAG: u8 = 8;
 
 /// The arguments of PUT before the value.
 pub(super) fn put_head(row: &NodeRow<'_>, with_key: bool, out: &mut Vec<u8>) {
-    let mut flags =
-        if row.ghost { PUT_GHOST } else { 0 } | if row.overflow { PUT_OVERFLOW } else { 0 };
+    let mut flags = if row.ghost { PUT_GHOST } else { 0 } | if row.overflow { PUT_OVERFLOW } else { 0 };
     if with_key {
         flags |= WITH_KEY | WITH_TAG;
     }
@@ -88,10 +87,7 @@ pub fn root_init(tree: TreeId, page: PageId) -> (u8, Vec<u8>) {
         shared_tag: Tag::SETTLED,
     };
     let mut image = Image::new();
-    assert!(
-        image.build(&frame, &Rows::default(), 0, 0),
-        "an empty node fits"
-    );
+    assert!(image.build(&frame, &Rows::default(), 0, 0), "an empty node fits");
     (INIT, image.parts().concat())
 }
 
@@ -104,20 +100,9 @@ impl Redo for TreeRedo {
         matches!(op, INIT | OVERFLOW | FREE)
     }
 
-    fn redo(
-        &self,
-        page: &PageMut<'_>,
-        op: u8,
-        payload: &[u8],
-        record: &RecordView<'_>,
-    ) -> Result<(), Corruption> {
+    fn redo(&self, page: &PageMut<'_>, op: u8, payload: &[u8], record: &RecordView<'_>) -> Result<(), Corruption> {
         let damaged = |what: &str| {
-            Corruption::in_page(
-                page.id(),
-                record.lsn.start,
-                format!("arguments of {what}"),
-                format!("{payload:02x?}"),
-            )
+            Corruption::in_page(page.id(), record.lsn.start, format!("arguments of {what}"), format!("{payload:02x?}"))
         };
         if op == INIT {
             let image = Image::from_parts(payload).ok_or_else(|| damaged("INIT"))?;
@@ -133,12 +118,7 @@ impl Redo for TreeRedo {
         }
         if page.kind() != kind::NODE {
             let found = format!("a page of kind {}", page.kind());
-            return Err(Corruption::in_page(
-                page.id(),
-                page.lsn(),
-                "a node of a tree",
-                found,
-            ));
+            return Err(Corruption::in_page(page.id(), page.lsn(), "a node of a tree", found));
         }
         match op {
             PUT => redo_put(page, payload, record).ok_or_else(|| damaged("PUT")),
@@ -152,11 +132,7 @@ impl Redo for TreeRedo {
                 .and_then(|rest| Strip::decode(rest, node_of(page).count()))
                 .and_then(|strip| strip.apply(page).ok())
                 .ok_or_else(|| damaged("STRIP")),
-            PURGE => removed(
-                page,
-                payload.get(8..).ok_or_else(|| damaged("PURGE"))?,
-                record,
-            ),
+            PURGE => removed(page, payload.get(8..).ok_or_else(|| damaged("PURGE"))?, record),
             _ => Err(damaged("an operation of trees")),
         }
     }
@@ -173,12 +149,7 @@ fn removed(page: &PageMut<'_>, key: &[u8], record: &RecordView<'_>) -> Result<()
     if remove(page, key) {
         return Ok(());
     }
-    Err(Corruption::in_page(
-        page.id(),
-        record.lsn.start,
-        format!("a row with key {key:02x?}"),
-        "none",
-    ))
+    Err(Corruption::in_page(page.id(), record.lsn.start, format!("a row with key {key:02x?}"), "none"))
 }
 
 /// The key that an operation names, in its arguments or in the record's undo part. Moves past flags and key.
@@ -207,17 +178,7 @@ fn redo_put(page: &PageMut<'_>, payload: &[u8], record: &RecordView<'_>) -> Opti
     if key.len() > super::KEY_BYTES_MAX || key.len() + rest.len() > super::ROW_BYTES_MAX {
         return None;
     }
-    put(
-        page,
-        &NodeRow {
-            key,
-            value: rest,
-            tag,
-            ghost,
-            overflow,
-        },
-    )
-    .ok()
+    put(page, &NodeRow { key, value: rest, tag, ghost, overflow }).ok()
 }
 
 /// The arguments of TRUNCATE before the fence.

@@ -18,9 +18,7 @@ use crate::buffer::page::{PAGE_BYTES, PageMut, kind};
 use crate::buffer::{Latched, Pin, Pool, Seen};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, Tag, TreeId};
-use crate::record::{
-    Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry,
-};
+use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{PageLog, Purpose};
 
 const AT_NEXT: usize = 28;
@@ -72,15 +70,9 @@ struct Reference {
 impl Reference {
     fn decode(bytes: &[u8]) -> Option<Reference> {
         let bytes: &[u8; OVERFLOW_REF_BYTES] = bytes.try_into().ok()?;
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let chain = u64::from(word(8)) | (u64::from(word(12)) << 32);
-        Some(Reference {
-            len: word(0),
-            first: PageId(word(4)),
-            chain,
-        })
+        Some(Reference { len: word(0), first: PageId(word(4)), chain })
     }
 
     fn encode(&self) -> [u8; OVERFLOW_REF_BYTES] {
@@ -114,37 +106,21 @@ impl Tree {
         undo: &mut Vec<UndoEntry>,
     ) -> Result<[u8; OVERFLOW_REF_BYTES], StorageError> {
         if value.len() > VALUE_BYTES_MAX {
-            return Err(StorageError::ValueTooLong {
-                len: value.len(),
-                max: VALUE_BYTES_MAX,
-            });
+            return Err(StorageError::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });
         }
         let chain = self.pool().next_chain();
-        let chunks: Vec<&[u8]> = if value.is_empty() {
-            vec![&[][..]]
-        } else {
-            value.chunks(CHUNK_BYTES).collect()
-        };
+        let chunks: Vec<&[u8]> = if value.is_empty() { vec![&[][..]] } else { value.chunks(CHUNK_BYTES).collect() };
         let mut next = PageId(0);
         let mut end = chunks.len();
         while end > 0 {
             let start = end.saturating_sub(BATCH_PAGES);
             self.pool().throttle().await?;
-            let entry = self
-                .write_chunks(log, tag, chain, &chunks[start..end], start, next)
-                .await?;
-            next = chain_pages(&entry.key)
-                .next()
-                .expect("a record of at least one page");
+            let entry = self.write_chunks(log, tag, chain, &chunks[start..end], start, next).await?;
+            next = chain_pages(&entry.key).next().expect("a record of at least one page");
             undo.push(entry);
             end = start;
         }
-        Ok(Reference {
-            len: value.len() as u32,
-            first: next,
-            chain,
-        }
-        .encode())
+        Ok(Reference { len: value.len() as u32, first: next, chain }.encode())
     }
 
     /// Writes chunks that begin at `index`, linked to `next`; gives the undo, whose key names the pages.
@@ -167,27 +143,11 @@ impl Tree {
         }
         let key: Vec<u8> = pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
         let reserve = free_bytes(&*wal, count);
-        let bytes = record_bytes(
-            &*wal,
-            3 * count,
-            count * PAGE_BYTES + 64 * count + key.len(),
-        ) + reserve;
+        let bytes = record_bytes(&*wal, 3 * count, count * PAGE_BYTES + 64 * count + key.len()) + reserve;
         let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
-        let links: Vec<[u8; 24]> = (0..count)
-            .map(|i| {
-                args(
-                    self.id(),
-                    pages.get(i + 1).copied().unwrap_or(next),
-                    index + i,
-                    chain,
-                )
-            })
-            .collect();
-        let payloads: Vec<[&[u8]; 2]> = links
-            .iter()
-            .zip(chunks)
-            .map(|(link, chunk)| [&link[..], *chunk])
-            .collect();
+        let links: Vec<[u8; 24]> =
+            (0..count).map(|i| args(self.id(), pages.get(i + 1).copied().unwrap_or(next), index + i, chain)).collect();
+        let payloads: Vec<[&[u8]; 2]> = links.iter().zip(chunks).map(|(link, chunk)| [&link[..], *chunk]).collect();
         let mut latches: Vec<Latched<'_>> = pins.iter().map(Pin::latch).collect();
         let space = reservation.latch(count);
         let theirs = space.ops().to_vec();
@@ -195,43 +155,21 @@ impl Tree {
         let mut ops: Vec<PageOp<'_>> = pages
             .iter()
             .zip(&payloads)
-            .map(|(page, payload)| PageOp {
-                page: *page,
-                op: ops::OVERFLOW,
-                payload,
-            })
+            .map(|(page, payload)| PageOp { page: *page, op: ops::OVERFLOW, payload })
             .collect();
-        ops.extend(
-            theirs
-                .iter()
-                .zip(&their_payloads)
-                .map(|(op, payload)| PageOp {
-                    page: op.page,
-                    op: op.op,
-                    payload,
-                }),
-        );
+        ops.extend(theirs.iter().zip(&their_payloads).map(|(op, payload)| PageOp {
+            page: op.page,
+            op: op.op,
+            payload,
+        }));
         for (i, latched) in latches.iter_mut().enumerate() {
             latched.will_change();
             let head: &[u8; 16] = links[i][8..].try_into().expect("sixteen bytes");
             format(latched.page(), pages[i], self.id(), head, chunks[i]);
         }
-        let undo = RowUndo {
-            tree: CHAIN_PAGES,
-            key: &key,
-            tag,
-            prev_tag: Tag::SETTLED,
-            before: Before::Absent,
-        };
+        let undo = RowUndo { tree: CHAIN_PAGES, key: &key, tag, prev_tag: Tag::SETTLED, before: Before::Absent };
         let (txn, undo_next) = (log.txn, log.last_lsn);
-        let record = Record {
-            kind: RecordKind::Row,
-            txn,
-            undo_next,
-            undo: Some(undo),
-            ops: &ops,
-            body: &[],
-        };
+        let record = Record { kind: RecordKind::Row, txn, undo_next, undo: Some(undo), ops: &ops, body: &[] };
         wal.set_aside(&mut credit, log, reserve);
         let range = wal.append(&mut credit, &record);
         space.commit(range);
@@ -254,16 +192,10 @@ impl Tree {
     }
 
     /// Replaces the reference in `out` by the value; false if the row has changed meanwhile.
-    pub(super) async fn read_overflow(
-        &self,
-        out: &mut RowBuf,
-        seen: &Seen,
-    ) -> Result<bool, StorageError> {
+    pub(super) async fn read_overflow(&self, out: &mut RowBuf, seen: &Seen) -> Result<bool, StorageError> {
         let reference = self.reference(&out.value)?;
         let mut value = Vec::with_capacity(reference.len as usize);
-        let whole = self
-            .walk(&reference, |_, bytes| value.extend_from_slice(bytes))
-            .await?;
+        let whole = self.walk(&reference, |_, bytes| value.extend_from_slice(bytes)).await?;
         if whole && value.len() == reference.len as usize {
             out.value = value;
             return Ok(true);
@@ -279,9 +211,7 @@ impl Tree {
     pub async fn read_chain(&self, reference: &[u8]) -> Result<Vec<u8>, StorageError> {
         let reference = self.reference(reference)?;
         let mut value = Vec::with_capacity(reference.len as usize);
-        let whole = self
-            .walk(&reference, |_, bytes| value.extend_from_slice(bytes))
-            .await?;
+        let whole = self.walk(&reference, |_, bytes| value.extend_from_slice(bytes)).await?;
         if !whole || value.len() != reference.len as usize {
             return Err(self.broken_chain(&reference, value.len()));
         }
@@ -289,10 +219,7 @@ impl Tree {
     }
 
     /// The pages of a chain.
-    pub(super) async fn overflow_pages(
-        &self,
-        reference: &[u8],
-    ) -> Result<Vec<PageId>, StorageError> {
+    pub(super) async fn overflow_pages(&self, reference: &[u8]) -> Result<Vec<PageId>, StorageError> {
         let reference = self.reference(reference)?;
         let (mut pages, mut len) = (Vec::new(), 0);
         let whole = self
@@ -320,29 +247,19 @@ impl Tree {
     }
 
     fn reference(&self, bytes: &[u8]) -> Result<Reference, StorageError> {
-        Reference::decode(bytes).ok_or_else(|| {
-            StorageError::Invalid(format!("{bytes:02x?} is no overflow reference").into())
-        })
+        Reference::decode(bytes)
+            .ok_or_else(|| StorageError::Invalid(format!("{bytes:02x?} is no overflow reference").into()))
     }
 
     fn broken_chain(&self, reference: &Reference, found: usize) -> StorageError {
         let (page, len) = (reference.first, reference.len);
-        Corruption::in_page(
-            page,
-            Lsn::ZERO,
-            format!("an overflow chain of {len} bytes"),
-            format!("{found} bytes"),
-        )
-        .in_file(self.pool().space().file_name(page))
-        .into()
+        Corruption::in_page(page, Lsn::ZERO, format!("an overflow chain of {len} bytes"), format!("{found} bytes"))
+            .in_file(self.pool().space().file_name(page))
+            .into()
     }
 
     /// Walks a chain; false where it breaks off because a page is of another chain.
-    async fn walk(
-        &self,
-        reference: &Reference,
-        mut each: impl FnMut(PageId, &[u8]),
-    ) -> Result<bool, StorageError> {
+    async fn walk(&self, reference: &Reference, mut each: impl FnMut(PageId, &[u8])) -> Result<bool, StorageError> {
         let mut next = reference.first;
         let mut index = 0;
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
@@ -378,21 +295,14 @@ fn free_bytes(wal: &dyn PageLog, pages: usize) -> usize {
 }
 
 /// Undoes the allocation of a chain's pages ([`CHAIN_PAGES`]).
-pub async fn compensate_chain(
-    pool: &Pool,
-    log: &mut TxnLog,
-    entry: &UndoEntry,
-) -> Result<LsnRange, StorageError> {
+pub async fn compensate_chain(pool: &Pool, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
     let pages: Vec<PageId> = chain_pages(&entry.key).collect();
     free_pages(pool, &pages, Some((log, entry))).await
 }
 
 /// The pages that the key of such an undo names.
 fn chain_pages(key: &[u8]) -> impl Iterator<Item = PageId> {
-    key.as_chunks::<4>()
-        .0
-        .iter()
-        .map(|bytes| PageId(u32::from_le_bytes(*bytes)))
+    key.as_chunks::<4>().0.iter().map(|bytes| PageId(u32::from_le_bytes(*bytes)))
 }
 
 /// Frees pages in one record: as structure, or as the compensation of an entry.
@@ -416,36 +326,16 @@ pub(super) async fn free_pages(
     let space = freeing.latch(pages);
     let theirs = space.ops().to_vec();
     let their_payloads: Vec<[&[u8]; 1]> = theirs.iter().map(|op| [op.payload()]).collect();
-    let mut ops: Vec<PageOp<'_>> = pages
-        .iter()
-        .map(|page| PageOp {
-            page: *page,
-            op: ops::FREE,
-            payload: &[],
-        })
-        .collect();
-    ops.extend(
-        theirs
-            .iter()
-            .zip(&their_payloads)
-            .map(|(op, payload)| PageOp {
-                page: op.page,
-                op: op.op,
-                payload,
-            }),
-    );
+    let mut ops: Vec<PageOp<'_>> =
+        pages.iter().map(|page| PageOp { page: *page, op: ops::FREE, payload: &[] }).collect();
+    ops.extend(theirs.iter().zip(&their_payloads).map(|(op, payload)| PageOp { page: op.page, op: op.op, payload }));
     for latched in &mut latches {
         latched.will_change();
         ops::free(latched.page());
     }
     let mut record = Record::structure(&ops);
     if let Some((log, entry)) = &undo {
-        record = Record {
-            kind: RecordKind::Compensation,
-            txn: log.txn,
-            undo_next: entry.undo_next,
-            ..record
-        };
+        record = Record { kind: RecordKind::Compensation, txn: log.txn, undo_next: entry.undo_next, ..record };
     }
     let range = wal.append(&mut credit, &record);
     space.commit(range);

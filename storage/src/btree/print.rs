@@ -45,21 +45,10 @@ fn child(value: &[u8]) -> Option<PageId> {
 
 fn print_node(page: PageId, node: &Copy, out: &mut String) {
     let frame = &node.frame;
-    let low = if frame.low.is_empty() {
-        String::new()
-    } else {
-        text(&frame.low)
-    };
-    let high = frame
-        .high
-        .as_ref()
-        .map_or("+inf".to_owned(), |high| text(high));
+    let low = if frame.low.is_empty() { String::new() } else { text(&frame.low) };
+    let high = frame.high.as_ref().map_or("+inf".to_owned(), |high| text(high));
     // Writing to a string does not fail.
-    let _ = writeln!(
-        out,
-        "level {} page {page} [{low}.. {high}) right {}",
-        frame.level, frame.right
-    );
+    let _ = writeln!(out, "level {} page {page} [{low}.. {high}) right {}", frame.level, frame.right);
     for row in node.rows.iter() {
         let _ = match child(row.value).filter(|_| frame.level > 0) {
             Some(child) => write!(out, "  {} -> {child}", text(row.key)),

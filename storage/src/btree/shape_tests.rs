@@ -56,58 +56,28 @@ fn tidying_gives_pages_back_until_a_root_is_left() {
         let tree = rig.tree(1).await;
         let mut log = TxnLog::new(TxnId(1));
         for i in 0_u64..30_000 {
-            put(
-                &tree,
-                &mut log,
-                &(i * 7919 % 30_011).to_be_bytes(),
-                &[1; 100],
-                0,
-            )
-            .await;
+            put(&tree, &mut log, &(i * 7919 % 30_011).to_be_bytes(), &[1; 100], 0).await;
         }
         let before = tree.check().await.unwrap();
         assert!(before.levels >= 3, "{} levels", before.levels);
         for i in 0_u64..30_000 {
             if i % 10 != 0 {
-                tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| {
-                    (Edit::Remove, ())
-                })
-                .await
-                .unwrap();
+                tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
             }
         }
         let tidied = tree.tidy().await.unwrap();
         let after = tree.check().await.unwrap();
         assert_eq!((after.rows, &after.pages), (3000, &rig.space.used()));
-        assert!(
-            after.leaves * 5 < before.leaves && tidied.merged > 0,
-            "{} of {}",
-            after.leaves,
-            before.leaves
-        );
+        assert!(after.leaves * 5 < before.leaves && tidied.merged > 0, "{} of {}", after.leaves, before.leaves);
         for i in 0_u64..30_000 {
-            tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| {
-                (Edit::Remove, ())
-            })
-            .await
-            .unwrap();
+            tree.edit(&mut log, &(i * 7919 % 30_011).to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
         }
         while tree.tidy().await.unwrap().merged > 0 {}
         let empty = tree.check().await.unwrap();
-        assert_eq!(
-            (empty.rows, empty.levels, rig.space.used().len()),
-            (0, 1, 1)
-        );
+        assert_eq!((empty.rows, empty.levels, rig.space.used().len()), (0, 1, 1));
         let redone = rig.redone(&MemVfs::new(), 2000, Lsn::MAX).await;
         assert_eq!(tree_of(&redone).check().await.unwrap().pages, empty.pages);
         let counters = rig.pool.counters().view();
-        assert_eq!(
-            (
-                counters.io_under_latch,
-                counters.neighbours_read,
-                counters.tree_latches
-            ),
-            (0, 0, 0)
-        );
+        assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
     });
 }

@@ -56,16 +56,7 @@ pub(super) fn compact(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> b
         with.remove(index);
     }
     let filler = vec![0; max_value];
-    with.insert(
-        index,
-        &NodeRow {
-            key,
-            value: &filler,
-            tag: Tag(u64::MAX),
-            ghost: false,
-            overflow: false,
-        },
-    );
+    with.insert(index, &NodeRow { key, value: &filler, tag: Tag(u64::MAX), ghost: false, overflow: false });
     let mut image = Image::new();
     if !image.build(&frame, &with, 0, with.len()) {
         return false;
@@ -96,24 +87,15 @@ fn choose_cut(rows: &Rows, key: &[u8], is_leaf: bool, at_ends: bool) -> Cut {
     let count = rows.len();
     let position = rows.iter().take_while(|row| row.key < key).count();
     if at_ends && is_leaf && position == count {
-        return Cut {
-            keep: count,
-            separator: separator(rows.get(count - 1).key, key),
-        };
+        return Cut { keep: count, separator: separator(rows.get(count - 1).key, key) };
     }
     if at_ends && is_leaf && position == 0 && rows.get(0).key != key {
-        return Cut {
-            keep: 0,
-            separator: separator(key, rows.get(0).key),
-        };
+        return Cut { keep: 0, separator: separator(key, rows.get(0).key) };
     }
     let keep = if at_ends && !is_leaf && position == count {
         count - 1
     } else {
-        let total: usize = rows
-            .iter()
-            .map(|row| row.key.len() + row.value.len() + 8)
-            .sum();
+        let total: usize = rows.iter().map(|row| row.key.len() + row.value.len() + 8).sum();
         let mut before = 0;
         let mut keep = 0;
         for row in rows.iter() {
@@ -126,11 +108,7 @@ fn choose_cut(rows: &Rows, key: &[u8], is_leaf: bool, at_ends: bool) -> Cut {
         keep.clamp(1, count - 1)
     };
     let right = rows.get(keep).key;
-    let separator = if is_leaf {
-        separator(rows.get(keep - 1).key, right)
-    } else {
-        right.to_vec()
-    };
+    let separator = if is_leaf { separator(rows.get(keep - 1).key, right) } else { right.to_vec() };
     Cut { keep, separator }
 }
 
@@ -150,21 +128,10 @@ fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option
     let frame = Frame::of(node);
     for at_ends in [true, false] {
         let cut = choose_cut(&rows, key, node.is_leaf(), at_ends);
-        let left_frame = Frame {
-            id: left_id,
-            right: right_id,
-            high: Some(cut.separator.clone()),
-            ..frame.clone()
-        };
-        let right_frame = Frame {
-            id: right_id,
-            low: cut.separator.clone(),
-            ..frame.clone()
-        };
+        let left_frame = Frame { id: left_id, right: right_id, high: Some(cut.separator.clone()), ..frame.clone() };
+        let right_frame = Frame { id: right_id, low: cut.separator.clone(), ..frame.clone() };
         let (mut left, mut right) = (Image::new(), Image::new());
-        if left.build(&left_frame, &rows, 0, cut.keep)
-            && right.build(&right_frame, &rows, cut.keep, rows.len())
-        {
+        if left.build(&left_frame, &rows, 0, cut.keep) && right.build(&right_frame, &rows, cut.keep, rows.len()) {
             return Some(Plan { cut, left, right });
         }
     }
@@ -183,12 +150,7 @@ enum Outcome {
 
 impl Tree {
     /// Makes room in the leaf of `key` for a row of at most `max_value` bytes: strips what is settled, or splits.
-    pub(super) async fn make_room(
-        &self,
-        key: &[u8],
-        max_value: usize,
-        purpose: Purpose,
-    ) -> Result<(), StorageError> {
+    pub(super) async fn make_room(&self, key: &[u8], max_value: usize, purpose: Purpose) -> Result<(), StorageError> {
         if self.strip_for(key, max_value, purpose).await? {
             return Ok(());
         }
@@ -196,12 +158,7 @@ impl Tree {
     }
 
     /// Strips the leaf of `key`; whether that made room.
-    async fn strip_for(
-        &self,
-        key: &[u8],
-        max_value: usize,
-        purpose: Purpose,
-    ) -> Result<bool, StorageError> {
+    async fn strip_for(&self, key: &[u8], max_value: usize, purpose: Purpose) -> Result<bool, StorageError> {
         let root = self.root().await?;
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 1, 16 + 2 * PAGE_BYTES / 4);
@@ -229,11 +186,7 @@ impl Tree {
         strip.encode(&mut args);
         leaf.will_change();
         strip.apply(leaf.page()).expect("a strip only shrinks");
-        let op = PageOp {
-            page: leaf.page().id(),
-            op: ops::STRIP,
-            payload: &[&args],
-        };
+        let op = PageOp { page: leaf.page().id(), op: ops::STRIP, payload: &[&args] };
         let range = self.pool().log().append(credit, &Record::structure(&[op]));
         leaf.changed(range.end);
         true
@@ -258,15 +211,7 @@ impl Tree {
                 pins.push(self.pool().pin_new(page).await?);
             }
             let mut credit = take_credit(&*wal, purpose, bytes).await?;
-            let outcome = self.try_split(
-                root,
-                key,
-                max_value,
-                level,
-                &mut credit,
-                &mut *reservation,
-                &pins,
-            )?;
+            let outcome = self.try_split(root, key, max_value, level, &mut credit, &mut *reservation, &pins)?;
             drop((credit, pins, reservation));
             match outcome {
                 Outcome::Needless | Outcome::Done(None) => return Ok(()),
@@ -278,10 +223,7 @@ impl Tree {
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one attempt of one caller; a struct would only rename them"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one attempt of one caller; a struct would only rename them")]
     fn try_split(
         &self,
         root: PageId,
@@ -308,38 +250,16 @@ impl Tree {
         }
         let left_id = if needed == 2 { pins[0].id() } else { page.id() };
         let Some(plan) = plan(node_of(node.page()), key, left_id, pins[needed - 1].id()) else {
-            let corruption = Corruption::in_page(
-                page.id(),
-                node.page().lsn(),
-                "rows to split between",
-                "too few",
-            );
-            return Err(corruption
-                .in_file(self.pool().space().file_name(page.id()))
-                .into());
+            let corruption = Corruption::in_page(page.id(), node.page().lsn(), "rows to split between", "too few");
+            return Err(corruption.in_file(self.pool().space().file_name(page.id())).into());
         };
         if needed == 2 {
             let frame = Frame::of(node_of(node.page()));
             let (left, right) = (&plan.left, &plan.right);
-            self.plant_root(
-                &mut node,
-                &frame,
-                left,
-                right,
-                &plan.cut.separator,
-                credit,
-                reservation,
-                pins,
-            );
+            self.plant_root(&mut node, &frame, left, right, &plan.cut.separator, credit, reservation, pins);
             return Ok(Outcome::Done(None));
         }
-        Ok(Outcome::Done(Some(self.split_node(
-            &mut node,
-            plan,
-            credit,
-            reservation,
-            &pins[0],
-        ))))
+        Ok(Outcome::Done(Some(self.split_node(&mut node, plan, credit, reservation, &pins[0]))))
     }
 
     fn split_node(
@@ -358,20 +278,11 @@ impl Tree {
         let head = ops::truncate_head(plan.cut.keep, pin.id());
         let (left_args, right_args) = ([&head[..], &plan.cut.separator[..]], plan.right.parts());
         let ops = [
-            PageOp {
-                page: node.page().id(),
-                op: ops::TRUNCATE,
-                payload: &left_args,
-            },
-            PageOp {
-                page: pin.id(),
-                op: ops::INIT,
-                payload: &right_args,
-            },
+            PageOp { page: node.page().id(), op: ops::TRUNCATE, payload: &left_args },
+            PageOp { page: pin.id(), op: ops::INIT, payload: &right_args },
         ];
         plan.right.store(right.page());
-        truncate(node.page(), plan.cut.keep, pin.id(), &plan.cut.separator)
-            .expect("the plan was built");
+        truncate(node.page(), plan.cut.keep, pin.id(), &plan.cut.separator).expect("the plan was built");
         let end = self.append_structure(credit, &ops, space);
         right.changed(end);
         node.changed(end);
@@ -381,11 +292,7 @@ impl Tree {
         } else {
             counters.inner_splits.add(1)
         }
-        Pending {
-            separator: plan.cut.separator,
-            child: pin.id(),
-            level: level + 1,
-        }
+        Pending { separator: plan.cut.separator, child: pin.id(), level: level + 1 }
     }
 
     /// Puts a level on top: the root becomes the parent of two new nodes and stays where it is.
@@ -401,28 +308,11 @@ impl Tree {
         reservation: &mut dyn PageReservation,
         pins: &[Pin<'_>],
     ) {
-        let frame = Frame {
-            level: frame.level + 1,
-            flags: 0,
-            shared_tag: Tag::SETTLED,
-            ..frame.clone()
-        };
+        let frame = Frame { level: frame.level + 1, flags: 0, shared_tag: Tag::SETTLED, ..frame.clone() };
         let (left_id, right_id) = (pins[0].id().0.to_le_bytes(), pins[1].id().0.to_le_bytes());
         let mut rows = Rows::default();
-        for (index, (key, child)) in [(&frame.low[..], &left_id), (separator, &right_id)]
-            .into_iter()
-            .enumerate()
-        {
-            rows.insert(
-                index,
-                &NodeRow {
-                    key,
-                    value: child,
-                    tag: Tag::SETTLED,
-                    ghost: false,
-                    overflow: false,
-                },
-            );
+        for (index, (key, child)) in [(&frame.low[..], &left_id), (separator, &right_id)].into_iter().enumerate() {
+            rows.insert(index, &NodeRow { key, value: child, tag: Tag::SETTLED, ghost: false, overflow: false });
         }
         let mut top = Image::new();
         assert!(top.build(&frame, &rows, 0, 2), "two children fit a node");
@@ -431,24 +321,11 @@ impl Tree {
         root.will_change();
         left.will_change();
         right.will_change();
-        let (top_args, left_args, right_args) =
-            (top.parts(), left_image.parts(), right_image.parts());
+        let (top_args, left_args, right_args) = (top.parts(), left_image.parts(), right_image.parts());
         let ops = [
-            PageOp {
-                page: pins[0].id(),
-                op: ops::INIT,
-                payload: &left_args,
-            },
-            PageOp {
-                page: pins[1].id(),
-                op: ops::INIT,
-                payload: &right_args,
-            },
-            PageOp {
-                page: frame.id,
-                op: ops::INIT,
-                payload: &top_args,
-            },
+            PageOp { page: pins[0].id(), op: ops::INIT, payload: &left_args },
+            PageOp { page: pins[1].id(), op: ops::INIT, payload: &right_args },
+            PageOp { page: frame.id, op: ops::INIT, payload: &top_args },
         ];
         left_image.store(left.page());
         right_image.store(right.page());
@@ -470,11 +347,7 @@ impl Tree {
         let theirs = space.ops().to_vec();
         let payloads: Vec<[&[u8]; 1]> = theirs.iter().map(|op| [op.payload()]).collect();
         let mut all = ops.to_vec();
-        all.extend(theirs.iter().zip(&payloads).map(|(op, payload)| PageOp {
-            page: op.page,
-            op: op.op,
-            payload,
-        }));
+        all.extend(theirs.iter().zip(&payloads).map(|(op, payload)| PageOp { page: op.page, op: op.op, payload }));
         let range = self.pool().log().append(credit, &Record::structure(&all));
         space.commit(range);
         range.end
@@ -494,29 +367,19 @@ impl Tree {
                 Outcome::Miss(page) => self.pool().fetch(page).await?,
                 Outcome::Again => self.pool().counters().restarts.add(1),
                 Outcome::Pages(_) => {
-                    Box::pin(self.split(&pending.separator, 4, pending.level, Purpose::System))
-                        .await?;
+                    Box::pin(self.split(&pending.separator, 4, pending.level, Purpose::System)).await?;
                 }
             }
         }
     }
 
-    fn try_separator(
-        &self,
-        root: PageId,
-        pending: &Pending,
-        credit: &mut Credit<'_>,
-    ) -> Result<Outcome, StorageError> {
+    fn try_separator(&self, root: PageId, pending: &Pending, credit: &mut Credit<'_>) -> Result<Outcome, StorageError> {
         let parent = match self.descend(root, Target::Key(&pending.separator), pending.level)? {
             Descent::Miss(page) => return Ok(Outcome::Miss(page)),
             Descent::At(page, _) => page,
         };
         if Node(parent.page).search(&pending.separator).is_ok() {
-            return Ok(if parent.validate() {
-                Outcome::Needless
-            } else {
-                Outcome::Again
-            });
+            return Ok(if parent.validate() { Outcome::Needless } else { Outcome::Again });
         }
         // BTR-10: seen alive while the parent, at this version, does not know it; so nobody can have merged it
         // away when the latch is taken at this very version.
@@ -541,22 +404,12 @@ impl Tree {
             return Ok(Outcome::Pages(1));
         }
         let value = pending.child.0.to_le_bytes();
-        let row = NodeRow {
-            key: &pending.separator,
-            value: &value,
-            tag: Tag::SETTLED,
-            ghost: false,
-            overflow: false,
-        };
+        let row = NodeRow { key: &pending.separator, value: &value, tag: Tag::SETTLED, ghost: false, overflow: false };
         let mut head = Vec::with_capacity(16 + row.key.len());
         ops::put_head(&row, true, &mut head);
         parent.will_change();
         put(parent.page(), &row).expect("BTR-9: room was made");
-        let op = PageOp {
-            page: parent.page().id(),
-            op: ops::PUT,
-            payload: &[&head, &value],
-        };
+        let op = PageOp { page: parent.page().id(), op: ops::PUT, payload: &[&head, &value] };
         let range = self.pool().log().append(credit, &Record::structure(&[op]));
         parent.changed(range.end);
         self.pool().counters().separators.add(1);

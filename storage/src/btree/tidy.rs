@@ -130,20 +130,11 @@ impl Tree {
             return Ok(Step::Next(next));
         };
         let merged = self.merge(&pair, &mut credit, &mut *freeing);
-        Ok(if merged {
-            Step::Merged
-        } else {
-            Step::Next(next)
-        })
+        Ok(if merged { Step::Merged } else { Step::Next(next) })
     }
 
     /// Where the next node begins, and whether this one is small enough to be worth a second look.
-    fn look(
-        &self,
-        root: PageId,
-        key: &[u8],
-        level: u8,
-    ) -> Result<(Option<Vec<u8>>, bool), StorageError> {
+    fn look(&self, root: PageId, key: &[u8], level: u8) -> Result<(Option<Vec<u8>>, bool), StorageError> {
         loop {
             match self.descend(root, Target::Key(key), level)? {
                 // Not in memory: on to the next node that the parent knows.
@@ -159,12 +150,7 @@ impl Tree {
         }
     }
 
-    fn next_separator(
-        &self,
-        root: PageId,
-        key: &[u8],
-        level: u8,
-    ) -> Result<Option<Vec<u8>>, StorageError> {
+    fn next_separator(&self, root: PageId, key: &[u8], level: u8) -> Result<Option<Vec<u8>>, StorageError> {
         let Descent::At(parent, _) = self.descend(root, Target::Key(key), level + 1)? else {
             return Ok(None);
         };
@@ -176,40 +162,22 @@ impl Tree {
         Ok(next.filter(|_| parent.validate()))
     }
 
-    fn find_pair(
-        &self,
-        root: PageId,
-        key: &[u8],
-        level: u8,
-    ) -> Result<Option<Pair<'_>>, StorageError> {
+    fn find_pair(&self, root: PageId, key: &[u8], level: u8) -> Result<Option<Pair<'_>>, StorageError> {
         let Descent::At(parent, None) = self.descend(root, Target::Key(key), level + 1)? else {
             return Ok(None);
         };
         let node = Node(parent.page);
-        let Some(index) = node
-            .child_index(key)
-            .filter(|index| index + 1 < node.count())
-        else {
+        let Some(index) = node.child_index(key).filter(|index| index + 1 < node.count()) else {
             return Ok(None);
         };
-        let (left, right, separator) = (
-            node.child(index),
-            node.child(index + 1),
-            node.key(index + 1),
-        );
+        let (left, right, separator) = (node.child(index), node.child(index + 1), node.key(index + 1));
         if !parent.validate() || left == right {
             return Ok(None);
         }
-        let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right))
-        else {
+        let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right)) else {
             return Ok(None);
         };
-        Ok(Some(Pair {
-            parent,
-            left,
-            right,
-            separator,
-        }))
+        Ok(Some(Pair { parent, left, right, separator }))
     }
 
     fn is_node(&self, latched: &Latched<'_>, level: u8) -> bool {
@@ -217,17 +185,10 @@ impl Tree {
         page.kind() == kind::NODE && page.tree() == self.id() && page.level() == level
     }
 
-    fn merge(
-        &self,
-        pair: &Pair<'_>,
-        credit: &mut Credit<'_>,
-        freeing: &mut dyn FreeReservation,
-    ) -> bool {
+    fn merge(&self, pair: &Pair<'_>, credit: &mut Credit<'_>, freeing: &mut dyn FreeReservation) -> bool {
         let level = pair.parent.page.level().saturating_sub(1);
         // Left to right, bottom to top.
-        let (Some(mut left), Some(mut right)) =
-            (pair.left.read().latch(), pair.right.read().latch())
-        else {
+        let (Some(mut left), Some(mut right)) = (pair.left.read().latch(), pair.right.read().latch()) else {
             return false;
         };
         let Some(mut parent) = pair.parent.latch() else {
@@ -259,28 +220,13 @@ impl Tree {
         ops::remove_args(Some(&pair.separator), &mut removal);
         let args = image.parts();
         let ops = [
-            PageOp {
-                page: pair.left.id(),
-                op: ops::INIT,
-                payload: &args,
-            },
-            PageOp {
-                page: pair.right.id(),
-                op: ops::FREE,
-                payload: &[],
-            },
-            PageOp {
-                page: parent.page().id(),
-                op: ops::REMOVE,
-                payload: &[&removal],
-            },
+            PageOp { page: pair.left.id(), op: ops::INIT, payload: &args },
+            PageOp { page: pair.right.id(), op: ops::FREE, payload: &[] },
+            PageOp { page: parent.page().id(), op: ops::REMOVE, payload: &[&removal] },
         ];
         image.store(left.page());
         ops::free(right.page());
-        assert!(
-            remove(parent.page(), &pair.separator),
-            "the key that the parent has at this version"
-        );
+        assert!(remove(parent.page(), &pair.separator), "the key that the parent has at this version");
         let end = self.append_structure(credit, &ops, space);
         left.changed(end);
         right.changed(end);
@@ -318,31 +264,15 @@ impl Tree {
             return Ok(false);
         }
         let rows = Rows::of(lower_node, 0, lower_node.count());
-        let frame = Frame {
-            id: root,
-            ..Frame::of(lower_node)
-        };
+        let frame = Frame { id: root, ..Frame::of(lower_node) };
         let mut image = Image::new();
-        assert!(
-            image.build(&frame, &rows, 0, rows.len()),
-            "the same rows and fences"
-        );
+        assert!(image.build(&frame, &rows, 0, rows.len()), "the same rows and fences");
         let space = freeing.latch(&[child]);
         top.will_change();
         lower.will_change();
         let args = image.parts();
-        let ops = [
-            PageOp {
-                page: root,
-                op: ops::INIT,
-                payload: &args,
-            },
-            PageOp {
-                page: child,
-                op: ops::FREE,
-                payload: &[],
-            },
-        ];
+        let ops =
+            [PageOp { page: root, op: ops::INIT, payload: &args }, PageOp { page: child, op: ops::FREE, payload: &[] }];
         image.store(top.page());
         ops::free(lower.page());
         let end = self.append_structure(&mut credit, &ops, space);

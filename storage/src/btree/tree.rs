@@ -51,12 +51,7 @@ pub struct RowBuf {
 impl RowBuf {
     /// The row; as the leaf held it, but for a value fetched from its overflow chain by [`Tree::get`].
     pub fn row(&self) -> Row<'_> {
-        Row {
-            value: &self.value,
-            tag: self.tag,
-            ghost: self.ghost,
-            overflow: self.overflow,
-        }
+        Row { value: &self.value, tag: self.tag, ghost: self.ghost, overflow: self.overflow }
     }
 
     /// The leaf's hint that rows of it have locks in the lock manager.
@@ -132,14 +127,7 @@ pub enum Edit<'v> {
 impl Tree {
     /// The tree with this id; whether it exists shows at the first use.
     pub fn new(id: TreeId, pool: Arc<Pool>, versions: Arc<dyn Versions>) -> Tree {
-        Tree {
-            inner: Arc::new(Inner {
-                id,
-                pool,
-                versions,
-                root: OnceLock::new(),
-            }),
-        }
+        Tree { inner: Arc::new(Inner { id, pool, versions, root: OnceLock::new() }) }
     }
 
     /// The tree's id.
@@ -241,11 +229,7 @@ fn copy_row(leaf: &Optimistic<'_>, key: &[u8], out: &mut RowBuf) -> Option<Looku
     if !leaf.validate() {
         return None;
     }
-    Some(if found.is_ok() {
-        Lookup::Found(leaf.seen())
-    } else {
-        Lookup::Absent(leaf.seen())
-    })
+    Some(if found.is_ok() { Lookup::Found(leaf.seen()) } else { Lookup::Absent(leaf.seen()) })
 }
 
 /// Copies the row at an index.
@@ -253,8 +237,7 @@ pub(super) fn read_row(node: Node<'_>, index: usize, out: &mut RowBuf) {
     let slot = node.slot(index);
     let cell = node.cell(slot);
     out.value.clear();
-    node.0
-        .append_to(cell.value_at, cell.value_len, &mut out.value);
+    node.0.append_to(cell.value_at, cell.value_len, &mut out.value);
     out.tag = node.tag(slot, &cell);
     out.ghost = slot & GHOST != 0;
     out.overflow = cell.overflow;

@@ -18,9 +18,7 @@ use std::sync::atomic::Ordering::SeqCst;
 pub(super) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(super) async fn put(tree: &Tree, log: &mut TxnLog, key: &[u8], value: &[u8], tag: u64) {
-    tree.edit(log, key, value.len(), |_| (Edit::put(value, Tag(tag)), ()))
-        .await
-        .unwrap();
+    tree.edit(log, key, value.len(), |_| (Edit::put(value, Tag(tag)), ())).await.unwrap();
 }
 
 pub(super) async fn contents(tree: &Tree, keys: impl Iterator<Item = &Vec<u8>>) -> Model {
@@ -44,22 +42,12 @@ fn rows_put_in_order_fill_their_pages() {
             put(&tree, &mut log, &i.to_be_bytes(), &[7; 10], 0).await;
         }
         let report = tree.check().await.unwrap();
-        assert_eq!(
-            (report.rows, report.levels, report.pending_separators),
-            (20_000, 2, 0)
-        );
+        assert_eq!((report.rows, report.levels, report.pending_separators), (20_000, 2, 0));
         assert_eq!(report.pages, rig.space.used());
         let bytes = (report.leaves * 8192) as f64 / 20_000.0;
         assert!(bytes < 18.0, "{bytes} bytes for a row of 18");
         let counters = rig.pool.counters().view();
-        assert_eq!(
-            (
-                counters.io_under_latch,
-                counters.neighbours_read,
-                counters.tree_latches
-            ),
-            (0, 0, 0)
-        );
+        assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
     });
 }
 
@@ -107,27 +95,11 @@ fn against_a_map(seed: u64) {
         let redone = rig.redone(&MemVfs::new(), 1000, Lsn::MAX).await;
         let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
         let again = twin.check().await.unwrap();
-        assert_eq!(
-            again,
-            crate::btree::TreeReport {
-                leaf_bytes_used: again.leaf_bytes_used,
-                ..report
-            }
-        );
+        assert_eq!(again, crate::btree::TreeReport { leaf_bytes_used: again.leaf_bytes_used, ..report });
         assert_eq!(contents(&twin, expected.keys()).await, expected);
         let counters = rig.pool.counters().view();
-        assert_eq!(
-            (
-                counters.io_under_latch,
-                counters.neighbours_read,
-                counters.tree_latches
-            ),
-            (0, 0, 0)
-        );
-        assert!(
-            counters.leaf_splits > 10 && counters.evictions > 10,
-            "{counters:?}"
-        );
+        assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
+        assert!(counters.leaf_splits > 10 && counters.evictions > 10, "{counters:?}");
     })
     .unwrap();
 }
@@ -149,29 +121,14 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
                 let edit = if removes {
                     Edit::Remove
                 } else if rng.chance(1, 8) {
-                    reference = tree
-                        .write_overflow(&mut log, Tag(tag), &value, &mut Vec::new())
-                        .await
-                        .unwrap();
-                    Edit::Put {
-                        value: (&reference[..]).into(),
-                        tag: Tag(tag),
-                        ghost: false,
-                        overflow: true,
-                    }
+                    reference = tree.write_overflow(&mut log, Tag(tag), &value, &mut Vec::new()).await.unwrap();
+                    Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true }
                 } else {
                     Edit::put(&value, Tag(tag))
                 };
-                let old_chain = |row: LeafRow<'_>| {
-                    row.row
-                        .filter(|row| row.overflow)
-                        .map(|row| row.value.to_vec())
-                };
+                let old_chain = |row: LeafRow<'_>| row.row.filter(|row| row.overflow).map(|row| row.value.to_vec());
                 let max = value.len().max(16);
-                let (old, _) = tree
-                    .edit(&mut log, &key, max, |row| (edit, old_chain(row)))
-                    .await
-                    .unwrap();
+                let (old, _) = tree.edit(&mut log, &key, max, |row| (edit, old_chain(row))).await.unwrap();
                 if rng.chance(1, 4) {
                     roll_back(rig, tree, &mut log).await;
                     continue;
@@ -191,9 +148,7 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
             7 => {
                 // Everything is settled now and then: splits may strip.
                 let settle = rng.chance(1, 4);
-                rig.mark
-                    .0
-                    .store(if settle { u64::MAX - 1 } else { 0 }, SeqCst);
+                rig.mark.0.store(if settle { u64::MAX - 1 } else { 0 }, SeqCst);
             }
             _ => {
                 let found = matches!(tree.get(&key, &mut out).await.unwrap(), Lookup::Found(_));
@@ -209,19 +164,14 @@ async fn roll_back(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
     loop {
         let entry: Option<UndoEntry> = {
             let records = rig.log.records.lock();
-            let at = records
-                .iter()
-                .rev()
-                .find(|record| record.range.start == log.last_lsn);
+            let at = records.iter().rev().find(|record| record.range.start == log.last_lsn);
             at.and_then(|record| record.undo.clone())
         };
         let Some(entry) = entry.filter(|entry| entry.lsn >= log.first_lsn) else {
             break;
         };
         if entry.tree == super::CHAIN_PAGES {
-            super::compensate_chain(&rig.pool, log, &entry)
-                .await
-                .unwrap();
+            super::compensate_chain(&rig.pool, log, &entry).await.unwrap();
         } else {
             tree.compensate(log, &entry).await.unwrap();
         }
@@ -233,11 +183,7 @@ async fn roll_back(rig: &Rig, tree: &Tree, log: &mut TxnLog) {
 async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
     let mut rng = Rng::new(seed);
     for round in 0..12 {
-        let direction = if round % 2 == 0 {
-            Direction::Forward
-        } else {
-            Direction::Backward
-        };
+        let direction = if round % 2 == 0 { Direction::Forward } else { Direction::Backward };
         let mut range = KeyRange::all();
         if round >= 2 {
             range = KeyRange::new(random_key(&mut rng, 500), Some(random_key(&mut rng, 500)));
@@ -250,19 +196,13 @@ async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
         let mut cursor = tree.cursor(range, direction);
         let mut found = Vec::new();
         while let Some(leaf) = cursor.next_leaf().await.unwrap() {
-            let mut rows: Vec<_> = leaf
-                .iter()
-                .map(|(key, row)| (key.to_vec(), row.value.to_vec(), row.overflow))
-                .collect();
+            let mut rows: Vec<_> =
+                leaf.iter().map(|(key, row)| (key.to_vec(), row.value.to_vec(), row.overflow)).collect();
             if direction == Direction::Backward {
                 rows.reverse();
             }
             for (key, value, overflow) in rows {
-                let value = if overflow {
-                    tree.read_chain(&value).await.unwrap()
-                } else {
-                    value
-                };
+                let value = if overflow { tree.read_chain(&value).await.unwrap() } else { value };
                 found.push((key, value));
             }
         }
@@ -274,11 +214,7 @@ async fn scans_agree(tree: &Tree, expected: &Model, seed: u64) {
 }
 
 /// One run of edits, splits and cleaning on a disk that may crash; gives the rig as it was.
-fn run_until_crash(
-    seed: u64,
-    disk: &SimDisk,
-    rig: &Arc<Mutex<Option<Arc<Rig>>>>,
-) -> Result<(), Stop> {
+fn run_until_crash(seed: u64, disk: &SimDisk, rig: &Arc<Mutex<Option<Arc<Rig>>>>) -> Result<(), Stop> {
     let (disk, rig) = (disk.clone(), rig.clone());
     Sim::new(seed).block_on(async move {
         let made = Arc::new(Rig::new(&disk, 24).await);
@@ -318,16 +254,10 @@ fn crash_sweep(seed: u64) {
         let rig = Arc::new(Mutex::new("test/rig", None));
         let stopped = run_until_crash(seed, &disk, &rig);
         assert_eq!(stopped, Err(Stop::Crashed));
-        let before = rig
-            .lock()
-            .take()
-            .expect("made before the first crash point");
+        let before = rig.lock().take().expect("made before the first crash point");
         torn += after_crash(&before, &disk, seed);
     }
-    assert!(
-        torn > 0,
-        "no crash tore a page: the double write was not tried"
-    );
+    assert!(torn > 0, "no crash tore a page: the double write was not tried");
 }
 
 /// Checks what a crash left; gives the number of pages that were torn.
@@ -338,20 +268,13 @@ fn after_crash(before: &Arc<Rig>, disk: &SimDisk, seed: u64) -> usize {
         .block_on(async move {
             let torn = before.torn(&disk).await;
             before.restore(&disk).await;
-            assert_eq!(
-                before.torn(&disk).await,
-                0,
-                "BUF-9: a torn page without a twin"
-            );
+            assert_eq!(before.torn(&disk).await, 0, "BUF-9: a torn page without a twin");
             // The expected tree: the same records into fresh pages.
             let fresh = before.redone(&MemVfs::new(), 1000, durable).await;
             let redone = before.redone(&disk, 1000, durable).await;
             let (fresh, redone) = (tree_of(&fresh), tree_of(&redone));
             let (expected, report) = (fresh.check().await.unwrap(), redone.check().await.unwrap());
-            assert_eq!(
-                (expected.rows, expected.pages, expected.levels),
-                (report.rows, report.pages, report.levels)
-            );
+            assert_eq!((expected.rows, expected.pages, expected.levels), (report.rows, report.pages, report.levels));
             let (mut left, mut right) = (String::new(), String::new());
             fresh.print(&mut left).await.unwrap();
             redone.print(&mut right).await.unwrap();
@@ -377,10 +300,7 @@ fn threads_agree() {
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let cleaner = {
         let (rig, stop) = (rig.clone(), stop.clone());
-        spawn_thread("cleaner", move || {
-            block_on(rig.pool.run_cleaner(|| stop.load(SeqCst))).unwrap()
-        })
-        .unwrap()
+        spawn_thread("cleaner", move || block_on(rig.pool.run_cleaner(|| stop.load(SeqCst))).unwrap()).unwrap()
     };
     let mut threads = Vec::new();
     for task in 0..4_u64 {
@@ -400,10 +320,7 @@ fn threads_agree() {
                         block_on(put(&tree, &mut log, &key, &value, 0));
                     } else if let Lookup::Found(_) = block_on(tree.get(&key, &mut out)).unwrap() {
                         let value = out.row().value;
-                        assert!(
-                            value.iter().all(|byte| *byte == value[0]),
-                            "a torn row: {value:?}"
-                        );
+                        assert!(value.iter().all(|byte| *byte == value[0]), "a torn row: {value:?}");
                         assert_eq!(value.len(), 20 + usize::from(value[0]));
                     }
                 }
@@ -419,14 +336,7 @@ fn threads_agree() {
     let report = block_on(tree.check()).unwrap();
     assert!(report.leaves > 64, "larger than the pool: {report:?}");
     let counters = rig.pool.counters().view();
-    assert_eq!(
-        (
-            counters.io_under_latch,
-            counters.neighbours_read,
-            counters.tree_latches
-        ),
-        (0, 0, 0)
-    );
+    assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
 }
 
 /// Readers of rows that stay, with a pool so small that they wait for nearly every leaf, while leaves around those
@@ -449,14 +359,7 @@ fn pages_used_again(seed: u64) {
             let mut log = TxnLog::new(TxnId(9));
             for tree in &trees {
                 for number in (0..1000_u64).filter(|number| stays(*number)) {
-                    put(
-                        tree,
-                        &mut log,
-                        &number.to_be_bytes(),
-                        &[tree.id().0 as u8; 400],
-                        0,
-                    )
-                    .await;
+                    put(tree, &mut log, &number.to_be_bytes(), &[tree.id().0 as u8; 400], 0).await;
                 }
             }
             let mut tasks = Vec::new();
@@ -467,17 +370,11 @@ fn pages_used_again(seed: u64) {
                     let mut log = TxnLog::new(TxnId(index as u64));
                     for round in 0..6 {
                         let value = vec![round; 700];
-                        for number in
-                            (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1)
-                        {
+                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
                             put(&tree, &mut log, &number.to_be_bytes(), &value, 0).await;
                         }
-                        for number in
-                            (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1)
-                        {
-                            tree.edit(&mut log, &number.to_be_bytes(), 0, |_| (Edit::Remove, ()))
-                                .await
-                                .unwrap();
+                        for number in (0..1000_u64).filter(|number| !stays(*number) && number % 4 == 1) {
+                            tree.edit(&mut log, &number.to_be_bytes(), 0, |_| (Edit::Remove, ())).await.unwrap();
                             if number % 10 == 1 {
                                 tree.tidy().await.unwrap();
                             }
@@ -495,15 +392,8 @@ fn pages_used_again(seed: u64) {
                         testkit::yield_now().await;
                         let key = (rng.below(40) * 25).to_be_bytes();
                         let found = tree.get(&key, &mut out).await.unwrap();
-                        assert!(
-                            matches!(found, Lookup::Found(_)),
-                            "a row that stays is not there"
-                        );
-                        assert_eq!(
-                            out.row().value,
-                            [tree.id().0 as u8; 400],
-                            "the row of another tree"
-                        );
+                        assert!(matches!(found, Lookup::Found(_)), "a row that stays is not there");
+                        assert_eq!(out.row().value, [tree.id().0 as u8; 400], "the row of another tree");
                     }
                 }));
             }
@@ -514,18 +404,8 @@ fn pages_used_again(seed: u64) {
                 tree.check().await.unwrap();
             }
             let counters = rig.pool.counters().view();
-            assert!(
-                counters.merges > 50 && counters.misses > 300,
-                "{counters:?}"
-            );
-            assert_eq!(
-                (
-                    counters.io_under_latch,
-                    counters.neighbours_read,
-                    counters.tree_latches
-                ),
-                (0, 0, 0)
-            );
+            assert!(counters.merges > 50 && counters.misses > 300, "{counters:?}");
+            assert_eq!((counters.io_under_latch, counters.neighbours_read, counters.tree_latches), (0, 0, 0));
         })
         .unwrap();
 }
@@ -539,9 +419,7 @@ fn planted_mistakes_are_found() {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     for mutation in TREES {
         plant(mutation);
-        let finds = |test: &dyn Fn(u64)| {
-            (1..=40).find(|seed| catch_unwind(AssertUnwindSafe(|| test(*seed))).is_err())
-        };
+        let finds = |test: &dyn Fn(u64)| (1..=40).find(|seed| catch_unwind(AssertUnwindSafe(|| test(*seed))).is_err());
         let found = match mutation {
             Mutation::NoValidation => finds(&|_| threads_agree()),
             Mutation::NoTwins | Mutation::PageBeforeLog => finds(&crash_sweep),

@@ -22,9 +22,7 @@ use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::Latched;
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
-use crate::record::{
-    Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry,
-};
+use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{Credit, PageLog, Purpose, Versions};
 use std::borrow::Cow;
 
@@ -56,11 +54,7 @@ pub fn undo_bytes(log: &dyn PageLog, key_len: usize, before_len: usize) -> usize
 }
 
 /// Credit: at once where there is room.
-pub(super) async fn take_credit(
-    log: &dyn PageLog,
-    purpose: Purpose,
-    bytes: usize,
-) -> Result<Credit<'_>, StorageError> {
+pub(super) async fn take_credit(log: &dyn PageLog, purpose: Purpose, bytes: usize) -> Result<Credit<'_>, StorageError> {
     match log.try_credit(purpose, bytes) {
         Some(credit) => Ok(credit),
         None => log.credit(purpose, bytes).await,
@@ -70,17 +64,11 @@ pub(super) async fn take_credit(
 impl Tree {
     fn check_lengths(&self, key: &[u8], value_len: usize) -> Result<(), StorageError> {
         if key.len() > KEY_BYTES_MAX {
-            return Err(StorageError::KeyTooLong {
-                len: key.len(),
-                max: KEY_BYTES_MAX,
-            });
+            return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
         }
         let max = ROW_BYTES_MAX - key.len();
         if value_len > max {
-            return Err(StorageError::ValueTooLong {
-                len: value_len,
-                max,
-            });
+            return Err(StorageError::ValueTooLong { len: value_len, max });
         }
         Ok(())
     }
@@ -109,19 +97,15 @@ impl Tree {
         let wal = self.pool().log().clone();
         // The before-image may be any row with this key; its undo is paid for as well.
         let before_max = ROW_BYTES_MAX - key.len();
-        let bytes = record_bytes(
-            &*wal,
-            1,
-            16 + key.len() + max_value + key.len() + before_max,
-        ) + undo_bytes(&*wal, key.len(), before_max);
+        let bytes = record_bytes(&*wal, 1, 16 + key.len() + max_value + key.len() + before_max)
+            + undo_bytes(&*wal, key.len(), before_max);
         let mut f = Some(f);
         let mut before = RowBuf::default();
         before.value.reserve(before_max.min(256));
         self.pool().throttle().await?;
         loop {
             let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
-            let attempt =
-                self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
+            let attempt = self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
             // BTR-8.
             drop(credit);
             match attempt {
@@ -159,10 +143,7 @@ impl Tree {
         })
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one attempt of one caller; a struct would only rename them"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one attempt of one caller; a struct would only rename them")]
     fn try_edit<'v, T, F>(
         &self,
         root: PageId,
@@ -191,15 +172,8 @@ impl Tree {
         let slot = found.unwrap_or_else(|index| index);
         let row = found.is_ok().then(|| before.row());
         let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
-        let f = f
-            .take()
-            .expect("BTR-9: an attempt that calls the closure is the last");
-        let (edit, result) = f(LeafRow {
-            row,
-            memory_locks,
-            page: node.0.id(),
-            slot: slot as u16,
-        });
+        let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
+        let (edit, result) = f(LeafRow { row, memory_locks, page: node.0.id(), slot: slot as u16 });
         let before = row;
         let range = match edit {
             Edit::Keep => None,
@@ -208,28 +182,15 @@ impl Tree {
                 leaf.page().set_flags(leaf.page().flags() | MEMORY_LOCKS);
                 None
             }
-            Edit::Put {
-                value,
-                tag,
-                ghost,
-                overflow,
-            } => {
+            Edit::Put { value, tag, ghost, overflow } => {
                 assert!(
                     value.len() <= max_value.max(before.map_or(0, |row| row.value.len())),
                     "BTR-9: a value longer than announced"
                 );
-                let row = NodeRow {
-                    key,
-                    value: &value,
-                    tag,
-                    ghost,
-                    overflow,
-                };
+                let row = NodeRow { key, value: &value, tag, ghost, overflow };
                 Some(self.log_put(&mut leaf, log, credit, &row, before))
             }
-            Edit::Remove => {
-                before.map(|before| self.log_remove(&mut leaf, log, credit, key, before))
-            }
+            Edit::Remove => before.map(|before| self.log_remove(&mut leaf, log, credit, key, before)),
         };
         Ok(Ok((result, range)))
     }
@@ -247,16 +208,7 @@ impl Tree {
         leaf.will_change();
         put(leaf.page(), row).expect("BTR-9: room was made");
         let payload = [&head[..], row.value];
-        self.append_row(
-            leaf,
-            log,
-            credit,
-            ops::PUT,
-            &payload,
-            row.key,
-            row.tag,
-            before,
-        )
+        self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
     }
 
     fn log_remove(
@@ -271,16 +223,7 @@ impl Tree {
         ops::remove_args(None, &mut args);
         leaf.will_change();
         assert!(remove(leaf.page(), key), "the row that was just read");
-        self.append_row(
-            leaf,
-            log,
-            credit,
-            ops::REMOVE,
-            &[&args],
-            key,
-            Tag::SETTLED,
-            Some(before),
-        )
+        self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
@@ -312,11 +255,7 @@ impl Tree {
             txn: log.txn,
             undo_next: log.last_lsn,
             undo: Some(undo),
-            ops: &[PageOp {
-                page: leaf.page().id(),
-                op,
-                payload,
-            }],
+            ops: &[PageOp { page: leaf.page().id(), op, payload }],
             body: &[],
         };
         let reserve = undo_bytes(&**wal, key.len(), before.map_or(0, |row| row.value.len()));
@@ -329,11 +268,7 @@ impl Tree {
 
     /// Undoes one change of a row: finds it by its key wherever it stands now, and puts back what was there.
     /// Logged as a compensation record that names the next change to undo. Dropped early, it has not happened.
-    pub async fn compensate(
-        &self,
-        log: &mut TxnLog,
-        entry: &UndoEntry,
-    ) -> Result<LsnRange, StorageError> {
+    pub async fn compensate(&self, log: &mut TxnLog, entry: &UndoEntry) -> Result<LsnRange, StorageError> {
         let root = self.root().await?;
         let wal = self.pool().log().clone();
         let value_len = match &entry.before {
@@ -350,10 +285,7 @@ impl Tree {
                     wal.undo_spent(log, bytes);
                     return Ok(range);
                 }
-                Err(hurdle) => {
-                    self.clear(hurdle, &entry.key, value_len, Purpose::System)
-                        .await?
-                }
+                Err(hurdle) => self.clear(hurdle, &entry.key, value_len, Purpose::System).await?,
             }
         }
     }
@@ -382,18 +314,8 @@ impl Tree {
                 ops::remove_args(Some(&entry.key), &mut head);
                 (ops::REMOVE, &[])
             }
-            BeforeImage::Row {
-                ghost,
-                overflow,
-                value,
-            } => {
-                let row = NodeRow {
-                    key: &entry.key,
-                    value,
-                    tag: entry.prev_tag,
-                    ghost: *ghost,
-                    overflow: *overflow,
-                };
+            BeforeImage::Row { ghost, overflow, value } => {
+                let row = NodeRow { key: &entry.key, value, tag: entry.prev_tag, ghost: *ghost, overflow: *overflow };
                 ops::put_head(&row, true, &mut head);
                 put(leaf.page(), &row).expect("BTR-9: room was made");
                 (ops::PUT, value)
@@ -404,11 +326,7 @@ impl Tree {
             txn: log.txn,
             undo_next: entry.undo_next,
             undo: None,
-            ops: &[PageOp {
-                page: leaf.page().id(),
-                op,
-                payload: &[&head, value],
-            }],
+            ops: &[PageOp { page: leaf.page().id(), op, payload: &[&head, value] }],
             body: &[],
         };
         let range = self.pool().log().append(credit, &record);
@@ -432,9 +350,7 @@ impl Tree {
         let found = tag.map_or("no such row".to_owned(), |tag| format!("{tag:?}"));
         let page = leaf.page().id();
         let corruption = Corruption::in_page(page, leaf.page().lsn(), expected, found);
-        Err(corruption
-            .in_file(self.pool().space().file_name(page))
-            .into())
+        Err(corruption.in_file(self.pool().space().file_name(page)).into())
     }
 
     /// Takes the ghost with this key out, if it still is one and is settled; looked at under the latch. Whether it
@@ -454,13 +370,7 @@ impl Tree {
         }
     }
 
-    fn try_purge(
-        &self,
-        root: PageId,
-        credit: &mut Credit<'_>,
-        key: &[u8],
-        versions: &dyn Versions,
-    ) -> Attempt<bool> {
+    fn try_purge(&self, root: PageId, credit: &mut Credit<'_>, key: &[u8], versions: &dyn Versions) -> Attempt<bool> {
         let mut leaf = match self.latch_leaf(root, key)? {
             Ok(leaf) => leaf,
             Err(hurdle) => return Ok(Err(hurdle)),
@@ -477,11 +387,7 @@ impl Tree {
         let horizon = versions.horizon().0.to_le_bytes();
         leaf.will_change();
         remove(leaf.page(), key);
-        let op = PageOp {
-            page: leaf.page().id(),
-            op: ops::PURGE,
-            payload: &[&horizon, key],
-        };
+        let op = PageOp { page: leaf.page().id(), op: ops::PURGE, payload: &[&horizon, key] };
         let range = self.pool().log().append(credit, &Record::structure(&[op]));
         leaf.changed(range.end);
         Ok(Ok(true))
@@ -494,10 +400,7 @@ pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> 
     let prefix_len = node.prefix_len();
     if key.len() >= prefix_len {
         let most = row_bytes(key.len() - prefix_len, max_value, false, true) + 1;
-        let has_prefix = node
-            .0
-            .compare(node.tail(), prefix_len, &key[..prefix_len])
-            .is_eq();
+        let has_prefix = node.0.compare(node.tail(), prefix_len, &key[..prefix_len]).is_eq();
         if has_prefix && node.gap() >= most {
             return true;
         }
@@ -509,21 +412,11 @@ pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> 
 impl<'v> Edit<'v> {
     /// Puts a live row.
     pub fn put(value: &'v [u8], tag: Tag) -> Edit<'v> {
-        Edit::Put {
-            value: Cow::Borrowed(value),
-            tag,
-            ghost: false,
-            overflow: false,
-        }
+        Edit::Put { value: Cow::Borrowed(value), tag, ghost: false, overflow: false }
     }
 
     /// Leaves a ghost without a value.
     pub fn ghost(tag: Tag) -> Edit<'v> {
-        Edit::Put {
-            value: Cow::Borrowed(&[]),
-            tag,
-            ghost: true,
-            overflow: false,
-        }
+        Edit::Put { value: Cow::Borrowed(&[]), tag, ghost: true, overflow: false }
     }
 }

@@ -110,10 +110,7 @@ impl Pool {
             }
             // Frames that are wanted but can't be had from dirty pages come from pins and reads that end.
             let wanted = timeout(Duration::from_millis(50), self.frames_wanted());
-            if in_wait(WaitEvent::CleanerMain, Object::NONE, wanted)
-                .await
-                .is_ok()
-            {
+            if in_wait(WaitEvent::CleanerMain, Object::NONE, wanted).await.is_ok() {
                 self.clean_step().await?;
             }
         }
@@ -124,8 +121,7 @@ impl Pool {
     /// or a stock of free frames that has run low.
     pub fn wants_cleaning(&self) -> bool {
         let dirty = self.dirty.load(Relaxed);
-        dirty > self.metas.len() / 8
-            || (dirty > 0 && self.free.len() < self.options.free_target / 2)
+        dirty > self.metas.len() / 8 || (dirty > 0 && self.free.len() < self.options.free_target / 2)
     }
 
     /// Waits until a task has run out of frames.
@@ -134,11 +130,7 @@ impl Pool {
     }
 
     fn collect(&self, pages_max: usize, wanted: impl Fn(u64) -> bool) -> Batch<'_> {
-        let mut batch = Batch {
-            pool: self,
-            pages: Vec::new(),
-            page_lsn_max: Lsn::ZERO,
-        };
+        let mut batch = Batch { pool: self, pages: Vec::new(), page_lsn_max: Lsn::ZERO };
         for _ in 0..self.metas.len() {
             if batch.pages.len() == pages_max {
                 break;
@@ -173,12 +165,7 @@ impl Pool {
         let meta = &self.metas[frame];
         // BUF-12: under the latch, so nobody makes the page dirty in between.
         let rec_lsn = meta.rec_lsn.load(SeqCst);
-        if rec_lsn == 0
-            || meta
-                .writing
-                .compare_exchange(0, rec_lsn, SeqCst, SeqCst)
-                .is_err()
-        {
+        if rec_lsn == 0 || meta.writing.compare_exchange(0, rec_lsn, SeqCst, SeqCst).is_err() {
             return None;
         }
         latched.page().copy_out(&mut bytes);
@@ -250,11 +237,7 @@ where
                 false
             }
         });
-        if pending.is_empty() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if pending.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     failed.map_or(Ok(()), Err)

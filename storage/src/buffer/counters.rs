@@ -25,17 +25,12 @@ impl Count {
     /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
-        self.stripes[STRIPE.with(|stripe| *stripe)]
-            .0
-            .fetch_add(n, Relaxed);
+        self.stripes[STRIPE.with(|stripe| *stripe)].0.fetch_add(n, Relaxed);
     }
 
     /// The sum.
     pub fn get(&self) -> u64 {
-        self.stripes
-            .iter()
-            .map(|stripe| stripe.0.load(Relaxed))
-            .sum()
+        self.stripes.iter().map(|stripe| stripe.0.load(Relaxed)).sum()
     }
 }
 

@@ -77,9 +77,7 @@ impl DoubleWrite {
         let mut newest: BTreeMap<PageId, (Lsn, u64)> = BTreeMap::new();
         for index in 0..pages {
             let offset = index * PAGE_BYTES as u64;
-            let buf = file
-                .read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
-                .await?;
+            let buf = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
             let Some((id, lsn)) = whole(&buf) else {
                 continue;
             };
@@ -94,15 +92,11 @@ impl DoubleWrite {
             let Ok((place, at)) = space.locate(id) else {
                 continue;
             };
-            let in_place = place
-                .read_at(at, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
-                .await?;
+            let in_place = place.read_at(at, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
             if whole(&in_place).is_some_and(|(found, _)| found == id) {
                 continue;
             }
-            let twin = file
-                .read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
-                .await?;
+            let twin = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
             place.write_at(at, twin).await?;
             place.sync_data().await?;
             restored.pages.push(id);

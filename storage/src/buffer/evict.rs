@@ -43,20 +43,12 @@ impl Pool {
         }
         loop {
             if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket {
-                    pool: self,
-                    frame,
-                    used: false,
-                });
+                return Ok(Ticket { pool: self, frame, used: false });
             }
             let waiting = self.free.refilled.listen();
             // BUF-11: looked at again after registering.
             if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
-                return Ok(Ticket {
-                    pool: self,
-                    frame,
-                    used: false,
-                });
+                return Ok(Ticket { pool: self, frame, used: false });
             }
             self.poisoned()?;
             self.counters.frame_waits.add(1);
@@ -86,9 +78,7 @@ impl Pool {
 
     fn evictable(&self, frame: usize) -> bool {
         let meta = &self.metas[frame];
-        meta.pins.load(SeqCst) == 0
-            && meta.rec_lsn.load(SeqCst) == 0
-            && meta.writing.load(SeqCst) == 0
+        meta.pins.load(SeqCst) == 0 && meta.rec_lsn.load(SeqCst) == 0 && meta.writing.load(SeqCst) == 0
     }
 
     /// Empties a frame, if its page may go (BUF-6).

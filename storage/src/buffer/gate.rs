@@ -22,9 +22,7 @@ pub(super) struct Gates {
 
 impl Gates {
     pub(super) fn new() -> Gates {
-        Gates {
-            gates: (0..GATES).map(|_| Gate::default()).collect(),
-        }
+        Gates { gates: (0..GATES).map(|_| Gate::default()).collect() }
     }
 
     pub(super) fn of(&self, page: PageId) -> &Gate {
@@ -39,9 +37,7 @@ pub(super) struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Gate {
-            inner: Mutex::new("BufferGate", Inner::default()),
-        }
+        Gate { inner: Mutex::new("BufferGate", Inner::default()) }
     }
 }
 
@@ -54,10 +50,7 @@ struct Inner {
 impl Gate {
     /// A future that ends when the gate is opened after now (BUF-11).
     pub(super) fn listen(&self) -> Listening<'_> {
-        Listening {
-            gate: self,
-            since: self.inner.lock().openings,
-        }
+        Listening { gate: self, since: self.inner.lock().openings }
     }
 
     /// Wakes all who listen.
@@ -136,11 +129,7 @@ pub(super) struct Spin<'c> {
 
 impl<'c> Spin<'c> {
     pub(super) fn new(counters: &'c Counters) -> Spin<'c> {
-        Spin {
-            turns: 0,
-            waits: &counters.latch_waits,
-            booked: None,
-        }
+        Spin { turns: 0, waits: &counters.latch_waits, booked: None }
     }
 
     /// Waits a little, more with every turn.

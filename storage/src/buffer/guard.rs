@@ -64,10 +64,7 @@ impl<'p> Optimistic<'p> {
 
     /// Its place and version.
     pub fn seen(&self) -> Seen {
-        Seen {
-            page: self.id,
-            word: self.word.0,
-        }
+        Seen { page: self.id, word: self.word.0 }
     }
 
     /// The latch, if the page is still of this version.
@@ -81,21 +78,12 @@ impl<'p> Latched<'p> {
     #[inline]
     pub(super) fn take(pool: &'p Pool, entry: &'p AtomicU64, word: Word) -> Option<Self> {
         debug_assert!(word.is_resident());
-        entry
-            .compare_exchange(word.0, word.with_state(State::Latched).0, SeqCst, Relaxed)
-            .ok()?;
+        entry.compare_exchange(word.0, word.with_state(State::Latched).0, SeqCst, Relaxed).ok()?;
         // Readers that see any of our stores see the latch as well (BUF-3).
         fence(Release);
         super::gate::latch_taken();
         let page = PageMut::new(&pool.words[word.frame()]);
-        Some(Latched {
-            pool,
-            entry,
-            word,
-            changed: false,
-            page,
-            _not_send: PhantomData,
-        })
+        Some(Latched { pool, entry, word, changed: false, page, _not_send: PhantomData })
     }
 
     /// The page, for changes. `will_change` comes first.
@@ -105,23 +93,13 @@ impl<'p> Latched<'p> {
 
     /// Its place and the version it had when it was latched.
     pub fn seen(&self) -> Seen {
-        Seen {
-            page: PageId(self.pool.metas[self.word.frame()].page.load(Relaxed)),
-            word: self.word.0,
-        }
+        Seen { page: PageId(self.pool.metas[self.word.frame()].page.load(Relaxed)), word: self.word.0 }
     }
 
     /// Its place and the version it will have when this latch goes.
     pub fn seen_after(&self) -> Seen {
-        let word = if self.changed {
-            self.word.bumped()
-        } else {
-            self.word
-        };
-        Seen {
-            word: word.0,
-            ..self.seen()
-        }
+        let word = if self.changed { self.word.bumped() } else { self.word };
+        Seen { word: word.0, ..self.seen() }
     }
 
     /// Says that the page will be changed, before the first change and before the record is appended (BUF-7).
@@ -168,11 +146,7 @@ impl Latched<'_> {
 
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
-        let word = if self.changed {
-            self.word.bumped()
-        } else {
-            self.word
-        };
+        let word = if self.changed { self.word.bumped() } else { self.word };
         self.entry.store(word.0, SeqCst);
         super::gate::latch_given_back();
     }
@@ -186,9 +160,7 @@ impl<'p> Pin<'p> {
 
     /// For reading without a latch.
     pub fn read(&self) -> Optimistic<'p> {
-        self.pool
-            .read(self.id)
-            .expect("a pinned page stays in its frame (BUF-6)")
+        self.pool.read(self.id).expect("a pinned page stays in its frame (BUF-6)")
     }
 
     /// Latches it, waiting out other latches.

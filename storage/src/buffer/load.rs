@@ -29,8 +29,7 @@ impl Pool {
         let Some((first, others)) = pages.split_first() else {
             return Ok(());
         };
-        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> =
-            vec![Box::pin(self.fetch(*first))];
+        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first))];
         for page in others.iter().take(self.frames() / 4) {
             let page = *page;
             if !Word(self.entry(page).load(Relaxed)).is_resident() {
@@ -95,9 +94,7 @@ impl Pool {
                     let word = Word(entry.load(Acquire));
                     let loading = word.with_state(State::Loading);
                     if word.state() == State::Absent
-                        && entry
-                            .compare_exchange(word.0, loading.0, AcqRel, Relaxed)
-                            .is_ok()
+                        && entry.compare_exchange(word.0, loading.0, AcqRel, Relaxed).is_ok()
                     {
                         break ticket;
                     }
@@ -105,21 +102,14 @@ impl Pool {
             }
         };
         // From here on dropping this future makes the entry absent again.
-        let loading = Loading {
-            pool: self,
-            entry,
-            id,
-            done: false,
-        };
+        let loading = Loading { pool: self, entry, id, done: false };
         if how == Load::New {
             self.counters.new_pages.add(1);
             self.install(loading, ticket, None);
             return Ok(true);
         }
         let (place, offset) = self.space.locate(id)?;
-        let buf = place
-            .read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES)
-            .await?;
+        let buf = place.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
         self.counters.misses.add(1);
         match verify(id, &buf) {
             Ok(bytes) => {
@@ -147,10 +137,7 @@ impl Pool {
         let meta = &self.metas[frame];
         meta.page.store(loading.id.0, Relaxed);
         meta.referenced.store(true, Relaxed);
-        let word = Word(loading.entry.load(Relaxed))
-            .with_frame(frame)
-            .with_state(State::Resident)
-            .bumped();
+        let word = Word(loading.entry.load(Relaxed)).with_frame(frame).with_state(State::Resident).bumped();
         loading.entry.store(word.0, SeqCst);
         loading.done = true;
         self.gates.of(loading.id).open();
@@ -176,9 +163,7 @@ struct Loading<'p> {
 impl Drop for Loading<'_> {
     fn drop(&mut self) {
         if !self.done {
-            let word = Word(self.entry.load(Relaxed))
-                .with_state(State::Absent)
-                .bumped();
+            let word = Word(self.entry.load(Relaxed)).with_state(State::Absent).bumped();
             self.entry.store(word.0, SeqCst);
             self.pool.gates.of(self.id).open();
         }
@@ -190,18 +175,10 @@ fn verify(id: PageId, bytes: &[u8]) -> Result<&PageBytes, Corruption> {
     let whole: Result<&PageBytes, _> = bytes.try_into();
     let Ok(bytes) = whole else {
         let found = format!("{} bytes", bytes.len());
-        return Err(Corruption::in_page(
-            id,
-            Lsn::ZERO,
-            format!("a page of {PAGE_BYTES} bytes"),
-            found,
-        ));
+        return Err(Corruption::in_page(id, Lsn::ZERO, format!("a page of {PAGE_BYTES} bytes"), found));
     };
-    let field =
-        |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let lsn = Lsn(u64::from_le_bytes(
-        bytes[8..16].try_into().expect("eight bytes"),
-    ));
+    let field = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let lsn = Lsn(u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")));
     let (stored, computed) = (field(page::AT_CHECKSUM), page::checksum(bytes));
     if stored != computed {
         let found = if bytes.iter().all(|byte| *byte == 0) {
@@ -209,20 +186,10 @@ fn verify(id: PageId, bytes: &[u8]) -> Result<&PageBytes, Corruption> {
         } else {
             format!("{stored:#010x}")
         };
-        return Err(Corruption::in_page(
-            id,
-            lsn,
-            format!("checksum {computed:#010x}"),
-            found,
-        ));
+        return Err(Corruption::in_page(id, lsn, format!("checksum {computed:#010x}"), found));
     }
     if field(4) != id.0 {
-        return Err(Corruption::in_page(
-            id,
-            lsn,
-            format!("page {id}"),
-            format!("page {}", field(4)),
-        ));
+        return Err(Corruption::in_page(id, lsn, format!("page {id}"), format!("page {}", field(4))));
     }
     Ok(bytes)
 }

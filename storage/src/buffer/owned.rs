@@ -42,11 +42,7 @@ impl OwnedPin {
     fn second(pool: &Arc<Pool>, id: PageId) -> OwnedPin {
         let frame = Word(pool.entry(id).load(SeqCst)).frame();
         pool.metas[frame].pins.fetch_add(1, SeqCst);
-        OwnedPin {
-            pool: pool.clone(),
-            frame,
-            id,
-        }
+        OwnedPin { pool: pool.clone(), frame, id }
     }
 
     /// The page's number.
@@ -56,10 +52,7 @@ impl OwnedPin {
 
     /// Latches it, waiting out other latches.
     pub fn latch(&self) -> Latched<'_> {
-        self.pool
-            .try_pin(self.id)
-            .expect("a pinned page stays in its frame (BUF-6)")
-            .latch()
+        self.pool.try_pin(self.id).expect("a pinned page stays in its frame (BUF-6)").latch()
     }
 }
 

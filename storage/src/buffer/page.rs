@@ -218,9 +218,7 @@ impl<'a> Deref for PageMut<'a> {
 impl<'a> PageMut<'a> {
     /// The page in these words. The caller holds its exclusive latch, or nobody else can reach it.
     pub(crate) fn new(words: &'a [AtomicU64; PAGE_WORDS]) -> Self {
-        PageMut {
-            page: Page::new(words),
-        }
+        PageMut { page: Page::new(words) }
     }
 
     fn store(&self, index: usize, value: u64) {
@@ -229,19 +227,13 @@ impl<'a> PageMut<'a> {
 
     /// Stores `bytes` at any offset; they must end within the page.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        assert!(
-            offset + bytes.len() <= PAGE_BYTES,
-            "a write beyond the page"
-        );
+        assert!(offset + bytes.len() <= PAGE_BYTES, "a write beyond the page");
         let (mut at, mut rest) = (offset, bytes);
         while !rest.is_empty() {
             let (index, skip) = (at / 8, at % 8);
             let take = rest.len().min(8 - skip);
             if take == 8 {
-                self.store(
-                    index,
-                    u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")),
-                );
+                self.store(index, u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")));
             } else {
                 let mut word = self.word(index).to_le_bytes();
                 word[skip..skip + take].copy_from_slice(&rest[..take]);
@@ -285,10 +277,7 @@ impl<'a> PageMut<'a> {
     /// Replaces the whole page.
     pub fn copy_in(&self, bytes: &PageBytes) {
         for (word, chunk) in self.page.words.iter().zip(bytes.chunks_exact(8)) {
-            word.store(
-                u64::from_le_bytes(chunk.try_into().expect("eight bytes")),
-                Relaxed,
-            );
+            word.store(u64::from_le_bytes(chunk.try_into().expect("eight bytes")), Relaxed);
         }
     }
 
@@ -330,9 +319,7 @@ mod tests {
 
     fn words() -> Box<[AtomicU64; PAGE_WORDS]> {
         let words: Box<[AtomicU64]> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
-        words
-            .try_into()
-            .unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
+        words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
     }
 
     #[test]
@@ -353,16 +340,10 @@ mod tests {
                     let mut greater = bytes[..len].to_vec();
                     greater[len - 1] += 1;
                     assert_eq!(page.compare(offset, len, &greater), Ordering::Less);
-                    assert_eq!(
-                        page.compare(offset, len, &bytes[..len - 1]),
-                        Ordering::Greater
-                    );
+                    assert_eq!(page.compare(offset, len, &bytes[..len - 1]), Ordering::Greater);
                 }
                 assert_eq!(page.u8_at(offset + len), 0);
-                assert_eq!(
-                    (page.id(), page.tree(), page.level()),
-                    (PageId(7), TreeId(3), 2)
-                );
+                assert_eq!((page.id(), page.tree(), page.level()), (PageId(7), TreeId(3), 2));
             }
         }
     }

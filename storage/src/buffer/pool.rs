@@ -34,11 +34,7 @@ impl PoolOptions {
     /// Options for a memory budget in bytes.
     pub fn for_budget(bytes: usize) -> PoolOptions {
         let frames = (bytes / PAGE_BYTES).clamp(64, FRAMES_MAX);
-        PoolOptions {
-            frames,
-            batch_pages: 64.min(frames / 4),
-            free_target: (frames / 64).clamp(8, 1024),
-        }
+        PoolOptions { frames, batch_pages: 64.min(frames / 4), free_target: (frames / 64).clamp(8, 1024) }
     }
 }
 
@@ -85,13 +81,8 @@ impl Pool {
         double_write: DoubleWrite,
     ) -> Arc<Pool> {
         let frames = options.frames;
-        assert!(
-            (8..=FRAMES_MAX).contains(&frames),
-            "a pool of {frames} frames"
-        );
-        let words = (0..frames)
-            .map(|_| [const { AtomicU64::new(0) }; PAGE_WORDS])
-            .collect();
+        assert!((8..=FRAMES_MAX).contains(&frames), "a pool of {frames} frames");
+        let words = (0..frames).map(|_| [const { AtomicU64::new(0) }; PAGE_WORDS]).collect();
         let meta = || Meta {
             page: AtomicU32::new(NO_PAGE),
             referenced: AtomicBool::new(false),
@@ -146,9 +137,7 @@ impl Pool {
 
     /// The error that every later call gets, once a page write or sync has failed.
     pub fn poisoned(&self) -> Result<(), StorageError> {
-        self.poison
-            .get()
-            .map_or(Ok(()), |why| Err(StorageError::Poisoned(why.clone())))
+        self.poison.get().map_or(Ok(()), |why| Err(StorageError::Poisoned(why.clone())))
     }
 
     /// Stops the pool: its pages on disk are in doubt.
@@ -166,9 +155,7 @@ impl Pool {
     /// A number that no overflow chain has had: at or above every LSN so far, which grow faster than chains.
     pub(crate) fn next_chain(&self) -> u64 {
         let end = self.log.end_lsn().0;
-        let before = self
-            .chains
-            .fetch_update(SeqCst, SeqCst, |last| Some(end.max(last + 1)));
+        let before = self.chains.fetch_update(SeqCst, SeqCst, |last| Some(end.max(last + 1)));
         let (Ok(before) | Err(before)) = before;
         end.max(before + 1)
     }
@@ -191,9 +178,7 @@ impl Pool {
         let (dirty, frames) = (self.dirty.load(Relaxed), self.metas.len());
         let over = dirty.checked_sub(frames / 2).filter(|over| *over > 0)?;
         let left = frames.saturating_sub(dirty).max(1);
-        Some(Duration::from_micros(
-            (60 * over / left).clamp(1, 2000) as u64
-        ))
+        Some(Duration::from_micros((60 * over / left).clamp(1, 2000) as u64))
     }
 
     /// Whether a page is newer than on disk, so that the cleaner will write it anyway. A hint.
@@ -220,13 +205,7 @@ impl Pool {
         if !referenced.load(Relaxed) {
             referenced.store(true, Relaxed);
         }
-        Some(Optimistic {
-            pool: self,
-            entry,
-            word,
-            id,
-            page: Page::new(&self.words[frame]),
-        })
+        Some(Optimistic { pool: self, entry, word, id, page: Page::new(&self.words[frame]) })
     }
 
     /// Waits out a latch; none if the page is not in memory.
@@ -262,11 +241,7 @@ impl Pool {
             // BUF-6: the evictor latches first and looks at the pins then; we pin first and look at the latch then.
             self.metas[frame].pins.fetch_add(1, SeqCst);
             let after = Word(entry.load(SeqCst));
-            let pin = Pin {
-                pool: self,
-                frame,
-                id,
-            };
+            let pin = Pin { pool: self, frame, id };
             if after.is_resident() && after.frame() == frame {
                 return Some(pin);
             }

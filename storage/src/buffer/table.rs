@@ -89,13 +89,7 @@ impl Word {
 
 impl std::fmt::Debug for Word {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{:?} in frame {} at version {}",
-            self.state(),
-            self.frame(),
-            self.version()
-        )
+        write!(f, "{:?} in frame {} at version {}", self.state(), self.frame(), self.version())
     }
 }
 
@@ -106,9 +100,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new() -> Table {
-        Table {
-            segments: (0..SEGMENTS).map(|_| OnceLock::new()).collect(),
-        }
+        Table { segments: (0..SEGMENTS).map(|_| OnceLock::new()).collect() }
     }
 
     #[inline]
@@ -117,9 +109,7 @@ impl Table {
         let segment = &self.segments[page / SEGMENT_ENTRIES];
         let entries = match segment.get() {
             Some(entries) => entries,
-            None => {
-                segment.get_or_init(|| (0..SEGMENT_ENTRIES).map(|_| AtomicU64::new(0)).collect())
-            }
+            None => segment.get_or_init(|| (0..SEGMENT_ENTRIES).map(|_| AtomicU64::new(0)).collect()),
         };
         &entries[page % SEGMENT_ENTRIES]
     }
@@ -131,23 +121,10 @@ mod tests {
 
     #[test]
     fn parts_of_a_word_are_independent() {
-        let word = Word(0)
-            .with_frame(77)
-            .with_state(State::Latched)
-            .bumped()
-            .bumped();
-        assert_eq!(
-            (word.frame(), word.state(), word.version()),
-            (77, State::Latched, 2)
-        );
+        let word = Word(0).with_frame(77).with_state(State::Latched).bumped().bumped();
+        assert_eq!((word.frame(), word.state(), word.version()), (77, State::Latched, 2));
         let word = word.with_state(State::Resident).with_frame(FRAMES_MAX - 1);
-        assert_eq!(
-            (word.frame(), word.state(), word.version()),
-            (FRAMES_MAX - 1, State::Resident, 2)
-        );
-        assert_eq!(
-            Word(u64::MAX).with_state(State::Absent).bumped().version(),
-            0
-        );
+        assert_eq!((word.frame(), word.state(), word.version()), (FRAMES_MAX - 1, State::Resident, 2));
+        assert_eq!(Word(u64::MAX).with_state(State::Absent).bumped().version(), 0);
     }
 }

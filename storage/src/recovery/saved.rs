@@ -89,7 +89,8 @@ impl Saved {
         let (tag_high_water, txn_high_water) = (Tag(at.u64()?), TxnId(at.u64()?));
         let pending = at.u32()?;
         at.u32()?;
-        let mut saved = Saved { active: ActiveTxns { txns: Vec::new(), tag_high_water, txn_high_water }, pending: vec![] };
+        let mut saved =
+            Saved { active: ActiveTxns { txns: Vec::new(), tag_high_water, txn_high_water }, pending: vec![] };
         for _ in 0..txns {
             let mut log = TxnLog::new(TxnId(at.u64()?));
             log.first_lsn = Lsn(at.u64()?);
@@ -128,13 +129,7 @@ impl Saved {
     ///
     /// # Errors
     /// Damage, a failed read.
-    pub async fn read(
-        vfs: &Arc<dyn Vfs>,
-        dir: &Path,
-        number: u64,
-        len: u32,
-        crc: u32,
-    ) -> Result<Saved, StorageError> {
+    pub async fn read(vfs: &Arc<dyn Vfs>, dir: &Path, number: u64, len: u32, crc: u32) -> Result<Saved, StorageError> {
         let path = path(dir, number);
         let damaged = |expected: String, found: String| Corruption {
             file: path.display().to_string(),

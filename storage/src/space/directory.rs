@@ -53,10 +53,7 @@ impl Space {
     }
 
     #[allow(clippy::type_complexity, reason = "one use")]
-    fn read_directory(
-        &self,
-        pin: &OwnedPin,
-    ) -> Result<(Option<PageId>, TreeId, Vec<(u32, Entry)>), StorageError> {
+    fn read_directory(&self, pin: &OwnedPin) -> Result<(Option<PageId>, TreeId, Vec<(u32, Entry)>), StorageError> {
         let latched = pin.latch();
         let page = latched.page();
         if page.kind() != crate::buffer::page::kind::DIRECTORY {

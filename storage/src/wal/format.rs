@@ -50,7 +50,8 @@ const BEFORE_OVERFLOW: u8 = 4;
 
 /// The bytes that `record` takes in the log.
 pub fn encoded_len(record: &Record<'_>) -> usize {
-    let ops: usize = record.ops.iter().map(|op| OP_BYTES + op.payload.iter().map(|part| part.len()).sum::<usize>()).sum();
+    let ops: usize =
+        record.ops.iter().map(|op| OP_BYTES + op.payload.iter().map(|part| part.len()).sum::<usize>()).sum();
     let undo = record.undo.map_or(0, |undo| {
         let before = match undo.before {
             Before::Absent => 0,

@@ -105,8 +105,14 @@ async fn fill(vfs: Arc<dyn Vfs>, tasks: u64, count: u64) -> Lsn {
     vfs.create_dir(&dir()).await.expect("dir");
     let wal = start(&vfs, Lsn(8), vec![0; 8], 1).await;
     let background = [
-        clearway_base::testkit::spawn("flusher", { let wal = wal.clone(); async move { wal.run_flusher().await } }),
-        clearway_base::testkit::spawn("preparer", { let wal = wal.clone(); async move { wal.run_preparer().await } }),
+        clearway_base::testkit::spawn("flusher", {
+            let wal = wal.clone();
+            async move { wal.run_flusher().await }
+        }),
+        clearway_base::testkit::spawn("preparer", {
+            let wal = wal.clone();
+            async move { wal.run_preparer().await }
+        }),
     ];
     let mut handles = Vec::new();
     for txn in 1..=tasks {
@@ -197,8 +203,10 @@ fn a_log_goes_on_where_it_ended_in_a_new_epoch() {
             let known = Known { vfs: &vfs, dir: &dir(), layout: LAYOUT, database: 7, durable: Lsn(8) };
             let head = settle_tail(&known, end, true).await.expect("settles");
             let wal = start(&vfs, end, head, 2).await;
-            let flusher =
-                clearway_base::testkit::spawn("flusher", { let wal = wal.clone(); async move { wal.run_flusher().await } });
+            let flusher = clearway_base::testkit::spawn("flusher", {
+                let wal = wal.clone();
+                async move { wal.run_flusher().await }
+            });
             appender(wal.clone(), 9, 3).await;
             wal.close();
             flusher.await;
