@@ -105,14 +105,12 @@ impl LockManager {
         let Some(lock) = shard.locks.get(tag) else {
             return Vec::new();
         };
-        // Nobody waits behind one who lets others pass.
-        let (aside, in_line): (Vec<_>, Vec<_>) = lock.queue.iter().partition(|w| w.is_aside());
         let wanted = lock.queue.iter().fold(ModeSet::EMPTY, |set, w| set.union(w.mode.conflicts()));
         let against: Vec<Arc<Owner>> =
             lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect();
         found.graph.add(LockQueue {
             granted: lock.holders.iter().map(|h| (h.owner.id, h.modes)).collect(),
-            waiters: in_line.iter().chain(&aside).map(|w| (w.owner.id, w.mode)).collect(),
+            waiters: lock.queue.iter().map(|w| (w.owner.id, w.mode)).collect(),
         });
         found.tags.push(tag.clone());
         found.versions.push(lock.version);

@@ -65,9 +65,6 @@ impl Lock {
         let mut ahead = ModeSet::EMPTY;
         let mut position = self.queue.len();
         for (at, waiter) in self.queue.iter().enumerate() {
-            if waiter.is_aside() {
-                continue;
-            }
             if waiter.mode.conflicts().meets(mine) {
                 position = at;
                 break;
@@ -113,9 +110,7 @@ impl Lock {
             let blocked =
                 waiter.mode.conflicts().meets(ahead) || self.conflicts_with_holders(&waiter.owner, waiter.mode);
             if blocked {
-                if !waiter.is_aside() {
-                    ahead = ahead.with(waiter.mode);
-                }
+                ahead = ahead.with(waiter.mode);
                 at += 1;
                 // Nothing conflicts with less than nothing: a queue of exclusive waiters is not walked to its end.
                 if ahead.contains(LockMode::RowUpdate) || ahead.contains(LockMode::AccessExclusive) {

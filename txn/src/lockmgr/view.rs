@@ -87,7 +87,7 @@ impl LockManager {
         let conflicts: ModeSet = waiter.mode.conflicts();
         let holders =
             lock.holders.iter().filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes)).map(|h| h.owner.pid());
-        let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter)).filter(|w| !w.is_aside());
+        let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter));
         let mut pids: Vec<i32> =
             holders.chain(ahead.filter(|w| conflicts.contains(w.mode)).map(|w| w.owner.pid())).collect();
         pids.sort_unstable();

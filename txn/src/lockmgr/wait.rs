@@ -13,7 +13,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -40,7 +40,6 @@ pub struct Waiter {
     /// When the wait began, by the clock of wait events.
     pub(super) since_ns: u64,
     state: AtomicU8,
-    aside: AtomicBool,
     waker: Mutex<Option<Waker>>,
     dep_lsn: AtomicU64,
     report: OnceLock<Arc<DeadlockReport>>,
@@ -61,16 +60,10 @@ impl Waiter {
             scope,
             since_ns,
             state: AtomicU8::new(QUEUED),
-            aside: AtomicBool::new(false),
             waker: Mutex::new("txn/lockmgr/waker", None),
             dep_lsn: AtomicU64::new(0),
             report: OnceLock::new(),
         })
-    }
-
-    /// Whether it lets others pass: a DDL statement between two rounds.
-    pub(super) fn is_aside(&self) -> bool {
-        self.aside.load(Ordering::Relaxed)
     }
 
     /// Whether it still waits.
@@ -155,10 +148,5 @@ impl Waiter {
     /// Whether it was granted.
     pub(super) fn was_granted(&self) -> bool {
         self.state.load(Ordering::Acquire) == GRANTED
-    }
-
-    /// Lets others pass, or no longer.
-    pub(super) fn set_aside(&self, aside: bool) {
-        self.aside.store(aside, Ordering::Relaxed);
     }
 }
