@@ -65,7 +65,8 @@ static PLANTED: AtomicU8 = AtomicU8::new(0);
 
 /// Plants one; [`Mutation::None`] takes it back.
 pub fn plant(mutation: Mutation) {
-    assert!(cfg!(feature = "mutations"), "mistakes can be planted only with the feature `mutations`");
+    let possible = cfg!(feature = "mutations");
+    assert!(possible, "mistakes can be planted only with the feature `mutations`");
     PLANTED.store(mutation as u8, Ordering::SeqCst);
 }
 

@@ -10,11 +10,13 @@
 //! ```
 //!
 //! # Life of an opening
-//! 1. The control file says where reading starts and what was durable. 2. Analysis reads to the end; damage below
-//! what was durable refuses. 3. The tail is written and synced again (WAL-18), the control file gets a new epoch.
-//! 4. Torn pages come back from the double-write area; redo. 5. Bitmaps and directory are read. 6. The losers' undo
-//! goes to the layer above at the same tags; it undoes them with [`undo::undo_all`], before serving or in the
-//! background while their rows stay locked.
+//! 1. The control file says where reading starts and what was durable.
+//! 2. Analysis reads to the end; damage below what was durable refuses.
+//! 3. The tail is written and synced again (WAL-18), the control file gets a new epoch.
+//! 4. Torn pages come back from the double-write area; redo.
+//! 5. Bitmaps and directory are read.
+//! 6. The losers' undo goes to the layer above at the same tags; it undoes them with [`undo::undo_all`], before
+//!    serving or in the background while their rows stay locked.
 //!
 //! # Invariants
 //! REC-1 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in

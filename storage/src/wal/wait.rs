@@ -40,10 +40,11 @@ impl Future for WaitDurable<'_> {
             return Poll::Ready(outcome);
         }
         wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
-        if self.place.is_none() && wal.flush_here() {
-            if let Some(outcome) = self.outcome() {
-                return Poll::Ready(outcome);
-            }
+        if self.place.is_none()
+            && wal.flush_here()
+            && let Some(outcome) = self.outcome()
+        {
+            return Poll::Ready(outcome);
         }
         self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
         // WAL-9: a flush that published before we entered has not seen us.
