@@ -23,8 +23,9 @@ use crate::record::{TxnLog, UndoEntry};
 use crate::recovery::{self, Checkpoints, Opened, PendingDrop, Recovered};
 use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, SpaceOptions, TreeKind, TreeState};
-use crate::sync::{Bell, Mutex};
+use crate::sync::Bell;
 use crate::wal::{Wal, WalOptions};
+use clearway_base::sync::Mutex;
 use clearway_base::vfs::{DirLock, Vfs};
 use std::path::Path;
 use std::sync::Arc;
@@ -111,15 +112,15 @@ impl Store {
             space,
             versions,
             checkpoints,
-            pending: Mutex::new(pending),
+            pending: Mutex::new("storage/store/pending", pending),
             options,
-            drop_bell: Bell::default(),
-            checkpoint_bell: Bell::default(),
-            cleaner_bell: Bell::default(),
-            dropping: crate::sync::Turn::default(),
+            drop_bell: Bell::new("storage/store/drop_bell"),
+            checkpoint_bell: Bell::new("storage/store/checkpoint_bell"),
+            cleaner_bell: Bell::new("storage/store/cleaner_bell"),
+            dropping: crate::sync::Turn::new("storage/store/dropping"),
             closing: AtomicBool::new(false),
             drop_rings: AtomicU64::new(0),
-            lock: Mutex::new(Some(lock)),
+            lock: Mutex::new("storage/store/dir_lock", Some(lock)),
         };
         Ok((Arc::new(store), recovered))
     }

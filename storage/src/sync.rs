@@ -1,21 +1,6 @@
-//! The mutex of this crate, until every use is a named one.
+//! Waiting of background tasks: a bell for the one that sleeps until there is work, a turn for those that must go one by one.
 
-/// A mutex for short sections in memory; a panic under it does not spread to others.
-#[derive(Default)]
-pub struct Mutex<T>(std::sync::Mutex<T>);
-
-impl<T> Mutex<T> {
-    /// A mutex around `value`.
-    pub const fn new(value: T) -> Self {
-        Mutex(std::sync::Mutex::new(value))
-    }
-
-    /// Waits for the mutex.
-    pub fn lock(&self) -> std::sync::MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
+use clearway_base::sync::Mutex;
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
@@ -24,13 +9,17 @@ use std::task::{Poll, Waker};
 ///
 /// The waiter announces itself, then looks at the condition once more; who makes the condition true rings afterwards.
 /// One of the two sees the other.
-#[derive(Default)]
 pub struct Bell {
     asleep: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Bell {
+    /// A bell; `name` is that of its mutex in the figures on mutexes.
+    pub fn new(name: &'static str) -> Self {
+        Bell { asleep: AtomicBool::new(false), waker: Mutex::new(name, None) }
+    }
+
     /// Wakes the waiter, if it sleeps.
     pub fn ring(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
@@ -67,11 +56,7 @@ pub async fn yield_now() {
     .await;
 }
 
-/// What a locked [`Mutex`] gives.
-pub type Guard<'a, T> = std::sync::MutexGuard<'a, T>;
-
 /// Lets one task at a time through; the others wait in order of arrival.
-#[derive(Default)]
 pub struct Turn {
     inner: Mutex<TurnState>,
 }
@@ -93,6 +78,11 @@ struct Arrival<'a> {
 }
 
 impl Turn {
+    /// A free turn; `name` is that of its mutex in the figures on mutexes.
+    pub fn new(name: &'static str) -> Self {
+        Turn { inner: Mutex::new(name, TurnState::default()) }
+    }
+
     /// Waits for the turn.
     pub fn take(&self) -> impl Future<Output = TurnGuard<'_>> + Send {
         let mut arrival = Arrival { turn: self, place: None };

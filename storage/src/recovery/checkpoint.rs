@@ -19,7 +19,8 @@ use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
 use crate::store::Store;
-use crate::sync::{Mutex, Turn};
+use crate::sync::Turn;
+use clearway_base::sync::Mutex;
 use std::path::PathBuf;
 
 /// The control file and the directory of checkpoints.
@@ -32,7 +33,12 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     pub(crate) fn new(file: ControlFile, control: Control, dir: PathBuf) -> Checkpoints {
-        Checkpoints { file, control: Mutex::new(control), dir, turn: Turn::default() }
+        Checkpoints {
+            file,
+            control: Mutex::new("storage/recovery/control", control),
+            dir,
+            turn: Turn::new("storage/recovery/checkpoint_turn"),
+        }
     }
 
     pub(crate) fn control(&self) -> Control {

@@ -1,6 +1,6 @@
 //! The files of the space: opened, grown and cut in extents.
 
-use super::{Space, State, pages};
+use super::{Space, pages};
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
@@ -265,7 +265,7 @@ impl Space {
         let cut = file.set_len(u64::from(keep) * PAGE_BYTES as u64).await;
         if cut.is_err() {
             // The pages are there still.
-            let mut state: crate::sync::Guard<'_, State> = self.state.lock();
+            let mut state = self.state.lock();
             if let Some(last) = state.files.last_mut() {
                 last.add(keep, was);
             }

@@ -39,8 +39,8 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::record::{PageOp, Record};
 use crate::seams::{BoxFuture, FreeReservation, PageReservation, PageSpace, Place, Purpose, Versions};
-use crate::sync::Mutex;
 use crate::wal::Wal;
+use clearway_base::sync::Mutex;
 use clearway_base::vfs::Vfs;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -116,9 +116,9 @@ impl Space {
             wal,
             versions,
             pool: OnceLock::new(),
-            state: Mutex::default(),
-            growing: crate::sync::Turn::default(),
-            growing_directory: crate::sync::Turn::default(),
+            state: Mutex::new("storage/space/state", State::default()),
+            growing: crate::sync::Turn::new("storage/space/growing"),
+            growing_directory: crate::sync::Turn::new("storage/space/growing_directory"),
         })
     }
 

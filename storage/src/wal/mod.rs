@@ -35,7 +35,8 @@ use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::record::{LsnRange, Record, TxnLog};
 use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
-use crate::sync::{Bell, Mutex};
+use crate::sync::Bell;
+use clearway_base::sync::Mutex;
 use clearway_base::vfs::{OpKind, VfsError};
 use credit::Accounts;
 use flush::FlushState;
@@ -168,7 +169,7 @@ impl Wal {
             accounts,
             segments,
             retention: Arc::default(),
-            flush: Mutex::new(Some(FlushState::new(start.end, &start.head))),
+            flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head))),
             durable: AtomicU64::new(start.end.0),
             wanted: AtomicU64::new(start.end.0),
             last_group: AtomicUsize::new(0),
@@ -176,8 +177,8 @@ impl Wal {
             needed: AtomicU64::new(needed.0),
             durable_waiters: Waiters::default(),
             credit_waiters: Waiters::default(),
-            flusher_bell: Bell::default(),
-            preparer_bell: Bell::default(),
+            flusher_bell: Bell::new("storage/wal/flusher_bell"),
+            preparer_bell: Bell::new("storage/wal/preparer_bell"),
             prepare_failures: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             poison: OnceLock::new(),

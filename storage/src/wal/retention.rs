@@ -5,7 +5,7 @@
 //!   which it is told when it asks, and the log goes on.
 
 use crate::ids::Lsn;
-use crate::sync::Mutex;
+use clearway_base::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,7 +23,6 @@ pub struct HolderRow {
 }
 
 /// The list of holders.
-#[derive(Default)]
 pub struct Retention {
     holders: Mutex<BTreeMap<String, HolderRow>>,
 }
@@ -32,6 +31,12 @@ pub struct Retention {
 pub struct Holder {
     retention: Arc<Retention>,
     name: String,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Retention { holders: Mutex::new("storage/wal/retention", BTreeMap::new()) }
+    }
 }
 
 impl Retention {

@@ -20,7 +20,7 @@
 use super::format::{BLOCK_BYTES, SegmentHeader};
 use crate::error::StorageError;
 use crate::ids::Lsn;
-use crate::sync::Mutex;
+use clearway_base::sync::Mutex;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,13 @@ pub fn how() -> OpenHow {
 impl Segments {
     /// The segments in `dir`, which exists.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path, layout: Layout, database: u64) -> Segments {
-        Segments { vfs, dir: dir.to_path_buf(), layout, database, files: Mutex::new(Files::default()) }
+        Segments {
+            vfs,
+            dir: dir.to_path_buf(),
+            layout,
+            database,
+            files: Mutex::new("storage/wal/files", Files::default()),
+        }
     }
 
     /// Where bytes stand.

@@ -11,7 +11,7 @@
 //! - WAL-9: a waiter looks at the durable LSN again after it has entered the queue, and a flush looks at the queue
 //!   after it has published; one of the two sees the other.
 
-use crate::sync::Mutex;
+use clearway_base::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
@@ -25,7 +25,6 @@ pub const NEXT_BATCH: usize = 2;
 pub type Place = (u64, u64);
 
 /// The queue.
-#[derive(Default)]
 pub struct Waiters {
     queue: Mutex<Queue>,
     len: AtomicUsize,
@@ -35,6 +34,12 @@ pub struct Waiters {
 struct Queue {
     waiting: BTreeMap<Place, Waker>,
     arrivals: u64,
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        Waiters { queue: Mutex::new("storage/wal/waiters", Queue::default()), len: AtomicUsize::new(0) }
+    }
 }
 
 impl Waiters {
