@@ -193,6 +193,7 @@ impl Store {
         if self.ended() {
             return Ok(false);
         }
+        // STO-1: what some transaction may still see is left for a later ring, not waited for.
         let horizon = self.versions.horizon().min(self.wal.durable_lsn());
         let settled = self.pending.lock().iter().find(|pending| pending.commit <= horizon).copied();
         let undone = || self.space.trees().iter().find(|entry| entry.state == TreeState::Dropping).map(|e| e.tree);

@@ -133,7 +133,8 @@ fn definition(line: &str) -> Option<&str> {
     let rest = rest.trim_start_matches(['-', '*', ' ', '`']);
     let id = ids(rest).into_iter().next()?;
     let after = rest.strip_prefix(id)?.trim_start_matches(['*', '`', ' ']);
-    after.starts_with([':', '.']).then_some(id)
+    // `WAL-1..2 in ring` says where to look.
+    (after.starts_with([':', '.']) && !after.starts_with("..")).then_some(id)
 }
 
 /// Everything in a line that looks like `ABC-12`.
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(definition("//! - WAL-1: always"), Some("WAL-1"));
         assert_eq!(definition("//! - **WAL-1**: always"), Some("WAL-1"));
         assert_eq!(definition("//! as WAL-1 says: always"), None);
+        assert_eq!(definition("//! WAL-1..2 in ring, WAL-3 in flush"), None);
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl RowIds {
                 self.next.lock().entry(tree.id()).or_insert_with(|| Arc::new(AtomicU64::new(first))).clone()
             }
         };
+        // RID-2: a later range lies above all earlier ones.
         let from = next.fetch_add(RANGE, Ordering::Relaxed);
         Ok((from, from + RANGE))
     }

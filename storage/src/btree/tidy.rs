@@ -13,7 +13,8 @@
 //! # Invariants
 //! - BTR-15: two nodes merge only while one parent lists them side by side and they are linked; so no split
 //!   between them is unfinished, and nobody can put the freed node into a parent any more (BTR-10).
-//! - BTR-11: no neighbour is read in order to be latched.
+//!
+//! BTR-11 (see `split`) holds here too: what is not in memory stays as it is.
 
 use super::descend::{Descent, Target};
 use super::edit::remove;
@@ -174,6 +175,7 @@ impl Tree {
         if !parent.validate() || left == right {
             return Ok(None);
         }
+        // BTR-11
         let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right)) else {
             return Ok(None);
         };
@@ -195,6 +197,7 @@ impl Tree {
             return false;
         };
         let (left_node, right_node) = (node_of(left.page()), node_of(right.page()));
+        // BTR-15: the parent's word is that of the version which is latched now.
         let side_by_side = self.is_node(&left, level)
             && self.is_node(&right, level)
             && left_node.right() == pair.right.id()

@@ -161,6 +161,7 @@ struct Loading<'p> {
 }
 
 impl Drop for Loading<'_> {
+    /// BUF-13: also when the read fails or its future is dropped.
     fn drop(&mut self) {
         if !self.done {
             let word = Word(self.entry.load(Relaxed)).with_state(State::Absent).bumped();

@@ -135,7 +135,7 @@ impl Analysis {
             }
             RecordKind::Compensation => {
                 let standing = self.txns.entry(record.txn).or_default();
-                standing.last = record.undo_next;
+                standing.last = record.undo_next; // REC-3
                 // What was compensated is never looked at again.
                 let _ = standing.entries.split_off(&(record.undo_next.0 + 1));
             }

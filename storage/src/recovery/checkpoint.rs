@@ -90,6 +90,7 @@ impl Store {
             let last = txn.log.last_lsn;
             txn.undo.retain(|entry| entry.lsn <= last);
         }
+        // REC-7: what the control file will refer to is synced first, the saved undo's records and the file alike.
         let known = self.wal().end_lsn();
         self.wal().wait_durable(known).await?;
         let clean = clean && redo == known && begin == known;
@@ -104,6 +105,7 @@ impl Store {
             generation: old.generation + 1,
             durable: known,
             redo,
+            // REC-2: of what began later, all records lie from here on.
             scan: redo.min(old.begin),
             begin,
             checkpoint: number,
@@ -119,6 +121,7 @@ impl Store {
         if old.checkpoint > 0 {
             self.vfs().remove(&saved::path(&checkpoints.dir, old.checkpoint)).await?;
         }
+        // REC-8: the control file that asks for no more is synced.
         let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };
         self.wal().release_below(release).await?;
         while self.space().cut_step(control.scan).await? {}

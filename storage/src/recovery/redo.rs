@@ -51,6 +51,7 @@ impl RedoPass {
                 self.pool.clean_step().await?;
             }
             let (pin, whole) = self.pool.pin_for_redo(op.page).await?;
+            // REC-6
             if redo.is_init(op.op) {
                 self.unreadable.remove(&op.page);
             } else if !whole || self.unreadable.contains(&op.page) {

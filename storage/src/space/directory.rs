@@ -151,7 +151,7 @@ impl Space {
         }
         let tree = {
             let mut state = self.state.lock();
-            state.tree_high_water += 1;
+            state.tree_high_water += 1; // SPC-8
             TreeId(state.tree_high_water)
         };
         let made = self.create_seated(log, tree, kind).await;

@@ -86,6 +86,7 @@ struct Bitmaps<'a> {
 }
 
 impl SpaceLatch for Bitmaps<'_> {
+    /// SPC-3: they go into the caller's record.
     fn ops(&self) -> &[SpaceOp] {
         &self.ops
     }
