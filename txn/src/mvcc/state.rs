@@ -1,4 +1,8 @@
 //! What everybody may know of a transaction that changes something: whether it runs, committed (when) or aborted.
+//!
+//! # Invariants
+//! - TXN-1: the status leaves `Active` once; to `Committed` inside the commit section, after the record was reserved; to
+//!   `Aborted` when the last change is undone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,10 +29,6 @@ pub enum Status {
 }
 
 /// A transaction that changes something.
-///
-/// # Invariants
-/// - TXN-1: the status leaves `Active` once; to `Committed` inside the commit section, after the record was reserved; to `Aborted` when
-///   the last change is undone.
 pub struct TxnState {
     id: TxnId,
     owner: Arc<Owner>,
