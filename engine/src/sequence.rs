@@ -128,7 +128,9 @@ impl Sequences {
         let ended = match taken {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
-                let publish = |lsn| drop(self.standing.lock().insert(sequence.oid, Standing { dep_lsn: lsn, ..next }));
+                let publish = |lsn| {
+                    self.standing.lock().insert(sequence.oid, Standing { dep_lsn: lsn, ..next });
+                };
                 txn.commit(&[], publish).await.map(|lsn| lsn.unwrap_or(Lsn::ZERO)).map_err(EngineError::from)
             }
             Err(error) => txn.roll_back().await.map_err(EngineError::from).and(Err(error)),
