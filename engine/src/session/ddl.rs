@@ -1,0 +1,104 @@
+//! What a session does to the catalog: objects put and dropped, trees made and filled.
+
+use std::sync::Arc;
+
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::ids::TreeId;
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use clearway_txn::transaction::{Basis, Change};
+
+use super::Session;
+use crate::catalog::{CATALOG_TREE, Object, Oid, encode_object, object_key};
+use crate::db::CatalogChange;
+use crate::error::EngineError;
+use crate::table::shape::TableShape;
+use crate::table::write;
+
+impl Session {
+    /// An empty tree.
+    ///
+    /// # Errors
+    /// From the store.
+    pub async fn create_tree(&mut self) -> Result<TreeId, EngineError> {
+        Ok(self.txn().create_tree().await?)
+    }
+
+    /// A tree goes when the transaction commits.
+    pub fn drop_tree_at_commit(&mut self, tree: TreeId) {
+        self.dropped.push(tree);
+    }
+
+    /// Adds an object to the catalog, or replaces the one with its number.
+    ///
+    /// # Errors
+    /// `Exists` if the name is taken, also by a transaction that has to end first.
+    pub async fn put_object(&mut self, object: Object) -> Result<(), EngineError> {
+        let (space, within) = object.name_space();
+        self.lock_name(space, within, object.name()).await?;
+        let catalog = self.catalog();
+        let is_new = catalog.get(object.oid()).is_none();
+        // CAT-1, before anything is written.
+        catalog.with(object.clone())?;
+        let bytes = encode_object(&object)?;
+        let key = object_key(object.oid());
+        let tree = self.db.transactions().store().tree(CATALOG_TREE);
+        let change = match is_new {
+            true => Change::Insert { value: &bytes },
+            false => Change::Update { value: &bytes, strength: LockMode::RowNoKeyUpdate },
+        };
+        self.txn().change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
+        self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)) });
+        Ok(())
+    }
+
+    /// Takes an object out of the catalog.
+    ///
+    /// # Errors
+    /// `Missing`.
+    pub async fn drop_object(&mut self, oid: Oid) -> Result<(), EngineError> {
+        let Some(object) = self.catalog().get(oid).cloned() else {
+            return Err(EngineError::Missing { kind: "object", name: oid.to_string() });
+        };
+        let (space, within) = object.name_space();
+        self.lock_name(space, within, object.name()).await?;
+        let tree = self.db.transactions().store().tree(CATALOG_TREE);
+        let change = Change::Delete { moved_to: None };
+        self.txn().change(&tree, &object_key(oid), change, Basis::Locked, IfTaken::Wait).await?;
+        self.changes.push(CatalogChange { oid, object: None });
+        Ok(())
+    }
+
+    /// SES-5
+    async fn lock_name(&mut self, space: u8, within: Oid, name: &str) -> Result<(), EngineError> {
+        let mut key = vec![space];
+        key.extend_from_slice(&within.to_be_bytes());
+        key.extend_from_slice(name.as_bytes());
+        let tag = LockTag::UniqueKey { tree: CATALOG_TREE, key: key.into() };
+        self.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait).await
+    }
+
+    /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away.
+    ///
+    /// # Errors
+    /// `Duplicate`.
+    pub async fn build_index(&mut self, shape: &Arc<TableShape>, index: usize) -> Result<(), EngineError> {
+        let read_lsn = self.db.transactions().visible_lsn();
+        let view = self.txn().view(read_lsn);
+        let snapshot = self.reader.begin(|| read_lsn);
+        let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
+        let filled = loop {
+            match self.next(&mut scan).await {
+                Ok(Some(found)) => {
+                    let entry = write::insert_entry(self.txn(), &shape.indexes[index], &found.key, &found.row).await;
+                    if entry.is_err() {
+                        break entry;
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.reader.end(snapshot);
+        filled
+    }
+}
