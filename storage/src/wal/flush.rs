@@ -16,7 +16,7 @@
 //! # Errors
 //! Every error poisons; waiters learn of it.
 
-use super::Wal;
+use super::{Wal, YIELD_EVERY};
 use super::format::BLOCK_BYTES;
 use crate::error::StorageError;
 use crate::ids::Lsn;
@@ -80,12 +80,24 @@ impl Wal {
         Some(Turn { wal: self, state: Some(state) })
     }
 
-    /// Flushes on this thread if nobody else does and few wait; true if it did. Never awaits, so a dropped caller
-    /// can't leave a flush half done.
-    pub(super) fn flush_here(&self) -> bool {
-        if !self.options.caller_flushes || self.last_group.load(Ordering::Relaxed) > 2 {
-            return false;
+    /// Whether the caller may flush: no session but its own has a statement in progress. An embedded caller that
+    /// counts no sessions is alone.
+    pub(super) fn is_alone(&self) -> bool {
+        let alone = self.options.caller_flushes && self.sessions_busy.load(Ordering::SeqCst) <= 1;
+        if !alone {
+            self.flushes_alone.store(0, Ordering::Relaxed);
         }
+        alone
+    }
+
+    /// Whether a waiter that is alone should let others run first, because it may only seem to be alone.
+    pub(super) fn yield_is_due(&self) -> bool {
+        self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
+    }
+
+    /// Flushes on this thread if nobody else does; true if it did. Never awaits, so a dropped caller can't leave a
+    /// flush half done.
+    pub(super) fn flush_here(&self) -> bool {
         let Some(mut turn) = self.take_turn() else { return false };
         let _inline = inline_io_here();
         let flushed = {
@@ -133,7 +145,6 @@ impl Wal {
         assert!(before <= end.0, "WAL-13: durable LSN {before} would fall to {end}");
         self.flushes.fetch_add(1, Ordering::Relaxed);
         // Waiters that come late to this flush count in the next.
-        self.last_group.store(self.durable_waiters.len(), Ordering::Relaxed);
         self.durable_waiters.wake(end.0, super::waiters::FIRST_BATCH);
     }
 

@@ -28,6 +28,10 @@ fn dir() -> PathBuf {
 }
 
 async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
+    start_with(options(), vfs, at, head, epoch).await
+}
+
+async fn start_with(options: WalOptions, vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wal> {
     let segments = Segments::new(vfs.clone(), &dir(), LAYOUT, 7);
     let first = LAYOUT.number(at);
     let mut prepared = segments.adopt(first).await.expect("adopt");
@@ -35,7 +39,7 @@ async fn start(vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<u8>, epoch: u32) -> Arc<Wa
         segments.prepare(first).await.expect("prepare");
         prepared += 1;
     }
-    Arc::new(Wal::start(options(), segments, StartAt { end: at, head, epoch }, prepared, at))
+    Arc::new(Wal::start(options, segments, StartAt { end: at, head, epoch }, prepared, at))
 }
 
 fn row(rng: &mut Rng, key: &[u8], value: &[u8]) -> Vec<u8> {
@@ -228,4 +232,35 @@ fn a_holder_keeps_the_log_until_its_limit() {
     assert!(!holder.advance(Lsn(1200)));
     drop(holder);
     assert!(retention.rows().is_empty());
+}
+
+#[test]
+fn only_a_waiter_that_is_alone_flushes_itself() {
+    clearway_base::sync::block_on(async {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        vfs.create_dir(&dir()).await.expect("dir");
+        let wal = start_with(WalOptions { caller_flushes: true, ..options() }, &vfs, Lsn(8), vec![0; 8], 1).await;
+        let append = || {
+            let record =
+                Record { kind: RecordKind::Commit, txn: TxnId(1), undo_next: Lsn(0), undo: None, ops: &[], body: b"" };
+            let mut credit = wal.try_credit(Purpose::Change, Wal::record_bytes(&record)).expect("room");
+            wal.append(&mut credit, &record).end
+        };
+        // No background flusher runs: what becomes durable, the waiter has flushed.
+        let polls = |end: Lsn, at_most: usize| {
+            let mut wait = std::pin::pin!(wal.wait_durable(end));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            (1..=at_most).find(|_| wait.as_mut().poll(&mut context).is_ready())
+        };
+        wal.session_busy(true);
+        wal.session_busy(true);
+        let end = append();
+        assert_eq!(polls(end, 3), None, "another session is at work");
+        assert!(wal.durable_lsn() < end);
+        wal.session_busy(false);
+        assert_eq!(polls(end, 3), Some(2), "alone, after one yield");
+        let taken: Vec<usize> = (0..32).filter_map(|_| polls(append(), 3)).collect();
+        assert_eq!(taken.iter().filter(|polls| **polls == 2).count(), 2, "one yield in 16: {taken:?}");
+        assert_eq!(taken.iter().filter(|polls| **polls == 1).count(), 30);
+    });
 }

@@ -11,16 +11,18 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-/// Waits until an LSN is durable. The first poll flushes on the spot if nobody else does.
+/// Waits until an LSN is durable. A waiter that is alone (docs/design/execution.md, who flushes) flushes on the spot, now
+/// and then after one yield.
 pub struct WaitDurable<'a> {
     wal: &'a Wal,
     lsn: Lsn,
     place: Option<Place>,
+    yielded: bool,
 }
 
 impl<'a> WaitDurable<'a> {
     pub(super) fn new(wal: &'a Wal, lsn: Lsn) -> Self {
-        WaitDurable { wal, lsn, place: None }
+        WaitDurable { wal, lsn, place: None, yielded: false }
     }
 
     fn outcome(&self) -> Option<Result<(), StorageError>> {
@@ -40,11 +42,17 @@ impl Future for WaitDurable<'_> {
             return Poll::Ready(outcome);
         }
         wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
-        if self.place.is_none()
-            && wal.flush_here()
-            && let Some(outcome) = self.outcome()
-        {
-            return Poll::Ready(outcome);
+        if self.place.is_none() && wal.is_alone() {
+            if !self.yielded && wal.yield_is_due() {
+                self.yielded = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if wal.flush_here()
+                && let Some(outcome) = self.outcome()
+            {
+                return Poll::Ready(outcome);
+            }
         }
         self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
         // WAL-9: a flush that published before we entered has not seen us.
