@@ -19,6 +19,8 @@ use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 type Planned = (Action, Option<Vec<OutputColumn>>);
+/// The expressions of RETURNING and the columns that they make; none without the clause.
+type Returning = (Option<Vec<Bound>>, Option<Vec<OutputColumn>>);
 
 impl Planner<'_> {
     /// The table that a statement changes, with its lock noted.
@@ -152,7 +154,7 @@ impl Planner<'_> {
             None => None,
         };
         let scope = Scope { columns, parent: None };
-        let (returning, out) = self.returning(&s.returning, &scope, params, &[target.table.clone()])?;
+        let (returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
         let nothing = !relation.insert_nothing_rules.is_empty();
         let insert = Insert { target, source, values, conflict, returning, nothing };
         Ok((Action::Insert(Box::new(insert)), out))
@@ -392,7 +394,7 @@ impl Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
         tables: &[TableSlot],
-    ) -> Result<(Option<Vec<Bound>>, Option<Vec<OutputColumn>>)> {
+    ) -> Result<Returning> {
         if list.is_empty() {
             return Ok((None, None));
         }

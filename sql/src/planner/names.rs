@@ -100,7 +100,7 @@ fn split_name(text: &str) -> Vec<String> {
             '.' if !quoted => parts.push(String::new()),
             c => {
                 if let Some(last) = parts.last_mut() {
-                    last.extend(if quoted { c } else { c.to_ascii_lowercase() }.to_string().chars());
+                    last.push(if quoted { c } else { c.to_ascii_lowercase() });
                 }
             }
         }

@@ -422,8 +422,11 @@ pub struct Conflict {
     /// Oids of the unique indexes that arbitrate; empty: any.
     pub arbiters: Vec<Oid>,
     /// DO UPDATE: assignments over the existing row at slot 0 and the excluded one behind its key; and its WHERE.
-    pub update: Option<(Vec<(usize, Bound)>, Option<Bound>)>,
+    pub update: Option<ConflictUpdate>,
 }
+
+/// Columns with their new values, and the condition.
+pub type ConflictUpdate = (Vec<(usize, Bound)>, Option<Bound>);
 
 /// UPDATE.
 #[derive(Debug)]

@@ -96,8 +96,8 @@ impl Planner<'_> {
         }
         let grouped = !keys.is_empty() || !calls.is_empty() || having.is_some();
         if grouped {
-            let loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
-            loose.map(|e| check_grouped(e, &keys, &layout)).collect::<Result<()>>()?;
+            let mut loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
+            loose.try_for_each(|e| check_grouped(e, &keys, &layout))?;
         }
         let locks = self.row_locks(&q.locking, s, grouped, &layout)?;
         let recheck = if locks.is_empty() { None } else { conjunction(conditions.clone()) };

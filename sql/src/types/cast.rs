@@ -152,7 +152,7 @@ fn float_to(v: f64, single: bool, to: Oid) -> Result<Datum> {
             Datum::Float4(narrow)
         }
         oid::NUMERIC => Datum::numeric(Numeric::from_f64(v, if single { 6 } else { 15 })?),
-        _ if (-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&whole) => {
+        _ if (i64::MIN as f64..-(i64::MIN as f64)).contains(&whole) => {
             int_to(whole as i64, to)?
         }
         _ => return Err(out_of_range(to)),

@@ -70,7 +70,7 @@ pub(super) fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
         && day >= 1
         && day <= month_days(year, month)
         && (-4713..=294_276).contains(&year)
-        && !(year == 0 && !fields.bc);
+        && (year != 0 || fields.bc);
     if !in_range || fields.time > DAY || fields.time < 0 {
         let hint = (1..=12).contains(&day) && !(1..=12).contains(&month) || day > 31 || month > 12;
         let e = range();

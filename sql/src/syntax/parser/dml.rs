@@ -216,7 +216,7 @@ impl Parser<'_> {
         self.expect("set")?;
         let set = self.comma_list(Self::assignment)?;
         let from = if self.eat("from") {
-            self.comma_list(Self::from_item)?
+            self.comma_list(Self::table_item)?
         } else {
             Vec::new()
         };
@@ -236,7 +236,7 @@ impl Parser<'_> {
         self.expect_seq(&["delete", "from"])?;
         let table = self.modified_table()?;
         let using = if self.eat("using") {
-            self.comma_list(Self::from_item)?
+            self.comma_list(Self::table_item)?
         } else {
             Vec::new()
         };

@@ -214,7 +214,7 @@ impl Parser<'_> {
             return Err(self.unsupported("SELECT INTO"));
         }
         let from = if self.eat("from") {
-            self.comma_list(Self::from_item)?
+            self.comma_list(Self::table_item)?
         } else {
             Vec::new()
         };

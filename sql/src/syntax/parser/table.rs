@@ -24,9 +24,9 @@ impl Parser<'_> {
     }
 
     /// A table with joins behind it.
-    pub(super) fn from_item(&mut self) -> Result<FromItem> {
+    pub(super) fn table_item(&mut self) -> Result<FromItem> {
         self.nested(|p| {
-            let mut left = p.from_primary()?;
+            let mut left = p.table_primary()?;
             let mut joins = 0;
             while let Some(kind) = p.opt_join()? {
                 joins += 1;
@@ -70,7 +70,7 @@ impl Parser<'_> {
         let pos = self.pos();
         let unconditional = natural || kind == JoinKind::Cross;
         // a JOIN b JOIN c ON x ON y: what follows without a condition of its own belongs to the right side.
-        let mut right = self.from_primary()?;
+        let mut right = self.table_primary()?;
         if !unconditional {
             let mut joins = 0;
             while !self.is_any(&["on", "using"]) {
@@ -105,11 +105,11 @@ impl Parser<'_> {
         })
     }
 
-    fn from_primary(&mut self) -> Result<FromItem> {
+    fn table_primary(&mut self) -> Result<FromItem> {
         let pos = self.pos();
         let lateral = self.eat("lateral");
         if self.eat_punct(b'(') {
-            return self.from_parenthesis(lateral, pos);
+            return self.table_in_parentheses(lateral, pos);
         }
         if self.is_seq(&["rows", "from"]) {
             return Err(self.unsupported("ROWS FROM"));
@@ -160,7 +160,7 @@ impl Parser<'_> {
         }
     }
 
-    fn from_parenthesis(&mut self, lateral: bool, pos: crate::error::Pos) -> Result<FromItem> {
+    fn table_in_parentheses(&mut self, lateral: bool, pos: crate::error::Pos) -> Result<FromItem> {
         if self.is_query_start() {
             let query = self.subquery_tail()?;
             let alias = self.opt_alias()?;
@@ -171,7 +171,7 @@ impl Parser<'_> {
                 pos,
             });
         }
-        let inner = self.from_item()?;
+        let inner = self.table_item()?;
         match inner {
             FromItem::Subquery {
                 query,
