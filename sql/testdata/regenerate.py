@@ -5,7 +5,8 @@ Usage: regenerate.py HOST-OR-SOCKET-DIR PORT USER DATABASE [NAME ...]
 
 Each line of NAME.sql is one query, run alone in a transaction that is rolled back. The line of NAME.out is
 either `ok`, or `type-oid[,type-oid...] | value[,value...]` of the first row, or `ERROR code position message`
-with DETAIL and HINT behind it. Files whose name begins with `syntax` record only errors of syntax.
+with DETAIL and HINT behind it. Files whose name begins with `syntax` record only errors of syntax; those whose name
+begins with `select` record all rows, with ` ; ` between them.
 """
 import os, socket, struct, sys
 
@@ -42,7 +43,7 @@ class Connection:
     def query(self, sql):
         body = sql.encode() + b"\0"
         self.sock.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
-        types, row, error = [], None, None
+        types, rows, error = [], [], None
         while True:
             kind, data = self.message()
             if kind == b"T":
@@ -52,9 +53,10 @@ class Connection:
                     end = data.index(b"\0", at)
                     types.append(str(struct.unpack("!ihihih", data[end + 1 : end + 19])[2]))
                     at = end + 19
-            elif kind == b"D" and row is None:
+            elif kind == b"D":
                 (n,) = struct.unpack("!h", data[:2])
                 at, row = 2, []
+                rows.append(row)
                 for _ in range(n):
                     (size,) = struct.unpack("!i", data[at : at + 4])
                     at += 4
@@ -69,9 +71,10 @@ class Connection:
             elif kind == b"Z":
                 if error:
                     return error
-                if row is None:
+                if not types or (not rows and not self.all_rows):
                     return "ok"
-                return ",".join(types) + " | " + ",".join(row)
+                shown = [",".join(row) for row in rows]
+                return ",".join(types) + " | " + " ; ".join(shown if self.all_rows else shown[:1])
 
 
 def main():
@@ -80,6 +83,7 @@ def main():
     connection = Connection(host, int(port), user, database)
     for name in names:
         out = []
+        connection.all_rows = name.startswith("select")
         with open(f"{HERE}/{name}.sql") as lines:
             for line in lines:
                 line = line.rstrip("\n")

@@ -6,6 +6,7 @@ use super::Cx;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
+use crate::expr::operators::Op;
 use crate::expr::{Host, HostFunction, Session};
 use crate::session::interrupt::Reason;
 use crate::types::datetime::Format;
@@ -103,7 +104,7 @@ impl Host for CxHost<'_> {
                         let Some(row) = source.next(cx).await? else { break };
                         rows.push(row);
                     }
-                    let rows = Arc::new(rows);
+                    let rows = Arc::new(super::SubqueryRows::new(rows));
                     if !sub.correlated {
                         self.cx.run.state.put(id, rows.clone());
                     }
@@ -111,6 +112,8 @@ impl Host for CxHost<'_> {
                 }
             };
             let first = |r: &Vec<Datum>| r.first().cloned().unwrap_or(Datum::Null);
+            let kept = &rows;
+            let rows = &kept.rows;
             match usage {
                 SubqueryUse::Exists => Ok(Datum::Bool(!rows.is_empty())),
                 SubqueryUse::Scalar if rows.len() > 1 => {
@@ -120,6 +123,10 @@ impl Host for CxHost<'_> {
                 SubqueryUse::Array => {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
                     Ok(Datum::Array(Array::one_dimensional(element, rows.iter().map(first).collect()).into()))
+                }
+                SubqueryUse::Quantified { op: Op::Eq, all: false } if !sub.correlated => {
+                    let left = args.first().unwrap_or(&Datum::Null);
+                    Ok(kept.holds(left).map_or(Datum::Null, Datum::Bool))
                 }
                 SubqueryUse::Quantified { op, all } => {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);

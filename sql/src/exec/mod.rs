@@ -20,6 +20,7 @@ pub mod lock;
 pub mod nodes;
 pub mod query;
 pub mod scan;
+pub mod series;
 
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
@@ -30,10 +31,10 @@ use crate::types::datetime::Format;
 use clearway_base::sync::Mutex;
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A row.
 pub type Row = Vec<Datum>;
@@ -41,11 +42,43 @@ pub type Row = Vec<Datum>;
 /// A future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// The rows of a subquery.
+pub struct SubqueryRows {
+    /// The rows.
+    pub rows: Vec<Row>,
+    first_column: OnceLock<HashSet<Datum>>,
+}
+
+impl SubqueryRows {
+    /// Rows that nobody has looked into.
+    pub fn new(rows: Vec<Row>) -> Self {
+        Self { rows, first_column: OnceLock::new() }
+    }
+
+    /// Whether a value is in the first column, as `IN` answers: none if only a null stands in the way of no.
+    pub fn holds(&self, value: &Datum) -> Option<bool> {
+        if self.rows.is_empty() {
+            return Some(false);
+        }
+        if value.is_null() {
+            return None;
+        }
+        let set = self.first_column.get_or_init(|| self.rows.iter().filter_map(|r| r.first().cloned()).collect());
+        if set.contains(value) {
+            Some(true)
+        } else if set.contains(&Datum::Null) {
+            None
+        } else {
+            Some(false)
+        }
+    }
+}
+
 /// What a statement keeps between the rows it gives.
 #[derive(Default)]
 pub struct RunState {
     /// Rows of subqueries that depend on nothing.
-    cache: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
+    cache: Option<Mutex<HashMap<usize, Arc<SubqueryRows>>>>,
 }
 
 impl RunState {
@@ -55,12 +88,12 @@ impl RunState {
     }
 
     /// The rows of a subquery, if they are kept.
-    pub fn get(&self, id: usize) -> Option<Arc<Vec<Row>>> {
+    pub fn get(&self, id: usize) -> Option<Arc<SubqueryRows>> {
         self.cache.as_ref().and_then(|c| c.lock().get(&id).cloned())
     }
 
     /// Keeps the rows of a subquery.
-    pub fn put(&self, id: usize, rows: Arc<Vec<Row>>) {
+    pub fn put(&self, id: usize, rows: Arc<SubqueryRows>) {
         if let Some(cache) = &self.cache {
             cache.lock().insert(id, rows);
         }

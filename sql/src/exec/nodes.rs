@@ -2,10 +2,11 @@
 
 use super::query::QueryRows;
 use super::scan::TableRows;
+use super::series::Series;
 use super::{BoxFuture, Cx, Row};
-use crate::error::{Result, SqlError, code};
+use crate::error::{Result, SqlError};
 use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ enum State {
     Start,
     Table(TableRows),
     List(std::vec::IntoIter<Row>),
+    /// A series, and how many of its values have been given.
+    Series(Series, i64),
     Derived(Box<QueryRows>),
     Inner(Box<Rows>),
     Join(Box<JoinRows>),
@@ -74,6 +77,16 @@ impl Rows {
                         _ => None,
                     },
                     State::List(rows) => rows.next(),
+                    State::Series(series, given) => {
+                        let host = super::host::CxHost { cx };
+                        match (series.next(&host)?, &*node) {
+                            (Some(v), Node::Function(f)) => {
+                                *given += 1;
+                                Some(behind(&self.prefix, v, f.ordinality.then_some(*given)))
+                            }
+                            _ => None,
+                        }
+                    }
                     State::Derived(rows) => match &*node {
                         Node::Derived(d) => {
                             let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
@@ -127,6 +140,9 @@ impl Rows {
                     }
                 }
                 State::List(out.into_iter())
+            }
+            Node::Function(f) if f.function == TableFunction::GenerateSeries => {
+                State::Series(Series::new(&cx.values(&f.args, &self.prefix, &[]).await?)?, 0)
             }
             Node::Function(f) => State::List(function_rows(f, &self.prefix, cx).await?.into_iter()),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
@@ -247,37 +263,17 @@ async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec
             Some(Datum::Array(a)) => a.values.clone(),
             _ => Vec::new(),
         },
-        TableFunction::GenerateSeries => series(&args, f.args.first().map_or(oid::INT4, |a| a.ty.oid))?,
+        TableFunction::GenerateSeries => return Err(SqlError::internal("a series is read value by value")),
     };
-    let row = |(i, v): (usize, Datum)| {
-        let mut row = prefix.clone();
-        row.push(v);
-        if f.ordinality {
-            row.push(Datum::Int8(i as i64 + 1));
-        }
-        row
-    };
-    Ok(values.into_iter().enumerate().map(row).collect())
+    let numbered = values.into_iter().zip(1i64..);
+    Ok(numbered.map(|(v, n)| behind(prefix, v, f.ordinality.then_some(n))).collect())
 }
 
-fn series(args: &[Datum], ty: u32) -> Result<Vec<Datum>> {
-    let number = |i: usize| args.get(i).and_then(Datum::as_i64);
-    let (Some(from), Some(to)) = (number(0), number(1)) else { return Ok(Vec::new()) };
-    let step = match args.get(2) {
-        None => 1,
-        Some(d) => match d.as_i64() {
-            Some(step) => step,
-            None => return Ok(Vec::new()),
-        },
-    };
-    if step == 0 {
-        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "step size cannot equal zero"));
-    }
-    let mut out = Vec::new();
-    let mut next = Some(from);
-    while let Some(v) = next.filter(|v| if step > 0 { *v <= to } else { *v >= to }) {
-        out.push(if ty == oid::INT8 { Datum::Int8(v) } else { Datum::Int4(v as i32) });
-        next = v.checked_add(step);
-    }
-    Ok(out)
+/// A function's value behind the slots to its left, with its number if that is asked for.
+fn behind(prefix: &Row, value: Datum, number: Option<i64>) -> Row {
+    let mut row = Row::with_capacity(prefix.len() + 2);
+    row.extend_from_slice(prefix);
+    row.push(value);
+    row.extend(number.map(Datum::Int8));
+    row
 }

@@ -53,6 +53,9 @@ pub trait Subqueries {
         scope: &Scope<'_>,
         params: &mut Params,
     ) -> Result<(usize, Vec<SqlType>)>;
+
+    /// Casts the one column of a query that was bound under this id.
+    fn cast_column(&mut self, id: usize, to: SqlType);
 }
 
 /// Binds expressions of one place in a query.
@@ -468,8 +471,10 @@ impl Binder<'_> {
                 let BoundKind::Binary { op: _, left, right } = test.kind else {
                     return Err(SqlError::unsupported("a subquery that compares rows").at(pos));
                 };
-                if right.ty.oid != column.oid && !matches!(right.kind, BoundKind::Cast { .. }) {
-                    return Err(SqlError::unsupported("this comparison with a subquery").at(pos));
+                if right.ty.oid != column.oid
+                    && let Some(binder) = self.subqueries.as_deref_mut()
+                {
+                    binder.cast_column(id, right.ty);
                 }
                 args.push(*left);
                 oid::BOOL.into()

@@ -2,7 +2,7 @@
 
 use super::access;
 use super::plan::{Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, conjunction, split};
-use super::{Planner, VIEW_DEPTH_MAX, names, walk};
+use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, QualName, TableRef};
@@ -118,6 +118,15 @@ impl Item {
                     None
                 }
             },
+        }
+    }
+
+    /// The conditions of joins that are inner all the way up: with WHERE, what a row must meet.
+    pub(super) fn inner_conditions(&self, out: &mut Vec<Bound>) {
+        if let Item::Join { kind: JoinType::Inner, left, right, on } = self {
+            left.inner_conditions(out);
+            right.inner_conditions(out);
+            out.extend(on.iter().cloned());
         }
     }
 
@@ -320,7 +329,7 @@ impl Planner<'_> {
                         .hint("For example, FROM (SELECT ...) [AS] foo.")
                         .at(*pos));
                 };
-                let lateral = *lateral && walk::is_correlated(&plan, &[]);
+                let lateral = *lateral && walk::is_correlated(&plan, &self.subplans);
                 derived_leaf(out, plan, Some(alias), &alias.name, lateral)
             }
             FromItem::Function { call, lateral: _, ordinality, alias, pos } => {
@@ -433,12 +442,10 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<Placed> {
         let (function, args, ty, name) = match &*call.kind {
-            ExprKind::Call(c) if matches!(c.name.name(), "generate_series" | "unnest") => {
-                let mut args = Vec::new();
-                for a in &c.args {
-                    args.push(self.bind(scope, params, "functions in FROM", None, |b| b.bind(a))?);
-                }
-                let (function, args, ty) = series(c.name.name(), args, pos)?;
+            ExprKind::Call(c) if series::gives_rows(c) => {
+                let bound = self.bind(scope, params, "functions in FROM", None, |b| series::bind(b, c, pos))?;
+                let (function, args, ty) = bound;
+                args.iter().for_each(|a| self.note(a));
                 (function, args, ty, c.name.name().to_owned())
             }
             _ => {
@@ -517,7 +524,7 @@ impl Planner<'_> {
             let find = |side: &[ScopeColumn], which: &str| {
                 side.iter().position(|c| !c.hidden && c.name == *name).ok_or_else(|| {
                     let message = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
-                    SqlError::new(code::UNDEFINED_COLUMN, message).at(pos)
+                    SqlError::new(code::UNDEFINED_COLUMN, message)
                 })
             };
             let (i, j) = (find(&l, "left")?, find(&r, "right")?);
@@ -586,31 +593,6 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
     let columns = columns.collect();
     out.others.push(name);
     (Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns)
-}
-
-/// generate_series over integers and unnest: arguments brought to one type.
-fn series(name: &str, mut args: Vec<Bound>, pos: Pos) -> Result<(TableFunction, Vec<Bound>, SqlType)> {
-    if name == "unnest" {
-        let [array] = args.as_slice() else {
-            return Err(SqlError::unsupported("unnest of several arrays").at(pos));
-        };
-        let Some(element) = crate::types::element_of(array.ty.oid) else {
-            return Err(SqlError::new(code::UNDEFINED_FUNCTION, "function unnest does not exist for this type").at(pos));
-        };
-        return Ok((TableFunction::Unnest, args, element.into()));
-    }
-    let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
-    if !(2..=3).contains(&args.len()) || !args.iter().all(|a| integer(a.ty.oid)) {
-        return Err(SqlError::unsupported("generate_series over other types than integers").at(pos));
-    }
-    let ty = if args.iter().any(|a| a.ty.oid == oid::INT8) { oid::INT8 } else { oid::INT4 };
-    for a in &mut args {
-        if a.ty.oid != ty {
-            let arg = Box::new(a.clone());
-            *a = Bound { pos: a.pos, kind: BoundKind::Cast { arg, explicit: false }, ty: ty.into() };
-        }
-    }
-    Ok((TableFunction::GenerateSeries, args, ty.into()))
 }
 
 /// A relation's name as a [`QualName`].

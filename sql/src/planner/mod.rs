@@ -16,6 +16,7 @@ pub mod from;
 pub mod names;
 pub mod plan;
 pub mod select;
+pub mod series;
 mod walk;
 
 use crate::error::{Pos, Result, SqlError, code};
@@ -151,5 +152,13 @@ impl Subqueries for Planner<'_> {
         let correlated = walk::is_correlated(&plan, &self.subplans);
         self.subplans.push(Subplan { query: plan, correlated });
         Ok((self.subplans.len() - 1, types))
+    }
+
+    fn cast_column(&mut self, id: usize, to: SqlType) {
+        if let Some(sub) = self.subplans.get_mut(id) {
+            let mut columns = sub.query.columns.clone();
+            columns.iter_mut().for_each(|c| c.ty = to);
+            sub.query = select::cast_output(sub.query.clone(), &columns, 0);
+        }
     }
 }

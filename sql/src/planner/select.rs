@@ -2,12 +2,12 @@
 
 use super::from::Layout;
 use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
-use super::{Planner, walk};
+use super::{Planner, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Binder, Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
-    Alias, BareFunction, Call, Expr, ExprKind, FromItem, Literal, Locking, OrderBy, QualName, Query as AstQuery, QueryBody,
+    BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody,
     Select as AstSelect, SetOp, Target,
 };
 use crate::types::cast::Context;
@@ -58,7 +58,8 @@ impl Planner<'_> {
     }
 
     fn select(&mut self, s: &AstSelect, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Query> {
-        let rewritten = series_in_targets(s);
+        let rewritten = series::out_of_targets(s)?;
+        let gives_rows = rewritten.is_some();
         let s = rewritten.as_ref().unwrap_or(s);
         let layout = self.from(&s.from, parent, params, !q.locking.is_empty())?;
         let scope = Scope { columns: layout.columns.clone(), parent };
@@ -91,16 +92,27 @@ impl Planner<'_> {
                 Some(Distinct::On(on))
             }
         };
+        check_distinct(distinct.as_ref(), &targets, &sort, s, q)?;
         for e in targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr)) {
             self.note(e);
         }
         let grouped = !keys.is_empty() || !calls.is_empty() || having.is_some();
         if grouped {
+            if gives_rows {
+                let what = "a set-returning function in the select list of a grouped query";
+                return Err(SqlError::unsupported(what).at(q.pos));
+            }
             let mut loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
             loose.try_for_each(|e| check_grouped(e, &keys, &layout))?;
         }
         let locks = self.row_locks(&q.locking, s, grouped, &layout)?;
-        let recheck = if locks.is_empty() { None } else { conjunction(conditions.clone()) };
+        let recheck = if locks.is_empty() {
+            None
+        } else {
+            let mut all = conditions.clone();
+            layout.item.inner_conditions(&mut all);
+            conjunction(all)
+        };
         let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
         let (source, filter) = layout.finish(conditions);
         let [limit, offset] = self.limits(q, parent, params)?;
@@ -130,7 +142,7 @@ impl Planner<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(code::SYNTAX_ERROR, message).at(*pos));
                     }
-                    for c in scope.columns.iter().filter(|c| !c.hidden) {
+                    for c in scope.columns.iter().filter(|c| !c.hidden && !series::is_hidden(c.relation.as_deref())) {
                         push(&mut out, column_ref(c, *pos), c.name.clone());
                     }
                 }
@@ -201,7 +213,8 @@ impl Planner<'_> {
             (None, None) => {
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
                     .detail("Only result column names can be used, not expressions or functions.")
-                    .at(o.expr.pos));
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+                    .at(leftmost(&o.expr)));
             }
         };
         Ok(SortKey { expr, descending: o.descending, nulls_first: o.nulls_first.unwrap_or(o.descending) })
@@ -248,7 +261,7 @@ impl Planner<'_> {
     ) -> Result<Query> {
         if let Some(locking) = q.locking.first() {
             let message = format!("{} is not allowed with UNION/INTERSECT/EXCEPT", locking.strength.sql());
-            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(locking.pos));
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
         let outputs: Vec<Bound> = columns
             .iter()
@@ -278,13 +291,20 @@ impl Planner<'_> {
         };
         if l.columns.len() != r.columns.len() {
             let message = format!("each {name} query must have the same number of columns");
-            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(right.pos));
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(first_target(right)));
         }
         let mut columns = Vec::new();
+        let q_pos = q.pos;
         for (i, (a, b)) in l.columns.iter().zip(&r.columns).enumerate() {
             let slot = |c: &OutputColumn| Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: q.pos };
             let scope = Scope::default();
-            let pair = vec![slot(a), slot(b)];
+            let side = |q: &Query, c: &OutputColumn| match &q.body {
+                Body::Select(s) if s.targets.get(i).and_then(constant).is_some_and(Datum::is_null) => {
+                    Bound::constant(Datum::Null, oid::UNKNOWN, q_pos)
+                }
+                _ => slot(c),
+            };
+            let pair = vec![side(&l, a), side(&r, b)];
             let (_, ty) = self.bind(&scope, params, name, None, |b| b.unify(pair, name))?;
             let ty = if a.ty == b.ty { a.ty } else { SqlType::new(ty) };
             columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0) });
@@ -309,7 +329,7 @@ impl Planner<'_> {
             };
             if let Some(what) = refused {
                 let message = format!("{} is not allowed with {what}", locking.strength.sql());
-                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(locking.pos));
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
             }
             let mut named: Vec<&TableSlot> = Vec::new();
             for name in &locking.of {
@@ -343,7 +363,7 @@ impl Planner<'_> {
 }
 
 /// A side of a set operation with its columns cast to the common types.
-fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Query> {
+pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Query> {
     if q.columns.iter().zip(to).all(|(a, b)| a.ty.oid == b.ty.oid) {
         return q;
     }
@@ -394,6 +414,62 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
             Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
         }
         _ => Ok(None),
+    }
+}
+
+/// Refuses an order that DISTINCT can't keep.
+fn check_distinct(
+    distinct: Option<&Distinct>,
+    targets: &[Bound],
+    sort: &[SortKey],
+    s: &AstSelect,
+    q: &AstQuery,
+) -> Result<()> {
+    match distinct {
+        None => Ok(()),
+        Some(Distinct::Row) => {
+            let loose = sort.iter().position(|k| !targets.iter().any(|t| walk::same(t, &k.expr)));
+            loose.map_or(Ok(()), |at| {
+                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(leftmost(&q.order_by[at].expr)))
+            })
+        }
+        Some(Distinct::On(on)) => {
+            let member = |k: &SortKey| on.iter().position(|e| walk::same(e, &k.expr));
+            let first_loose = sort.iter().position(|k| member(k).is_none()).unwrap_or(sort.len());
+            let unsorted = on.iter().position(|e| !sort[..first_loose].iter().any(|k| walk::same(e, &k.expr)));
+            match unsorted {
+                Some(at) if first_loose < sort.len() => {
+                    let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                    let pos = s.distinct.as_ref().and_then(|list| list.get(at)).map_or(q.pos, leftmost);
+                    Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(pos))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// Where the text of an expression begins; a binary operator stands behind its left side.
+fn leftmost(e: &Expr) -> Pos {
+    match &*e.kind {
+        ExprKind::Binary { left, .. } => leftmost(left).min(e.pos),
+        ExprKind::And(list) | ExprKind::Or(list) => list.first().map_or(e.pos, leftmost),
+        _ => e.pos,
+    }
+}
+
+/// Where the first target of a query stands.
+fn first_target(q: &AstQuery) -> Pos {
+    match &q.body {
+        QueryBody::Select(s) => match s.targets.first() {
+            Some(Target::Expr { expr, .. }) => leftmost(expr),
+            Some(Target::Star(pos)) => *pos,
+            Some(Target::QualifiedStar(name)) => name.pos,
+            None => q.pos,
+        },
+        QueryBody::Values(rows) => rows.first().and_then(|r| r.first()).map_or(q.pos, leftmost),
+        QueryBody::SetOp { left, .. } => first_target(left),
     }
 }
 
@@ -465,31 +541,6 @@ fn bare_name(f: &BareFunction) -> &'static str {
         BareFunction::CurrentCatalog => "current_catalog",
         BareFunction::CurrentSchema => "current_schema",
     }
-}
-
-/// `SELECT generate_series(1, 3)`: a function that gives rows becomes an item of FROM.
-fn series_in_targets(s: &AstSelect) -> Option<AstSelect> {
-    let is_series = |e: &Expr| {
-        matches!(&*e.kind, ExprKind::Call(Call { name, .. })
-            if matches!(name.name(), "generate_series" | "unnest"))
-    };
-    let at = s.targets.iter().position(|t| matches!(t, Target::Expr { expr, .. } if is_series(expr)))?;
-    let mut out = s.clone();
-    let Target::Expr { expr, alias } = &s.targets[at] else { return None };
-    let label = alias.clone().unwrap_or_else(|| label_of(expr));
-    let name = format!("{label} ");
-    let column = QualName { parts: vec![name.clone()], pos: expr.pos };
-    let item = FromItem::Function {
-        call: expr.clone(),
-        lateral: true,
-        ordinality: false,
-        alias: Some(Alias { name: name.clone(), columns: vec![name] }),
-        pos: expr.pos,
-    };
-    out.from.push(item);
-    let reference = Expr { kind: Box::new(ExprKind::Column(column)), pos: expr.pos, height: 1 };
-    out.targets[at] = Target::Expr { expr: reference, alias: Some(label) };
-    Some(out)
 }
 
 impl Binder<'_> {
