@@ -1,9 +1,14 @@
-//! Runs cargo, counts the tests it ran, and adds up.
+//! Runs cargo, counts the tests it ran, and adds up. Nothing can hang: each step has a limit, each test binary too.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// How long one run of cargo may take, in seconds: a cold build on two cores takes a third of it.
+const STEP_SECONDS_MAX: u32 = 1200;
+/// How long one test binary may run, in seconds; none is meant to take more than a minute.
+const TESTS_SECONDS_MAX: u32 = 300;
 
 /// What passed and what failed: tests and checks alike.
 #[derive(Default)]
@@ -81,6 +86,8 @@ pub fn ci(root: &Path, report: &mut Report) {
     let allow = ["-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
     let lints = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy of tests", &[&lints[..], &allow[..]].concat(), &[]);
+    // Apart, so that the time of building is not that of testing.
+    cargo(root, report, "build of tests", &["test", "--workspace", "--no-run"], &[]);
     cargo_test(root, report, "tests", &["test", "--workspace", "--no-fail-fast"], &[]);
     loom(root, report);
 }
@@ -133,10 +140,16 @@ fn git(root: &Path, args: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Cargo under `timeout`, which ends the whole process group.
 fn command(root: &Path, args: &[&str], env: &[(&str, &str)]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(args).envs(env.iter().copied()).stdin(Stdio::null());
+    let mut command = Command::new("timeout");
+    command.args(["-k", "10", &STEP_SECONDS_MAX.to_string()]).arg(cargo).args(args);
+    if args.first() == Some(&"test") {
+        let runner = format!("target.'cfg(all())'.runner = ['timeout', '-k', '10', '{TESTS_SECONDS_MAX}']");
+        command.args(["--config", &runner]);
+    }
+    command.current_dir(root).envs(env.iter().copied()).stdin(Stdio::null());
     command
 }
 
