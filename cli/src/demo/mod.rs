@@ -1,0 +1,94 @@
+//! `clearway demo`: in less than a minute, in a scratch directory, what Clearway is for.
+//!
+//! Structure: `client` (a session inside the process), `locks` (who blocks whom, a deadlock), `hot_row` (one row, many clients),
+//! `crash` (kill -9 in the middle of the load).
+
+mod client;
+mod crash;
+mod hot_row;
+mod locks;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{RealVfs, Vfs};
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::session::Backends;
+
+/// What the demonstration says when something fails.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A database that the demonstration has open.
+pub struct Opened {
+    /// The database.
+    pub db: Arc<Db>,
+    /// Its sessions.
+    pub backends: Arc<Backends>,
+}
+
+impl Opened {
+    /// Opens a directory, with its background work on threads.
+    fn open(dir: &Path) -> Result<Opened, Failure> {
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::inline());
+        let spawn = |name: &'static str, task| {
+            // Without its threads the database says so at the first thing that waits for them.
+            let _ = spawn_thread(name, move || block_on(task));
+        };
+        let db = block_on(async {
+            // It may be there already; if it can't be made, opening says why.
+            let _ = vfs.create_dir(dir).await;
+            Db::open(DbOptions::new(vfs.clone(), dir), spawn).await
+        })?;
+        Ok(Opened { db, backends: Arc::default() })
+    }
+
+    fn close(self) -> Result<(), Failure> {
+        Ok(block_on(self.db.close())?)
+    }
+}
+
+/// Shows everything, in a scratch directory that goes afterwards.
+///
+/// # Errors
+/// Whatever went wrong, as a sentence.
+pub fn run(say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    let dir = scratch();
+    say(&format!("Clearway shows itself in {} ...", dir.display()));
+    let shown = show(&dir, say);
+    remove(&dir);
+    shown
+}
+
+fn show(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    let opened = Opened::open(&dir.join("demo"))?;
+    locks::chain(&opened, say)?;
+    locks::deadlock(&opened, say)?;
+    hot_row::run(&opened, say)?;
+    opened.close()?;
+    crash::run(&dir.join("crash"), say)?;
+    say("");
+    say("Three things to try next:");
+    say("  clearway serve                                  and then: psql -h 127.0.0.1 -p 5433 -U postgres clearway");
+    say("  pgbench -h 127.0.0.1 -p 5433 -U postgres -i -s 10 clearway");
+    say("  SELECT * FROM pg_locks;                         in a second psql, while the first one waits");
+    Ok(())
+}
+
+/// The child of the crash: loads a directory until it is killed.
+///
+/// # Errors
+/// Whatever went wrong.
+pub fn load_until_killed(dir: &Path) -> Result<(), Failure> {
+    crash::load(dir)
+}
+
+fn scratch() -> PathBuf {
+    std::env::temp_dir().join(format!("clearway-demo-{}", std::process::id()))
+}
+
+/// Removes the files of a directory of ours, and the directory.
+fn remove(dir: &Path) {
+    // What can't be removed stays in the system's temporary directory.
+    let _ = std::process::Command::new("rm").arg("-rf").arg(dir).status();
+}
