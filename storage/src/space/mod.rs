@@ -280,8 +280,9 @@ impl PageSpace for Space {
     }
 
     fn root_now(&self, tree: TreeId) -> Option<PageId> {
+        // One that is being dropped, too: the dropper reads it to find its pages, and nobody else knows it any more.
         let state = self.state.lock();
-        state.trees.get(&tree).filter(|seat| seat.entry.state == TreeState::Live).map(|seat| seat.entry.root)
+        state.trees.get(&tree).map(|seat| seat.entry.root).filter(|root| root.0 != 0)
     }
 
     fn root(&self, tree: TreeId) -> BoxFuture<'_, Result<PageId, StorageError>> {
