@@ -353,7 +353,7 @@ impl Cx<'_> {
     }
 
     /// A value as error details show it.
-    pub(super) fn shown(self, v: &Datum, ty: crate::types::SqlType) -> String {
+    pub(crate) fn shown(self, v: &Datum, ty: crate::types::SqlType) -> String {
         if v.is_null() {
             return "null".to_owned();
         }

@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod dml;
+pub mod explain;
 pub mod from;
 pub mod names;
 pub mod plan;

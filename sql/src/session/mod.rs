@@ -1,16 +1,18 @@
-//! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
-//!
-//! Structure: `client` is the trait through which results leave, `interrupt` stops a statement from outside, `backend`
-//! lists the sessions for the system views and for cancel requests, `core` is what statements share, `settings` the
-//! session's settings.
+//! Structure: `session` is a session, with its transaction block, prepared statements and portals; `run` one execution
+//! of a planned statement; `utility`, `ddl` and `copy` carry out the other statements; `core` is what they share,
+//! `settings` the session's settings. `client` is the trait through which results leave, `interrupt` stops a statement
+//! from outside, `backend` lists the sessions for the system views and for cancel requests.
 
 pub mod backend;
 pub mod client;
+mod copy;
 pub mod core;
+mod ddl;
 pub mod interrupt;
 pub mod password;
+mod quiet;
+pub mod run;
+#[allow(clippy::module_inception)]
+pub mod session;
 pub mod settings;
-
-pub use backend::{Activity, Backend, BackendState, Backends};
-pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
-pub use interrupt::{Interrupt, Reason};
+mod utility;

@@ -1,0 +1,101 @@
+//! A plan in words.
+
+use super::plan::{Access, Action, Body, JoinType, Node, Plan, Query};
+
+/// The lines of EXPLAIN.
+pub fn lines(plan: &Plan) -> Vec<String> {
+    let mut out = Vec::new();
+    match &plan.action {
+        Action::Select(q) => query(q, 0, &mut out),
+        Action::Insert(i) => {
+            line(0, &format!("Insert on {}", i.target.table.shape.name), &mut out);
+            query(&i.source, 1, &mut out);
+        }
+        Action::Update(u) => {
+            line(0, &format!("Update on {}", u.target.table.shape.name), &mut out);
+            node(&u.source, 1, &mut out);
+        }
+        Action::Delete(d) => {
+            line(0, &format!("Delete on {}", d.target.table.shape.name), &mut out);
+            node(&d.source, 1, &mut out);
+        }
+    }
+    out
+}
+
+fn line(depth: usize, what: &str, out: &mut Vec<String>) {
+    let arrow = if depth == 0 { "" } else { "->  " };
+    out.push(format!("{}{arrow}{what}", "  ".repeat(depth)));
+}
+
+fn query(q: &Query, mut depth: usize, out: &mut Vec<String>) {
+    let mut step = |what: &str, out: &mut Vec<String>| {
+        line(depth, what, out);
+        depth += 1;
+    };
+    if q.limit.is_some() || q.offset.is_some() {
+        step("Limit", out);
+    }
+    match &q.body {
+        Body::Values(_) => step("Values Scan", out),
+        Body::SetOp { op, left, right, .. } => {
+            step(&format!("{op:?}"), out);
+            query(left, depth, out);
+            query(right, depth, out);
+        }
+        Body::Select(s) => {
+            if s.distinct.is_some() {
+                step("Unique", out);
+            }
+            if !s.locks.is_empty() {
+                step("LockRows", out);
+            }
+            if !q.sort.is_empty() {
+                step("Sort", out);
+            }
+            if s.grouping.is_some() {
+                step("Aggregate", out);
+            }
+            node(&s.source, depth, out);
+        }
+    }
+}
+
+fn node(n: &Node, depth: usize, out: &mut Vec<String>) {
+    match n {
+        Node::One => line(depth, "Result", out),
+        Node::Scan(s) => {
+            let name = &s.table.shape.name;
+            let what = match &s.access {
+                Access::Full => format!("Seq Scan on {name}"),
+                Access::Keys(_) | Access::KeyRange(_) => format!("Primary Key Scan on {name}"),
+                Access::Index(i, _) => format!("Index Scan using {} on {name}", s.table.shape.indexes[*i].name),
+            };
+            line(depth, &what, out);
+        }
+        Node::System(s) => line(depth, &format!("View Scan on {}", s.view.name), out),
+        Node::Function(_) => line(depth, "Function Scan", out),
+        Node::Derived(d) => {
+            line(depth, "Subquery Scan", out);
+            query(&d.query, depth + 1, out);
+        }
+        Node::Join(j) => {
+            let how = match &j.hash {
+                Some((keys, _)) if !keys.is_empty() => "Hash",
+                _ => "Nested Loop",
+            };
+            let kind = match j.kind {
+                JoinType::Inner => "Join",
+                JoinType::Left => "Left Join",
+                JoinType::Full => "Full Join",
+            };
+            line(depth, &format!("{how} {kind}"), out);
+            node(&j.left, depth + 1, out);
+            node(&j.right, depth + 1, out);
+        }
+        Node::Filter { input, .. } => {
+            line(depth, "Filter", out);
+            node(input, depth + 1, out);
+        }
+    }
+}

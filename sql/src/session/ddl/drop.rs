@@ -1,0 +1,352 @@
+//! DROP and TRUNCATE.
+
+use super::{Ddl, missing, new_tree};
+use crate::error::{Result, SqlError, code};
+use crate::exec::errors::from_engine;
+use crate::session::utility::{find_object, relation_oid};
+use crate::syntax::ast::QualName;
+use crate::syntax::ddl::{Drop, ObjectKind};
+use crate::syntax::stmt::Truncate;
+use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind};
+use clearway_storage::ids::TreeId;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+
+fn kind_name(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "table",
+        ObjectKind::Index => "index",
+        ObjectKind::View => "view",
+        ObjectKind::MaterializedView => "materialized view",
+        ObjectKind::Sequence => "sequence",
+        ObjectKind::Schema => "schema",
+        ObjectKind::Database => "database",
+        ObjectKind::Role => "role",
+        ObjectKind::Rule => "rule",
+        ObjectKind::Column => "column",
+    }
+}
+
+fn tag(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "DROP TABLE",
+        ObjectKind::Index => "DROP INDEX",
+        ObjectKind::View => "DROP VIEW",
+        ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
+        ObjectKind::Sequence => "DROP SEQUENCE",
+        ObjectKind::Schema => "DROP SCHEMA",
+        ObjectKind::Database => "DROP DATABASE",
+        ObjectKind::Role => "DROP ROLE",
+        ObjectKind::Rule => "DROP RULE",
+        ObjectKind::Column => "ALTER TABLE",
+    }
+}
+
+/// Views whose text names a relation.
+fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).map(str::to_ascii_lowercase).collect()
+    };
+    let all = catalog.objects().filter_map(|o| match &**o {
+        Object::Relation(r) if r.oid != relation.oid && r.database == relation.database => Some(r),
+        _ => None,
+    });
+    let named = |r: &&Relation| r.query.as_ref().is_some_and(|q| words(q).contains(&relation.name));
+    all.filter(named).cloned().collect()
+}
+
+impl Ddl<'_> {
+    /// DROP.
+    pub(super) async fn drop(&self, s: &Drop) -> Result<&'static str> {
+        match s.object {
+            ObjectKind::Rule => return self.drop_rule(s).await,
+            ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role => {
+                for name in &s.names {
+                    self.drop_global(s, name).await?;
+                }
+                return Ok(tag(s.object));
+            }
+            _ => {}
+        }
+        let mut found = Vec::new();
+        for name in &s.names {
+            let Some(object) = find_object(self.core, &self.catalog(), name) else {
+                let kind = kind_name(s.object);
+                if s.if_exists {
+                    let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
+                    self.core.notice("NOTICE", SqlError::new("00000", message));
+                    continue;
+                }
+                return Err(missing(kind, name.name()));
+            };
+            if object.kind() != kind_name(s.object) {
+                let message = format!("\"{}\" is not a {}", name.name(), kind_name(s.object));
+                return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
+                    .hint(format!("Use DROP {} to remove a {}.", object.kind().to_uppercase(), object.kind())));
+            }
+            found.push(object.oid());
+        }
+        for oid in &found {
+            self.drop_one(*oid, s.cascade, &found).await?;
+        }
+        Ok(tag(s.object))
+    }
+
+    async fn drop_one(&self, oid: u32, cascade: bool, together: &[u32]) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(object) = catalog.get(oid).cloned() else { return Ok(()) };
+        match &*object {
+            Object::Relation(r) => {
+                self.own(r)?;
+                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.drop_relation(r, cascade, together).await
+            }
+            Object::Index(i) => {
+                if i.constraint {
+                    let table = catalog.relation(i.table).map_or("", |r| &r.name);
+                    let message = format!(
+                        "cannot drop index {0} because constraint {0} on table {table} requires it",
+                        i.name
+                    );
+                    return Err(SqlError::new("2BP01", message)
+                        .hint(format!("You can drop constraint {} on table {table} instead.", i.name)));
+                }
+                self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.take_away(oid, Some(i.tree)).await
+            }
+            Object::Sequence(q) => {
+                if let Some((table, _)) = q.owned_by
+                    && !cascade
+                    && let Some(r) = catalog.relation(table)
+                {
+                    let message = format!("cannot drop sequence {} because other objects depend on it", q.name);
+                    return Err(SqlError::new("2BP01", message)
+                        .detail(format!("default value for a column of table {} depends on sequence {}", r.name, q.name))
+                        .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+                }
+                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.take_away(oid, None).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn take_away(&self, oid: u32, tree: Option<u64>) -> Result<()> {
+        let mut engine = self.engine();
+        self.core.lock_wait(engine.drop_object(oid)).await.map_err(from_engine)?;
+        if let Some(tree) = tree.filter(|t| *t != 0) {
+            engine.drop_tree_at_commit(TreeId(tree));
+        }
+        Ok(())
+    }
+
+    async fn drop_relation(&self, r: &Relation, cascade: bool, together: &[u32]) -> Result<()> {
+        let catalog = self.catalog();
+        let kind = Object::Relation(r.clone()).kind();
+        let in_the_way = |detail: String| {
+            let message = format!("cannot drop {kind} {} because other objects depend on it", r.name);
+            SqlError::new("2BP01", message)
+                .detail(detail)
+                .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+        };
+        for view in dependents(&catalog, r) {
+            if together.contains(&view.oid) {
+                continue;
+            }
+            if !cascade {
+                let what = Object::Relation(view.clone()).kind();
+                return Err(in_the_way(format!("{what} {} depends on {kind} {}", view.name, r.name)));
+            }
+            let what = Object::Relation(view.clone()).kind();
+            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {what} {}", view.name)));
+            self.core.lock_relation(view.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            Box::pin(self.drop_relation(&view, true, together)).await?;
+        }
+        let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
+        for child in children {
+            let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
+            if together.contains(&child.oid) {
+                self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            } else {
+                let key = child.foreign_keys.iter().find(|k| k.references == r.oid).map_or("", |k| &k.name).to_owned();
+                if !cascade {
+                    let detail = format!("constraint {key} on table {} depends on {kind} {}", child.name, r.name);
+                    return Err(in_the_way(detail));
+                }
+                let message = format!("drop cascades to constraint {key} on table {}", child.name);
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            }
+            child.foreign_keys.retain(|k| k.references != r.oid);
+            self.put(Object::Relation(child)).await?;
+        }
+        let catalog = self.catalog();
+        let indexes: Vec<(u32, u64)> = catalog.indexes(r.oid).map(|i| (i.oid, i.tree)).collect();
+        for (index, tree) in indexes {
+            self.core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.take_away(index, (tree != r.tree).then_some(tree)).await?;
+        }
+        let owned = catalog.objects().filter_map(|o| match &**o {
+            Object::Sequence(q) if q.owned_by.is_some_and(|(t, _)| t == r.oid) => Some(q.oid),
+            _ => None,
+        });
+        for sequence in owned.collect::<Vec<_>>() {
+            self.take_away(sequence, None).await?;
+        }
+        self.take_away(r.oid, Some(r.tree)).await
+    }
+
+    async fn drop_rule(&self, s: &Drop) -> Result<&'static str> {
+        let Some(on) = &s.on else { return Err(SqlError::internal("a rule without a table")) };
+        let (oid, _) = relation_oid(self.core, on)?;
+        self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        let catalog = self.catalog();
+        let Some(mut relation) = catalog.relation(oid).cloned() else { return Ok("DROP RULE") };
+        for name in &s.names {
+            let before = relation.insert_nothing_rules.len();
+            relation.insert_nothing_rules.retain(|r| r != name.name());
+            if before == relation.insert_nothing_rules.len() && !s.if_exists {
+                let message = format!("rule \"{}\" for relation \"{}\" does not exist", name.name(), relation.name);
+                return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+            }
+        }
+        self.put(Object::Relation(relation)).await?;
+        Ok("DROP RULE")
+    }
+
+    async fn drop_global(&self, s: &Drop, name: &QualName) -> Result<()> {
+        let catalog = self.catalog();
+        let kind = kind_name(s.object);
+        let oid = match s.object {
+            ObjectKind::Schema => catalog.schema(self.core.database, name.name()).map(|o| o.oid),
+            ObjectKind::Database => catalog.database(name.name()).map(|o| o.oid),
+            _ => catalog.role(name.name()).map(|o| o.oid),
+        };
+        let Some(oid) = oid else {
+            if s.if_exists {
+                let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                return Ok(());
+            }
+            return Err(missing(kind, name.name()));
+        };
+        if s.object == ObjectKind::Database {
+            return self.drop_database(oid, name.name()).await;
+        }
+        let inside: Vec<u32> = catalog
+            .objects()
+            .filter(|o| match s.object {
+                ObjectKind::Schema => crate::planner::names::schema_of(o) == Some(oid),
+                _ => matches!(&***o, Object::Relation(r) if r.owner == oid),
+            })
+            .map(|o| o.oid())
+            .collect();
+        if !inside.is_empty() && (!s.cascade || s.object == ObjectKind::Role) {
+            let message = if s.object == ObjectKind::Role {
+                format!("role \"{}\" cannot be dropped because some objects depend on it", name.name())
+            } else {
+                format!("cannot drop schema {} because other objects depend on it", name.name())
+            };
+            return Err(SqlError::new("2BP01", message)
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for object in &inside {
+            let index = matches!(self.catalog().get(*object).map(|o| o.kind()), Some("index"));
+            if !index {
+                self.drop_one(*object, true, &inside).await?;
+            }
+        }
+        self.take_away(oid, None).await
+    }
+
+    async fn drop_database(&self, oid: u32, name: &str) -> Result<()> {
+        if oid == self.core.database {
+            return Err(SqlError::new("55006", "cannot drop the currently open database"));
+        }
+        let users = self.core.backends.all().iter().filter(|b| b.database == name).count();
+        if users > 0 {
+            let message = format!("database \"{name}\" is being accessed by other users");
+            let detail = format!("There are {users} other sessions using the database.");
+            return Err(SqlError::new("55006", message).detail(detail));
+        }
+        let catalog = self.catalog();
+        for object in catalog.objects() {
+            let (inside, tree) = match &**object {
+                Object::Relation(r) => (r.database == oid, Some(r.tree)),
+                Object::Index(i) => (i.database == oid, if i.primary { None } else { Some(i.tree) }),
+                Object::Sequence(q) => (q.database == oid, None),
+                Object::Schema(c) => (c.database == oid, None),
+                Object::Database(_) | Object::Role(_) => (false, None),
+            };
+            if inside {
+                self.take_away(object.oid(), tree).await?;
+            }
+        }
+        self.take_away(oid, None).await
+    }
+
+    /// TRUNCATE: fresh trees in place of the old ones.
+    pub(super) async fn truncate(&self, s: &Truncate) -> Result<&'static str> {
+        let mut all: Vec<u32> = Vec::new();
+        for table in &s.tables {
+            let (oid, _) = relation_oid(self.core, &table.name)?;
+            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            all.push(oid);
+        }
+        let mut at = 0;
+        while at < all.len() {
+            let catalog = self.catalog();
+            let children: Vec<(u32, String)> = catalog.referring(all[at]).map(|r| (r.oid, r.name.clone())).collect();
+            for (child, name) in children {
+                if all.contains(&child) {
+                    continue;
+                }
+                if !s.cascade {
+                    let parent = catalog.relation(all[at]).map_or("", |r| &r.name);
+                    let message = "cannot truncate a table referenced in a foreign key constraint";
+                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message)
+                        .detail(format!("Table \"{name}\" references \"{parent}\"."))
+                        .hint(format!("Truncate table \"{name}\" at the same time, or use TRUNCATE ... CASCADE.")));
+                }
+                self.core.notice("NOTICE", SqlError::new("00000", format!("truncate cascades to table \"{name}\"")));
+                self.core.lock_relation(child, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                all.push(child);
+            }
+            at += 1;
+        }
+        for oid in all {
+            let catalog = self.catalog();
+            let relation = catalog.relation(oid).ok_or_else(|| missing("relation", &oid.to_string()))?;
+            if relation.kind != RelationKind::Table {
+                let message = format!("\"{}\" is not a table", relation.name);
+                return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
+            }
+            crate::session::run::allowed(self.core, &catalog, relation, "D")?;
+            self.fresh_trees(relation).await?;
+            if s.restart_identity {
+                self.restart_sequences(oid).await?;
+            }
+        }
+        Ok("TRUNCATE TABLE")
+    }
+
+    /// Gives a table and its indexes empty trees.
+    pub(super) async fn fresh_trees(&self, relation: &Relation) -> Result<()> {
+        let catalog = self.catalog();
+        let mut fresh = relation.clone();
+        fresh.tree = new_tree(&mut self.engine()).await?;
+        self.put(Object::Relation(fresh.clone())).await?;
+        self.engine().drop_tree_at_commit(TreeId(relation.tree));
+        for index in catalog.indexes(relation.oid) {
+            let mut index = index.clone();
+            if index.tree == relation.tree {
+                index.tree = fresh.tree;
+            } else {
+                self.engine().drop_tree_at_commit(TreeId(index.tree));
+                index.tree = new_tree(&mut self.engine()).await?;
+            }
+            self.put(Object::Index(index)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! CREATE INDEX.
+
+use super::table::key_type;
+use super::{Ddl, exists, free_name, new_tree};
+use crate::error::{Result, SqlError};
+use crate::exec::errors::from_engine;
+use crate::planner::dml::column_of;
+use crate::session::utility::relation_oid;
+use crate::syntax::ast::ExprKind;
+use crate::syntax::ddl::CreateIndex;
+use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
+use clearway_engine::error::EngineError;
+use clearway_engine::table::shape::TableShape;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+
+impl Ddl<'_> {
+    /// CREATE INDEX. CONCURRENTLY reads the table under the same lock once all writers have gone.
+    pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
+        let unsupported = [
+            (s.filter.is_some(), "a partial index"),
+            (!s.include.is_empty(), "INCLUDE"),
+            (s.nulls_not_distinct, "NULLS NOT DISTINCT"),
+            (s.method.as_deref().is_some_and(|m| m != "btree"), "an index method other than btree"),
+            (s.tablespace.as_deref().is_some_and(|t| t != "pg_default"), "TABLESPACE"),
+        ];
+        if let Some((_, what)) = unsupported.iter().find(|u| u.0) {
+            return Err(SqlError::unsupported(what));
+        }
+        super::table::storage_options(&s.storage)?;
+        let (table, _) = relation_oid(self.core, &s.table)?;
+        self.core.lock_relation(table, LockMode::Share, IfTaken::Wait).await?;
+        let catalog = self.catalog();
+        let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
+        self.own(relation)?;
+        if relation.kind == RelationKind::View {
+            let message = format!("cannot create index on relation \"{}\"", relation.name);
+            return Err(SqlError::new("42809", message).detail("This operation is not supported for views."));
+        }
+        let mut columns = Vec::new();
+        for k in &s.keys {
+            let ExprKind::Column(name) = &*k.expr.kind else {
+                return Err(SqlError::unsupported("an index over an expression").at(k.expr.pos));
+            };
+            if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
+                return Err(SqlError::unsupported("a collation other than C.UTF-8").at(k.expr.pos));
+            }
+            if let Some(class) = &k.opclass
+                && !class.name().ends_with("_ops")
+            {
+                return Err(SqlError::unsupported(format!("operator class {}", class.name())).at(class.pos));
+            }
+            let column = column_of(relation, name.name(), name.pos)?;
+            key_type(relation, column)?;
+            let nulls_first = k.nulls_first.unwrap_or(k.descending);
+            columns.push(IndexColumn { column, descending: k.descending, nulls_first });
+        }
+        let name = match &s.name {
+            Some(name) => name.clone(),
+            None => {
+                let mut parts = vec![relation.name.as_str()];
+                parts.extend(columns.iter().map(|c| relation.columns[c.column].name.as_str()));
+                free_name(&catalog, relation.schema, &[], &parts, "idx")
+            }
+        };
+        if catalog.in_schema(relation.schema, &name).is_some() {
+            if s.if_not_exists {
+                let message = format!("relation \"{name}\" already exists, skipping");
+                self.core.notice("NOTICE", SqlError::new("42P07", message));
+                return Ok("CREATE INDEX");
+            }
+            return Err(exists(&name));
+        }
+        let index = Index {
+            oid: self.new_oid(),
+            database: relation.database,
+            schema: relation.schema,
+            name,
+            table,
+            tree: 0,
+            columns,
+            unique: s.unique,
+            primary: false,
+            constraint: false,
+            state: IndexState::Public,
+            valid_from_lsn: 0,
+            clustered: false,
+        };
+        self.make_index(relation, index).await?;
+        Ok("CREATE INDEX")
+    }
+
+    /// Makes an index and fills it from its table, which the caller has locked.
+    pub(super) async fn make_index(&self, relation: &Relation, mut index: Index) -> Result<()> {
+        index.tree = new_tree(&mut self.engine()).await?;
+        // Older snapshots do not use it: rows that they see may have no entry.
+        index.valid_from_lsn = self.core.db.transactions().visible_lsn().0;
+        let oid = index.oid;
+        self.put(Object::Index(index)).await?;
+        self.fill_index(relation.oid, oid).await
+    }
+
+    /// Fills an empty index.
+    pub(super) async fn fill_index(&self, table: u32, oid: u32) -> Result<()> {
+        let catalog = self.catalog();
+        let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
+        let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
+        let built = self.engine().build_index(&shape, place).await;
+        built.map_err(|e| match e {
+            EngineError::Duplicate { index, .. } => {
+                SqlError::new("23505", format!("could not create unique index \"{index}\""))
+                    .detail("Key values are duplicated.")
+            }
+            e => from_engine(e),
+        })
+    }
+}

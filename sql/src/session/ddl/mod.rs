@@ -1,0 +1,180 @@
+//! Statements that define data: translated to objects of the catalog and trees of the store.
+//!
+//! Structure: `table` makes tables, `alter` changes them, `index` makes indexes, `objects` the rest; `drop` takes
+//! away. Every change is the transaction's until it commits; a rollback takes it back.
+
+mod alter;
+mod drop;
+mod index;
+mod objects;
+mod table;
+
+use super::core::Core;
+use super::session::{Prepared, Session};
+use crate::error::{Result, SqlError, code};
+use crate::exec::convert::{not_storable, storage_of};
+use crate::exec::errors::from_engine;
+use crate::syntax::ast::QualName;
+use crate::syntax::stmt::Statement;
+use crate::types::SqlType;
+use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::session::Session as Engine;
+use std::sync::Arc;
+
+/// What the statements of one DDL command share.
+pub(super) struct Ddl<'a> {
+    core: &'a Arc<Core>,
+}
+
+/// Runs a statement that defines data.
+pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, statement: &Statement) -> Result<String> {
+    let core = session.core.clone();
+    if core.engine.take().options().read_only {
+        return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
+    }
+    let d = Ddl { core: &core };
+    let tag = match statement {
+        Statement::CreateTable(s) => d.create_table(s).await?,
+        Statement::CreateTableAs(s) => return d.create_table_as(session, prepared, s).await,
+        Statement::CreateIndex(s) => {
+            if s.concurrently && session.in_block() {
+                return Err(super::utility::in_block("CREATE INDEX CONCURRENTLY"));
+            }
+            d.create_index(s).await?
+        }
+        Statement::CreateView { name, columns, query, replace, temporary, text } => {
+            if *temporary {
+                return Err(SqlError::unsupported("a temporary view"));
+            }
+            d.create_view(name, columns, query, *replace, text).await?
+        }
+        Statement::RefreshMaterializedView { name, concurrently, with_data } => {
+            d.refresh(session, prepared, name, *concurrently, *with_data).await?
+        }
+        Statement::CreateSequence { name, temporary, if_not_exists, options } => {
+            if *temporary {
+                return Err(SqlError::unsupported("a temporary sequence"));
+            }
+            d.create_sequence(name, *if_not_exists, options).await?
+        }
+        Statement::AlterSequence { name, if_exists, options } => d.alter_sequence(name, *if_exists, options).await?,
+        Statement::CreateSchema { name, owner, if_not_exists } => {
+            d.create_schema(name.as_deref(), owner.as_deref(), *if_not_exists).await?
+        }
+        Statement::CreateDatabase { name, options } => {
+            if session.in_block() {
+                return Err(super::utility::in_block("CREATE DATABASE"));
+            }
+            d.create_database(name, options).await?
+        }
+        Statement::CreateRole { name, login, options } => d.create_role(name, *login, options).await?,
+        Statement::AlterRole { name, options } => d.alter_role(name, options).await?,
+        Statement::CreateRule(s) => d.create_rule(s).await?,
+        Statement::AlterTable(s) => d.alter_table(s).await?,
+        Statement::Rename(s) => d.rename(s).await?,
+        Statement::OwnerTo { object: _, name, if_exists: _, owner } => d.owner_to(name, owner).await?,
+        Statement::Drop(s) => {
+            if s.concurrently && session.in_block() {
+                return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
+            }
+            d.drop(s).await?
+        }
+        Statement::Truncate(s) => d.truncate(s).await?,
+        Statement::Grant(s) => d.grant(s).await?,
+        Statement::Comment { .. } => return Err(SqlError::unsupported("COMMENT")),
+        Statement::SetSchema { .. } => return Err(SqlError::unsupported("ALTER ... SET SCHEMA")),
+        Statement::GrantRole { .. } => return Err(SqlError::unsupported("GRANT of a role")),
+        Statement::AlterRoleSet { .. } => return Err(SqlError::unsupported("ALTER ROLE ... SET")),
+        Statement::AlterDatabaseSet { .. } => return Err(SqlError::unsupported("ALTER DATABASE ... SET")),
+        _ => return Err(SqlError::unsupported("this statement")),
+    };
+    Ok(tag.to_owned())
+}
+
+impl Ddl<'_> {
+    fn catalog(&self) -> Arc<Catalog> {
+        self.core.catalog()
+    }
+
+    fn engine(&self) -> crate::exec::cell::Lent<'_> {
+        self.core.engine.take()
+    }
+
+    fn role(&self) -> u32 {
+        self.catalog().role(&self.core.user).map_or(10, |r| r.oid)
+    }
+
+    fn new_oid(&self) -> u32 {
+        self.core.db.new_oid()
+    }
+
+    async fn put(&self, object: Object) -> Result<()> {
+        let mut engine = self.engine();
+        self.core.lock_wait(engine.put_object(object)).await.map_err(from_engine)
+    }
+
+    /// The schema and the name of a new relation; an error if the name is taken.
+    fn new_name(&self, name: &QualName) -> Result<u32> {
+        let catalog = self.catalog();
+        let schema = super::utility::with_env(self.core, &catalog, |env| env.schema_for(name))?;
+        if catalog.in_schema(schema, name.name()).is_some() {
+            return Err(exists(name.name()));
+        }
+        Ok(schema)
+    }
+
+    /// Checks that the session's role owns a relation.
+    fn own(&self, relation: &Relation) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(role) = catalog.role(&self.core.user) else { return Ok(()) };
+        if role.superuser || relation.owner == role.oid {
+            return Ok(());
+        }
+        let kind = Object::Relation(relation.clone()).kind();
+        Err(SqlError::new("42501", format!("must be owner of {kind} {}", relation.name)))
+    }
+}
+
+fn exists(name: &str) -> SqlError {
+    SqlError::new("42P07", format!("relation \"{name}\" already exists"))
+}
+
+/// How a column of a type is stored.
+fn storage(ty: SqlType) -> Result<u8> {
+    storage_of(ty.oid).map(|s| s.code()).ok_or_else(|| not_storable(ty))
+}
+
+/// `t_a_b_key`, made free by a number.
+fn free_name(catalog: &Catalog, schema: u32, taken: &[String], parts: &[&str], suffix: &str) -> String {
+    let base = parts.join("_");
+    for n in 0.. {
+        let number = if n == 0 { String::new() } else { n.to_string() };
+        let tail = format!("_{suffix}{number}");
+        let room = 63usize.saturating_sub(tail.len());
+        let mut end = base.len().min(room);
+        while !base.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = format!("{}{tail}", &base[..end]);
+        if catalog.in_schema(schema, &name).is_none() && !taken.contains(&name) {
+            return name;
+        }
+    }
+    base
+}
+
+/// An empty tree.
+async fn new_tree(engine: &mut Engine) -> Result<u64> {
+    Ok(engine.create_tree().await.map_err(from_engine)?.0)
+}
+
+/// 42P01 for a relation, `does not exist`.
+fn missing(kind: &str, name: &str) -> SqlError {
+    let code = match kind {
+        "schema" => code::INVALID_SCHEMA_NAME,
+        "database" => "3D000",
+        "table" | "relation" | "view" | "sequence" | "materialized view" => code::UNDEFINED_TABLE,
+        _ => code::UNDEFINED_OBJECT,
+    };
+    SqlError::new(code, format!("{kind} \"{name}\" does not exist"))
+}

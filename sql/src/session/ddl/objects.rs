@@ -1,0 +1,524 @@
+//! Views, sequences, schemas, databases, roles, rules, privileges.
+
+use super::{Ddl, Session, exists, missing};
+use crate::error::{Result, SqlError, code};
+use crate::exec::errors::from_engine;
+use crate::expr::Params;
+use crate::planner::Planner;
+use crate::planner::names::schema_of;
+use crate::session::session::Prepared;
+use crate::session::utility::{find_object, relation_oid, with_env};
+use crate::syntax::ast::{QualName, Query};
+use crate::syntax::ddl::{CreateRule, Grant, RoleOption, RuleEvent, SequenceOption};
+use crate::syntax::stmt::{GenericOption, Statement};
+use crate::types::{oid, resolve};
+use clearway_engine::catalog::{
+    self, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
+};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
+
+/// A sequence to be made.
+pub(super) struct SequencePlan {
+    /// Its type.
+    pub ty: u32,
+    /// Its options.
+    pub options: Vec<SequenceOption>,
+}
+
+fn bounds(ty: u32) -> (i64, i64) {
+    match ty {
+        oid::INT2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        oid::INT4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
+impl Ddl<'_> {
+    /// CREATE VIEW.
+    pub(super) async fn create_view(
+        &self,
+        name: &QualName,
+        columns: &[String],
+        query: &Query,
+        replace: bool,
+        text: &str,
+    ) -> Result<&'static str> {
+        let catalog = self.catalog();
+        let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
+        let old = match catalog.in_schema(schema, name.name()).map(|o| &**o) {
+            Some(Object::Relation(r)) if replace && r.kind == RelationKind::View => Some(r.clone()),
+            Some(_) => return Err(exists(name.name())),
+            None => None,
+        };
+        let statement = Statement::Query(Box::new(query.clone()));
+        let planned = with_env(self.core, &catalog, |env| Planner::new(env).plan(&statement, &mut Params::default()))?;
+        let plan = planned.ok_or_else(|| SqlError::internal("a view without a plan"))?;
+        let outputs = plan.columns.unwrap_or_default();
+        if columns.len() > outputs.len() {
+            return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));
+        }
+        let mut list: Vec<Column> = Vec::new();
+        for (i, c) in outputs.iter().enumerate() {
+            let name = columns.get(i).unwrap_or(&c.name).clone();
+            if list.iter().any(|o| o.name == name) {
+                return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+            }
+            let storage = crate::exec::convert::storage_of(c.ty.oid).map_or(4, |s| s.code());
+            list.push(Column {
+                name,
+                storage,
+                type_oid: c.ty.oid,
+                type_mod: c.ty.modifier,
+                not_null: false,
+                default: None,
+                identity: None,
+                dropped_version: None,
+                since_version: 0,
+                missing: None,
+            });
+        }
+        let relation = Relation {
+            oid: old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid),
+            database: self.core.database,
+            schema,
+            name: name.name().to_owned(),
+            owner: self.role(),
+            kind: RelationKind::View,
+            columns: list,
+            tree: 0,
+            key: Vec::new(),
+            version: 0,
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            query: Some(text.to_owned()),
+            insert_nothing_rules: Vec::new(),
+            options: Vec::new(),
+            grants: old.map(|r| r.grants).unwrap_or_default(),
+            populated: true,
+        };
+        self.put(Object::Relation(relation)).await?;
+        Ok("CREATE VIEW")
+    }
+
+    /// REFRESH MATERIALIZED VIEW.
+    pub(super) async fn refresh(
+        &self,
+        session: &mut Session,
+        prepared: &Arc<Prepared>,
+        name: &QualName,
+        concurrently: bool,
+        with_data: bool,
+    ) -> Result<&'static str> {
+        let (oid, _) = relation_oid(self.core, name)?;
+        let mode = if concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
+        self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        let catalog = self.catalog();
+        let relation = catalog.relation(oid).ok_or_else(|| missing("relation", name.name()))?;
+        if relation.kind != RelationKind::MaterializedView {
+            let message = format!("\"{}\" is not a materialized view", relation.name);
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
+        }
+        self.own(relation)?;
+        let mut fresh = relation.clone();
+        fresh.populated = with_data;
+        let parsed = crate::syntax::parse(relation.query.as_deref().unwrap_or(""))?;
+        let query = parsed.into_iter().next().ok_or_else(|| SqlError::internal("a view without a query"))?.statement;
+        let mut rows = Vec::new();
+        if with_data {
+            let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
+            let mut execution = session.start(&inner, &query, Arc::from([])).await?;
+            rows = execution.collect(self.core).await?;
+        }
+        self.fresh_trees(&fresh).await?;
+        self.fill(oid, rows).await?;
+        Ok("REFRESH MATERIALIZED VIEW")
+    }
+
+    /// Makes a sequence and returns its oid.
+    pub(super) async fn make_sequence(
+        &self,
+        schema: u32,
+        name: &str,
+        plan: &SequencePlan,
+        owned_by: Option<(u32, usize)>,
+    ) -> Result<u32> {
+        let mut sequence = Sequence {
+            oid: self.new_oid(),
+            database: self.core.database,
+            schema,
+            name: name.to_owned(),
+            owner: self.role(),
+            type_oid: plan.ty,
+            start: 0,
+            increment: 1,
+            min: 0,
+            max: 0,
+            cache: 1,
+            cycle: false,
+            owned_by,
+            grants: Vec::new(),
+        };
+        let (mut start, mut min, mut max) = (None, None, None);
+        for o in &plan.options {
+            match o {
+                SequenceOption::As(ty) => sequence.type_oid = resolve(ty)?.oid,
+                SequenceOption::Increment(n) => sequence.increment = *n,
+                SequenceOption::MinValue(n) => min = *n,
+                SequenceOption::MaxValue(n) => max = *n,
+                SequenceOption::Start(n) => start = Some(*n),
+                SequenceOption::Cache(n) => sequence.cache = *n,
+                SequenceOption::Cycle(on) => sequence.cycle = *on,
+                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref())?,
+                SequenceOption::Restart(_) | SequenceOption::SequenceName(_) => {
+                    return Err(SqlError::unsupported("this option of a sequence"));
+                }
+            }
+        }
+        let (low, high) = bounds(sequence.type_oid);
+        let up = sequence.increment > 0;
+        sequence.min = min.unwrap_or(if up { 1 } else { low });
+        sequence.max = max.unwrap_or(if up { high } else { -1 });
+        sequence.start = start.unwrap_or(if up { sequence.min } else { sequence.max });
+        check_sequence(&sequence)?;
+        let oid = sequence.oid;
+        self.put(Object::Sequence(sequence)).await?;
+        Ok(oid)
+    }
+
+    fn owned_by(&self, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
+        let Some(column) = column else { return Ok(None) };
+        let mut table = column.clone();
+        let name = table.parts.pop().unwrap_or_default();
+        let (oid, catalog) = relation_oid(self.core, &table)?;
+        let relation = catalog.relation(oid).ok_or_else(|| missing("relation", table.name()))?;
+        Ok(Some((oid, crate::planner::dml::column_of(relation, &name, column.pos)?)))
+    }
+
+    /// CREATE SEQUENCE.
+    pub(super) async fn create_sequence(&self, name: &QualName, if_not_exists: bool, options: &[SequenceOption]) -> Result<&'static str> {
+        let schema = match self.new_name(name) {
+            Ok(schema) => schema,
+            Err(e) if if_not_exists && e.code() == "42P07" => {
+                let message = format!("relation \"{}\" already exists, skipping", name.name());
+                self.core.notice("NOTICE", SqlError::new("42P07", message));
+                return Ok("CREATE SEQUENCE");
+            }
+            Err(e) => return Err(e),
+        };
+        let plan = SequencePlan { ty: oid::INT8, options: options.to_vec() };
+        self.make_sequence(schema, name.name(), &plan, None).await?;
+        Ok("CREATE SEQUENCE")
+    }
+
+    /// ALTER SEQUENCE.
+    pub(super) async fn alter_sequence(&self, name: &QualName, if_exists: bool, options: &[SequenceOption]) -> Result<&'static str> {
+        let found = find_object(self.core, &self.catalog(), name);
+        let Some(object) = found else {
+            if if_exists {
+                let message = format!("relation \"{}\" does not exist, skipping", name.name());
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                return Ok("ALTER SEQUENCE");
+            }
+            return Err(missing("relation", name.name()).at(name.pos));
+        };
+        let Object::Sequence(mut sequence) = Object::clone(&object) else {
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name())));
+        };
+        self.core.lock_relation(sequence.oid, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
+        let mut restart = None;
+        for o in options {
+            match o {
+                SequenceOption::Increment(n) => sequence.increment = *n,
+                SequenceOption::MinValue(n) => sequence.min = n.unwrap_or(1),
+                SequenceOption::MaxValue(n) => sequence.max = n.unwrap_or(bounds(sequence.type_oid).1),
+                SequenceOption::Start(n) => sequence.start = *n,
+                SequenceOption::Restart(n) => restart = Some(n.unwrap_or(sequence.start)),
+                SequenceOption::Cache(n) => sequence.cache = *n,
+                SequenceOption::Cycle(on) => sequence.cycle = *on,
+                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref())?,
+                SequenceOption::As(_) | SequenceOption::SequenceName(_) => {
+                    return Err(SqlError::unsupported("this option of ALTER SEQUENCE"));
+                }
+            }
+        }
+        check_sequence(&sequence)?;
+        self.put(Object::Sequence(sequence.clone())).await?;
+        if let Some(value) = restart {
+            self.set_sequence(&sequence, value).await?;
+        }
+        Ok("ALTER SEQUENCE")
+    }
+
+    async fn set_sequence(&self, sequence: &Sequence, value: i64) -> Result<()> {
+        let lsn = self.core.db.sequences().set(&self.core.db, sequence, value, false).await.map_err(from_engine)?;
+        self.engine().depends_on(lsn);
+        Ok(())
+    }
+
+    /// Sequences that belong to a table's columns begin anew.
+    pub(super) async fn restart_sequences(&self, table: u32) -> Result<()> {
+        let catalog = self.catalog();
+        for object in catalog.objects() {
+            if let Object::Sequence(q) = &**object
+                && q.owned_by.is_some_and(|(t, _)| t == table)
+            {
+                self.set_sequence(q, q.start).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// CREATE SCHEMA.
+    pub(super) async fn create_schema(&self, name: Option<&str>, owner: Option<&str>, if_not_exists: bool) -> Result<&'static str> {
+        let name = name.or(owner).unwrap_or("");
+        if name.starts_with("pg_") {
+            return Err(SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
+                .detail("The prefix \"pg_\" is reserved for system schemas."));
+        }
+        let catalog = self.catalog();
+        if catalog.schema(self.core.database, name).is_some() {
+            let error = SqlError::new("42P06", format!("schema \"{name}\" already exists"));
+            if if_not_exists {
+                self.core.notice("NOTICE", SqlError::new("42P06", format!("{}, skipping", error.message())));
+                return Ok("CREATE SCHEMA");
+            }
+            return Err(error);
+        }
+        let owner = match owner {
+            Some(owner) => catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?,
+            None => self.role(),
+        };
+        let schema = Schema { oid: self.new_oid(), database: self.core.database, name: name.to_owned(), owner };
+        self.put(Object::Schema(schema)).await?;
+        Ok("CREATE SCHEMA")
+    }
+
+    fn may(&self, what: &str, allowed: impl Fn(&Role) -> bool) -> Result<()> {
+        match self.catalog().role(&self.core.user) {
+            Some(r) if !r.superuser && !allowed(r) => {
+                Err(SqlError::new("42501", format!("permission denied to {what}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// CREATE DATABASE.
+    pub(super) async fn create_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
+        self.may("create database", |r| r.create_db)?;
+        let mut owner = self.role();
+        for o in options {
+            match (o.name.as_str(), o.as_str()) {
+                ("owner", Some(role)) => {
+                    owner = self.catalog().role(role).map(|r| r.oid).ok_or_else(|| missing("role", role))?;
+                }
+                ("template", Some("template0" | "template1")) | ("encoding", _) => {}
+                _ => return Err(SqlError::unsupported(format!("CREATE DATABASE option {}", o.name)).at(o.pos)),
+            }
+        }
+        let oid = self.new_oid();
+        self.put(Object::Database(Database { oid, name: name.to_owned(), owner })).await?;
+        let schema = Schema { oid: self.new_oid(), database: oid, name: "public".to_owned(), owner };
+        self.put(Object::Schema(schema)).await?;
+        Ok("CREATE DATABASE")
+    }
+
+    fn role_options(&self, role: &mut Role, options: &[RoleOption]) -> Result<()> {
+        for o in options {
+            match o {
+                RoleOption::Superuser(on) => role.superuser = *on,
+                RoleOption::CreateDb(on) => role.create_db = *on,
+                RoleOption::CreateRole(on) => role.create_role = *on,
+                RoleOption::Login(on) => role.login = *on,
+                RoleOption::ConnectionLimit(n) => role.connection_limit = *n as i32,
+                RoleOption::Inherit(true) | RoleOption::Replication(false) | RoleOption::BypassRls(false) => {}
+                RoleOption::Password(None) => role.password = None,
+                RoleOption::Password(Some(text)) => {
+                    if !text.starts_with("SCRAM-SHA-256$") {
+                        return Err(SqlError::unsupported("a password in plain text")
+                            .hint("Give its SCRAM-SHA-256 verifier, as psql's \\password does."));
+                    }
+                    role.password = Some(text.clone());
+                }
+                RoleOption::Inherit(false)
+                | RoleOption::Replication(true)
+                | RoleOption::BypassRls(true)
+                | RoleOption::ValidUntil(_)
+                | RoleOption::InRole(_)
+                | RoleOption::Role(_) => return Err(SqlError::unsupported(format!("the role option {o:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// CREATE ROLE.
+    pub(super) async fn create_role(&self, name: &str, login: bool, options: &[RoleOption]) -> Result<&'static str> {
+        self.may("create role", |r| r.create_role)?;
+        if self.catalog().role(name).is_some() {
+            return Err(SqlError::new("42710", format!("role \"{name}\" already exists")));
+        }
+        let mut role = Role {
+            oid: self.new_oid(),
+            name: name.to_owned(),
+            login,
+            superuser: false,
+            create_db: false,
+            create_role: false,
+            password: None,
+            connection_limit: -1,
+        };
+        self.role_options(&mut role, options)?;
+        self.put(Object::Role(role)).await?;
+        Ok("CREATE ROLE")
+    }
+
+    /// ALTER ROLE.
+    pub(super) async fn alter_role(&self, name: &str, options: &[RoleOption]) -> Result<&'static str> {
+        self.may("alter role", |r| r.create_role || r.name == name)?;
+        let mut role = self.catalog().role(name).cloned().ok_or_else(|| missing("role", name))?;
+        self.role_options(&mut role, options)?;
+        self.put(Object::Role(role)).await?;
+        Ok("ALTER ROLE")
+    }
+
+    /// CREATE RULE ... DO INSTEAD NOTHING.
+    pub(super) async fn create_rule(&self, s: &CreateRule) -> Result<&'static str> {
+        if s.event != RuleEvent::Insert {
+            return Err(SqlError::unsupported("a rule on another event than INSERT"));
+        }
+        let (oid, _) = relation_oid(self.core, &s.table)?;
+        self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        let catalog = self.catalog();
+        let mut relation = catalog.relation(oid).cloned().ok_or_else(|| missing("relation", s.table.name()))?;
+        self.own(&relation)?;
+        if relation.insert_nothing_rules.contains(&s.name) {
+            if s.replace {
+                return Ok("CREATE RULE");
+            }
+            let message = format!("rule \"{}\" for relation \"{}\" already exists", s.name, relation.name);
+            return Err(SqlError::new("42710", message));
+        }
+        relation.insert_nothing_rules.push(s.name.clone());
+        self.put(Object::Relation(relation)).await?;
+        Ok("CREATE RULE")
+    }
+
+    /// ALTER ... OWNER TO.
+    pub(super) async fn owner_to(&self, name: &QualName, owner: &str) -> Result<&'static str> {
+        let catalog = self.catalog();
+        let owner = catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?;
+        let found = find_object(self.core, &catalog, name).ok_or_else(|| missing("relation", name.name()))?;
+        let mut object = Object::clone(&found);
+        match &mut object {
+            Object::Relation(r) => {
+                self.own(r)?;
+                r.owner = owner;
+            }
+            Object::Sequence(q) => q.owner = owner,
+            _ => return Err(SqlError::unsupported("OWNER TO of this object")),
+        }
+        self.put(object).await?;
+        Ok("ALTER TABLE")
+    }
+
+    /// GRANT and REVOKE.
+    pub(super) async fn grant(&self, s: &Grant) -> Result<&'static str> {
+        let catalog = self.catalog();
+        if s.grant_option || s.privileges.iter().any(|(_, columns)| !columns.is_empty()) {
+            return Err(SqlError::unsupported("GRANT OPTION and privileges on columns"));
+        }
+        let letters: String = if s.privileges.is_empty() {
+            "arwdDxt".to_owned()
+        } else {
+            s.privileges.iter().map(|(p, _)| letter(p)).collect::<Result<_>>()?
+        };
+        let mut roles = Vec::new();
+        for name in &s.roles {
+            roles.push(match name.as_str() {
+                "public" => 0,
+                name => catalog.role(name).map(|r| r.oid).ok_or_else(|| missing("role", name))?,
+            });
+        }
+        let mut objects = Vec::new();
+        for name in &s.names {
+            if s.all_in_schema {
+                let schema = catalog.schema(self.core.database, name.name());
+                let schema = schema.ok_or_else(|| missing("schema", name.name()))?.oid;
+                objects.extend(catalog.objects().filter(|o| schema_of(o) == Some(schema)).cloned());
+            } else {
+                match find_object(self.core, &catalog, name) {
+                    Some(object) => objects.push(object),
+                    None if !matches!(s.object, crate::syntax::ddl::ObjectKind::Table | crate::syntax::ddl::ObjectKind::Sequence) => {
+                        return Err(SqlError::unsupported("GRANT on what is no table or sequence"));
+                    }
+                    None => return Err(missing("relation", name.name()).at(name.pos)),
+                }
+            }
+        }
+        for object in objects {
+            let mut object = Object::clone(&object);
+            let grants = match &mut object {
+                Object::Relation(r) => {
+                    self.own(r)?;
+                    &mut r.grants
+                }
+                Object::Sequence(q) => &mut q.grants,
+                _ => continue,
+            };
+            for role in &roles {
+                change_grant(grants, *role, &letters, s.revoke, self.role());
+            }
+            self.put(object).await?;
+        }
+        Ok(if s.revoke { "REVOKE" } else { "GRANT" })
+    }
+}
+
+fn change_grant(grants: &mut Vec<catalog::Grant>, role: u32, letters: &str, revoke: bool, by: u32) {
+    let at = match grants.iter().position(|g| g.role == role) {
+        Some(at) => at,
+        None => {
+            grants.push(catalog::Grant { role, by, privileges: String::new() });
+            grants.len() - 1
+        }
+    };
+    let privileges = &mut grants[at].privileges;
+    if revoke {
+        privileges.retain(|c| !letters.contains(c));
+    } else {
+        let new: String = letters.chars().filter(|c| !privileges.contains(*c)).collect();
+        privileges.push_str(&new);
+    }
+    grants.retain(|g| !g.privileges.is_empty());
+}
+
+fn letter(privilege: &str) -> Result<char> {
+    Ok(match privilege.to_ascii_lowercase().as_str() {
+        "select" => 'r',
+        "insert" => 'a',
+        "update" => 'w',
+        "delete" => 'd',
+        "truncate" => 'D',
+        "references" => 'x',
+        "trigger" => 't',
+        "usage" => 'U',
+        other => return Err(SqlError::new(code::SYNTAX_ERROR, format!("unrecognized privilege type \"{other}\""))),
+    })
+}
+
+fn check_sequence(s: &Sequence) -> Result<()> {
+    let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    if s.increment == 0 {
+        return bad("INCREMENT must not be zero".to_owned());
+    }
+    if s.min >= s.max {
+        return bad(format!("MINVALUE ({}) must be less than MAXVALUE ({})", s.min, s.max));
+    }
+    if s.start < s.min {
+        return bad(format!("START value ({}) cannot be less than MINVALUE ({})", s.start, s.min));
+    }
+    if s.start > s.max {
+        return bad(format!("START value ({}) cannot be greater than MAXVALUE ({})", s.start, s.max));
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! One execution of a planned statement: its locks, its snapshot, its rows on their way to the client.
+
+use super::core::{Core, now};
+use super::client::{Client, Column};
+use crate::error::{Result, SqlError};
+use crate::exec::errors::from_engine;
+use crate::exec::query::QueryRows;
+use crate::exec::{Cx, Row, Run, RunState};
+use crate::expr::Params;
+use crate::planner::names::CatalogNames;
+use crate::planner::plan::{Action, OutputColumn, Plan};
+use crate::planner::{PlanEnv, Planner};
+use crate::syntax::stmt::Statement;
+use crate::types::text::{self, Conversion};
+use crate::types::{Datum, Oid, binary, facts};
+use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::session::{Statement as EngineStatement, StatementMode};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
+
+/// A plan and the catalog that it was made for.
+pub struct Cached {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
+    /// The search path.
+    pub path: Arc<[String]>,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// A statement's snapshot; given back on drop, also when the statement is dropped in the middle of a wait.
+pub struct Opened {
+    core: Arc<Core>,
+    statement: Option<EngineStatement>,
+}
+
+impl Opened {
+    /// What the statement sees.
+    pub fn view(&self) -> clearway_txn::mvcc::book::View {
+        self.statement.as_ref().map_or_else(Default::default, |s| s.view)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(statement) = self.statement.take() {
+            self.core.engine.take().close_statement(statement);
+        }
+    }
+}
+
+/// Rows that are being read.
+pub enum Rows {
+    /// From a query.
+    Query(Box<QueryRows>),
+    /// Already there.
+    List(std::vec::IntoIter<Row>),
+}
+
+/// A statement that has begun to run; a portal keeps it between two calls of Execute.
+pub struct Execution {
+    /// Its plan.
+    pub cached: Arc<Cached>,
+    /// Its parameters.
+    pub params: Arc<[Datum]>,
+    opened: Opened,
+    state: RunState,
+    rows: Rows,
+    started: i64,
+    transaction_started: i64,
+    /// Rows given, or changed.
+    pub count: u64,
+}
+
+/// What a planned statement runs with.
+pub struct Request<'a> {
+    /// Its syntax tree.
+    pub statement: &'a Statement,
+    /// Its text.
+    pub text: &'a Arc<str>,
+    /// The parameters.
+    pub params: Arc<[Datum]>,
+    /// Their types.
+    pub types: &'a [Oid],
+    /// Whether the transaction block was not open before it and holds nothing else.
+    pub alone: bool,
+    /// When the transaction began.
+    pub transaction_started: i64,
+}
+
+/// Plans a statement for the catalog of the moment; none if it is not planned at all.
+pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    let catalog = core.catalog();
+    let names = core.names(&catalog);
+    let format = core.settings.lock().format.clone();
+    let conversion = Conversion { format: &format, now: now(), names: &names };
+    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, conversion };
+    let plan = Planner::new(&env).plan(statement, params)?;
+    let path = names.path.clone();
+    Ok(plan.map(|plan| Cached { catalog: catalog.clone(), path, plan }))
+}
+
+/// Whether a plan still fits.
+pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
+    Arc::ptr_eq(&cached.catalog, &core.catalog()) && *cached.path == *core.path()
+}
+
+/// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
+/// at again after the locks: whoever held them may have changed the tables.
+pub async fn begin(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<(Execution, Arc<Cached>)> {
+    core.engine.take().owner().statement(request.text);
+    let cached = loop {
+        let fresh = match cached.take().filter(|c| is_fresh(core, c)) {
+            Some(fresh) => fresh,
+            None => {
+                let types = request.types.iter().map(|t| Some(*t)).collect();
+                let mut params = Params { types, open: false };
+                let planned = plan(core, request.statement, &mut params)?;
+                Arc::new(planned.ok_or_else(|| SqlError::internal("a statement without a plan"))?)
+            }
+        };
+        for lock in &fresh.plan.locks {
+            if let Some(relation) = fresh.catalog.relation(lock.oid) {
+                allowed(core, &fresh.catalog, relation, lock.privileges)?;
+            }
+            core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
+        }
+        if is_fresh(core, &fresh) {
+            break fresh;
+        }
+    };
+    let plan = &cached.plan;
+    let read_only = core.engine.take().options().read_only;
+    if read_only && !matches!(plan.action, Action::Select(_)) {
+        let verb = match plan.action {
+            Action::Insert(_) => "INSERT",
+            Action::Update(_) => "UPDATE",
+            _ => "DELETE",
+        };
+        return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
+    }
+    if read_only && plan.locks.iter().any(|l| l.mode == LockMode::RowShare) {
+        return Err(SqlError::new("25006", "cannot execute SELECT FOR UPDATE in a read-only transaction"));
+    }
+    let durable = plan.read_only && (request.alone || read_only);
+    let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+    let opened = {
+        let statement = core.engine.take().open_statement(request.text, mode);
+        Opened { core: core.clone(), statement: Some(statement) }
+    };
+    let rows = match &plan.action {
+        Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
+        _ => Rows::List(Vec::new().into_iter()),
+    };
+    let mut execution = Execution {
+        cached: cached.clone(),
+        params: request.params,
+        opened,
+        state: RunState::new(),
+        rows,
+        started: now(),
+        transaction_started: request.transaction_started,
+        count: 0,
+    };
+    execution.change(core).await?;
+    Ok((execution, cached))
+}
+
+impl Execution {
+    fn run<'a>(&'a self, core: &'a Core) -> Run<'a> {
+        let isolation = core.engine.take().options().isolation;
+        Run {
+            core,
+            plan: &self.cached.plan,
+            params: &self.params,
+            view: self.opened.view(),
+            isolation,
+            format: core.settings.lock().format.clone(),
+            names: CatalogNames {
+                catalog: self.cached.catalog.clone(),
+                database: core.database,
+                path: self.cached.path.clone(),
+            },
+            started: self.started,
+            transaction_started: self.transaction_started,
+            state: &self.state,
+        }
+    }
+
+    /// Carries out a statement that changes rows.
+    async fn change(&mut self, core: &Core) -> Result<()> {
+        let changes = {
+            let run = self.run(core);
+            let cx = Cx { run: &run, outer: &[] };
+            match &self.cached.plan.action {
+                Action::Select(_) => return Ok(()),
+                Action::Insert(insert) => cx.insert(insert).await?,
+                Action::Update(update) => cx.update(update).await?,
+                Action::Delete(delete) => cx.delete(delete).await?,
+            }
+        };
+        self.count = changes.count;
+        self.rows = Rows::List(changes.rows.into_iter());
+        Ok(())
+    }
+
+    /// Gives up to `max` rows to the client (0: all); true when there are no more.
+    pub async fn give(&mut self, core: &Core, max: u64, formats: &[i16], client: &mut dyn Client) -> Result<bool> {
+        let columns = self.cached.plan.columns.clone().unwrap_or_default();
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let mut given = 0u64;
+        let done = {
+            let run = self.run(core);
+            let cx = Cx { run: &run, outer: &[] };
+            loop {
+                if max > 0 && given == max {
+                    break false;
+                }
+                let row = match &mut rows {
+                    Rows::Query(query) => query.next(cx).await?,
+                    Rows::List(list) => list.next(),
+                };
+                let Some(row) = row else { break true };
+                given += 1;
+                if given.is_multiple_of(1024) {
+                    core.backend.interrupt.check()?;
+                }
+                write_row(&run, &columns, formats, &row, client);
+                if client.is_full() {
+                    core.engine.take().wait_reply().await.map_err(from_engine)?;
+                    client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))?;
+                }
+            }
+        };
+        self.rows = rows;
+        if matches!(self.cached.plan.action, Action::Select(_)) {
+            self.count += given;
+        }
+        Ok(done)
+    }
+
+    /// All rows, for whoever wants them as values.
+    pub async fn collect(&mut self, core: &Core) -> Result<Vec<Row>> {
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let run = self.run(core);
+        let cx = Cx { run: &run, outer: &[] };
+        let mut out = Vec::new();
+        loop {
+            let row = match &mut rows {
+                Rows::Query(query) => query.next(cx).await?,
+                Rows::List(list) => list.next(),
+            };
+            match row {
+                Some(row) => out.push(row),
+                None => return Ok(out),
+            }
+        }
+    }
+
+    /// Shows a value as text, for COPY and EXPLAIN.
+    pub fn with_run<T>(&self, core: &Core, f: impl FnOnce(&Run<'_>) -> T) -> T {
+        f(&self.run(core))
+    }
+
+    /// The command tag.
+    pub fn tag(&self) -> String {
+        match self.cached.plan.action {
+            Action::Select(_) => format!("SELECT {}", self.count),
+            Action::Insert(_) => format!("INSERT 0 {}", self.count),
+            Action::Update(_) => format!("UPDATE {}", self.count),
+            Action::Delete(_) => format!("DELETE {}", self.count),
+        }
+    }
+}
+
+/// The form of a column's values.
+pub fn format_of(formats: &[i16], i: usize) -> bool {
+    match formats {
+        [] => false,
+        [one] => *one == 1,
+        list => list.get(i) == Some(&1),
+    }
+}
+
+fn write_row(run: &Run<'_>, columns: &[OutputColumn], formats: &[i16], row: &Row, client: &mut dyn Client) {
+    let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
+    client.row(row.len(), &mut |i, out| {
+        let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
+        if value.is_null() {
+            return false;
+        }
+        if format_of(formats, i) {
+            binary::output(column.ty, value, out);
+        } else {
+            match value {
+                Datum::Text(s) => out.extend_from_slice(pad(s, column, &conversion).as_bytes()),
+                _ => out.extend_from_slice(text::output(column.ty, value, &conversion).as_bytes()),
+            }
+        }
+        true
+    });
+}
+
+/// Text as it goes out; char(n) gets its blanks back.
+fn pad<'s>(s: &'s str, column: &OutputColumn, conversion: &Conversion<'_>) -> std::borrow::Cow<'s, str> {
+    if column.ty.oid == crate::types::oid::BPCHAR {
+        return text::output(column.ty, &Datum::text(s), conversion).into();
+    }
+    s.into()
+}
+
+/// Columns as the client is told of them.
+pub fn describe(columns: &[OutputColumn], formats: &[i16], client: &mut dyn Client) {
+    let list: Vec<Column<'_>> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| Column {
+            name: &c.name,
+            table: c.origin.0,
+            attribute: c.origin.1,
+            ty: c.ty,
+            len: facts(c.ty.oid).map_or(-1, |f| f.len),
+            binary: format_of(formats, i),
+        })
+        .collect();
+    client.row_description(&list);
+}
+
+/// Checks that the session's role may do what these letters say with a relation.
+pub fn allowed(core: &Core, catalog: &Catalog, relation: &Relation, privileges: &str) -> Result<()> {
+    let Some(role) = catalog.role(&core.user) else { return Ok(()) };
+    if role.superuser || relation.owner == role.oid {
+        return Ok(());
+    }
+    let granted = |letter: char| {
+        relation.grants.iter().any(|g| (g.role == role.oid || g.role == 0) && g.privileges.contains(letter))
+    };
+    if privileges.chars().all(granted) {
+        return Ok(());
+    }
+    let kind = Object::Relation(relation.clone()).kind();
+    Err(SqlError::new("42501", format!("permission denied for {kind} {}", relation.name)))
+}

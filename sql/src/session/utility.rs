@@ -1,0 +1,370 @@
+//! Statements that define and change no data: settings, table locks, upkeep, EXPLAIN.
+
+use super::client::Client;
+use super::core::{Core, now};
+use super::session::{Prepared, Session};
+use super::settings::SETTINGS;
+use super::run;
+use crate::error::{Result, SqlError};
+use crate::expr::{Params, Scope};
+use crate::planner::names::Found;
+use crate::planner::plan::OutputColumn;
+use crate::planner::{PlanEnv, Planner};
+use crate::syntax::ast::{Expr, QualName};
+use crate::syntax::stmt::{
+    Discard, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable, Statement, TableLockMode,
+};
+use crate::types::cast::Context;
+use crate::types::text::Conversion;
+use crate::types::{Datum, SqlType, oid};
+use clearway_engine::catalog::{Catalog, Object, RelationKind};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
+
+/// Calls `f` with what the planner knows of the session.
+pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<'_>) -> T) -> T {
+    let names = core.names(catalog);
+    let format = core.settings.lock().format.clone();
+    let conversion = Conversion { format: &format, now: now(), names: &names };
+    f(&PlanEnv { catalog, database: core.database, path: &names.path, conversion })
+}
+
+/// Values of constant expressions, cast to types.
+pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Datum>> {
+    let catalog = core.catalog();
+    with_env(core, &catalog, |env| {
+        let mut out = Vec::new();
+        for (e, ty) in args.iter().zip(types) {
+            let mut planner = Planner::new(env);
+            let bound = planner.bind(&Scope::default(), &mut Params::default(), "EXECUTE", None, |b| {
+                let bound = b.bind_unsettled(e)?;
+                let pos = bound.pos;
+                b.coerce(bound, *ty, Context::Assignment)?.ok_or_else(|| {
+                    SqlError::new("42804", "a parameter cannot be coerced to the expected type").at(pos)
+                })
+            })?;
+            match crate::planner::select::constant(&bound) {
+                Some(v) => out.push(v.clone()),
+                None => out.push(constant_of(core, &bound, env)?),
+            }
+        }
+        Ok(out)
+    })
+}
+
+/// The value of an expression that names nothing.
+pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -> Result<Datum> {
+    let plan = crate::planner::plan::Plan {
+        action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query {
+            body: crate::planner::plan::Body::Values(Vec::new()),
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+            columns: Vec::new(),
+        })),
+        subqueries: Vec::new(),
+        locks: Vec::new(),
+        params: Vec::new(),
+        columns: None,
+        read_only: true,
+    };
+    let state = crate::exec::RunState::new();
+    let run = crate::exec::Run {
+        core,
+        plan: &plan,
+        params: &[],
+        view: Default::default(),
+        isolation: Default::default(),
+        format: env.conversion.format.clone(),
+        names: core.names(env.catalog),
+        started: now(),
+        transaction_started: now(),
+        state: &state,
+    };
+    crate::exec::Cx { run: &run, outer: &[] }.value_now(bound, &[])
+}
+
+fn lock_mode(mode: TableLockMode) -> LockMode {
+    match mode {
+        TableLockMode::AccessShare => LockMode::AccessShare,
+        TableLockMode::RowShare => LockMode::RowShare,
+        TableLockMode::RowExclusive => LockMode::RowExclusive,
+        TableLockMode::ShareUpdateExclusive => LockMode::ShareUpdateExclusive,
+        TableLockMode::Share => LockMode::Share,
+        TableLockMode::ShareRowExclusive => LockMode::ShareRowExclusive,
+        TableLockMode::Exclusive => LockMode::Exclusive,
+        TableLockMode::AccessExclusive => LockMode::AccessExclusive,
+    }
+}
+
+/// Runs a statement of this module; none if it is another's.
+pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn Client) -> Result<Option<String>> {
+    let core = session.core.clone();
+    Ok(Some(
+        match statement {
+            Statement::Set(s) => {
+                set(&core, s)?;
+                "SET"
+            }
+            Statement::Show { name } => {
+                show(&core, name, client)?;
+                "SHOW"
+            }
+            Statement::Reset { name } => {
+                match name {
+                    Some(name) => core.set(name, None, false)?,
+                    None => core.settings.lock().reset_all(),
+                }
+                "RESET"
+            }
+            Statement::LockTable(l) => {
+                lock_table(session, &core, l).await?;
+                "LOCK TABLE"
+            }
+            Statement::Prepare { name, types, statement } => {
+                let text = core.backend.activity.lock().query.clone();
+                session.sql_prepare(name, types, statement, &text)?;
+                "PREPARE"
+            }
+            Statement::Deallocate { name } => {
+                session.deallocate(name.as_deref())?;
+                if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
+            }
+            Statement::Discard(what) => return discard(session, &core, *what).map(|tag| Some(tag.to_owned())),
+            Statement::Analyze { verbose: _, tables } => {
+                upkeep(&core, tables, LockMode::ShareUpdateExclusive).await?;
+                "ANALYZE"
+            }
+            Statement::Vacuum { options, tables } => {
+                if session.in_block() {
+                    return Err(in_block("VACUUM"));
+                }
+                let full = options.iter().any(|o| o.name == "full" && o.as_bool() == Some(true));
+                let mode = if full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
+                upkeep(&core, tables, mode).await?;
+                "VACUUM"
+            }
+            Statement::Cluster { table, index: _, verbose: _ } => {
+                if let Some(table) = table {
+                    upkeep(&core, &[(table.clone(), Vec::new())], LockMode::AccessExclusive).await?;
+                }
+                "CLUSTER"
+            }
+            Statement::Reindex(r) => {
+                reindex(&core, r).await?;
+                "REINDEX"
+            }
+            Statement::Checkpoint => "CHECKPOINT",
+            Statement::SetConstraints { .. } => return Err(SqlError::unsupported("SET CONSTRAINTS")),
+            Statement::DeclareCursor { .. } | Statement::Fetch { .. } | Statement::CloseCursor { .. } => {
+                return Err(SqlError::unsupported("a cursor of SQL"));
+            }
+            Statement::Listen { .. } => return Err(SqlError::unsupported("LISTEN")),
+            Statement::Unlisten { .. } => "UNLISTEN",
+            Statement::Notify { .. } => return Err(SqlError::unsupported("NOTIFY")),
+            _ => return Ok(None),
+        }
+        .to_owned(),
+    ))
+}
+
+/// `VACUUM cannot run inside a transaction block`.
+pub fn in_block(what: &str) -> SqlError {
+    SqlError::new("25001", format!("{what} cannot run inside a transaction block"))
+}
+
+fn set(core: &Core, s: &SetVariable) -> Result<()> {
+    let value = s.values.as_ref().map(|list| {
+        let one = |v: &OptionValue| match v {
+            OptionValue::Word(w) | OptionValue::Str(w) | OptionValue::Number(w) => w.clone(),
+            OptionValue::Default => "default".to_owned(),
+            OptionValue::List(l) => l.join(", "),
+        };
+        list.iter().map(one).collect::<Vec<_>>().join(", ")
+    });
+    let is_default = matches!(s.values.as_deref(), Some([OptionValue::Default]));
+    let value = value.filter(|_| !is_default);
+    if s.name == "role" || s.name == "session_authorization" {
+        return Err(SqlError::unsupported(format!("SET {}", s.name)));
+    }
+    core.set(&s.name, value.as_deref(), s.local)
+}
+
+fn text_column(name: &str) -> OutputColumn {
+    OutputColumn { name: name.to_owned(), ty: oid::TEXT.into(), origin: (0, 0) }
+}
+
+/// The columns of a statement that is not planned.
+pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
+    Ok(match statement {
+        Statement::Show { name } if name == "all" => {
+            Some(["name", "setting", "description"].map(text_column).to_vec())
+        }
+        Statement::Show { name } => {
+            let shown = super::settings::find(name).map_or(name.as_str(), |s| s.name);
+            Some(vec![text_column(shown)])
+        }
+        Statement::Explain { .. } => Some(vec![text_column("QUERY PLAN")]),
+        _ => None,
+    })
+}
+
+fn text_row(values: &[&str], client: &mut dyn Client) {
+    client.row(values.len(), &mut |i, out| {
+        out.extend_from_slice(values.get(i).map_or(&[][..], |v| v.as_bytes()));
+        true
+    });
+}
+
+fn show(core: &Core, name: &str, client: &mut dyn Client) -> Result<()> {
+    if name == "all" {
+        run::describe(&["name", "setting", "description"].map(text_column), &[], client);
+        let settings = core.settings.lock().clone();
+        for s in SETTINGS {
+            text_row(&[s.name, settings.get(s.name), s.about], client);
+        }
+        return Ok(());
+    }
+    let value = core.settings.lock().show(name)?;
+    let shown = super::settings::find(name).map_or(name, |s| s.name);
+    run::describe(&[text_column(shown)], &[], client);
+    text_row(&[&value], client);
+    Ok(())
+}
+
+async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()> {
+    if !session.in_block() {
+        return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
+    }
+    for table in &l.tables {
+        let mode = lock_mode(l.mode);
+        let if_taken = if l.nowait { IfTaken::Fail } else { IfTaken::Wait };
+        loop {
+            let (oid, catalog) = relation_oid(core, &table.name)?;
+            core.lock_relation(oid, mode, if_taken).await?;
+            if Arc::ptr_eq(&catalog, &core.catalog()) {
+                lock_view(core, &catalog, oid, mode, if_taken).await?;
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A lock on a view goes to the tables that it names.
+async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
+    let Some(view) = catalog.relation(oid).filter(|r| r.kind == RelationKind::View) else { return Ok(()) };
+    let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
+    let Some(statement) = parsed.first() else { return Ok(()) };
+    let planned = with_env(core, catalog, |env| Planner::new(env).plan(&statement.statement, &mut Params::default()))?;
+    for lock in planned.map(|p| p.locks).unwrap_or_default() {
+        core.lock_relation(lock.oid, mode, if_taken).await?;
+    }
+    Ok(())
+}
+
+/// The oid of a table or view, and the catalog in which it was found.
+pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)> {
+    let catalog = core.catalog();
+    let oid = with_env(core, &catalog, |env| env.relation(name).map(|r| r.oid))?;
+    Ok((oid, catalog))
+}
+
+fn discard(session: &mut Session, core: &Core, what: Discard) -> Result<&'static str> {
+    Ok(match what {
+        Discard::All => {
+            if session.in_block() {
+                return Err(in_block("DISCARD ALL"));
+            }
+            session.deallocate(None)?;
+            core.settings.lock().reset_all();
+            let engine = core.engine.take();
+            core.db.transactions().locks().release_session(engine.owner());
+            *core.sequences.lock() = Default::default();
+            "DISCARD ALL"
+        }
+        Discard::Plans => "DISCARD PLANS",
+        Discard::Sequences => {
+            *core.sequences.lock() = Default::default();
+            "DISCARD SEQUENCES"
+        }
+        Discard::Temp => "DISCARD TEMP",
+    })
+}
+
+/// VACUUM, ANALYZE and CLUSTER have nothing to do here; they take PostgreSQL's locks.
+async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode) -> Result<()> {
+    for (name, _) in tables {
+        let (oid, _) = relation_oid(core, name)?;
+        core.lock_relation(oid, mode, IfTaken::Wait).await?;
+    }
+    Ok(())
+}
+
+async fn reindex(core: &Core, r: &Reindex) -> Result<()> {
+    let catalog = core.catalog();
+    let (table, index) = match r.target {
+        ReindexTarget::Index => with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))))?,
+        ReindexTarget::Table => (relation_oid(core, &r.name)?.0, None),
+        ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => return Ok(()),
+    };
+    let (on_table, on_index) = if r.concurrently {
+        (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive)
+    } else {
+        (LockMode::Share, LockMode::AccessExclusive)
+    };
+    core.lock_relation(table, on_table, IfTaken::Wait).await?;
+    let all: Vec<u32> = match index {
+        Some(index) => vec![index],
+        None => catalog.indexes(table).map(|i| i.oid).collect(),
+    };
+    for index in all {
+        core.lock_relation(index, on_index, IfTaken::Wait).await?;
+    }
+    Ok(())
+}
+
+/// The object that a name leads to, for statements on any kind.
+pub fn find_object(core: &Core, catalog: &Arc<Catalog>, name: &QualName) -> Option<Arc<Object>> {
+    with_env(core, catalog, |env| match env.lookup(name) {
+        Ok(Found::Object(o)) => Some(o.clone()),
+        _ => None,
+    })
+}
+
+/// EXPLAIN and EXPLAIN ANALYZE.
+pub async fn explain(
+    session: &mut Session,
+    prepared: &Prepared,
+    options: &[GenericOption],
+    statement: &Statement,
+    client: &mut dyn Client,
+) -> Result<String> {
+    let analyze = options.iter().any(|o| o.name == "analyze" && o.as_bool() == Some(true));
+    for o in options {
+        if !matches!(o.name.as_str(), "analyze" | "verbose" | "costs" | "timing" | "summary" | "buffers") {
+            return Err(SqlError::unsupported(format!("EXPLAIN option {}", o.name)).at(o.pos));
+        }
+    }
+    if !super::session::is_planned(statement) {
+        return Err(SqlError::unsupported("EXPLAIN of this statement"));
+    }
+    let core = session.core.clone();
+    let mut params = Params::default();
+    let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+    let mut lines = crate::planner::explain::lines(&cached.plan);
+    if analyze {
+        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+        let began = clearway_base::waits::now_ns();
+        let mut execution = session.start(&inner, statement, Arc::from([])).await?;
+        let rows = execution.collect(&core).await?.len() as u64;
+        let took = (clearway_base::waits::now_ns() - began) as f64 / 1e6;
+        lines.push(format!("Rows: {}", rows.max(execution.count)));
+        lines.push(format!("Execution Time: {took:.3} ms"));
+    }
+    run::describe(&[text_column("QUERY PLAN")], &[], client);
+    for line in &lines {
+        text_row(&[line], client);
+    }
+    Ok("EXPLAIN".to_owned())
+}

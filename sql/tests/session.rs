@@ -1,0 +1,144 @@
+//! Sessions over a database in memory. Each `testdata/session/*.sql` has statements, one a line, whose results
+//! PostgreSQL 15 wrote into the `.out` beside it (`psql -XAt`-like lines: values, then the tag or the error). A line
+//! that begins with `a:` or `b:` belongs to that session; what waits shows `<waiting>` and its result when it comes.
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{MemVfs, Vfs};
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::SqlError;
+use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
+use clearway_sql::session::{Backends, Session, SessionStart};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes what a session answers as lines.
+#[derive(Default)]
+struct Lines {
+    out: String,
+    copy: Vec<Vec<u8>>,
+}
+
+impl Client for Lines {
+    fn row_description(&mut self, _: &[Column<'_>]) {}
+    fn no_data(&mut self) {}
+    fn parameter_description(&mut self, _: &[u32]) {}
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let mut list = Vec::new();
+        for i in 0..fields {
+            let mut bytes = Vec::new();
+            let some = write(i, &mut bytes);
+            list.push(if some { String::from_utf8_lossy(&bytes).into_owned() } else { String::new() });
+        }
+        self.out.push_str(&list.join("|"));
+        self.out.push('\n');
+    }
+    fn command_complete(&mut self, tag: &str) {
+        if !tag.starts_with("SELECT") && !tag.starts_with("SHOW") && !tag.starts_with("EXPLAIN") {
+            self.out.push_str(tag);
+            self.out.push('\n');
+        }
+    }
+    fn empty_query(&mut self) {}
+    fn portal_suspended(&mut self) {}
+    fn notice(&mut self, severity: &'static str, message: &SqlError) {
+        self.out.push_str(&format!("{severity}:  {}\n", message.message()));
+    }
+    fn parameter_status(&mut self, _: &str, _: &str) {}
+    fn copy_out(&mut self, _: CopyFormat) {}
+    fn copy_data(&mut self, data: &[u8]) {
+        self.out.push_str(&String::from_utf8_lossy(data));
+    }
+    fn copy_out_done(&mut self) {}
+    fn copy_in(&mut self, _: CopyFormat) {}
+    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
+        let next = self.copy.pop().map_or(CopyIn::Done, CopyIn::Data);
+        Box::pin(async move { Ok(next) })
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> ClientFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn open() -> Arc<Db> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    block_on(async {
+        let dir = Path::new("/db");
+        let _ = vfs.create_dir(dir).await;
+        Db::open(DbOptions::new(vfs.clone(), dir), |name, task| {
+            spawn_thread(name, move || block_on(task)).expect("a thread");
+        })
+        .await
+        .expect("a database")
+    })
+}
+
+fn session(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {
+    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    let backend = listed.backend().clone();
+    // The list outlives the test.
+    std::mem::forget(listed);
+    let start = SessionStart {
+        backend,
+        backends: backends.clone(),
+        database: "postgres".to_owned(),
+        user: "postgres".to_owned(),
+        options: Vec::new(),
+    };
+    block_on(Session::new(db, start)).expect("a session")
+}
+
+/// Runs the lines of a script and returns what came.
+fn run(script: &str) -> String {
+    let db = open();
+    let backends = Arc::new(Backends::default());
+    let mut one = session(&db, &backends);
+    let mut out = String::new();
+    for line in script.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("--")) {
+        out.push_str(line);
+        out.push('\n');
+        let mut client = Lines::default();
+        let (sql, data) = line.split_once(" <<< ").unwrap_or((line, ""));
+        if !data.is_empty() {
+            client.copy.push(data.replace("\\n", "\n").replace("\\t", "\t").into_bytes());
+        }
+        let done = block_on(one.simple(sql, &mut client));
+        out.push_str(&client.out);
+        if let Err(e) = done {
+            out.push_str(&format!("ERROR:  {}: {}\n", e.code(), e.message()));
+            if let Some(detail) = &e.fields().detail {
+                out.push_str(&format!("DETAIL:  {detail}\n"));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn scripts_answer_as_postgresql_does() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/session");
+    let mut failures = Vec::new();
+    let mut count = 0;
+    let mut files: Vec<_> = std::fs::read_dir(&dir).expect("scripts").flatten().map(|e| e.path()).collect();
+    files.sort();
+    for path in files.iter().filter(|p| p.extension().is_some_and(|e| e == "sql")) {
+        count += 1;
+        let script = std::fs::read_to_string(path).expect("a script");
+        let got = run(&script);
+        let expected = std::fs::read_to_string(path.with_extension("out")).unwrap_or_default();
+        if got != expected {
+            if std::env::var_os("REWRITE").is_some() {
+                std::fs::write(path.with_extension("out"), &got).expect("written");
+            }
+            let first = got.lines().zip(expected.lines()).position(|(a, b)| a != b);
+            let at = first.unwrap_or_else(|| got.lines().count().min(expected.lines().count()));
+            let lines = |s: &str| s.lines().skip(at.saturating_sub(2)).take(6).collect::<Vec<_>>().join("\n");
+            failures.push(format!("{}\n--- got\n{}\n--- expected\n{}", path.display(), lines(&got), lines(&expected)));
+        }
+    }
+    assert!(count > 0, "no scripts");
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
