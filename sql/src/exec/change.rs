@@ -121,7 +121,7 @@ impl Cx<'_> {
         existing.push(Datum::Bytea(key.into()));
         let mode = LockMode::RowNoKeyUpdate;
         match self.lock_current(&target.table, mode, &mut existing).await? {
-            Some(mine) if mine >= self.run.view.mark => {
+            Some(Some(mine)) if mine >= self.run.view.mark => {
                 let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                 return Err(SqlError::new("21000", message).hint(
                     "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
@@ -181,9 +181,9 @@ impl Cx<'_> {
         Ok(found.map(|f| f.key))
     }
 
-    /// Locks a row whatever its version and fills the slots with it; the statement's own change says where it was
-    /// made, any other row says 0. None: there is no such row.
-    async fn lock_current(self, table: &TableSlot, mode: LockMode, row: &mut Row) -> Result<Option<u32>> {
+    /// Locks a row whatever its version and fills the slots with it; says where in the transaction it was changed, if
+    /// it was. None: there is no such row.
+    async fn lock_current(self, table: &TableSlot, mode: LockMode, row: &mut Row) -> Result<Option<Option<u32>>> {
         let key = key_of(row, table)?;
         let locked = {
             let mut session = self.run.core.engine.take();
@@ -199,7 +199,7 @@ impl Cx<'_> {
         let mut fresh = Row::new();
         read_row(&locked.row, &table.types, &mut fresh)?;
         row.splice(0..table.types.len(), fresh);
-        Ok(Some(locked.mine.unwrap_or(0)))
+        Ok(Some(locked.mine))
     }
 
     /// Runs an UPDATE.

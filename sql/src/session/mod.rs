@@ -1,3 +1,5 @@
+//! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
+//!
 //! Structure: `session` is a session, with its transaction block, prepared statements and portals; `run` one execution
 //! of a planned statement; `utility`, `ddl` and `copy` carry out the other statements; `core` is what they share,
 //! `settings` the session's settings. `client` is the trait through which results leave, `interrupt` stops a statement
@@ -16,3 +18,8 @@ pub mod run;
 pub mod session;
 pub mod settings;
 mod utility;
+
+pub use backend::{Activity, Backend, BackendState, Backends};
+pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
+pub use interrupt::{Interrupt, Reason};
+pub use session::{Bind, Session, SessionStart, Timeouts};

@@ -58,7 +58,7 @@ drop table p
 drop table c, p
 truncate t
 select count(*) from t
-copy t from stdin <<< 1\t5\tx\n2\t\\N\ty\n
+copy t from stdin <<< 1\t5\tx\n2\t\N\ty\n
 copy t to stdout
 alter table t add column z int default 7
 select * from t order by id
