@@ -79,21 +79,11 @@ pub struct Fields {
 impl SqlError {
     /// An error with a code and a message.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Fields {
-            code,
-            message: message.into(),
-            detail: None,
-            hint: None,
-            at: None,
-            names: Vec::new(),
-        }))
+        Self(Box::new(Fields { code, message: message.into(), detail: None, hint: None, at: None, names: Vec::new() }))
     }
     /// 0A000: `what is not supported`.
     pub fn unsupported(what: impl fmt::Display) -> Self {
-        Self::new(
-            code::FEATURE_NOT_SUPPORTED,
-            format!("{what} is not supported"),
-        )
+        Self::new(code::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
     /// XX000, for a state that other code was to exclude.
     pub fn internal(what: impl Into<String>) -> Self {
@@ -116,9 +106,7 @@ impl SqlError {
     }
     /// With the table that it is about.
     pub fn table(mut self, schema: impl Into<String>, table: impl Into<String>) -> Self {
-        self.0
-            .names
-            .extend([(b's', schema.into()), (b't', table.into())]);
+        self.0.names.extend([(b's', schema.into()), (b't', table.into())]);
         self
     }
     /// With the column that it is about.

@@ -54,12 +54,8 @@ impl Session for Fixed {
 
 fn bind_targets(sql: &str, conversion: Conversion<'_>) -> Result<Vec<Bound>> {
     let parsed = parse(sql)?;
-    let Statement::Query(query) = &parsed[0].statement else {
-        panic!("not a query: {sql}")
-    };
-    let QueryBody::Select(select) = &query.body else {
-        panic!("not a select: {sql}")
-    };
+    let Statement::Query(query) = &parsed[0].statement else { panic!("not a query: {sql}") };
+    let QueryBody::Select(select) = &query.body else { panic!("not a select: {sql}") };
     let scope = Scope::default();
     let mut params = Params::default();
     let mut aggregates = Vec::new();
@@ -84,19 +80,9 @@ fn bind_targets(sql: &str, conversion: Conversion<'_>) -> Result<Vec<Bound>> {
 
 fn compute(sql: &str) -> Result<String> {
     let session = Fixed(Format::default());
-    let conversion = Conversion {
-        format: &session.0,
-        now: 0,
-        names: &NoNames,
-    };
+    let conversion = Conversion { format: &session.0, now: 0, names: &NoNames };
     let bound = bind_targets(sql, conversion)?;
-    let env = Env {
-        row: &[],
-        outer: &[],
-        params: &[],
-        aggregates: &[Datum::Int8(1)],
-        session: &session,
-    };
+    let env = Env { row: &[], outer: &[], params: &[], aggregates: &[Datum::Int8(1)], session: &session };
     let mut values = Vec::new();
     for b in &bound {
         let v = eval(b, &env)?;
@@ -110,11 +96,7 @@ fn compute(sql: &str) -> Result<String> {
                 "binary form: {sql}"
             );
         }
-        values.push(if v.is_null() {
-            "NULL".to_owned()
-        } else {
-            text::output(b.ty, &v, &conversion)
-        });
+        values.push(if v.is_null() { "NULL".to_owned() } else { text::output(b.ty, &v, &conversion) });
     }
     let types: Vec<String> = bound.iter().map(|b| b.ty.oid.to_string()).collect();
     Ok(format!("{} | {}", types.join(","), values.join(",")))
@@ -138,10 +120,7 @@ fn answer(sql: &str) -> String {
 }
 
 /// Queries that Clearway knowingly answers otherwise, with its answer.
-const DIFFERENT: &[(&str, &str)] = &[(
-    "select 1::money",
-    "ERROR 0A000 11 type money is not supported",
-)];
+const DIFFERENT: &[(&str, &str)] = &[("select 1::money", "ERROR 0A000 11 type money is not supported")];
 
 #[test]
 fn answers_are_those_of_postgresql() {
@@ -155,10 +134,5 @@ fn answers_are_those_of_postgresql() {
             bad.push(format!("{sql}\n  want {want}\n  got  {got}"));
         }
     }
-    assert!(
-        bad.is_empty(),
-        "{} differences\n{}",
-        bad.len(),
-        bad.join("\n")
-    );
+    assert!(bad.is_empty(), "{} differences\n{}", bad.len(), bad.join("\n"));
 }

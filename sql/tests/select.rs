@@ -179,9 +179,12 @@ impl Bench {
         let names = self.core.names(&catalog);
         let format = self.core.settings.lock().format.clone();
         let conversion = Conversion { format: &format, now: NOW, names: &names };
-        let cell = |v: &Datum, ty: SqlType| if v.is_null() { "NULL".to_owned() } else { text::output(ty, v, &conversion).to_string() };
+        let cell = |v: &Datum, ty: SqlType| {
+            if v.is_null() { "NULL".to_owned() } else { text::output(ty, v, &conversion).to_string() }
+        };
         let types: Vec<String> = columns.iter().map(|c| c.ty.oid.to_string()).collect();
-        let rows = rows.iter().map(|r| r.iter().zip(&columns).map(|(v, c)| cell(v, c.ty)).collect::<Vec<_>>().join(","));
+        let rows =
+            rows.iter().map(|r| r.iter().zip(&columns).map(|(v, c)| cell(v, c.ty)).collect::<Vec<_>>().join(","));
         format!("{} | {}", types.join(","), rows.collect::<Vec<_>>().join(" ; "))
     }
 }
@@ -220,10 +223,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("WITH RECURSIVE w AS (SELECT 5 AS n) SELECT n FROM w", "ERROR 0A000 37 WITH RECURSIVE is not supported"),
     ("SELECT t FROM t WHERE id = 1", "ERROR 42703 8 column \"t\" does not exist"),
     ("SELECT count(t) FROM t", "ERROR 42703 14 column \"t\" does not exist"),
-    (
-        "SELECT id, row_number() OVER (ORDER BY id) FROM t",
-        "ERROR 0A000 25 a window function (OVER) is not supported",
-    ),
+    ("SELECT id, row_number() OVER (ORDER BY id) FROM t", "ERROR 0A000 25 a window function (OVER) is not supported"),
     ("SELECT a, count(*) FROM t GROUP BY ROLLUP (a)", "ERROR 0A000 36 grouping sets is not supported"),
 ];
 

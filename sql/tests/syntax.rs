@@ -28,14 +28,8 @@ const DIFFERENT: &[(&str, &str)] = &[
         "insert into t values (1) on conflict do update set a = 1",
         "ERROR 42601 26 ON CONFLICT DO UPDATE requires inference specification or constraint name | HINT: For example, ON CONFLICT (column_name).",
     ),
-    (
-        "select a.* b from t",
-        "ERROR 42601 12 syntax error at or near \"b\"",
-    ),
-    (
-        "select t.*.a from t",
-        "ERROR 42601 11 syntax error at or near \".\"",
-    ),
+    ("select a.* b from t", "ERROR 42601 12 syntax error at or near \"b\""),
+    ("select t.*.a from t", "ERROR 42601 11 syntax error at or near \".\""),
 ];
 
 #[test]
@@ -51,12 +45,7 @@ fn answers_are_those_of_postgresql() {
             bad.push(format!("{sql}\n  want {want}\n  got  {got}"));
         }
     }
-    assert!(
-        bad.is_empty(),
-        "{} differences\n{}",
-        bad.len(),
-        bad.join("\n")
-    );
+    assert!(bad.is_empty(), "{} differences\n{}", bad.len(), bad.join("\n"));
 }
 
 /// Deterministic random numbers (xorshift64*), so that a seed replays a run.
@@ -73,19 +62,13 @@ impl Random {
 
 #[test]
 fn mutated_text_never_panics() {
-    let seed: u64 = std::env::var("SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(20_261_121);
+    let seed: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     println!("replay: SEED={seed} cargo test -p clearway-sql --test syntax mutated");
     let lines: Vec<&str> = include_str!("../testdata/syntax.sql").lines().collect();
     let words: Vec<&str> = lines.iter().flat_map(|l| l.split_whitespace()).collect();
     let mut random = Random(seed);
     for _ in 0..30_000 {
-        let mut text: Vec<String> = lines[random.below(lines.len())]
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
+        let mut text: Vec<String> = lines[random.below(lines.len())].split_whitespace().map(str::to_owned).collect();
         for _ in 0..=random.below(3) {
             let at = random.below(text.len() + 1);
             match random.below(4) {
@@ -131,11 +114,7 @@ fn deep_and_long_text_is_refused_not_crashed_on() {
     }
     let from = format!("select * from a{}", " join a on true".repeat(20_000));
     assert_eq!(parse(&from).expect_err("joins").code(), "54001");
-    let list = format!(
-        "select 1 where 1 in (1{}) and true{}",
-        ", 1".repeat(50_000),
-        " or true".repeat(50_000)
-    );
+    let list = format!("select 1 where 1 in (1{}) and true{}", ", 1".repeat(50_000), " or true".repeat(50_000));
     assert!(parse(&list).is_ok(), "lists and chains of OR are flat");
 }
 
@@ -156,20 +135,8 @@ fn digests_ignore_constants_and_lengths_of_lists() {
         d("SELECT  a FROM t WHERE b=1 AND c IN (1,2,3) -- x"),
         "select a from t where b = $1 and c in ($2, ...)"
     );
-    assert_eq!(
-        d("select a from t where b=7 and c in ('x')"),
-        "select a from t where b = $1 and c in ($2, ...)"
-    );
-    assert_eq!(
-        d("select a from t where b = $1 and c = 'x'"),
-        "select a from t where b = $1 and c = $2"
-    );
-    assert_eq!(
-        d("select \"A\".b::int from f(1, 2)"),
-        "select \"A\".b::int from f ($1, $2)"
-    );
-    assert_eq!(
-        digest::plan_key("select 'a''b' ,1").expect("lexes"),
-        "select 'a''b', 1"
-    );
+    assert_eq!(d("select a from t where b=7 and c in ('x')"), "select a from t where b = $1 and c in ($2, ...)");
+    assert_eq!(d("select a from t where b = $1 and c = 'x'"), "select a from t where b = $1 and c = $2");
+    assert_eq!(d("select \"A\".b::int from f(1, 2)"), "select \"A\".b::int from f ($1, $2)");
+    assert_eq!(digest::plan_key("select 'a''b' ,1").expect("lexes"), "select 'a''b', 1");
 }

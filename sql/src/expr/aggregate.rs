@@ -103,12 +103,7 @@ pub fn resolve(name: &str, inputs: &[Oid]) -> Option<(Kind, Vec<Oid>, Oid)> {
     let Choice::One(i) = resolve::choose(inputs, &types) else {
         return None;
     };
-    let args = rows[i]
-        .2
-        .iter()
-        .zip(inputs)
-        .map(|(t, input)| if *t == ANY { *input } else { *t })
-        .collect();
+    let args = rows[i].2.iter().zip(inputs).map(|(t, input)| if *t == ANY { *input } else { *t }).collect();
     Some((rows[i].1, args, rows[i].3))
 }
 
@@ -180,25 +175,15 @@ impl Accumulator {
             self.int += i128::from(n);
             return Ok(());
         }
-        let v = if self.result == oid::FLOAT8 {
-            Datum::Float8(v.as_f64().unwrap_or(0.0))
-        } else {
-            v
-        };
+        let v = if self.result == oid::FLOAT8 { Datum::Float8(v.as_f64().unwrap_or(0.0)) } else { v };
         let v = match (&v, self.result) {
             (Datum::Float8(_), oid::FLOAT8) | (_, oid::FLOAT4 | oid::NUMERIC | oid::INTERVAL) => v,
             _ => {
-                return Err(SqlError::internal(
-                    "an aggregate got an argument of another type",
-                ));
+                return Err(SqlError::internal("an aggregate got an argument of another type"));
             }
         };
         let old = std::mem::replace(&mut self.value, Datum::Null);
-        self.value = if old.is_null() {
-            v
-        } else {
-            operators::binary(Op::Add, &old, &v, session)?
-        };
+        self.value = if old.is_null() { v } else { operators::binary(Op::Add, &old, &v, session)? };
         Ok(())
     }
 
@@ -209,9 +194,10 @@ impl Accumulator {
             Kind::CountStar | Kind::Count => Datum::Int8(self.count),
             _ if empty => Datum::Null,
             Kind::Sum if self.value.is_null() => match self.result {
-                oid::INT8 => Datum::Int8(i64::try_from(self.int).map_err(|_| {
-                    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range")
-                })?),
+                oid::INT8 => Datum::Int8(
+                    i64::try_from(self.int)
+                        .map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))?,
+                ),
                 _ => Datum::numeric(Numeric::new(self.int.into(), 0)),
             },
             Kind::Avg => self.average()?,
@@ -219,23 +205,12 @@ impl Accumulator {
                 let parts: Vec<u8> = self
                     .list
                     .iter()
-                    .filter_map(|d| {
-                        if let Datum::Bytea(b) = d {
-                            Some(&b[..])
-                        } else {
-                            None
-                        }
-                    })
+                    .filter_map(|d| if let Datum::Bytea(b) = d { Some(&b[..]) } else { None })
                     .collect::<Vec<_>>()
                     .concat();
                 Datum::Bytea(parts.into())
             }
-            Kind::StringAgg => Datum::text(
-                self.list
-                    .iter()
-                    .filter_map(Datum::as_str)
-                    .collect::<String>(),
-            ),
+            Kind::StringAgg => Datum::text(self.list.iter().filter_map(Datum::as_str).collect::<String>()),
             Kind::ArrayAgg => {
                 let element = crate::types::element_of(self.result).unwrap_or(0);
                 Datum::Array(Array::one_dimensional(element, self.list).into())

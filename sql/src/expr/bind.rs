@@ -47,12 +47,7 @@ pub struct Params {
 /// Binds subqueries; the planner implements it.
 pub trait Subqueries {
     /// Binds a query whose outer names resolve in `scope`; its id and the types of its columns.
-    fn bind(
-        &mut self,
-        query: &Query,
-        scope: &Scope<'_>,
-        params: &mut Params,
-    ) -> Result<(usize, Vec<SqlType>)>;
+    fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>)>;
 
     /// Casts the one column of a query that was bound under this id.
     fn cast_column(&mut self, id: usize, to: SqlType);
@@ -77,11 +72,7 @@ pub struct Binder<'a> {
 }
 
 fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
-    let message = format!(
-        "cannot cast type {} to {}",
-        format_type(from.into()),
-        format_type(to.into())
-    );
+    let message = format!("cannot cast type {} to {}", format_type(from.into()), format_type(to.into()));
     SqlError::new(code::CANNOT_COERCE, message).at(pos)
 }
 
@@ -116,14 +107,10 @@ impl Binder<'_> {
 
     pub(super) fn boolean(&mut self, bound: Bound, clause: &str) -> Result<Bound> {
         let (from, pos) = (bound.ty.oid, bound.pos);
-        self.coerce(bound, oid::BOOL.into(), Context::Implicit)?
-            .ok_or_else(|| {
-                let message = format!(
-                    "argument of {clause} must be type boolean, not type {}",
-                    format_type(from.into())
-                );
-                SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
-            })
+        self.coerce(bound, oid::BOOL.into(), Context::Implicit)?.ok_or_else(|| {
+            let message = format!("argument of {clause} must be type boolean, not type {}", format_type(from.into()));
+            SqlError::new(code::DATATYPE_MISMATCH, message).at(pos)
+        })
     }
 
     /// Gives an expression of unknown type the type text.
@@ -131,33 +118,20 @@ impl Binder<'_> {
         if bound.ty.oid != oid::UNKNOWN {
             return Ok(bound);
         }
-        Ok(self
-            .coerce(bound.clone(), oid::TEXT.into(), Context::Implicit)?
-            .unwrap_or(bound))
+        Ok(self.coerce(bound.clone(), oid::TEXT.into(), Context::Implicit)?.unwrap_or(bound))
     }
 
     /// Casts where a cast is needed and allowed; none: there is no such cast.
-    pub fn coerce(
-        &mut self,
-        mut bound: Bound,
-        to: SqlType,
-        allowed: Context,
-    ) -> Result<Option<Bound>> {
+    pub fn coerce(&mut self, mut bound: Bound, to: SqlType, allowed: Context) -> Result<Option<Bound>> {
         let from = bound.ty.oid;
         if from == oid::UNKNOWN {
             match &bound.kind {
                 BoundKind::Const(Datum::Text(s)) => {
                     let plain = SqlType::new(to.oid);
-                    let value =
-                        text::input(plain, s, &self.conversion).map_err(|e| e.at(bound.pos))?;
-                    let value =
-                        cast::fit(value, to, allowed == Context::Explicit).map_err(|e| {
-                            if e.code() == code::STRING_DATA_RIGHT_TRUNCATION {
-                                e
-                            } else {
-                                e.at(bound.pos)
-                            }
-                        })?;
+                    let value = text::input(plain, s, &self.conversion).map_err(|e| e.at(bound.pos))?;
+                    let value = cast::fit(value, to, allowed == Context::Explicit).map_err(|e| {
+                        if e.code() == code::STRING_DATA_RIGHT_TRUNCATION { e } else { e.at(bound.pos) }
+                    })?;
                     return Ok(Some(Bound::constant(value, to, bound.pos)));
                 }
                 BoundKind::Const(_) => {
@@ -169,14 +143,9 @@ impl Binder<'_> {
                     let given = *slot.get_or_insert(to.oid);
                     if given != to.oid {
                         let message = format!("inconsistent types deduced for parameter ${n}");
-                        let detail = format!(
-                            "{} versus {}",
-                            format_type(given.into()),
-                            format_type(SqlType::new(to.oid))
-                        );
-                        return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message)
-                            .detail(detail)
-                            .at(bound.pos));
+                        let detail =
+                            format!("{} versus {}", format_type(given.into()), format_type(SqlType::new(to.oid)));
+                        return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message).detail(detail).at(bound.pos));
                     }
                     bound.ty = SqlType::new(to.oid);
                 }
@@ -191,41 +160,25 @@ impl Binder<'_> {
         }
         let pos = bound.pos;
         let explicit = allowed == Context::Explicit;
-        Ok(Some(Bound {
-            kind: BoundKind::Cast {
-                arg: Box::new(bound),
-                explicit,
-            },
-            ty: to,
-            pos,
-        }))
+        Ok(Some(Bound { kind: BoundKind::Cast { arg: Box::new(bound), explicit }, ty: to, pos }))
     }
 
     /// `x::type` and CAST.
     pub(super) fn cast(&mut self, bound: Bound, to: SqlType, pos: Pos) -> Result<Bound> {
         let from = bound.ty.oid;
-        self.coerce(bound, to, Context::Explicit)?
-            .ok_or_else(|| cannot_cast(from, to.oid, pos))
+        self.coerce(bound, to, Context::Explicit)?.ok_or_else(|| cannot_cast(from, to.oid, pos))
     }
 
     pub(super) fn param(&mut self, n: u32, pos: Pos) -> Result<Bound> {
         let i = n as usize - 1;
         if self.params.types.len() <= i {
             if !self.params.open {
-                return Err(SqlError::new(
-                    code::UNDEFINED_PARAMETER,
-                    format!("there is no parameter ${n}"),
-                )
-                .at(pos));
+                return Err(SqlError::new(code::UNDEFINED_PARAMETER, format!("there is no parameter ${n}")).at(pos));
             }
             self.params.types.resize(i + 1, None);
         }
         let ty = self.params.types[i].unwrap_or(oid::UNKNOWN);
-        Ok(Bound {
-            kind: BoundKind::Param(n),
-            ty: ty.into(),
-            pos,
-        })
+        Ok(Bound { kind: BoundKind::Param(n), ty: ty.into(), pos })
     }
 
     pub(super) fn column(&self, name: &QualName) -> Result<Bound> {
@@ -248,32 +201,18 @@ impl Binder<'_> {
                     let message = format!("column reference \"{}\" is ambiguous", column);
                     return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
                 }
-                let kind = BoundKind::Column {
-                    index: hit.index,
-                    level,
-                };
-                return Ok(Bound {
-                    kind,
-                    ty: hit.ty,
-                    pos: name.pos,
-                });
+                let kind = BoundKind::Column { index: hit.index, level };
+                return Ok(Bound { kind, ty: hit.ty, pos: name.pos });
             }
             scope = s.parent;
             level += 1;
         }
         Err(match relation {
-            None => SqlError::new(
-                code::UNDEFINED_COLUMN,
-                format!("column \"{column}\" does not exist"),
-            ),
-            Some(r) if relation_seen => SqlError::new(
-                code::UNDEFINED_COLUMN,
-                format!("column {r}.{column} does not exist"),
-            ),
-            Some(r) => SqlError::new(
-                code::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{r}\""),
-            ),
+            None => SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{column}\" does not exist")),
+            Some(r) if relation_seen => {
+                SqlError::new(code::UNDEFINED_COLUMN, format!("column {r}.{column} does not exist"))
+            }
+            Some(r) => SqlError::new(code::UNDEFINED_TABLE, format!("missing FROM-clause entry for table \"{r}\"")),
         }
         .at(name.pos))
     }
@@ -287,10 +226,7 @@ impl Binder<'_> {
         if element_of(l).is_some() || element_of(r).is_some() {
             return self.array_operator(op, left, right, pos);
         }
-        if matches!(
-            (&left.kind, &right.kind),
-            (BoundKind::Row(_), BoundKind::Row(_))
-        ) {
+        if matches!((&left.kind, &right.kind), (BoundKind::Row(_), BoundKind::Row(_))) {
             return self.row_comparison(op, left, right, pos);
         }
         let rows = operator_rows(name, false);
@@ -311,8 +247,7 @@ impl Binder<'_> {
         };
         // Rows of the table whose operands the evaluator wants alike (EXP-1): text || any casts to text, and a
         // date or timestamp beside a timestamptz is taken in the session's zone.
-        let to_zoned =
-            op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
+        let to_zoned = op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
         let wanted = |t: Oid| match t {
             resolve::ANY => oid::TEXT,
             _ if to_zoned => oid::TIMESTAMPTZ,
@@ -320,18 +255,13 @@ impl Binder<'_> {
         };
         let left = Box::new(self.operand(left, wanted(row.1))?);
         let right = Box::new(self.operand(right, wanted(row.2))?);
-        Ok(Bound {
-            kind: BoundKind::Binary { op, left, right },
-            ty: row.3.into(),
-            pos,
-        })
+        Ok(Bound { kind: BoundKind::Binary { op, left, right }, ty: row.3.into(), pos })
     }
 
     /// Casts an operand; what the chosen row takes as any type may become text by assignment.
     fn operand(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
         let (from, pos) = (arg.ty.oid, arg.pos);
-        self.coerce(arg, to.into(), Context::Assignment)?
-            .ok_or_else(|| cannot_cast(from, to, pos))
+        self.coerce(arg, to.into(), Context::Assignment)?.ok_or_else(|| cannot_cast(from, to, pos))
     }
 
     /// Casts an argument to the type that the chosen row wants.
@@ -340,8 +270,7 @@ impl Binder<'_> {
         if to == resolve::ANY || to == oid::ANYARRAY {
             return self.settle(arg);
         }
-        self.coerce(arg, to.into(), Context::Implicit)?
-            .ok_or_else(|| cannot_cast(from, to, pos))
+        self.coerce(arg, to.into(), Context::Implicit)?.ok_or_else(|| cannot_cast(from, to, pos))
     }
 
     fn array_operator(&mut self, op: Op, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
@@ -354,29 +283,13 @@ impl Binder<'_> {
             return Err(fail());
         }
         let target = |t: Oid| {
-            if op == Op::Concat && element_of(t).is_none() && t != oid::UNKNOWN {
-                element
-            } else {
-                array
-            }
+            if op == Op::Concat && element_of(t).is_none() && t != oid::UNKNOWN { element } else { array }
         };
         let result = if op == Op::Concat { array } else { oid::BOOL };
-        let left = self
-            .coerce(left, target(l).into(), Context::Implicit)?
-            .ok_or_else(fail)?;
-        let right = self
-            .coerce(right, target(r).into(), Context::Implicit)?
-            .ok_or_else(fail)?;
-        let kind = BoundKind::Binary {
-            op,
-            left: Box::new(left),
-            right: Box::new(right),
-        };
-        Ok(Bound {
-            kind,
-            ty: result.into(),
-            pos,
-        })
+        let left = self.coerce(left, target(l).into(), Context::Implicit)?.ok_or_else(fail)?;
+        let right = self.coerce(right, target(r).into(), Context::Implicit)?.ok_or_else(fail)?;
+        let kind = BoundKind::Binary { op, left: Box::new(left), right: Box::new(right) };
+        Ok(Bound { kind, ty: result.into(), pos })
     }
 
     /// (a, b) = (c, d) and its like, field by field.
@@ -385,30 +298,15 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("a comparison of rows").at(pos));
         };
         if l.len() != r.len() {
-            return Err(SqlError::new(
-                code::SYNTAX_ERROR,
-                "unequal number of entries in row expressions",
-            )
-            .at(pos));
+            return Err(SqlError::new(code::SYNTAX_ERROR, "unequal number of entries in row expressions").at(pos));
         }
         if !matches!(op, Op::Eq | Op::Ne) {
             return Err(SqlError::unsupported("an ordering comparison of rows").at(pos));
         }
-        let fields: Vec<Bound> = l
-            .into_iter()
-            .zip(r)
-            .map(|(a, b)| self.binary(op.name(), a, b, pos))
-            .collect::<Result<_>>()?;
-        let kind = if op == Op::Eq {
-            BoundKind::And(fields)
-        } else {
-            BoundKind::Or(fields)
-        };
-        Ok(Bound {
-            kind,
-            ty: oid::BOOL.into(),
-            pos,
-        })
+        let fields: Vec<Bound> =
+            l.into_iter().zip(r).map(|(a, b)| self.binary(op.name(), a, b, pos)).collect::<Result<_>>()?;
+        let kind = if op == Op::Eq { BoundKind::And(fields) } else { BoundKind::Or(fields) };
+        Ok(Bound { kind, ty: oid::BOOL.into(), pos })
     }
 
     pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {
@@ -419,11 +317,7 @@ impl Binder<'_> {
         match (resolve::choose(&[t], &candidates), Op::from_name(name)) {
             (Choice::One(i), Some(op)) => {
                 let arg = Box::new(self.argument(arg, rows[i].2)?);
-                Ok(Bound {
-                    kind: BoundKind::Prefix { op, arg },
-                    ty: rows[i].3.into(),
-                    pos,
-                })
+                Ok(Bound { kind: BoundKind::Prefix { op, arg }, ty: rows[i].3.into(), pos })
             }
             (Choice::Many, _) => Err(many_operators(name, &[t], pos)),
             _ => Err(no_operator(name, &[t], pos)),
@@ -439,11 +333,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let place = self.place;
         let Some(binder) = self.subqueries.as_deref_mut() else {
-            return Err(SqlError::new(
-                code::FEATURE_NOT_SUPPORTED,
-                format!("cannot use subquery in {place}"),
-            )
-            .at(pos));
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
         };
         let (id, columns) = binder.bind(query, self.scope, self.params)?;
         if columns.len() != 1 && !matches!(usage, SubqueryUse::Exists) {
@@ -463,9 +353,7 @@ impl Binder<'_> {
             SubqueryUse::Exists => oid::BOOL.into(),
             SubqueryUse::Quantified { op, all: _ } => {
                 // The comparison is bound against a stand-in for the column; both sides must come out as they are.
-                let left = left.ok_or_else(|| {
-                    SqlError::internal("a quantified subquery without a left side")
-                })?;
+                let left = left.ok_or_else(|| SqlError::internal("a quantified subquery without a left side"))?;
                 let stand_in = Bound::constant(Datum::Null, column, pos);
                 let test = self.binary(op.name(), left, stand_in, pos)?;
                 let BoundKind::Binary { op: _, left, right } = test.kind else {
@@ -480,11 +368,7 @@ impl Binder<'_> {
                 oid::BOOL.into()
             }
         };
-        Ok(Bound {
-            kind: BoundKind::Subquery { id, usage, args },
-            ty,
-            pos,
-        })
+        Ok(Bound { kind: BoundKind::Subquery { id, usage, args }, ty, pos })
     }
 
     /// The one node kind whose binding needs no other: a dispatcher kept apart.
@@ -499,10 +383,7 @@ impl Binder<'_> {
 }
 
 fn operator_rows(name: &str, prefix: bool) -> Vec<&'static (&'static str, Oid, Oid, Oid)> {
-    OPERATORS
-        .iter()
-        .filter(|o| o.0 == name && (o.1 == 0) == prefix)
-        .collect()
+    OPERATORS.iter().filter(|o| o.0 == name && (o.1 == 0) == prefix).collect()
 }
 
 fn shown_operands(name: &str, types: &[Oid]) -> String {
@@ -519,19 +400,13 @@ fn no_operator(name: &str, types: &[Oid], pos: Pos) -> SqlError {
     } else {
         "argument types. You might need to add explicit type casts."
     };
-    SqlError::new(
-        code::UNDEFINED_FUNCTION,
-        format!("operator does not exist: {}", shown_operands(name, types)),
-    )
-    .hint(format!("No operator matches the given name and {one}"))
-    .at(pos)
+    SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {}", shown_operands(name, types)))
+        .hint(format!("No operator matches the given name and {one}"))
+        .at(pos)
 }
 
 fn many_operators(name: &str, types: &[Oid], pos: Pos) -> SqlError {
-    SqlError::new(
-        code::AMBIGUOUS_FUNCTION,
-        format!("operator is not unique: {}", shown_operands(name, types)),
-    )
-    .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
-    .at(pos)
+    SqlError::new(code::AMBIGUOUS_FUNCTION, format!("operator is not unique: {}", shown_operands(name, types)))
+        .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")
+        .at(pos)
 }

@@ -18,22 +18,15 @@ impl Binder<'_> {
         if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count")) {
             return self.aggregate(call, pos);
         }
-        let decorated =
-            call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
+        let decorated = call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
         if decorated {
-            let message = format!(
-                "DISTINCT, ORDER BY, FILTER or * specified, but {name} is not an aggregate function"
-            );
+            let message = format!("DISTINCT, ORDER BY, FILTER or * specified, but {name} is not an aggregate function");
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
         }
         if call.variadic {
             return Err(SqlError::unsupported("VARIADIC").at(pos));
         }
-        let args: Vec<Bound> = call
-            .args
-            .iter()
-            .map(|a| self.node(a))
-            .collect::<Result<_>>()?;
+        let args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
         if in_catalog {
             if name == "pg_typeof" && args.len() == 1 {
@@ -48,66 +41,31 @@ impl Binder<'_> {
             }
         }
         let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-        let message = format!(
-            "function {}({}) does not exist",
-            call.name.dotted(),
-            shown.join(", ")
-        );
+        let message = format!("function {}({}) does not exist", call.name.dotted(), shown.join(", "));
         Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
             .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
             .at(pos))
     }
 
-    fn host_call(
-        &mut self,
-        name: &str,
-        args: &[Bound],
-        types: &[Oid],
-        pos: Pos,
-    ) -> Result<Option<Bound>> {
+    fn host_call(&mut self, name: &str, args: &[Bound], types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
         let rows: Vec<_> = HOST_FUNCTIONS.iter().filter(|h| h.1 == name).collect();
         let candidates: Vec<&[Oid]> = rows.iter().map(|r| r.2).collect();
         let Choice::One(i) = resolve::choose(types, &candidates) else {
             return Ok(None);
         };
         let row = rows[i];
-        let args: Vec<Bound> = args
-            .iter()
-            .zip(row.2)
-            .map(|(a, t)| self.argument(a.clone(), *t))
-            .collect::<Result<_>>()?;
-        Ok(Some(Bound {
-            kind: BoundKind::Host {
-                function: row.0,
-                args,
-            },
-            ty: row.3.into(),
-            pos,
-        }))
+        let args: Vec<Bound> =
+            args.iter().zip(row.2).map(|(a, t)| self.argument(a.clone(), *t)).collect::<Result<_>>()?;
+        Ok(Some(Bound { kind: BoundKind::Host { function: row.0, args }, ty: row.3.into(), pos }))
     }
 
-    fn scalar_call(
-        &mut self,
-        name: &str,
-        args: Vec<Bound>,
-        types: &[Oid],
-        pos: Pos,
-    ) -> Result<Option<Bound>> {
+    fn scalar_call(&mut self, name: &str, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
         let rows: Vec<_> = FUNCTIONS.iter().filter(|f| f.name == name).collect();
         let expanded: Vec<Vec<Oid>> = rows
             .iter()
             .map(|f| {
-                let mut list: Vec<Oid> = f
-                    .args
-                    .iter()
-                    .map(|t| {
-                        if *t == oid::ANYARRAY {
-                            array_slot(types)
-                        } else {
-                            *t
-                        }
-                    })
-                    .collect();
+                let mut list: Vec<Oid> =
+                    f.args.iter().map(|t| if *t == oid::ANYARRAY { array_slot(types) } else { *t }).collect();
                 if f.variadic && types.len() >= f.args.len() {
                     list.resize(types.len(), resolve::ANY);
                 }
@@ -126,29 +84,15 @@ impl Binder<'_> {
                     .at(pos));
             }
         };
-        let args: Vec<Bound> = args
-            .into_iter()
-            .zip(&expanded[i])
-            .map(|(a, t)| self.argument(a, *t))
-            .collect::<Result<_>>()?;
-        Ok(Some(Bound {
-            kind: BoundKind::Call {
-                function: rows[i],
-                args,
-            },
-            ty: rows[i].result.into(),
-            pos,
-        }))
+        let args: Vec<Bound> =
+            args.into_iter().zip(&expanded[i]).map(|(a, t)| self.argument(a, *t)).collect::<Result<_>>()?;
+        Ok(Some(Bound { kind: BoundKind::Call { function: rows[i], args }, ty: rows[i].result.into(), pos }))
     }
 
     fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let name = call.name.name();
         if self.in_aggregate {
-            return Err(SqlError::new(
-                code::GROUPING_ERROR,
-                "aggregate function calls cannot be nested",
-            )
-            .at(pos));
+            return Err(SqlError::new(code::GROUPING_ERROR, "aggregate function calls cannot be nested").at(pos));
         }
         if self.aggregates.is_none() {
             let message = format!("aggregate functions are not allowed in {}", self.place);
@@ -166,11 +110,7 @@ impl Binder<'_> {
             return Err(SqlError::internal("no aggregates"));
         };
         list.push(bound);
-        Ok(Bound {
-            kind: BoundKind::Aggregate(list.len() - 1),
-            ty,
-            pos,
-        })
+        Ok(Bound { kind: BoundKind::Aggregate(list.len() - 1), ty, pos })
     }
 
     fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {
@@ -195,36 +135,26 @@ impl Binder<'_> {
         if call.star {
             return Ok((name == "count").then_some(out));
         }
-        let args: Vec<Bound> = call
-            .args
-            .iter()
-            .map(|a| self.node(a))
-            .collect::<Result<_>>()?;
+        let args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
         let Some((kind, wanted, result)) = aggregate::resolve(name, &types) else {
             let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
             let message = format!("function {name}({}) does not exist", shown.join(", "));
             return Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
-                .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+                .hint(
+                    "No function matches the given name and argument types. You might need to add explicit type casts.",
+                )
                 .at(pos));
         };
         out.kind = kind;
         out.ty = result.into();
         for (arg, t) in args.into_iter().zip(wanted) {
-            out.args.push(if t == oid::UNKNOWN {
-                self.settle(arg)?
-            } else {
-                self.argument(arg, t)?
-            });
+            out.args.push(if t == oid::UNKNOWN { self.settle(arg)? } else { self.argument(arg, t)? });
         }
         Ok(Some(out))
     }
 }
 
 fn array_slot(types: &[Oid]) -> Oid {
-    types
-        .first()
-        .copied()
-        .filter(|t| element_of(*t).is_some())
-        .unwrap_or(oid::TEXT_ARRAY)
+    types.first().copied().filter(|t| element_of(*t).is_some()).unwrap_or(oid::TEXT_ARRAY)
 }

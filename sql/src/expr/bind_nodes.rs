@@ -5,18 +5,12 @@ use super::bound::{Bound, BoundKind, SubqueryUse};
 use super::operators::Op;
 use super::resolve;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::syntax::ast::{
-    AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName,
-};
+use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeKind, Literal, QualName};
 use crate::types::cast::Context;
 use crate::types::{self, Datum, Numeric, Oid, SqlType, array_of, element_of, format_type, oid};
 
 fn node(kind: BoundKind, ty: Oid, pos: Pos) -> Bound {
-    Bound {
-        kind,
-        ty: ty.into(),
-        pos,
-    }
+    Bound { kind, ty: ty.into(), pos }
 }
 
 impl Binder<'_> {
@@ -42,85 +36,32 @@ impl Binder<'_> {
             }
             K::IsNull { arg, negated } => {
                 let arg = Box::new(self.bind(arg)?);
-                Ok(node(
-                    BoundKind::IsNull {
-                        arg,
-                        negated: *negated,
-                    },
-                    oid::BOOL,
-                    pos,
-                ))
+                Ok(node(BoundKind::IsNull { arg, negated: *negated }, oid::BOOL, pos))
             }
-            K::IsTruth {
-                arg,
-                truth,
-                negated,
-            } => {
-                let name =
-                    format!("IS {}{:?}", if *negated { "NOT " } else { "" }, truth).to_uppercase();
+            K::IsTruth { arg, truth, negated } => {
+                let name = format!("IS {}{:?}", if *negated { "NOT " } else { "" }, truth).to_uppercase();
                 let arg = Box::new(self.bind_condition(arg, &name)?);
-                Ok(node(
-                    BoundKind::IsTruth {
-                        arg,
-                        truth: *truth,
-                        negated: *negated,
-                    },
-                    oid::BOOL,
-                    pos,
-                ))
+                Ok(node(BoundKind::IsTruth { arg, truth: *truth, negated: *negated }, oid::BOOL, pos))
             }
-            K::IsDistinct {
-                left,
-                right,
-                negated,
-            } => {
+            K::IsDistinct { left, right, negated } => {
                 let (l, r) = (self.node(left)?, self.node(right)?);
                 let test = self.binary("=", l, r, pos)?;
                 let BoundKind::Binary { op: _, left, right } = test.kind else {
                     return Err(SqlError::unsupported("IS DISTINCT FROM of rows").at(pos));
                 };
-                Ok(node(
-                    BoundKind::IsDistinct {
-                        left,
-                        right,
-                        negated: *negated,
-                    },
-                    oid::BOOL,
-                    pos,
-                ))
+                Ok(node(BoundKind::IsDistinct { left, right, negated: *negated }, oid::BOOL, pos))
             }
-            K::Between {
-                arg,
-                low,
-                high,
-                negated,
-                symmetric,
-            } => self.between(arg, low, high, (*negated, *symmetric), pos),
+            K::Between { arg, low, high, negated, symmetric } => {
+                self.between(arg, low, high, (*negated, *symmetric), pos)
+            }
             K::InList { arg, list, negated } => self.in_list(arg, list, *negated, pos),
-            K::InQuery {
-                arg,
-                query,
-                negated,
-            } => {
+            K::InQuery { arg, query, negated } => {
                 let left = self.node(arg)?;
-                let usage = SubqueryUse::Quantified {
-                    op: Op::Eq,
-                    all: false,
-                };
+                let usage = SubqueryUse::Quantified { op: Op::Eq, all: false };
                 let test = self.subquery(query, usage, Some(left), pos)?;
-                Ok(if *negated {
-                    node(BoundKind::Not(Box::new(test)), oid::BOOL, pos)
-                } else {
-                    test
-                })
+                Ok(if *negated { node(BoundKind::Not(Box::new(test)), oid::BOOL, pos) } else { test })
             }
-            K::Like {
-                arg,
-                pattern,
-                escape,
-                kind,
-                negated,
-            } => {
+            K::Like { arg, pattern, escape, kind, negated } => {
                 let op = match (kind, negated) {
                     (LikeKind::Like, false) => "~~",
                     (LikeKind::Like, true) => "!~~",
@@ -130,23 +71,12 @@ impl Binder<'_> {
                 let arg = self.node(arg)?;
                 let pattern = match escape {
                     None => self.node(pattern)?,
-                    Some(escape) => {
-                        self.named("like_escape", vec![pattern.clone(), escape.clone()], pos)?
-                    }
+                    Some(escape) => self.named("like_escape", vec![pattern.clone(), escape.clone()], pos)?,
                 };
                 self.binary(op, arg, pattern, pos)
             }
-            K::Quantified {
-                left,
-                op,
-                all,
-                right,
-            } => self.quantified(left, op, *all, right, pos),
-            K::Case {
-                arg,
-                whens,
-                otherwise,
-            } => self.case(arg.as_ref(), whens, otherwise.as_ref(), pos),
+            K::Quantified { left, op, all, right } => self.quantified(left, op, *all, right, pos),
+            K::Case { arg, whens, otherwise } => self.case(arg.as_ref(), whens, otherwise.as_ref(), pos),
             K::Coalesce(list) => {
                 let (list, ty) = self.unified(list, "COALESCE")?;
                 Ok(node(BoundKind::Coalesce(list), ty, pos))
@@ -162,27 +92,12 @@ impl Binder<'_> {
                 let test = self.binary("=", l, r, pos)?;
                 let ty = value.ty;
                 let null = Bound::constant(Datum::Null, ty, pos);
-                Ok(Bound {
-                    kind: BoundKind::Case {
-                        whens: vec![(test, null)],
-                        otherwise: Box::new(value),
-                    },
-                    ty,
-                    pos,
-                })
+                Ok(Bound { kind: BoundKind::Case { whens: vec![(test, null)], otherwise: Box::new(value) }, ty, pos })
             }
             K::Cast { arg, to } => {
                 let to = types::resolve(to)?;
                 if let (K::Array(items), Some(element)) = (&*arg.kind, element_of(to.oid)) {
-                    return self.typed_array(
-                        items,
-                        SqlType {
-                            oid: element,
-                            modifier: to.modifier,
-                        },
-                        to,
-                        arg.pos,
-                    );
+                    return self.typed_array(items, SqlType { oid: element, modifier: to.modifier }, to, arg.pos);
                 }
                 let arg = self.node(arg)?;
                 self.cast(arg, to, pos)
@@ -194,25 +109,17 @@ impl Binder<'_> {
             K::Subquery(query) => self.subquery(query, SubqueryUse::Scalar, None, pos),
             K::Subscript { arg, index } => self.subscript(arg, index, pos),
             K::Row(items) => {
-                let items: Vec<Bound> =
-                    items.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
+                let items: Vec<Bound> = items.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
                 Ok(node(BoundKind::Row(items), oid::RECORD, pos))
             }
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
-            K::Default => Err(SqlError::new(
-                code::SYNTAX_ERROR,
-                "DEFAULT is not allowed in this context",
-            )
-            .at(pos)),
+            K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
     }
 
     fn named(&mut self, name: &str, args: Vec<Expr>, pos: Pos) -> Result<Bound> {
         let call = Call {
-            name: QualName {
-                parts: vec![name.to_owned()],
-                pos,
-            },
+            name: QualName { parts: vec![name.to_owned()], pos },
             args,
             star: false,
             distinct: false,
@@ -224,19 +131,8 @@ impl Binder<'_> {
     }
 
     fn connective(&mut self, list: &[Expr], name: &str, pos: Pos) -> Result<Bound> {
-        let list: Vec<Bound> = list
-            .iter()
-            .map(|e| self.bind_condition(e, name))
-            .collect::<Result<_>>()?;
-        Ok(node(
-            if name == "AND" {
-                BoundKind::And(list)
-            } else {
-                BoundKind::Or(list)
-            },
-            oid::BOOL,
-            pos,
-        ))
+        let list: Vec<Bound> = list.iter().map(|e| self.bind_condition(e, name)).collect::<Result<_>>()?;
+        Ok(node(if name == "AND" { BoundKind::And(list) } else { BoundKind::Or(list) }, oid::BOOL, pos))
     }
 
     fn between(
@@ -259,72 +155,40 @@ impl Binder<'_> {
             let swapped = within(self, &high, &low)?;
             test = node(BoundKind::Or(vec![test, swapped]), oid::BOOL, pos);
         }
-        Ok(if negated {
-            node(BoundKind::Not(Box::new(test)), oid::BOOL, pos)
-        } else {
-            test
-        })
+        Ok(if negated { node(BoundKind::Not(Box::new(test)), oid::BOOL, pos) } else { test })
     }
 
     fn in_list(&mut self, arg: &Expr, list: &[Expr], negated: bool, pos: Pos) -> Result<Bound> {
         let arg = self.node(arg)?;
         let items: Vec<Bound> = list.iter().map(|e| self.node(e)).collect::<Result<_>>()?;
-        let types: Vec<Oid> = std::iter::once(&arg)
-            .chain(&items)
-            .map(|b| b.ty.oid)
-            .collect();
+        let types: Vec<Oid> = std::iter::once(&arg).chain(&items).map(|b| b.ty.oid).collect();
         let is_row = types.contains(&oid::RECORD);
         // One type for all makes one loop over values; otherwise each item is compared by its own operator.
         if !is_row && let Ok(common) = resolve::common_type(&types) {
             let plain = self.binary("=", with_type(&arg, common), with_type(&arg, common), pos);
             if plain.is_ok() {
                 let arg = Box::new(self.argument(arg, common)?);
-                let list = items
-                    .into_iter()
-                    .map(|i| self.argument(i, common))
-                    .collect::<Result<_>>()?;
-                return Ok(node(
-                    BoundKind::InList { arg, list, negated },
-                    oid::BOOL,
-                    pos,
-                ));
+                let list = items.into_iter().map(|i| self.argument(i, common)).collect::<Result<_>>()?;
+                return Ok(node(BoundKind::InList { arg, list, negated }, oid::BOOL, pos));
             }
         }
-        let tests: Vec<Bound> = items
-            .into_iter()
-            .map(|i| self.binary("=", arg.clone(), i, pos))
-            .collect::<Result<_>>()?;
+        let tests: Vec<Bound> =
+            items.into_iter().map(|i| self.binary("=", arg.clone(), i, pos)).collect::<Result<_>>()?;
         let any = node(BoundKind::Or(tests), oid::BOOL, pos);
-        Ok(if negated {
-            node(BoundKind::Not(Box::new(any)), oid::BOOL, pos)
-        } else {
-            any
-        })
+        Ok(if negated { node(BoundKind::Not(Box::new(any)), oid::BOOL, pos) } else { any })
     }
 
-    fn quantified(
-        &mut self,
-        left: &Expr,
-        op: &str,
-        all: bool,
-        right: &AnyOf,
-        pos: Pos,
-    ) -> Result<Bound> {
+    fn quantified(&mut self, left: &Expr, op: &str, all: bool, right: &AnyOf, pos: Pos) -> Result<Bound> {
         let left = self.node(left)?;
         let array = match right {
             AnyOf::Query(query) => {
-                let op = Op::from_name(op)
-                    .ok_or_else(|| SqlError::unsupported(format!("operator {op}")).at(pos))?;
+                let op = Op::from_name(op).ok_or_else(|| SqlError::unsupported(format!("operator {op}")).at(pos))?;
                 return self.subquery(query, SubqueryUse::Quantified { op, all }, Some(left), pos);
             }
             AnyOf::Array(array) => self.node(array)?,
         };
         let array = if array.ty.oid == oid::UNKNOWN {
-            let guess = array_of(if left.ty.oid == oid::UNKNOWN {
-                oid::TEXT
-            } else {
-                left.ty.oid
-            });
+            let guess = array_of(if left.ty.oid == oid::UNKNOWN { oid::TEXT } else { left.ty.oid });
             self.argument(array, guess.unwrap_or(oid::TEXT_ARRAY))?
         } else {
             array
@@ -341,16 +205,7 @@ impl Binder<'_> {
         };
         let wanted = array_of(right.ty.oid).unwrap_or(array.ty.oid);
         let array = Box::new(self.argument(array, wanted)?);
-        Ok(node(
-            BoundKind::Quantified {
-                left,
-                op,
-                all,
-                array,
-            },
-            oid::BOOL,
-            pos,
-        ))
+        Ok(node(BoundKind::Quantified { left, op, all, array }, oid::BOOL, pos))
     }
 
     fn case(
@@ -397,83 +252,51 @@ impl Binder<'_> {
     pub fn unify(&mut self, list: Vec<Bound>, what: &str) -> Result<(Vec<Bound>, Oid)> {
         let types: Vec<Oid> = list.iter().map(|b| b.ty.oid).collect();
         let common = resolve::common_type(&types).map_err(|(a, b)| {
-            let message = format!(
-                "{what} types {} and {} cannot be matched",
-                format_type(a.into()),
-                format_type(b.into())
-            );
+            let message =
+                format!("{what} types {} and {} cannot be matched", format_type(a.into()), format_type(b.into()));
             let at = list.iter().find(|e| e.ty.oid == b).map_or(0, |e| e.pos);
             SqlError::new(code::DATATYPE_MISMATCH, message).at(at)
         })?;
-        let list = list
-            .into_iter()
-            .map(|b| self.argument(b, common))
-            .collect::<Result<_>>()?;
+        let list = list.into_iter().map(|b| self.argument(b, common)).collect::<Result<_>>()?;
         Ok((list, common))
     }
 
     fn array(&mut self, items: &[Expr], pos: Pos) -> Result<Bound> {
         if items.is_empty() {
-            return Err(SqlError::new(
-                code::INDETERMINATE_DATATYPE,
-                "cannot determine type of empty array",
-            )
-            .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
-            .at(pos));
+            return Err(SqlError::new(code::INDETERMINATE_DATATYPE, "cannot determine type of empty array")
+                .hint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
+                .at(pos));
         }
         let (items, ty) = self.unified(items, "ARRAY")?;
-        let array = if element_of(ty).is_some() {
-            Some(ty)
-        } else {
-            array_of(ty)
-        };
+        let array = if element_of(ty).is_some() { Some(ty) } else { array_of(ty) };
         let array = array.ok_or_else(|| {
-            let message = format!(
-                "could not find array type for data type {}",
-                format_type(ty.into())
-            );
+            let message = format!("could not find array type for data type {}", format_type(ty.into()));
             SqlError::new(code::UNDEFINED_OBJECT, message).at(pos)
         })?;
         Ok(node(BoundKind::Array(items), array, pos))
     }
 
     /// ARRAY[...]::type[]: each element is cast by itself.
-    fn typed_array(
-        &mut self,
-        items: &[Expr],
-        element: SqlType,
-        to: SqlType,
-        pos: Pos,
-    ) -> Result<Bound> {
+    fn typed_array(&mut self, items: &[Expr], element: SqlType, to: SqlType, pos: Pos) -> Result<Bound> {
         let mut out = Vec::new();
         for item in items {
             out.push(match &*item.kind {
                 ExprKind::Array(inner) => self.typed_array(inner, element, to, item.pos)?,
                 _ => {
                     let bound = self.node(item)?;
-                    let target = if element_of(bound.ty.oid).is_some() {
-                        to
-                    } else {
-                        element
-                    };
+                    let target = if element_of(bound.ty.oid).is_some() { to } else { element };
                     self.cast(bound, target, item.pos)?
                 }
             });
         }
-        Ok(Bound {
-            kind: BoundKind::Array(out),
-            ty: to,
-            pos,
-        })
+        Ok(Bound { kind: BoundKind::Array(out), ty: to, pos })
     }
 
     fn subscript(&mut self, arg: &Expr, index: &[Index], pos: Pos) -> Result<Bound> {
         let arg = self.bind(arg)?;
         let Some(element) = element_of(arg.ty.oid) else {
-            let message = format!(
-                "cannot subscript type {} because it does not support subscripting",
-                format_type(arg.ty)
-            );
+            let message =
+                format!("cannot subscript type {} because it does not support subscripting", format_type(arg.ty));
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(arg.pos));
         };
         let mut out = Vec::new();
@@ -483,25 +306,12 @@ impl Binder<'_> {
             };
             let bound = self.node(e)?;
             let at = bound.pos;
-            let int = self
-                .coerce(bound, oid::INT4.into(), Context::Assignment)?
-                .ok_or_else(|| {
-                    SqlError::new(
-                        code::DATATYPE_MISMATCH,
-                        "array subscript must have type integer",
-                    )
-                    .at(at)
-                })?;
+            let int = self.coerce(bound, oid::INT4.into(), Context::Assignment)?.ok_or_else(|| {
+                SqlError::new(code::DATATYPE_MISMATCH, "array subscript must have type integer").at(at)
+            })?;
             out.push(int);
         }
-        Ok(node(
-            BoundKind::Subscript {
-                arg: Box::new(arg),
-                index: out,
-            },
-            element,
-            pos,
-        ))
+        Ok(node(BoundKind::Subscript { arg: Box::new(arg), index: out }, element, pos))
     }
 
     fn collate(&mut self, arg: &Expr, collation: &QualName, pos: Pos) -> Result<Bound> {
@@ -511,10 +321,7 @@ impl Binder<'_> {
         }
         let arg = self.bind(arg)?;
         if types::category(arg.ty.oid) != b'S' {
-            let message = format!(
-                "collations are not supported by type {}",
-                format_type(arg.ty)
-            );
+            let message = format!("collations are not supported by type {}", format_type(arg.ty));
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(pos));
         }
         Ok(arg)
@@ -523,20 +330,12 @@ impl Binder<'_> {
     fn bare(&mut self, function: BareFunction, pos: Pos) -> Result<Bound> {
         let (name, to) = match function {
             BareFunction::CurrentDate => ("now", SqlType::new(oid::DATE)),
-            BareFunction::CurrentTimestamp(p) => (
-                "now",
-                SqlType {
-                    oid: oid::TIMESTAMPTZ,
-                    modifier: p.map_or(-1, |p| p.min(6)),
-                },
-            ),
-            BareFunction::LocalTimestamp(p) => (
-                "now",
-                SqlType {
-                    oid: oid::TIMESTAMP,
-                    modifier: p.map_or(-1, |p| p.min(6)),
-                },
-            ),
+            BareFunction::CurrentTimestamp(p) => {
+                ("now", SqlType { oid: oid::TIMESTAMPTZ, modifier: p.map_or(-1, |p| p.min(6)) })
+            }
+            BareFunction::LocalTimestamp(p) => {
+                ("now", SqlType { oid: oid::TIMESTAMP, modifier: p.map_or(-1, |p| p.min(6)) })
+            }
             BareFunction::CurrentUser => ("current_user", SqlType::new(oid::NAME)),
             BareFunction::SessionUser => ("session_user", SqlType::new(oid::NAME)),
             BareFunction::CurrentCatalog => ("current_database", SqlType::new(oid::NAME)),
@@ -561,8 +360,7 @@ fn literal_value(literal: &Literal, pos: Pos) -> Result<Bound> {
             Err(_) => Bound::constant(Datum::Int8(*n), oid::INT8, pos),
         },
         Literal::Number(text) => {
-            let n =
-                Numeric::parse(text).unwrap_or_else(|| Err(types::text::invalid("numeric", text)));
+            let n = Numeric::parse(text).unwrap_or_else(|| Err(types::text::invalid("numeric", text)));
             Bound::constant(Datum::numeric(n.map_err(|e| e.at(pos))?), oid::NUMERIC, pos)
         }
         Literal::Str(s) => Bound::constant(Datum::text(s.as_str()), oid::UNKNOWN, pos),

@@ -126,11 +126,7 @@ pub enum BoundKind {
 impl Bound {
     /// A constant.
     pub fn constant(value: Datum, ty: impl Into<SqlType>, pos: Pos) -> Self {
-        Self {
-            kind: BoundKind::Const(value),
-            ty: ty.into(),
-            pos,
-        }
+        Self { kind: BoundKind::Const(value), ty: ty.into(), pos }
     }
 
     /// The direct children, in order of evaluation.
@@ -138,32 +134,17 @@ impl Bound {
         use BoundKind as K;
         match &self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
-            K::Binary { op: _, left, right }
-            | K::IsDistinct {
-                left,
-                right,
-                negated: _,
-            } => vec![left, right],
+            K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
-            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => {
-                list.iter().collect()
-            }
+            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => list.iter().collect(),
             K::MinMax { list, greatest: _ } => list.iter().collect(),
-            K::InList {
-                arg,
-                list,
-                negated: _,
-            } => std::iter::once(&**arg).chain(list).collect(),
+            K::InList { arg, list, negated: _ } => std::iter::once(&**arg).chain(list).collect(),
             K::Quantified { left, array, .. } => vec![left, array],
-            K::Case { whens, otherwise } => whens
-                .iter()
-                .flat_map(|(a, b)| [a, b])
-                .chain(std::iter::once(&**otherwise))
-                .collect(),
-            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => {
-                args.iter().collect()
+            K::Case { whens, otherwise } => {
+                whens.iter().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&**otherwise)).collect()
             }
+            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter().collect(),
             K::Subscript { arg, index } => std::iter::once(&**arg).chain(index).collect(),
         }
     }
@@ -173,32 +154,17 @@ impl Bound {
         use BoundKind as K;
         match &mut self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
-            K::Binary { op: _, left, right }
-            | K::IsDistinct {
-                left,
-                right,
-                negated: _,
-            } => vec![left, right],
+            K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
-            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => {
-                list.iter_mut().collect()
-            }
+            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => list.iter_mut().collect(),
             K::MinMax { list, greatest: _ } => list.iter_mut().collect(),
-            K::InList {
-                arg,
-                list,
-                negated: _,
-            } => std::iter::once(&mut **arg).chain(list).collect(),
+            K::InList { arg, list, negated: _ } => std::iter::once(&mut **arg).chain(list).collect(),
             K::Quantified { left, array, .. } => vec![left, array],
-            K::Case { whens, otherwise } => whens
-                .iter_mut()
-                .flat_map(|(a, b)| [a, b])
-                .chain(std::iter::once(&mut **otherwise))
-                .collect(),
-            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => {
-                args.iter_mut().collect()
+            K::Case { whens, otherwise } => {
+                whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&mut **otherwise)).collect()
             }
+            K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter_mut().collect(),
             K::Subscript { arg, index } => std::iter::once(&mut **arg).chain(index).collect(),
         }
     }

@@ -26,10 +26,7 @@ pub struct Env<'a> {
 }
 
 fn slot(values: &[Datum], n: usize) -> Result<Datum> {
-    values
-        .get(n)
-        .cloned()
-        .ok_or_else(|| SqlError::internal("an expression names a slot that its row lacks"))
+    values.get(n).cloned().ok_or_else(|| SqlError::internal("an expression names a slot that its row lacks"))
 }
 
 /// Evaluates an expression that can't wait (EXP-2).
@@ -38,10 +35,7 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
     match &e.kind {
         K::Const(v) => Ok(v.clone()),
         K::Column { index, level: 0 } => slot(env.row, *index),
-        K::Column { index, level } => slot(
-            env.outer.get(*level as usize - 1).copied().unwrap_or(&[]),
-            *index,
-        ),
+        K::Column { index, level } => slot(env.outer.get(*level as usize - 1).copied().unwrap_or(&[]), *index),
         K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
         K::Aggregate(n) => slot(env.aggregates, *n),
         K::Binary { op, left, right } => {
@@ -60,15 +54,9 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         },
         K::And(list) => connective(list, env, false),
         K::Or(list) => connective(list, env, true),
-        K::Not(arg) => Ok(eval(arg, env)?
-            .as_bool()
-            .map_or(Datum::Null, |b| Datum::Bool(!b))),
+        K::Not(arg) => Ok(eval(arg, env)?.as_bool().map_or(Datum::Null, |b| Datum::Bool(!b))),
         K::IsNull { arg, negated } => Ok(Datum::Bool(is_null(&eval(arg, env)?, *negated))),
-        K::IsTruth {
-            arg,
-            truth,
-            negated,
-        } => {
+        K::IsTruth { arg, truth, negated } => {
             let v = eval(arg, env)?.as_bool();
             let holds = match truth {
                 Truth::True => v == Some(true),
@@ -77,21 +65,12 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             };
             Ok(Datum::Bool(holds != *negated))
         }
-        K::IsDistinct {
-            left,
-            right,
-            negated,
-        } => {
+        K::IsDistinct { left, right, negated } => {
             let same = eval(left, env)? == eval(right, env)?;
             Ok(Datum::Bool(same == *negated))
         }
         K::InList { arg, list, negated } => in_list(arg, list, *negated, env),
-        K::Quantified {
-            left,
-            op,
-            all,
-            array,
-        } => {
+        K::Quantified { left, op, all, array } => {
             let (l, a) = (eval(left, env)?, eval(array, env)?);
             quantified(&l, *op, *all, &a, env.session)
         }
@@ -124,10 +103,7 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             }
             (function.body)(&values, env)
         }
-        K::Array(items) => build_array(
-            items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?,
-            e,
-        ),
+        K::Array(items) => build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e),
         K::Subscript { arg, index } => {
             let array = eval(arg, env)?;
             let index: Vec<Datum> = index.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
@@ -137,9 +113,9 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
             Ok(Datum::Row(values.into()))
         }
-        K::Host { .. } | K::Subquery { .. } => Err(SqlError::internal(
-            "an expression that can wait was evaluated in place (EXP-2)",
-        )),
+        K::Host { .. } | K::Subquery { .. } => {
+            Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
+        }
     }
 }
 
@@ -161,11 +137,7 @@ fn connective(list: &[Bound], env: &Env<'_>, decisive: bool) -> Result<Datum> {
             None => unknown = true,
         }
     }
-    Ok(if unknown {
-        Datum::Null
-    } else {
-        Datum::Bool(!decisive)
-    })
+    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
 }
 
 fn in_list(arg: &Bound, list: &[Bound], negated: bool, env: &Env<'_>) -> Result<Datum> {
@@ -181,21 +153,11 @@ fn in_list(arg: &Bound, list: &[Bound], negated: bool, env: &Env<'_>) -> Result<
             _ => {}
         }
     }
-    Ok(if unknown {
-        Datum::Null
-    } else {
-        Datum::Bool(negated)
-    })
+    Ok(if unknown { Datum::Null } else { Datum::Bool(negated) })
 }
 
 /// `left op ANY/ALL (values)` over the elements of an array.
-pub fn quantified(
-    left: &Datum,
-    op: Op,
-    all: bool,
-    array: &Datum,
-    session: &dyn Session,
-) -> Result<Datum> {
+pub fn quantified(left: &Datum, op: Op, all: bool, array: &Datum, session: &dyn Session) -> Result<Datum> {
     let Datum::Array(array) = array else {
         return Ok(Datum::Null);
     };
@@ -209,11 +171,7 @@ pub fn quantified(
             return Ok(Datum::Bool(!all));
         }
     }
-    Ok(if unknown {
-        Datum::Null
-    } else {
-        Datum::Bool(all)
-    })
+    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
 }
 
 fn min_max(list: &[Bound], greatest: bool, env: &Env<'_>) -> Result<Datum> {
@@ -232,10 +190,7 @@ fn min_max(list: &[Bound], greatest: bool, env: &Env<'_>) -> Result<Datum> {
 
 /// array || NULL keeps the array; an element that is NULL is appended.
 fn concat_null(l: Datum, r: Datum, left: &Bound, right: &Bound) -> Result<Datum> {
-    let (l_array, r_array) = (
-        element_of(left.ty.oid).is_some(),
-        element_of(right.ty.oid).is_some(),
-    );
+    let (l_array, r_array) = (element_of(left.ty.oid).is_some(), element_of(right.ty.oid).is_some());
     match (l_array, r_array, l, r) {
         (true, true, Datum::Null, other) | (true, true, other, Datum::Null) => Ok(other),
         (true, false, Datum::Null, item) | (false, true, item, Datum::Null) => {
@@ -246,9 +201,7 @@ fn concat_null(l: Datum, r: Datum, left: &Bound, right: &Bound) -> Result<Datum>
         (true, false, Datum::Array(a), item) | (false, true, item, Datum::Array(a)) => {
             let mut values = a.values.clone();
             values.insert(if l_array { values.len() } else { 0 }, item);
-            Ok(Datum::Array(
-                Array::one_dimensional(a.element, values).into(),
-            ))
+            Ok(Datum::Array(Array::one_dimensional(a.element, values).into()))
         }
         _ => Ok(Datum::Null),
     }
@@ -283,14 +236,7 @@ fn build_array(values: Vec<Datum>, e: &Bound) -> Result<Datum> {
     if flat.is_empty() {
         all.clear();
     }
-    Ok(Datum::Array(
-        Array {
-            element,
-            dims: all,
-            values: flat,
-        }
-        .into(),
-    ))
+    Ok(Datum::Array(Array { element, dims: all, values: flat }.into()))
 }
 
 fn element(array: &Datum, index: &[Datum]) -> Datum {
@@ -303,11 +249,7 @@ fn element(array: &Datum, index: &[Datum]) -> Datum {
     }
     let mut at: usize = 0;
     for (i, (len, low)) in index.iter().zip(&a.dims) {
-        let Some(n) = i
-            .as_i64()
-            .map(|n| n - i64::from(*low))
-            .filter(|n| (0..i64::from(*len)).contains(n))
-        else {
+        let Some(n) = i.as_i64().map(|n| n - i64::from(*low)).filter(|n| (0..i64::from(*len)).contains(n)) else {
             return Datum::Null;
         };
         at = at * *len as usize + n as usize;
@@ -337,11 +279,7 @@ pub fn eval_async<'a>(
                         None => unknown = true,
                     }
                 }
-                Ok(if unknown {
-                    Datum::Null
-                } else {
-                    Datum::Bool(!decisive)
-                })
+                Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
             }
             K::Case { whens, otherwise } => {
                 for (when, then) in whens {
@@ -367,17 +305,13 @@ pub fn eval_async<'a>(
                 }
                 match &e.kind {
                     K::Host { function, .. } => {
-                        let strict = super::host::HOST_FUNCTIONS
-                            .iter()
-                            .any(|h| h.0 == *function && h.4);
+                        let strict = super::host::HOST_FUNCTIONS.iter().any(|h| h.0 == *function && h.4);
                         if strict && values.iter().any(Datum::is_null) {
                             return Ok(Datum::Null);
                         }
                         host.call(*function, values).await
                     }
-                    K::Subquery { id, usage, .. } => {
-                        host.subquery(*id, usage, values, env.row).await
-                    }
+                    K::Subquery { id, usage, .. } => host.subquery(*id, usage, values, env.row).await,
                     _ => {
                         let mut copy = e.clone();
                         for (child, value) in copy.children_mut().into_iter().zip(values) {

@@ -32,8 +32,7 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT,
-    TIMESTAMP, TIMESTAMPTZ,
+    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ,
 };
 const ANY: Oid = resolve::ANY;
 const ANYARRAY: Oid = oid::ANYARRAY;
@@ -194,11 +193,7 @@ fn ln(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if v == 0.0 {
         return bad("cannot take logarithm of zero");
     }
-    if v < 0.0 {
-        bad("cannot take logarithm of a negative number")
-    } else {
-        Ok(Datum::Float8(v.ln()))
-    }
+    if v < 0.0 { bad("cannot take logarithm of a negative number") } else { Ok(Datum::Float8(v.ln())) }
 }
 
 fn current_setting(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
@@ -206,10 +201,7 @@ fn current_setting(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     match e.session.setting(name) {
         Some(value) => Ok(Datum::text(value)),
         None if a.get(1).and_then(Datum::as_bool) == Some(true) => Ok(Datum::Null),
-        None => Err(SqlError::new(
-            code::UNDEFINED_OBJECT,
-            format!("unrecognized configuration parameter \"{name}\""),
-        )),
+        None => Err(SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))),
     }
 }
 
@@ -218,12 +210,7 @@ fn format_type(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let modifier = a[1].as_i64().unwrap_or(-1) as i32;
-    Ok(Datum::text(crate::types::format_type(
-        crate::types::SqlType {
-            oid: i(a, 0) as Oid,
-            modifier,
-        },
-    )))
+    Ok(Datum::text(crate::types::format_type(crate::types::SqlType { oid: i(a, 0) as Oid, modifier })))
 }
 
 const DAY: i64 = 86_400_000_000;
@@ -232,38 +219,19 @@ const DAY: i64 = 86_400_000_000;
 fn field(a: &[Datum], e: &Env<'_>) -> Result<i128> {
     let name = s(a, 0).to_lowercase();
     let (local, utc, interval) = match &a[1] {
-        Datum::Date(d) => (
-            datetime::date_to_timestamp(*d),
-            datetime::date_to_timestamp(*d),
-            None,
-        ),
+        Datum::Date(d) => (datetime::date_to_timestamp(*d), datetime::date_to_timestamp(*d), None),
         Datum::Timestamp(t) => (*t, *t, None),
-        Datum::TimestampTz(t) => (
-            datetime::utc_to_local(*t, &e.session.format().zone),
-            *t,
-            None,
-        ),
+        Datum::TimestampTz(t) => (datetime::utc_to_local(*t, &e.session.format().zone), *t, None),
         Datum::Interval(i) => (0, 0, Some(*i)),
         _ => return Err(wrong()),
     };
     let m = 1_000_000i128;
-    let (days, time) = (
-        local.div_euclid(DAY),
-        interval.map_or(local.rem_euclid(DAY), |i| i.micros),
-    );
+    let (days, time) = (local.div_euclid(DAY), interval.map_or(local.rem_euclid(DAY), |i| i.micros));
     let (y, mon, d) = match interval {
-        Some(i) => (
-            i64::from(i.months / 12),
-            i64::from(i.months % 12),
-            i64::from(i.days),
-        ),
+        Some(i) => (i64::from(i.months / 12), i64::from(i.months % 12), i64::from(i.days)),
         None => datetime::civil_from_days(days),
     };
-    let year = if interval.is_none() && y <= 0 {
-        y - 1
-    } else {
-        y
-    };
+    let year = if interval.is_none() && y <= 0 { y - 1 } else { y };
     let whole = |v: i64| Ok(i128::from(v) * m);
     match name.as_str() {
         "year" | "years" => whole(year),
@@ -278,8 +246,7 @@ fn field(a: &[Datum], e: &Env<'_>) -> Result<i128> {
         "epoch" => Ok(match interval {
             Some(i) => {
                 let years = i128::from(i.months / 12) * 31_557_600;
-                (years + i128::from(i.months % 12) * 2_592_000 + i128::from(i.days) * 86_400) * m
-                    + i128::from(i.micros)
+                (years + i128::from(i.months % 12) * 2_592_000 + i128::from(i.days) * 86_400) * m + i128::from(i.micros)
             }
             None => i128::from(utc) + i128::from(datetime::EPOCH_DAYS) * i128::from(DAY),
         }),
@@ -293,10 +260,7 @@ fn field(a: &[Datum], e: &Env<'_>) -> Result<i128> {
                 Datum::TimestampTz(_) => "timestamp with time zone",
                 _ => "interval",
             };
-            Err(SqlError::new(
-                code::INVALID_PARAMETER_VALUE,
-                format!("unit \"{name}\" not recognized for type {ty}"),
-            ))
+            Err(SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unit \"{name}\" not recognized for type {ty}")))
         }
     }
 }
@@ -335,37 +299,23 @@ fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
         "minute" | "minutes" => floor(60_000_000),
         "hour" | "hours" => floor(3_600_000_000),
         "day" | "days" => floor(DAY),
-        "week" | "weeks" => {
-            (local.div_euclid(DAY) - (local.div_euclid(DAY) + 5).rem_euclid(7)) * DAY
-        }
+        "week" | "weeks" => (local.div_euclid(DAY) - (local.div_euclid(DAY) + 5).rem_euclid(7)) * DAY,
         "month" | "months" => civil(y, m),
         "quarter" => civil(y, (m - 1) / 3 * 3 + 1),
         "year" | "years" => civil(y, 1),
         _ => {
-            let ty = if zoned {
-                "timestamp with time zone"
-            } else {
-                "timestamp without time zone"
-            };
+            let ty = if zoned { "timestamp with time zone" } else { "timestamp without time zone" };
             let message = format!("unit \"{name}\" not recognized for type {ty}");
             return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
         }
     };
-    Ok(if zoned {
-        Datum::TimestampTz(datetime::local_to_utc(cut, zone)?)
-    } else {
-        Datum::Timestamp(cut)
-    })
+    Ok(if zoned { Datum::TimestampTz(datetime::local_to_utc(cut, zone)?) } else { Datum::Timestamp(cut) })
 }
 
 fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let name = s(a, 0);
-    let zone = datetime::zone(name).ok_or_else(|| {
-        SqlError::new(
-            code::INVALID_PARAMETER_VALUE,
-            format!("time zone \"{name}\" not recognized"),
-        )
-    })?;
+    let zone = datetime::zone(name)
+        .ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized")))?;
     Ok(match &a[1] {
         Datum::Timestamp(t) => Datum::TimestampTz(datetime::local_to_utc(*t, &zone)?),
         Datum::TimestampTz(t) => Datum::Timestamp(datetime::utc_to_local(*t, &zone)),
@@ -377,9 +327,7 @@ fn dimension(a: &[Datum], of: impl Fn((i32, i32)) -> i32) -> Result<Datum> {
     let Datum::Array(array) = &a[0] else {
         return Err(wrong());
     };
-    let dim = usize::try_from(i(a, 1) - 1)
-        .ok()
-        .and_then(|n| array.dims.get(n));
+    let dim = usize::try_from(i(a, 1) - 1).ok().and_then(|n| array.dims.get(n));
     Ok(dim.map_or(Datum::Null, |d| Datum::Int4(of(*d))))
 }
 

@@ -41,11 +41,7 @@ pub trait Session: Sync {
 impl dyn Session + '_ {
     /// What conversions of values need.
     pub fn conversion(&self) -> Conversion<'_> {
-        Conversion {
-            format: self.format(),
-            now: self.transaction_start(),
-            names: self.names(),
-        }
+        Conversion { format: self.format(), now: self.transaction_start(), names: self.names() }
     }
 }
 
@@ -57,13 +53,7 @@ pub trait Host: Session {
     /// Calls a host function. NULL arguments reach it; strictness was applied where PostgreSQL's is.
     fn call(&self, function: HostFunction, args: Vec<Datum>) -> HostFuture<'_>;
     /// Runs a subquery; `args` begins with the left side of a quantified one.
-    fn subquery<'a>(
-        &'a self,
-        id: usize,
-        usage: &'a SubqueryUse,
-        args: Vec<Datum>,
-        row: &'a [Datum],
-    ) -> HostFuture<'a>;
+    fn subquery<'a>(&'a self, id: usize, usage: &'a SubqueryUse, args: Vec<Datum>, row: &'a [Datum]) -> HostFuture<'a>;
 }
 
 macro_rules! host_functions {

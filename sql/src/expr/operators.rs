@@ -38,10 +38,7 @@ ops! {
 impl Op {
     /// Whether the operator only asks for the order of its operands.
     pub fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            Self::Lt | Self::Le | Self::Eq | Self::Ne | Self::Ge | Self::Gt
-        )
+        matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne | Self::Ge | Self::Gt)
     }
 
     /// The comparison with its sides exchanged.
@@ -69,10 +66,7 @@ impl Op {
 }
 
 fn range(ty: &str) -> SqlError {
-    SqlError::new(
-        code::NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("{ty} out of range"),
-    )
+    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("{ty} out of range"))
 }
 
 fn zero() -> SqlError {
@@ -102,9 +96,7 @@ fn others(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<
     match (l, r) {
         (D::Numeric(a), D::Numeric(b)) => numerics(op, a, b),
         (D::Text(a), D::Text(b)) => texts(op, a, b),
-        (D::Bytea(a), D::Bytea(b)) if op == Op::Concat => {
-            Ok(D::Bytea([&a[..], &b[..]].concat().into()))
-        }
+        (D::Bytea(a), D::Bytea(b)) if op == Op::Concat => Ok(D::Bytea([&a[..], &b[..]].concat().into())),
         (D::Array(a), D::Array(b)) => arrays(op, a, b),
         (D::Array(a), item) if op == Op::Concat => append(a, item, false),
         (item, D::Array(a)) if op == Op::Concat => append(a, item, true),
@@ -114,9 +106,7 @@ fn others(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<
         }
         _ => match (l.as_i64(), r.as_i64(), l.as_f64(), r.as_f64()) {
             (Some(_), Some(_), _, _) => integers(op, l, r),
-            (_, _, Some(a), Some(b)) => {
-                floats(op, a, b, matches!((l, r), (D::Float4(_), D::Float4(_))))
-            }
+            (_, _, Some(a), Some(b)) => floats(op, a, b, matches!((l, r), (D::Float4(_), D::Float4(_)))),
             _ => dates(op, l, r, session),
         },
     }
@@ -131,11 +121,7 @@ fn integers(op: Op, l: &Datum, r: &Datum) -> Result<Datum> {
         D::Int4(_) => 4,
         _ => 8,
     };
-    let width = if shift {
-        bytes(l)
-    } else {
-        bytes(l).max(bytes(r))
-    };
+    let width = if shift { bytes(l) } else { bytes(l).max(bytes(r)) };
     let name = ["smallint", "integer", "bigint"][width / 4];
     let value = match op {
         Op::Add => a.checked_add(b),
@@ -180,23 +166,14 @@ fn numerics(op: Op, a: &Numeric, b: &Numeric) -> Result<Datum> {
 /// Checks a float result: an infinity or a zero that the operands don't explain is an error.
 fn float_checked(v: f64, may_be_infinite: bool, may_be_zero: bool, single: bool) -> Result<Datum> {
     let narrow = if single { f64::from(v as f32) } else { v };
-    let out = |what| {
-        SqlError::new(
-            code::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("value out of range: {what}"),
-        )
-    };
+    let out = |what| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range: {what}"));
     if narrow.is_infinite() && !may_be_infinite {
         return Err(out("overflow"));
     }
     if narrow == 0.0 && !may_be_zero {
         return Err(out("underflow"));
     }
-    Ok(if single {
-        Datum::Float4(v as f32)
-    } else {
-        Datum::Float8(v)
-    })
+    Ok(if single { Datum::Float4(v as f32) } else { Datum::Float8(v) })
 }
 
 fn floats(op: Op, a: f64, b: f64, single: bool) -> Result<Datum> {
@@ -241,13 +218,7 @@ fn texts(op: Op, a: &str, b: &str) -> Result<Datum> {
 }
 
 fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
-    let has = |set: &Array, v: &Datum| {
-        !v.is_null()
-            && set
-                .values
-                .iter()
-                .any(|x| !x.is_null() && compare(x, v).is_eq())
-    };
+    let has = |set: &Array, v: &Datum| !v.is_null() && set.values.iter().any(|x| !x.is_null() && compare(x, v).is_eq());
     Ok(match op {
         Op::Contains => Datum::Bool(b.values.iter().all(|v| has(a, v))),
         Op::ContainedBy => Datum::Bool(a.values.iter().all(|v| has(b, v))),
@@ -257,41 +228,23 @@ fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
         Op::Concat if a.dims.len() == 1 && b.dims.len() == 1 => {
             let values: Vec<Datum> = a.values.iter().chain(&b.values).cloned().collect();
             let dims = vec![(values.len() as i32, a.dims[0].1)];
-            Datum::Array(
-                Array {
-                    element: a.element,
-                    dims,
-                    values,
-                }
-                .into(),
-            )
+            Datum::Array(Array { element: a.element, dims, values }.into())
         }
         _ => {
-            return Err(SqlError::unsupported(
-                "concatenation of arrays of several dimensions",
-            ));
+            return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
         }
     })
 }
 
 fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     if a.dims.len() > 1 {
-        return Err(SqlError::unsupported(
-            "concatenation of arrays of several dimensions",
-        ));
+        return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
     }
     let mut values = a.values.clone();
     values.insert(if front { 0 } else { values.len() }, item.clone());
     let low = a.dims.first().map_or(1, |d| d.1);
     let dims = vec![(values.len() as i32, low)];
-    Ok(Datum::Array(
-        Array {
-            element: a.element,
-            dims,
-            values,
-        }
-        .into(),
-    ))
+    Ok(Datum::Array(Array { element: a.element, dims, values }.into()))
 }
 
 fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<Datum> {
@@ -301,15 +254,8 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         let zone = &session.format().zone;
         let days = crate::types::interval::Interval { micros: 0, ..*i };
         let local = datetime::add_interval(datetime::utc_to_local(t, zone), &days)?;
-        let moved = if i.months == 0 && i.days == 0 {
-            t
-        } else {
-            datetime::local_to_utc(local, zone)?
-        };
-        let rest = crate::types::interval::Interval {
-            micros: i.micros,
-            ..Default::default()
-        };
+        let moved = if i.months == 0 && i.days == 0 { t } else { datetime::local_to_utc(local, zone)? };
+        let rest = crate::types::interval::Interval { micros: i.micros, ..Default::default() };
         Ok(D::TimestampTz(datetime::add_interval(moved, &rest)?))
     };
     Ok(match (op, l, r) {
@@ -321,21 +267,16 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         (Op::Add, D::Date(d), D::Interval(i)) | (Op::Add, D::Interval(i), D::Date(d)) => {
             D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), i)?)
         }
-        (Op::Sub, D::Date(d), D::Interval(i)) => D::Timestamp(datetime::add_interval(
-            datetime::date_to_timestamp(*d),
-            &i.checked_neg()?,
-        )?),
+        (Op::Sub, D::Date(d), D::Interval(i)) => {
+            D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), &i.checked_neg()?)?)
+        }
         (Op::Add, D::Timestamp(t), D::Interval(i)) | (Op::Add, D::Interval(i), D::Timestamp(t)) => {
             D::Timestamp(datetime::add_interval(*t, i)?)
         }
-        (Op::Sub, D::Timestamp(t), D::Interval(i)) => {
-            D::Timestamp(datetime::add_interval(*t, &i.checked_neg()?)?)
-        }
-        (Op::Add, D::TimestampTz(t), D::Interval(i))
-        | (Op::Add, D::Interval(i), D::TimestampTz(t)) => zoned(*t, i)?,
+        (Op::Sub, D::Timestamp(t), D::Interval(i)) => D::Timestamp(datetime::add_interval(*t, &i.checked_neg()?)?),
+        (Op::Add, D::TimestampTz(t), D::Interval(i)) | (Op::Add, D::Interval(i), D::TimestampTz(t)) => zoned(*t, i)?,
         (Op::Sub, D::TimestampTz(t), D::Interval(i)) => zoned(*t, &i.checked_neg()?)?,
-        (Op::Sub, D::Timestamp(a), D::Timestamp(b))
-        | (Op::Sub, D::TimestampTz(a), D::TimestampTz(b)) => {
+        (Op::Sub, D::Timestamp(a), D::Timestamp(b)) | (Op::Sub, D::TimestampTz(a), D::TimestampTz(b)) => {
             D::Interval(datetime::difference(*a, *b)?)
         }
         (Op::Add, D::Interval(a), D::Interval(b)) => D::Interval(a.checked_add(*b)?),
@@ -366,11 +307,7 @@ pub fn prefix(op: Op, arg: &Datum) -> Result<Datum> {
         (Op::Abs, D::Int8(v)) => D::Int8(v.checked_abs().ok_or_else(|| range("bigint"))?),
         (Op::Abs, D::Float4(v)) => D::Float4(v.abs()),
         (Op::Abs, D::Float8(v)) => D::Float8(v.abs()),
-        (Op::Abs, D::Numeric(n)) => D::numeric(if n.signum() < 0 {
-            n.negate()
-        } else {
-            (**n).clone()
-        }),
+        (Op::Abs, D::Numeric(n)) => D::numeric(if n.signum() < 0 { n.negate() } else { (**n).clone() }),
         (Op::Match, D::Int2(v)) => D::Int2(!v),
         (Op::Match, D::Int4(v)) => D::Int4(!v),
         (Op::Match, D::Int8(v)) => D::Int8(!v),

@@ -4,13 +4,7 @@ use crate::error::{Result, SqlError, code};
 
 /// `text LIKE pattern`; without an escape character none is special.
 pub fn like(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Result<bool> {
-    let chars = |s: &str| -> Vec<char> {
-        if fold {
-            s.to_lowercase().chars().collect()
-        } else {
-            s.chars().collect()
-        }
-    };
+    let chars = |s: &str| -> Vec<char> { if fold { s.to_lowercase().chars().collect() } else { s.chars().collect() } };
     let (text, pattern) = (chars(text), chars(pattern));
     // The last % seen, and where in the text its match may be made longer: greedy matching, no recursion.
     let (mut t, mut p) = (0, 0);
@@ -59,20 +53,14 @@ pub fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
 /// Compiles a pattern, with a bound on the size of its program.
 pub fn compile(pattern: &str, fold: bool) -> Result<regex::Regex> {
     let body = pattern.strip_prefix("***:").unwrap_or(pattern);
-    let body = body
-        .replace("\\m", "\\b{start}")
-        .replace("\\M", "\\b{end}")
-        .replace("\\y", "\\b");
+    let body = body.replace("\\m", "\\b{start}").replace("\\M", "\\b{end}").replace("\\y", "\\b");
     regex::RegexBuilder::new(&body)
         .case_insensitive(fold)
         .size_limit(1 << 20)
         .dot_matches_new_line(true)
         .build()
         .map_err(|e| {
-            let message = format!(
-                "invalid regular expression: {}",
-                e.to_string().lines().last().unwrap_or("").trim()
-            );
+            let message = format!("invalid regular expression: {}", e.to_string().lines().last().unwrap_or("").trim());
             SqlError::new(code::INVALID_REGULAR_EXPRESSION, message)
         })
 }

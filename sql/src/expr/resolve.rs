@@ -18,12 +18,7 @@ pub enum Choice {
 pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
     let alive: Vec<usize> = (0..candidates.len())
         .filter(|&i| candidates[i].len() == inputs.len())
-        .filter(|&i| {
-            inputs
-                .iter()
-                .zip(candidates[i])
-                .all(|(a, b)| accepts(*a, *b))
-        })
+        .filter(|&i| inputs.iter().zip(candidates[i]).all(|(a, b)| accepts(*a, *b)))
         .collect();
     if let Some(&exact) = alive.iter().find(|&&i| candidates[i] == inputs) {
         return Choice::One(exact);
@@ -34,11 +29,7 @@ pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
         _ => {}
     }
     let known = |i: usize| inputs[i] != oid::UNKNOWN;
-    let alive = most(&alive, |c| {
-        (0..inputs.len())
-            .filter(|&i| known(i) && candidates[c][i] == inputs[i])
-            .count()
-    });
+    let alive = most(&alive, |c| (0..inputs.len()).filter(|&i| known(i) && candidates[c][i] == inputs[i]).count());
     if let [one] = alive.as_slice() {
         return Choice::One(*one);
     }
@@ -72,11 +63,7 @@ fn preferred(t: Oid) -> bool {
 
 fn most(alive: &[usize], score: impl Fn(usize) -> usize) -> Vec<usize> {
     let best = alive.iter().map(|&c| score(c)).max().unwrap_or(0);
-    alive
-        .iter()
-        .copied()
-        .filter(|&c| score(c) == best)
-        .collect()
+    alive.iter().copied().filter(|&c| score(c) == best).collect()
 }
 
 /// The rules for arguments of unknown type: by category, preferring strings, then by the types that are known.
@@ -93,19 +80,13 @@ fn choose_by_category(inputs: &[Oid], candidates: &[&[Oid]], alive: Vec<usize>) 
             resolved = false;
             break;
         };
-        let has_preferred = alive
-            .iter()
-            .any(|&c| category(candidates[c][i]) == slot && preferred(candidates[c][i]));
+        let has_preferred = alive.iter().any(|&c| category(candidates[c][i]) == slot && preferred(candidates[c][i]));
         kept.retain(|&c| {
             let t = candidates[c][i];
             category(t) == slot && (!has_preferred || preferred(t))
         });
     }
-    let rest = if resolved && !kept.is_empty() {
-        kept
-    } else {
-        alive
-    };
+    let rest = if resolved && !kept.is_empty() { kept } else { alive };
     if let [one] = rest.as_slice() {
         return Choice::One(*one);
     }
@@ -116,10 +97,7 @@ fn choose_by_category(inputs: &[Oid], candidates: &[&[Oid]], alive: Vec<usize>) 
         let fit: Vec<usize> = rest
             .iter()
             .copied()
-            .filter(|&c| {
-                (0..inputs.len())
-                    .all(|i| inputs[i] != oid::UNKNOWN || accepts(first, candidates[c][i]))
-            })
+            .filter(|&c| (0..inputs.len()).all(|i| inputs[i] != oid::UNKNOWN || accepts(first, candidates[c][i])))
             .collect();
         if let [one] = fit.as_slice() {
             return Choice::One(*one);
@@ -143,10 +121,7 @@ pub fn common_type(types: &[Oid]) -> std::result::Result<Oid, (Oid, Oid)> {
         if category(t) != category(chosen) {
             return Err((chosen, t));
         }
-        if !preferred(chosen)
-            && can(chosen, t, Context::Implicit)
-            && !can(t, chosen, Context::Implicit)
-        {
+        if !preferred(chosen) && can(chosen, t, Context::Implicit) && !can(t, chosen, Context::Implicit) {
             chosen = t;
         }
     }

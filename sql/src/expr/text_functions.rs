@@ -52,11 +52,7 @@ pub fn initcap(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let out: String = s(a, 0)
         .chars()
         .map(|c| {
-            let mapped = if inside {
-                one(c.to_lowercase())
-            } else {
-                one(c.to_uppercase())
-            };
+            let mapped = if inside { one(c.to_lowercase()) } else { one(c.to_uppercase()) };
             inside = c.is_alphanumeric();
             mapped.unwrap_or(c)
         })
@@ -69,10 +65,7 @@ pub fn substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let end = match a.get(2) {
         None => i64::MAX,
         Some(_) if i(a, 2) < 0 => {
-            return Err(SqlError::new(
-                code::SUBSTRING_ERROR,
-                "negative substring length not allowed",
-            ));
+            return Err(SqlError::new(code::SUBSTRING_ERROR, "negative substring length not allowed"));
         }
         Some(_) => start.saturating_add(i(a, 2)),
     };
@@ -83,19 +76,13 @@ pub fn substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 
 pub fn substring_regex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let re = pattern::compile(s(a, 1), false)?;
-    let found = re
-        .captures(s(a, 0))
-        .and_then(|c| c.get(1).or_else(|| c.get(0)));
+    let found = re.captures(s(a, 0)).and_then(|c| c.get(1).or_else(|| c.get(0)));
     Ok(found.map_or(Datum::Null, |m| Datum::text(m.as_str())))
 }
 
 /// How many characters `n` keeps of `len`: a negative one counts from the other end.
 fn kept(n: i64, len: usize) -> usize {
-    if n >= 0 {
-        (n as usize).min(len)
-    } else {
-        len.saturating_sub(n.unsigned_abs() as usize)
-    }
+    if n >= 0 { (n as usize).min(len) } else { len.saturating_sub(n.unsigned_abs() as usize) }
 }
 
 pub fn left(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -105,20 +92,11 @@ pub fn left(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 
 pub fn right(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let len = s(a, 0).chars().count();
-    text(
-        s(a, 0)
-            .chars()
-            .skip(len - kept(i(a, 1), len))
-            .collect::<String>(),
-    )
+    text(s(a, 0).chars().skip(len - kept(i(a, 1), len)).collect::<String>())
 }
 
 fn trim_set(a: &[Datum]) -> Vec<char> {
-    if a.len() > 1 {
-        s(a, 1).chars().collect()
-    } else {
-        vec![' ']
-    }
+    if a.len() > 1 { s(a, 1).chars().collect() } else { vec![' '] }
 }
 
 pub fn btrim(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -135,10 +113,7 @@ pub fn rtrim(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 
 pub fn position(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let (hay, needle) = (s(a, 0), s(a, 1));
-    Ok(Datum::Int4(
-        hay.find(needle)
-            .map_or(0, |at| hay[..at].chars().count() as i32 + 1),
-    ))
+    Ok(Datum::Int4(hay.find(needle).map_or(0, |at| hay[..at].chars().count() as i32 + 1)))
 }
 
 pub fn repeat(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -182,11 +157,7 @@ fn pad(a: &[Datum]) -> Result<(String, String)> {
     let body: String = s(a, 0).chars().take(len).collect();
     let fill = if a.len() > 2 { s(a, 2) } else { " " };
     let missing = len - body.chars().count();
-    let filling = if fill.is_empty() {
-        String::new()
-    } else {
-        fill.chars().cycle().take(missing).collect()
-    };
+    let filling = if fill.is_empty() { String::new() } else { fill.chars().cycle().take(missing).collect() };
     Ok((body, filling))
 }
 
@@ -203,23 +174,11 @@ pub fn rpad(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 pub fn split_part(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let n = i(a, 2);
     if n == 0 {
-        return Err(SqlError::new(
-            code::INVALID_PARAMETER_VALUE,
-            "field position must not be zero",
-        ));
+        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "field position must not be zero"));
     }
-    let parts: Vec<&str> = if s(a, 1).is_empty() {
-        vec![s(a, 0)]
-    } else {
-        s(a, 0).split(s(a, 1)).collect()
-    };
+    let parts: Vec<&str> = if s(a, 1).is_empty() { vec![s(a, 0)] } else { s(a, 0).split(s(a, 1)).collect() };
     let at = if n > 0 { n - 1 } else { parts.len() as i64 + n };
-    text(
-        usize::try_from(at)
-            .ok()
-            .and_then(|at| parts.get(at).copied())
-            .unwrap_or(""),
-    )
+    text(usize::try_from(at).ok().and_then(|at| parts.get(at).copied()).unwrap_or(""))
 }
 
 pub fn starts_with(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -237,10 +196,7 @@ pub fn chr(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return Err(bad("null character not permitted".to_owned()));
     }
     let c = u32::try_from(n).ok().and_then(char::from_u32);
-    text(
-        c.ok_or_else(|| bad(format!("requested character not valid for encoding: {n}")))?
-            .to_string(),
-    )
+    text(c.ok_or_else(|| bad(format!("requested character not valid for encoding: {n}")))?.to_string())
 }
 
 pub fn md5(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -257,24 +213,15 @@ pub fn to_hex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 
 fn quoted_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && crate::syntax::keywords::lookup(name)
             .is_none_or(|(c, _)| c == crate::syntax::keywords::Category::Unreserved);
-    if plain {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    }
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 fn quoted_literal(value: &str) -> String {
     let mark = if value.contains('\\') { "E" } else { "" };
-    format!(
-        "{mark}'{}'",
-        value.replace('\'', "''").replace('\\', "\\\\")
-    )
+    format!("{mark}'{}'", value.replace('\'', "''").replace('\\', "\\\\"))
 }
 
 pub fn quote_ident(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -290,23 +237,14 @@ fn shown(d: &Datum, e: &Env<'_>) -> String {
 }
 
 pub fn concat(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    text(
-        a.iter()
-            .filter(|d| !d.is_null())
-            .map(|d| shown(d, e))
-            .collect::<String>(),
-    )
+    text(a.iter().filter(|d| !d.is_null()).map(|d| shown(d, e)).collect::<String>())
 }
 
 pub fn concat_ws(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
     }
-    let parts: Vec<String> = a[1..]
-        .iter()
-        .filter(|d| !d.is_null())
-        .map(|d| shown(d, e))
-        .collect();
+    let parts: Vec<String> = a[1..].iter().filter(|d| !d.is_null()).map(|d| shown(d, e)).collect();
     text(parts.join(s(a, 0)))
 }
 
@@ -324,15 +262,13 @@ pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
             out.push(c);
             continue;
         }
-        let kind = chars.next().ok_or_else(|| {
-            bad("unterminated format() type specifier").hint("For a single \"%\" use \"%%\".")
-        })?;
+        let kind = chars
+            .next()
+            .ok_or_else(|| bad("unterminated format() type specifier").hint("For a single \"%\" use \"%%\"."))?;
         match kind {
             '%' => out.push('%'),
             's' | 'I' | 'L' => {
-                let arg = args
-                    .next()
-                    .ok_or_else(|| bad("too few arguments for format()"))?;
+                let arg = args.next().ok_or_else(|| bad("too few arguments for format()"))?;
                 match (kind, arg) {
                     ('s', Datum::Null) => {}
                     ('I', Datum::Null) => {
@@ -349,10 +285,8 @@ pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
                 return Err(SqlError::unsupported("format() with positions or widths"));
             }
             other => {
-                return Err(
-                    bad(&format!("unrecognized format() type specifier \"{other}\""))
-                        .hint("For a single \"%\" use \"%%\"."),
-                );
+                return Err(bad(&format!("unrecognized format() type specifier \"{other}\""))
+                    .hint("For a single \"%\" use \"%%\"."));
             }
         }
     }
@@ -364,10 +298,8 @@ pub fn like_escape(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let mut escape = s(a, 1).chars();
     let (first, second) = (escape.next(), escape.next());
     if second.is_some() {
-        return Err(
-            SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-                .hint("Escape string must be empty or one character."),
-        );
+        return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .hint("Escape string must be empty or one character."));
     }
     let mut out = String::new();
     let mut chars = s(a, 0).chars();
@@ -388,11 +320,6 @@ pub fn array_to_string(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let Datum::Array(array) = &a[0] else {
         return Ok(Datum::Null);
     };
-    let parts: Vec<String> = array
-        .values
-        .iter()
-        .filter(|v| !v.is_null())
-        .map(|v| shown(v, e))
-        .collect();
+    let parts: Vec<String> = array.values.iter().filter(|v| !v.is_null()).map(|v| shown(v, e)).collect();
     text(parts.join(s(a, 1)))
 }

@@ -20,10 +20,7 @@ impl QualName {
     }
     /// The part before the last.
     pub fn schema(&self) -> Option<&str> {
-        self.parts
-            .len()
-            .checked_sub(2)
-            .map(|i| self.parts[i].as_str())
+        self.parts.len().checked_sub(2).map(|i| self.parts[i].as_str())
     }
     /// As the user wrote it, with dots.
     pub fn dotted(&self) -> String {
@@ -380,26 +377,9 @@ pub struct Alias {
 #[allow(missing_docs)]
 pub enum FromItem {
     Table(TableRef),
-    Subquery {
-        query: Box<Query>,
-        lateral: bool,
-        alias: Option<Alias>,
-        pos: Pos,
-    },
-    Function {
-        call: Expr,
-        lateral: bool,
-        ordinality: bool,
-        alias: Option<Alias>,
-        pos: Pos,
-    },
-    Join {
-        kind: JoinKind,
-        left: Box<FromItem>,
-        right: Box<FromItem>,
-        on: JoinOn,
-        pos: Pos,
-    },
+    Subquery { query: Box<Query>, lateral: bool, alias: Option<Alias>, pos: Pos },
+    Function { call: Expr, lateral: bool, ordinality: bool, alias: Option<Alias>, pos: Pos },
+    Join { kind: JoinKind, left: Box<FromItem>, right: Box<FromItem>, on: JoinOn, pos: Pos },
 }
 
 /// The kinds of joins.

@@ -121,23 +121,12 @@ pub struct TableConstraint {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum TableConstraintKind {
-    PrimaryKey {
-        columns: Vec<String>,
-        include: Vec<String>,
-        storage: Vec<GenericOption>,
-    },
-    Unique {
-        columns: Vec<String>,
-        include: Vec<String>,
-        storage: Vec<GenericOption>,
-    },
+    PrimaryKey { columns: Vec<String>, include: Vec<String>, storage: Vec<GenericOption> },
+    Unique { columns: Vec<String>, include: Vec<String>, storage: Vec<GenericOption> },
     PrimaryKeyUsing(String),
     UniqueUsing(String),
     Check(Expr, String),
-    Foreign {
-        columns: Vec<String>,
-        references: References,
-    },
+    Foreign { columns: Vec<String>, references: References },
 }
 
 /// CREATE TABLE AS and CREATE MATERIALIZED VIEW.
@@ -258,61 +247,20 @@ pub struct AlterTable {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum AlterAction {
-    AddColumn {
-        column: ColumnDef,
-        if_not_exists: bool,
-    },
-    DropColumn {
-        name: String,
-        if_exists: bool,
-        cascade: bool,
-    },
-    AlterType {
-        column: String,
-        ty: TypeName,
-        collation: Option<QualName>,
-        using: Option<(Expr, String)>,
-    },
-    SetDefault {
-        column: String,
-        value: Expr,
-        text: String,
-    },
-    DropDefault {
-        column: String,
-    },
-    SetNotNull {
-        column: String,
-    },
-    DropNotNull {
-        column: String,
-    },
-    SetStatistics {
-        column: String,
-        value: i64,
-    },
-    AddIdentity {
-        column: String,
-        always: bool,
-        options: Vec<SequenceOption>,
-    },
-    DropIdentity {
-        column: String,
-        if_exists: bool,
-    },
+    AddColumn { column: ColumnDef, if_not_exists: bool },
+    DropColumn { name: String, if_exists: bool, cascade: bool },
+    AlterType { column: String, ty: TypeName, collation: Option<QualName>, using: Option<(Expr, String)> },
+    SetDefault { column: String, value: Expr, text: String },
+    DropDefault { column: String },
+    SetNotNull { column: String },
+    DropNotNull { column: String },
+    SetStatistics { column: String, value: i64 },
+    AddIdentity { column: String, always: bool, options: Vec<SequenceOption> },
+    DropIdentity { column: String, if_exists: bool },
     AddConstraint(TableConstraint),
-    DropConstraint {
-        name: String,
-        if_exists: bool,
-        cascade: bool,
-    },
-    ValidateConstraint {
-        name: String,
-    },
-    AlterConstraint {
-        name: String,
-        timing: Timing,
-    },
+    DropConstraint { name: String, if_exists: bool, cascade: bool },
+    ValidateConstraint { name: String },
+    AlterConstraint { name: String, timing: Timing },
     SetStorage(Vec<GenericOption>),
     ResetStorage(Vec<GenericOption>),
     SetLogged(bool),

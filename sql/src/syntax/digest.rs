@@ -19,11 +19,7 @@ pub struct Digest {
 /// The digest of a statement.
 pub fn digest(sql: &str) -> Result<Digest> {
     let tokens = lexer::tokens(sql)?;
-    let mut param = tokens
-        .iter()
-        .map(|t| if let Tok::Param(n) = t.kind { n } else { 0 })
-        .max()
-        .unwrap_or(0);
+    let mut param = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
     let mut out = Writer::default();
     let mut i = 0;
     while i < tokens.len() {
@@ -118,7 +114,5 @@ impl Writer {
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
-        (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }

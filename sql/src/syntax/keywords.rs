@@ -19,10 +19,7 @@ use Category::{ColumnName as C, Reserved as R, TypeOrFunction as T, Unreserved a
 
 /// The category of `word` (folded to lower case), and whether it may be a column label without AS.
 pub fn lookup(word: &str) -> Option<(Category, bool)> {
-    KEYWORDS
-        .binary_search_by(|k| k.0.cmp(word))
-        .ok()
-        .map(|i| (KEYWORDS[i].1, KEYWORDS[i].2))
+    KEYWORDS.binary_search_by(|k| k.0.cmp(word)).ok().map(|i| (KEYWORDS[i].1, KEYWORDS[i].2))
 }
 
 #[rustfmt::skip]

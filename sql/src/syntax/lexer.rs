@@ -60,16 +60,9 @@ const OP_CHARS: &[u8] = b"~!@#^&|`?+-*/%<>=";
 /// All tokens of `sql`, the last of them [`Tok::End`].
 pub fn tokens(sql: &str) -> Result<Vec<Token<'_>>> {
     if sql.len() > TEXT_BYTES_MAX {
-        return Err(SqlError::new(
-            code::PROGRAM_LIMIT_EXCEEDED,
-            "query text is too long",
-        ));
+        return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "query text is too long"));
     }
-    let mut lexer = Lexer {
-        sql,
-        bytes: sql.as_bytes(),
-        at: 0,
-    };
+    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: 0 };
     let mut out = Vec::with_capacity(sql.len() / 5 + 2);
     loop {
         let token = lexer.next()?;
@@ -104,10 +97,7 @@ pub fn truncate_name(name: Cow<'_, str>) -> Cow<'_, str> {
     if name.len() <= NAME_BYTES_MAX {
         return name;
     }
-    let end = (0..=NAME_BYTES_MAX)
-        .rev()
-        .find(|&i| name.is_char_boundary(i))
-        .unwrap_or(0);
+    let end = (0..=NAME_BYTES_MAX).rev().find(|&i| name.is_char_boundary(i)).unwrap_or(0);
     Cow::Owned(name[..end].to_owned())
 }
 
@@ -122,22 +112,14 @@ impl<'a> Lexer<'a> {
 
     fn error_near(&self, message: &str, start: usize, end: usize) -> SqlError {
         let near = self.sql.get(start..end).unwrap_or("");
-        SqlError::new(
-            code::SYNTAX_ERROR,
-            format!("{message} at or near \"{near}\""),
-        )
-        .at(start as Pos)
+        SqlError::new(code::SYNTAX_ERROR, format!("{message} at or near \"{near}\"")).at(start as Pos)
     }
 
     fn next(&mut self) -> Result<Token<'a>> {
         self.skip_space()?;
         let start = self.at;
         let kind = self.token(start)?;
-        Ok(Token {
-            kind,
-            start: start as Pos,
-            end: self.at as Pos,
-        })
+        Ok(Token { kind, start: start as Pos, end: self.at as Pos })
     }
 
     fn token(&mut self, start: usize) -> Result<Tok<'a>> {
@@ -151,10 +133,7 @@ impl<'a> Lexer<'a> {
             b'b' | b'B' | b'x' | b'X' if quote_next => self.bit_string(start)?,
             b'n' | b'N' if quote_next => self.string(start, start + 1)?,
             b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => {
-                return Err(
-                    SqlError::unsupported("a string or name with Unicode escapes (U&)")
-                        .at(start as Pos),
-                );
+                return Err(SqlError::unsupported("a string or name with Unicode escapes (U&)").at(start as Pos));
             }
             b'"' => self.quoted_name(start)?,
             b'$' if self.peek(1).is_ascii_digit() => self.param(start)?,
@@ -260,11 +239,7 @@ impl<'a> Lexer<'a> {
         let text = &self.sql[from..self.at];
         self.at += 1;
         let q = (quote as char).to_string();
-        Ok(if doubled {
-            Cow::Owned(text.replace(&q.repeat(2), &q))
-        } else {
-            Cow::Borrowed(text)
-        })
+        Ok(if doubled { Cow::Owned(text.replace(&q.repeat(2), &q)) } else { Cow::Borrowed(text) })
     }
 
     /// A plain string whose quote stands at `open`, with its continuations on further lines.
@@ -357,16 +332,11 @@ impl<'a> Lexer<'a> {
                 let from = self.at;
                 let v = self.hex(want);
                 match char::from_u32(v) {
-                    Some(c) if self.at - from == want => {
-                        out.extend(c.encode_utf8(&mut [0; 4]).bytes())
-                    }
+                    Some(c) if self.at - from == want => out.extend(c.encode_utf8(&mut [0; 4]).bytes()),
                     _ => {
-                        return Err(SqlError::new(
-                            code::INVALID_ESCAPE_SEQUENCE,
-                            "invalid Unicode escape",
-                        )
-                        .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
-                        .at(from as Pos - 2));
+                        return Err(SqlError::new(code::INVALID_ESCAPE_SEQUENCE, "invalid Unicode escape")
+                            .hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
+                            .at(from as Pos - 2));
                     }
                 }
             }
@@ -402,22 +372,14 @@ impl<'a> Lexer<'a> {
             Ok(n) if n <= 65_535 && n > 0 => Ok(Tok::Param(n)),
             _ => {
                 let text = &self.sql[start..self.at];
-                Err(SqlError::new(
-                    code::UNDEFINED_PARAMETER,
-                    format!("there is no parameter {text}"),
-                )
-                .at(start as Pos))
+                Err(SqlError::new(code::UNDEFINED_PARAMETER, format!("there is no parameter {text}")).at(start as Pos))
             }
         }
     }
 
     fn dollar_string(&mut self, start: usize) -> Result<Tok<'a>> {
         let mut end = start + 1;
-        while self
-            .bytes
-            .get(end)
-            .is_some_and(|&b| is_ident_part(b) && b != b'$')
-        {
+        while self.bytes.get(end).is_some_and(|&b| is_ident_part(b) && b != b'$') {
             end += 1;
         }
         if self.bytes.get(end) != Some(&b'$') {
@@ -476,9 +438,7 @@ impl<'a> Lexer<'a> {
             }
             end += 1;
         }
-        let special = self.bytes[start..end]
-            .iter()
-            .any(|b| b"~!@#^&|`?%".contains(b));
+        let special = self.bytes[start..end].iter().any(|b| b"~!@#^&|`?%".contains(b));
         while end > start + 1 && !special && matches!(self.bytes[end - 1], b'+' | b'-') {
             end -= 1;
         }
@@ -492,9 +452,5 @@ impl<'a> Lexer<'a> {
 }
 
 fn bad_encoding(start: usize) -> SqlError {
-    SqlError::new(
-        code::CHARACTER_NOT_IN_REPERTOIRE,
-        "invalid byte sequence for encoding \"UTF8\"",
-    )
-    .at(start as Pos)
+    SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"").at(start as Pos)
 }

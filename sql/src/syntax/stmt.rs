@@ -2,8 +2,8 @@
 
 use super::ast::{Expr, FromItem, QualName, Query, TableRef, Target, TypeName, With};
 use super::ddl::{
-    AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, Drop, Grant, IndexKey,
-    ObjectKind, Rename, RoleOption, SequenceOption,
+    AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, Drop, Grant, IndexKey, ObjectKind, Rename,
+    RoleOption, SequenceOption,
 };
 use crate::error::Pos;
 
@@ -18,158 +18,49 @@ pub enum Statement {
     Truncate(Truncate),
     LockTable(LockTable),
     Transaction(Transaction),
-    Prepare {
-        name: String,
-        types: Vec<TypeName>,
-        statement: Box<Statement>,
-    },
-    Execute {
-        name: String,
-        args: Vec<Expr>,
-    },
-    Deallocate {
-        name: Option<String>,
-    },
-    Explain {
-        options: Vec<GenericOption>,
-        statement: Box<Statement>,
-    },
-    Analyze {
-        verbose: bool,
-        tables: Vec<(QualName, Vec<String>)>,
-    },
-    Vacuum {
-        options: Vec<GenericOption>,
-        tables: Vec<(QualName, Vec<String>)>,
-    },
-    Cluster {
-        table: Option<QualName>,
-        index: Option<String>,
-        verbose: bool,
-    },
+    Prepare { name: String, types: Vec<TypeName>, statement: Box<Statement> },
+    Execute { name: String, args: Vec<Expr> },
+    Deallocate { name: Option<String> },
+    Explain { options: Vec<GenericOption>, statement: Box<Statement> },
+    Analyze { verbose: bool, tables: Vec<(QualName, Vec<String>)> },
+    Vacuum { options: Vec<GenericOption>, tables: Vec<(QualName, Vec<String>)> },
+    Cluster { table: Option<QualName>, index: Option<String>, verbose: bool },
     Reindex(Reindex),
     Set(SetVariable),
-    Show {
-        name: String,
-    },
-    Reset {
-        name: Option<String>,
-    },
+    Show { name: String },
+    Reset { name: Option<String> },
     Discard(Discard),
     Copy(Box<Copy>),
     CreateTable(Box<CreateTable>),
     CreateTableAs(Box<CreateTableAs>),
     CreateIndex(Box<CreateIndex>),
-    CreateView {
-        name: QualName,
-        columns: Vec<String>,
-        query: Box<Query>,
-        replace: bool,
-        temporary: bool,
-        text: String,
-    },
-    RefreshMaterializedView {
-        name: QualName,
-        concurrently: bool,
-        with_data: bool,
-    },
-    CreateSequence {
-        name: QualName,
-        temporary: bool,
-        if_not_exists: bool,
-        options: Vec<SequenceOption>,
-    },
-    AlterSequence {
-        name: QualName,
-        if_exists: bool,
-        options: Vec<SequenceOption>,
-    },
-    CreateSchema {
-        name: Option<String>,
-        owner: Option<String>,
-        if_not_exists: bool,
-    },
-    CreateDatabase {
-        name: String,
-        options: Vec<GenericOption>,
-    },
-    CreateRole {
-        name: String,
-        login: bool,
-        options: Vec<RoleOption>,
-    },
-    AlterRole {
-        name: String,
-        options: Vec<RoleOption>,
-    },
-    AlterRoleSet {
-        name: Option<String>,
-        database: Option<String>,
-        set: SetVariable,
-    },
-    AlterDatabaseSet {
-        name: String,
-        set: SetVariable,
-    },
+    CreateView { name: QualName, columns: Vec<String>, query: Box<Query>, replace: bool, temporary: bool, text: String },
+    RefreshMaterializedView { name: QualName, concurrently: bool, with_data: bool },
+    CreateSequence { name: QualName, temporary: bool, if_not_exists: bool, options: Vec<SequenceOption> },
+    AlterSequence { name: QualName, if_exists: bool, options: Vec<SequenceOption> },
+    CreateSchema { name: Option<String>, owner: Option<String>, if_not_exists: bool },
+    CreateDatabase { name: String, options: Vec<GenericOption> },
+    CreateRole { name: String, login: bool, options: Vec<RoleOption> },
+    AlterRole { name: String, options: Vec<RoleOption> },
+    AlterRoleSet { name: Option<String>, database: Option<String>, set: SetVariable },
+    AlterDatabaseSet { name: String, set: SetVariable },
     CreateRule(CreateRule),
     AlterTable(Box<AlterTable>),
     Rename(Rename),
-    SetSchema {
-        object: ObjectKind,
-        name: QualName,
-        if_exists: bool,
-        schema: String,
-    },
-    OwnerTo {
-        object: ObjectKind,
-        name: QualName,
-        if_exists: bool,
-        owner: String,
-    },
+    SetSchema { object: ObjectKind, name: QualName, if_exists: bool, schema: String },
+    OwnerTo { object: ObjectKind, name: QualName, if_exists: bool, owner: String },
     Drop(Drop),
     Grant(Grant),
-    GrantRole {
-        roles: Vec<String>,
-        to: Vec<String>,
-        revoke: bool,
-        admin: bool,
-    },
-    Comment {
-        object: ObjectKind,
-        name: QualName,
-        column: Option<String>,
-        text: Option<String>,
-    },
-    DeclareCursor {
-        name: String,
-        query: Box<Query>,
-        hold: bool,
-        binary: bool,
-        scroll: Option<bool>,
-    },
-    Fetch {
-        name: String,
-        direction: FetchDirection,
-        is_move: bool,
-    },
-    CloseCursor {
-        name: Option<String>,
-    },
+    GrantRole { roles: Vec<String>, to: Vec<String>, revoke: bool, admin: bool },
+    Comment { object: ObjectKind, name: QualName, column: Option<String>, text: Option<String> },
+    DeclareCursor { name: String, query: Box<Query>, hold: bool, binary: bool, scroll: Option<bool> },
+    Fetch { name: String, direction: FetchDirection, is_move: bool },
+    CloseCursor { name: Option<String> },
     Checkpoint,
-    Listen {
-        channel: String,
-    },
-    Unlisten {
-        channel: Option<String>,
-    },
-    Notify {
-        channel: String,
-        payload: Option<String>,
-    },
-    SetConstraints {
-        names: Vec<QualName>,
-        deferred: bool,
-    },
+    Listen { channel: String },
+    Unlisten { channel: Option<String> },
+    Notify { channel: String, payload: Option<String> },
+    SetConstraints { names: Vec<QualName>, deferred: bool },
 }
 
 /// INSERT.
@@ -344,13 +235,11 @@ impl GenericOption {
                 "1" => Some(true),
                 _ => None,
             },
-            Some(OptionValue::Word(w) | OptionValue::Str(w)) => {
-                match w.to_ascii_lowercase().as_str() {
-                    "true" | "on" => Some(true),
-                    "false" | "off" => Some(false),
-                    _ => None,
-                }
-            }
+            Some(OptionValue::Word(w) | OptionValue::Str(w)) => match w.to_ascii_lowercase().as_str() {
+                "true" | "on" => Some(true),
+                "false" | "off" => Some(false),
+                _ => None,
+            },
             Some(OptionValue::Default | OptionValue::List(_)) => None,
         }
     }

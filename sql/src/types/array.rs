@@ -4,49 +4,26 @@ use super::datum::{Array, Datum};
 use crate::error::{Result, SqlError, code};
 
 fn malformed(text: &str, detail: &str) -> SqlError {
-    SqlError::new(
-        code::INVALID_TEXT_REPRESENTATION,
-        format!("malformed array literal: \"{text}\""),
-    )
-    .detail(detail)
+    SqlError::new(code::INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{text}\"")).detail(detail)
 }
 
 /// Reads an array, each element by `element`.
-pub fn parse(
-    text: &str,
-    oid: super::Oid,
-    mut element: impl FnMut(&str) -> Result<Datum>,
-) -> Result<Array> {
+pub fn parse(text: &str, oid: super::Oid, mut element: impl FnMut(&str) -> Result<Datum>) -> Result<Array> {
     let body = text.trim();
     if body.starts_with('[') {
         return Err(SqlError::unsupported("an array with explicit bounds"));
     }
     if !body.starts_with('{') {
-        return Err(malformed(
-            text,
-            "Array value must start with \"{\" or dimension information.",
-        ));
+        return Err(malformed(text, "Array value must start with \"{\" or dimension information."));
     }
-    let mut reader = Reader {
-        text,
-        rest: body,
-        values: Vec::new(),
-        dims: Vec::new(),
-    };
+    let mut reader = Reader { text, rest: body, values: Vec::new(), dims: Vec::new() };
     reader.level(0, &mut element)?;
     if !reader.rest.trim().is_empty() {
         return Err(malformed(text, "Junk after closing right brace."));
     }
-    let dims = if reader.values.is_empty() {
-        Vec::new()
-    } else {
-        reader.dims.iter().map(|d| (d.unwrap_or(0), 1)).collect()
-    };
-    Ok(Array {
-        element: oid,
-        dims,
-        values: reader.values,
-    })
+    let dims =
+        if reader.values.is_empty() { Vec::new() } else { reader.dims.iter().map(|d| (d.unwrap_or(0), 1)).collect() };
+    Ok(Array { element: oid, dims, values: reader.values })
 }
 
 struct Reader<'a> {
@@ -67,11 +44,7 @@ impl Reader<'_> {
         malformed(self.text, "Unexpected end of input.")
     }
 
-    fn level(
-        &mut self,
-        depth: usize,
-        element: &mut impl FnMut(&str) -> Result<Datum>,
-    ) -> Result<()> {
+    fn level(&mut self, depth: usize, element: &mut impl FnMut(&str) -> Result<Datum>) -> Result<()> {
         if depth >= 6 {
             return Err(SqlError::new(
                 code::PROGRAM_LIMIT_EXCEEDED,
@@ -103,10 +76,7 @@ impl Reader<'_> {
                     Some(',') => {}
                     Some('}') => break,
                     Some(c) => {
-                        return Err(malformed(
-                            self.text,
-                            &format!("Unexpected \"{c}\" character."),
-                        ));
+                        return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
                     }
                     None => return Err(self.end()),
                 }
@@ -119,10 +89,7 @@ impl Reader<'_> {
     }
 
     fn ragged(&self) -> SqlError {
-        malformed(
-            self.text,
-            "Multidimensional arrays must have sub-arrays with matching dimensions.",
-        )
+        malformed(self.text, "Multidimensional arrays must have sub-arrays with matching dimensions.")
     }
 
     fn element(&mut self, element: &mut impl FnMut(&str) -> Result<Datum>) -> Result<Datum> {
@@ -141,10 +108,7 @@ impl Reader<'_> {
             match self.rest.chars().next().ok_or_else(|| self.end())? {
                 ',' | '}' => break,
                 c @ ('{' | '"') => {
-                    return Err(malformed(
-                        self.text,
-                        &format!("Unexpected \"{c}\" character."),
-                    ));
+                    return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
                 }
                 '\\' => {
                     self.next();
@@ -159,16 +123,9 @@ impl Reader<'_> {
         let trimmed = out.trim_end();
         if trimmed.is_empty() {
             let c = self.rest.chars().next().unwrap_or('}');
-            return Err(malformed(
-                self.text,
-                &format!("Unexpected \"{c}\" character."),
-            ));
+            return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
         }
-        if trimmed.eq_ignore_ascii_case("null") {
-            Ok(Datum::Null)
-        } else {
-            element(trimmed)
-        }
+        if trimmed.eq_ignore_ascii_case("null") { Ok(Datum::Null) } else { element(trimmed) }
     }
 }
 

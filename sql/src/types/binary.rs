@@ -7,10 +7,7 @@ use super::{Oid, SqlType, cast, element_of, oid};
 use crate::error::{Result, SqlError, code};
 
 fn bad() -> SqlError {
-    SqlError::new(
-        code::INVALID_BINARY_REPRESENTATION,
-        "incorrect binary data format",
-    )
+    SqlError::new(code::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
 struct Reader<'a>(&'a [u8]);
@@ -41,11 +38,7 @@ pub fn input(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
     if !r.0.is_empty() {
         return Err(bad());
     }
-    if ty.modifier < 0 {
-        Ok(value)
-    } else {
-        cast::fit(value, ty, false)
-    }
+    if ty.modifier < 0 { Ok(value) } else { cast::fit(value, ty, false) }
 }
 
 fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
@@ -61,20 +54,10 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::CHAR => {
             let rest = r.bytes(r.0.len())?;
-            let text = std::str::from_utf8(rest)
-                .ok()
-                .filter(|t| !t.contains('\0'))
-                .ok_or_else(|| {
-                    SqlError::new(
-                        code::CHARACTER_NOT_IN_REPERTOIRE,
-                        "invalid byte sequence for encoding \"UTF8\"",
-                    )
-                })?;
-            Datum::text(if ty == oid::BPCHAR {
-                text.trim_end_matches(' ')
-            } else {
-                text
-            })
+            let text = std::str::from_utf8(rest).ok().filter(|t| !t.contains('\0')).ok_or_else(|| {
+                SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
+            })?;
+            Datum::text(if ty == oid::BPCHAR { text.trim_end_matches(' ') } else { text })
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
         oid::DATE => Datum::Date(r.i32()?),
@@ -82,11 +65,7 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_be_bytes(r.take()?)),
         oid::INTERVAL => {
             let micros = i64::from_be_bytes(r.take()?);
-            Datum::Interval(Interval {
-                micros,
-                days: r.i32()?,
-                months: r.i32()?,
-            })
+            Datum::Interval(Interval { micros, days: r.i32()?, months: r.i32()? })
         }
         oid::NUMERIC => {
             let (count, weight) = (r.u16()?, r.u16()? as i16);
@@ -120,10 +99,7 @@ fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
         let (len, low) = (r.i32()?, r.i32()?);
         let len_u = usize::try_from(len).map_err(|_| bad())?;
         low.checked_add(len).ok_or_else(bad)?;
-        count = count
-            .checked_mul(len_u)
-            .filter(|n| *n <= r.0.len() / 4)
-            .ok_or_else(bad)?;
+        count = count.checked_mul(len_u).filter(|n| *n <= r.0.len() / 4).ok_or_else(bad)?;
         dims.push((len, low));
     }
     let mut values = Vec::with_capacity(count);
@@ -142,11 +118,7 @@ fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
     if values.is_empty() {
         dims.clear();
     }
-    Ok(Array {
-        element,
-        dims,
-        values,
-    })
+    Ok(Array { element, dims, values })
 }
 
 /// A value of `ty` to bytes, behind what `out` holds; NULL is the caller's.
@@ -181,10 +153,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             digits.iter().for_each(|d| out.extend(d.to_be_bytes()));
         }
         Datum::Array(a) => {
-            let element = SqlType {
-                oid: a.element,
-                modifier: ty.modifier,
-            };
+            let element = SqlType { oid: a.element, modifier: ty.modifier };
             out.extend((a.dims.len() as i32).to_be_bytes());
             out.extend(i32::from(a.values.iter().any(Datum::is_null)).to_be_bytes());
             out.extend(a.element.to_be_bytes());

@@ -12,9 +12,8 @@ pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
 /// Days from 1970-01-01 to 2000-01-01.
 pub const EPOCH_DAYS: i64 = 10_957;
-pub(super) const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
+pub(super) const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 pub(super) const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
 /// How dates look.
@@ -66,9 +65,7 @@ pub fn zone(name: &str) -> Option<TimeZone> {
     if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("gmt") {
         return Some(TimeZone::UTC);
     }
-    offset(name)
-        .and_then(|s| jiff::tz::Offset::from_seconds(s).ok())
-        .map(TimeZone::fixed)
+    offset(name).and_then(|s| jiff::tz::Offset::from_seconds(s).ok()).map(TimeZone::fixed)
 }
 
 /// `+hh`, `-hh:mm`, `+hhmm`, in seconds east of Greenwich.
@@ -114,19 +111,11 @@ pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
     let mp = (5 * doy + 2) / 153;
     let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    (
-        yoe + era * 400 + i64::from(month <= 2),
-        month,
-        doy - (153 * mp + 2) / 5 + 1,
-    )
+    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
 pub(super) fn month_days(year: i64, month: i64) -> i64 {
-    let (y, m) = if month == 12 {
-        (year + 1, 1)
-    } else {
-        (year, month + 1)
-    };
+    let (y, m) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
     days_from_civil(y, m, 1) - days_from_civil(year, month, 1)
 }
 
@@ -161,22 +150,14 @@ pub fn local_to_utc(local: i64, zone: &TimeZone) -> Result<i64> {
         candidate
     } else {
         let after = local - offset_at(candidate, zone) * SECOND;
-        if offset_at(after, zone) * SECOND == local - after {
-            after
-        } else {
-            candidate
-        }
+        if offset_at(after, zone) * SECOND == local - after { after } else { candidate }
     };
     check_range(utc)
 }
 
 /// What the clocks of `zone` show at an instant.
 pub fn utc_to_local(utc: i64, zone: &TimeZone) -> i64 {
-    if matches!(utc, i64::MAX | i64::MIN) {
-        utc
-    } else {
-        utc.saturating_add(offset_at(utc, zone) * SECOND)
-    }
+    if matches!(utc, i64::MAX | i64::MIN) { utc } else { utc.saturating_add(offset_at(utc, zone) * SECOND) }
 }
 
 pub(super) fn check_range(t: i64) -> Result<i64> {
@@ -184,10 +165,7 @@ pub(super) fn check_range(t: i64) -> Result<i64> {
     if (-211_813_488_000_000_000..9_223_371_331_200_000_000).contains(&t) {
         Ok(t)
     } else {
-        Err(SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            "timestamp out of range",
-        ))
+        Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
     }
 }
 
@@ -220,20 +198,9 @@ pub fn add_interval(t: i64, i: &Interval) -> Result<i64> {
 
 /// The difference of two timestamps in days and time.
 pub fn difference(a: i64, b: i64) -> Result<Interval> {
-    let us = a
-        .checked_sub(b)
-        .filter(|_| ![a, b].iter().any(|t| matches!(*t, i64::MAX | i64::MIN)));
-    let us = us.ok_or_else(|| {
-        SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            "cannot subtract infinite timestamps",
-        )
-    })?;
-    Ok(Interval {
-        months: 0,
-        days: (us / DAY) as i32,
-        micros: us % DAY,
-    })
+    let us = a.checked_sub(b).filter(|_| ![a, b].iter().any(|t| matches!(*t, i64::MAX | i64::MIN)));
+    let us = us.ok_or_else(|| SqlError::new(code::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite timestamps"))?;
+    Ok(Interval { months: 0, days: (us / DAY) as i32, micros: us % DAY })
 }
 
 fn infinite(t: i64) -> Option<&'static str> {
@@ -263,27 +230,15 @@ fn format_local(local: i64, f: &Format, zone_text: &str) -> String {
     let (days, time) = (local.div_euclid(DAY), local.rem_euclid(DAY) as u64);
     let (y, m, d) = civil_from_days(days);
     let (year, bc) = if y <= 0 { (1 - y, " BC") } else { (y, "") };
-    let clock = format!(
-        "{:02}:{:02}:{}",
-        time / 3_600_000_000,
-        time / 60_000_000 % 60,
-        seconds(time % 60_000_000, 2)
-    );
+    let clock = format!("{:02}:{:02}:{}", time / 3_600_000_000, time / 60_000_000 % 60, seconds(time % 60_000_000, 2));
     match f.date_style {
         DateStyle::Iso => format!("{year:04}-{m:02}-{d:02} {clock}{zone_text}{bc}"),
         DateStyle::Postgres => {
             let weekday = WEEKDAYS[(days + 6).rem_euclid(7) as usize];
             let month = MONTHS[(m - 1) as usize];
-            let date = if f.date_order == DateOrder::Dmy {
-                format!("{d:02} {month}")
-            } else {
-                format!("{month} {d:02}")
-            };
-            let zone = if zone_text.is_empty() {
-                String::new()
-            } else {
-                format!(" {zone_text}")
-            };
+            let date =
+                if f.date_order == DateOrder::Dmy { format!("{d:02} {month}") } else { format!("{month} {d:02}") };
+            let zone = if zone_text.is_empty() { String::new() } else { format!(" {zone_text}") };
             format!("{weekday} {date} {clock} {year:04}{zone}{bc}")
         }
     }
@@ -302,11 +257,7 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
     let offset = offset_at(t, &f.zone);
     let zone = match f.date_style {
         DateStyle::Iso => {
-            let (sign, abs) = if offset < 0 {
-                ('-', -offset)
-            } else {
-                ('+', offset)
-            };
+            let (sign, abs) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
             let (h, m, s) = (abs / 3600, abs / 60 % 60, abs % 60);
             match (m, s) {
                 (0, 0) => format!("{sign}{h:02}"),
@@ -314,10 +265,9 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
                 _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
             }
         }
-        DateStyle::Postgres => to_jiff(t).map_or_else(
-            || "UTC".to_owned(),
-            |ts| f.zone.to_offset_info(ts).abbreviation().to_owned(),
-        ),
+        DateStyle::Postgres => {
+            to_jiff(t).map_or_else(|| "UTC".to_owned(), |ts| f.zone.to_offset_info(ts).abbreviation().to_owned())
+        }
     };
     format_local(utc_to_local(t, &f.zone), f, &zone)
 }
@@ -325,9 +275,7 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
 /// Text to date.
 pub fn parse_date(text: &str, f: &Format, now: i64) -> Result<i32> {
     let read = read(text, "date", f, now)?;
-    let local = read
-        .instant
-        .map_or(read.local, |t| utc_to_local(t, &f.zone));
+    let local = read.instant.map_or(read.local, |t| utc_to_local(t, &f.zone));
     Ok(match local {
         i64::MAX => i32::MAX,
         i64::MIN => i32::MIN,

@@ -61,16 +61,8 @@ pub struct Array {
 impl Array {
     /// An array of one dimension that counts from 1.
     pub fn one_dimensional(element: super::Oid, values: Vec<Datum>) -> Self {
-        let dims = if values.is_empty() {
-            Vec::new()
-        } else {
-            vec![(values.len() as i32, 1)]
-        };
-        Self {
-            element,
-            dims,
-            values,
-        }
+        let dims = if values.is_empty() { Vec::new() } else { vec![(values.len() as i32, 1)] };
+        Self { element, dims, values }
     }
 }
 
@@ -124,8 +116,7 @@ impl Datum {
 }
 
 fn float_order(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b)
-        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// Orders two values of comparable types; neither is NULL except inside arrays and rows, where NULL is last.
@@ -163,25 +154,11 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Timestamp(x), D::Date(y)) => x.cmp(&super::datetime::date_to_timestamp(*y)),
         (D::Interval(x), D::Interval(y)) => x.span().cmp(&y.span()),
         (D::Array(x), D::Array(y)) => {
-            let elements = x
-                .values
-                .iter()
-                .zip(&y.values)
-                .map(|(p, q)| compare(p, q))
-                .find(|o| o.is_ne());
-            elements.unwrap_or_else(|| {
-                x.values
-                    .len()
-                    .cmp(&y.values.len())
-                    .then_with(|| x.dims.cmp(&y.dims))
-            })
+            let elements = x.values.iter().zip(&y.values).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
+            elements.unwrap_or_else(|| x.values.len().cmp(&y.values.len()).then_with(|| x.dims.cmp(&y.dims)))
         }
         (D::Row(x), D::Row(y)) => {
-            let fields = x
-                .iter()
-                .zip(y.iter())
-                .map(|(p, q)| compare(p, q))
-                .find(|o| o.is_ne());
+            let fields = x.iter().zip(y.iter()).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
             fields.unwrap_or_else(|| x.len().cmp(&y.len()))
         }
         // The binder never pairs other types; an order by kind keeps sorting total.

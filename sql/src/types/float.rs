@@ -6,9 +6,7 @@ use crate::error::{Result, SqlError, code};
 fn layout(scientific: &str, plain_max: i32) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = mantissa
-        .strip_prefix('-')
-        .map_or(("", mantissa), |m| ("-", m));
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |m| ("-", m));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     if !(-4..plain_max).contains(&exponent) {
         let (head, tail) = digits.split_at(1);
@@ -49,38 +47,18 @@ pub fn format4(v: f32) -> String {
 /// Text to a float; `ty` is the type's name for errors.
 pub fn parse(text: &str, ty: &str) -> Result<f64> {
     let t = text.trim();
-    let invalid = || {
-        SqlError::new(
-            code::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type {ty}: \"{text}\""),
-        )
-    };
-    let range = || {
-        SqlError::new(
-            code::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{t}\" is out of range for type {ty}"),
-        )
-    };
+    let invalid =
+        || SqlError::new(code::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {ty}: \"{text}\""));
+    let range = || SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("\"{t}\" is out of range for type {ty}"));
     match t.to_ascii_lowercase().trim_start_matches(['+', '-']) {
         "nan" | "inf" | "infinity" => {}
         body if body.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {}
         _ => return Err(invalid()),
     }
     let v: f64 = t.parse().map_err(|_| invalid())?;
-    let nonzero = t
-        .bytes()
-        .take_while(|b| !matches!(b, b'e' | b'E'))
-        .any(|b| matches!(b, b'1'..=b'9'));
+    let nonzero = t.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'));
     let single = ty == "real";
-    let lost = if single {
-        (v as f32).is_infinite() && v.is_finite()
-    } else {
-        v.is_infinite() && nonzero
-    };
+    let lost = if single { (v as f32).is_infinite() && v.is_finite() } else { v.is_infinite() && nonzero };
     let vanished = nonzero && if single { v as f32 == 0.0 } else { v == 0.0 };
-    if lost || vanished {
-        Err(range())
-    } else {
-        Ok(v)
-    }
+    if lost || vanished { Err(range()) } else { Ok(v) }
 }

@@ -32,8 +32,7 @@ fn overflow() -> SqlError {
 impl Interval {
     /// The length in microseconds with months of 30 days, by which intervals compare.
     pub fn span(&self) -> i128 {
-        (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY)
-            + i128::from(self.micros)
+        (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY) + i128::from(self.micros)
     }
 
     /// Field by field.
@@ -66,34 +65,21 @@ impl Interval {
         let days = f64::from(self.days) * factor + (months - months.trunc()) * 30.0;
         let day_rest = ((days - days.trunc()) * 1e6).round() / 1e6;
         let micros = (self.micros as f64 * factor + day_rest * DAY as f64).round();
-        let fits =
-            months.abs() < 2_147_483_648.0 && days.abs() < 2_147_483_648.0 && micros.abs() < 9.2e18;
+        let fits = months.abs() < 2_147_483_648.0 && days.abs() < 2_147_483_648.0 && micros.abs() < 9.2e18;
         if !fits || factor.is_nan() {
             return Err(overflow());
         }
-        Ok(Self {
-            months: months as i32,
-            days: days as i32,
-            micros: micros as i64,
-        })
+        Ok(Self { months: months as i32, days: days as i32, micros: micros as i64 })
     }
 
     /// Reads `1 year 2 mons -3 days 04:05:06.7`, with or without `@` and `ago`.
     pub fn parse(text: &str) -> Result<Self> {
         let invalid = || {
-            SqlError::new(
-                code::INVALID_DATETIME_FORMAT,
-                format!("invalid input syntax for type interval: \"{text}\""),
-            )
+            SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\""))
         };
         let mut spaced = String::with_capacity(text.len() + 8);
         let mut last = ' ';
-        for c in text
-            .trim()
-            .trim_start_matches('@')
-            .to_ascii_lowercase()
-            .chars()
-        {
+        for c in text.trim().trim_start_matches('@').to_ascii_lowercase().chars() {
             if c.is_ascii_alphabetic() && last.is_ascii_digit() {
                 spaced.push(' ');
             }
@@ -118,11 +104,7 @@ impl Interval {
             }
             let number: f64 = words[i].parse().map_err(|_| invalid())?;
             let unit = words.get(i + 1).copied().unwrap_or("second");
-            out = out.checked_add(
-                unit_interval(unit)
-                    .ok_or_else(invalid)?
-                    .checked_mul(number)?,
-            )?;
+            out = out.checked_add(unit_interval(unit).ok_or_else(invalid)?.checked_mul(number)?)?;
             i += 2;
         }
         if ago { out.checked_neg() } else { Ok(out) }
@@ -139,17 +121,9 @@ impl Interval {
     fn format_postgres(&self) -> String {
         let mut out: Vec<String> = Vec::new();
         let mut before_negative = false;
-        for (value, unit) in [
-            (self.months / 12, "year"),
-            (self.months % 12, "mon"),
-            (self.days, "day"),
-        ] {
+        for (value, unit) in [(self.months / 12, "year"), (self.months % 12, "mon"), (self.days, "day")] {
             if value != 0 {
-                let plus = if before_negative && value > 0 {
-                    "+"
-                } else {
-                    ""
-                };
+                let plus = if before_negative && value > 0 { "+" } else { "" };
                 let s = if value == 1 { "" } else { "s" };
                 out.push(format!("{plus}{value} {unit}{s}"));
                 before_negative = value < 0;
@@ -165,10 +139,7 @@ impl Interval {
             };
             let us = self.micros.unsigned_abs();
             let (h, m) = (us / HOUR as u64, us / (60 * SECOND as u64) % 60);
-            out.push(format!(
-                "{sign}{h:02}:{m:02}:{}",
-                seconds(us % (60 * SECOND as u64), 2)
-            ));
+            out.push(format!("{sign}{h:02}:{m:02}:{}", seconds(us % (60 * SECOND as u64), 2)));
         }
         out.join(" ")
     }
@@ -222,13 +193,7 @@ pub(super) fn seconds(micros: u64, width: usize) -> String {
 }
 
 fn unit_interval(unit: &str) -> Option<Interval> {
-    let of = |months, days, micros| {
-        Some(Interval {
-            months,
-            days,
-            micros,
-        })
-    };
+    let of = |months, days, micros| Some(Interval { months, days, micros });
     match unit {
         "microsecond" | "microseconds" | "us" | "usec" | "usecs" => of(0, 0, 1),
         "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => of(0, 0, 1_000),
@@ -255,16 +220,10 @@ fn time(text: &str) -> Option<Interval> {
     let h: i64 = parts.next()?.parse().ok()?;
     let m: i64 = parts.next()?.parse().ok()?;
     let s: f64 = parts.next().map_or(Ok(0.0), str::parse).ok()?;
-    if parts.next().is_some()
-        || !(0..60).contains(&m)
-        || !(0.0..=60.0).contains(&s)
-        || !(0..2_000_000_000).contains(&h)
+    if parts.next().is_some() || !(0..60).contains(&m) || !(0.0..=60.0).contains(&s) || !(0..2_000_000_000).contains(&h)
     {
         return None;
     }
     let micros = h * HOUR + m * 60 * SECOND + (s * 1e6).round() as i64;
-    Some(Interval {
-        micros: sign * micros,
-        ..Interval::default()
-    })
+    Some(Interval { micros: sign * micros, ..Interval::default() })
 }

@@ -115,10 +115,7 @@ impl From<Oid> for SqlType {
 
 /// The facts of a type by oid.
 pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
-    TYPES
-        .binary_search_by_key(&oid, |t| t.oid)
-        .ok()
-        .map(|i| &TYPES[i])
+    TYPES.binary_search_by_key(&oid, |t| t.oid).ok().map(|i| &TYPES[i])
 }
 
 /// The facts of a type by its name in pg_type.
@@ -128,9 +125,7 @@ pub fn by_name(name: &str) -> Option<&'static TypeFacts> {
 
 /// The element of an array type.
 pub fn element_of(oid: Oid) -> Option<Oid> {
-    facts(oid)
-        .filter(|f| f.category == b'A' && f.element != 0)
-        .map(|f| f.element)
+    facts(oid).filter(|f| f.category == b'A' && f.element != 0).map(|f| f.element)
 }
 
 /// The array type over an element type.
@@ -153,10 +148,7 @@ pub fn format_type(ty: SqlType) -> String {
         return f.sql_name.to_owned();
     }
     if let Some(element) = element_of(ty.oid) {
-        return format_type(SqlType {
-            oid: element,
-            modifier: m,
-        }) + "[]";
+        return format_type(SqlType { oid: element, modifier: m }) + "[]";
     }
     match ty.oid {
         oid::BPCHAR | oid::VARCHAR if m >= 4 => format!("{}({})", f.sql_name, m - 4),
@@ -186,8 +178,7 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
         other => by_name(other),
     };
     let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
-    let Some(f) = aliased.filter(|f| in_catalog && f.name != "anyarray" && f.name != "anyelement")
-    else {
+    let Some(f) = aliased.filter(|f| in_catalog && f.name != "anyarray" && f.name != "anyelement") else {
         let known = [
             "time",
             "timetz",
@@ -228,13 +219,9 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
         return Err(SqlError::new(code::UNDEFINED_OBJECT, message).at(pos));
     };
     let modifier = modifier(f, &name.modifiers).map_err(|e| e.at(pos))?;
-    let mut ty = SqlType {
-        oid: f.oid,
-        modifier,
-    };
+    let mut ty = SqlType { oid: f.oid, modifier };
     if name.array_dims > 0 {
-        ty.oid = array_of(f.oid)
-            .ok_or_else(|| SqlError::unsupported(format!("an array of {}", f.sql_name)).at(pos))?;
+        ty.oid = array_of(f.oid).ok_or_else(|| SqlError::unsupported(format!("an array of {}", f.sql_name)).at(pos))?;
     }
     Ok(ty)
 }
@@ -244,11 +231,7 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
     match (f.oid, given) {
         (_, []) => Ok(-1),
         (oid::BPCHAR | oid::VARCHAR, [n]) => {
-            let name = if f.oid == oid::BPCHAR {
-                "char"
-            } else {
-                "varchar"
-            };
+            let name = if f.oid == oid::BPCHAR { "char" } else { "varchar" };
             if *n < 1 {
                 return bad(format!("length for type {name} must be at least 1"));
             }
@@ -269,25 +252,14 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
         }
         (oid::TIMESTAMP | oid::TIMESTAMPTZ, [p]) => {
             if *p < 0 {
-                let zone = if f.oid == oid::TIMESTAMPTZ {
-                    " WITH TIME ZONE"
-                } else {
-                    ""
-                };
-                return bad(format!(
-                    "TIMESTAMP({p}){zone} precision must not be negative"
-                ));
+                let zone = if f.oid == oid::TIMESTAMPTZ { " WITH TIME ZONE" } else { "" };
+                return bad(format!("TIMESTAMP({p}){zone} precision must not be negative"));
             }
             Ok((*p).min(6))
         }
         (oid::NUMERIC, _) => bad("invalid NUMERIC type modifier".to_owned()),
-        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ, _) => {
-            bad("invalid type modifier".to_owned())
-        }
+        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ, _) => bad("invalid type modifier".to_owned()),
         (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
-        _ => Err(SqlError::new(
-            code::SYNTAX_ERROR,
-            format!("type modifier is not allowed for type \"{}\"", f.name),
-        )),
+        _ => Err(SqlError::new(code::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", f.name))),
     }
 }

@@ -39,21 +39,14 @@ fn pow10(n: u32) -> BigInt {
 }
 
 fn overflow() -> SqlError {
-    SqlError::new(
-        code::NUMERIC_VALUE_OUT_OF_RANGE,
-        "value overflows numeric format",
-    )
+    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
 
 /// Divides, rounding half away from zero.
 fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
     let (q, r) = (a / b, a % b);
     if (r.abs() * 2u8) >= b.abs() {
-        let away = if (a.sign() == Sign::Minus) == (b.sign() == Sign::Minus) {
-            1
-        } else {
-            -1
-        };
+        let away = if (a.sign() == Sign::Minus) == (b.sign() == Sign::Minus) { 1 } else { -1 };
         q + away
     } else {
         q
@@ -62,10 +55,7 @@ fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
 
 impl From<i64> for Numeric {
     fn from(n: i64) -> Self {
-        Finite {
-            unscaled: BigInt::from(n),
-            scale: 0,
-        }
+        Finite { unscaled: BigInt::from(n), scale: 0 }
     }
 }
 
@@ -111,10 +101,7 @@ impl Numeric {
         if scale < 0 {
             unscaled *= pow10((-scale) as u32);
         }
-        Ok(Finite {
-            unscaled,
-            scale: scale.max(0) as u32,
-        })
+        Ok(Finite { unscaled, scale: scale.max(0) as u32 })
     }
 
     /// The value of a finite double in its shortest digits (`digits`: 15 for float8, 6 for float4).
@@ -127,11 +114,8 @@ impl Numeric {
         }
         let text = format!("{:.*e}", digits - 1, v);
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let trimmed = if mantissa.contains('.') {
-            mantissa.trim_end_matches('0').trim_end_matches('.')
-        } else {
-            mantissa
-        };
+        let trimmed =
+            if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
         Self::parse(&format!("{trimmed}e{exponent}")).unwrap_or_else(|| Err(overflow()))
     }
 
@@ -148,21 +132,14 @@ impl Numeric {
     /// Rounded to an integer; `what` names the target for errors.
     pub fn to_i64(&self, what: &str) -> Result<i64> {
         match self {
-            NaN => Err(SqlError::new(
-                code::FEATURE_NOT_SUPPORTED,
-                format!("cannot convert NaN to {what}"),
-            )),
-            Infinity | NegInfinity => Err(SqlError::new(
-                code::FEATURE_NOT_SUPPORTED,
-                format!("cannot convert infinity to {what}"),
-            )),
+            NaN => Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot convert NaN to {what}"))),
+            Infinity | NegInfinity => {
+                Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot convert infinity to {what}")))
+            }
             Finite { .. } => match self.round(0) {
-                Finite { unscaled, .. } => unscaled.to_i64().ok_or_else(|| {
-                    SqlError::new(
-                        code::NUMERIC_VALUE_OUT_OF_RANGE,
-                        format!("{what} out of range"),
-                    )
-                }),
+                Finite { unscaled, .. } => unscaled
+                    .to_i64()
+                    .ok_or_else(|| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"))),
                 _ => Err(overflow()),
             },
         }
@@ -200,10 +177,7 @@ impl Numeric {
             NaN => NaN,
             Infinity => NegInfinity,
             NegInfinity => Infinity,
-            Finite { unscaled, scale } => Finite {
-                unscaled: -unscaled,
-                scale: *scale,
-            },
+            Finite { unscaled, scale } => Finite { unscaled: -unscaled, scale: *scale },
         }
     }
 
@@ -222,17 +196,11 @@ impl Numeric {
         };
         if scale >= 0 {
             let to = (scale as u32).min(SCALE_MAX);
-            return Finite {
-                unscaled: Self::rescaled(unscaled, *s, to),
-                scale: to,
-            };
+            return Finite { unscaled: Self::rescaled(unscaled, *s, to), scale: to };
         }
         let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX));
         let whole = div_round(unscaled, &(&unit * pow10(*s)));
-        Finite {
-            unscaled: whole * unit,
-            scale: 0,
-        }
+        Finite { unscaled: whole * unit, scale: 0 }
     }
 
     /// Cuts to `scale` digits behind the point; negative ones count before it.
@@ -242,31 +210,17 @@ impl Numeric {
         };
         if scale >= 0 {
             let to = (scale as u32).min(SCALE_MAX);
-            let cut = if to >= *s {
-                Self::rescaled(unscaled, *s, to)
-            } else {
-                unscaled / pow10(*s - to)
-            };
-            return Finite {
-                unscaled: cut,
-                scale: to,
-            };
+            let cut = if to >= *s { Self::rescaled(unscaled, *s, to) } else { unscaled / pow10(*s - to) };
+            return Finite { unscaled: cut, scale: to };
         }
         let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX));
-        Finite {
-            unscaled: unscaled / (&unit * pow10(*s)) * unit,
-            scale: 0,
-        }
+        Finite { unscaled: unscaled / (&unit * pow10(*s)) * unit, scale: 0 }
     }
 
     /// The largest integer not above it.
     pub fn floor(&self) -> Self {
         let cut = self.trunc(0);
-        if self.compare(&cut) == Ordering::Less {
-            cut.add(&Self::from(-1))
-        } else {
-            cut
-        }
+        if self.compare(&cut) == Ordering::Less { cut.add(&Self::from(-1)) } else { cut }
     }
 
     /// The smallest integer not below it.
@@ -280,21 +234,9 @@ impl Numeric {
             (NaN, _) | (_, NaN) | (Infinity, NegInfinity) | (NegInfinity, Infinity) => NaN,
             (Infinity, _) | (_, Infinity) => Infinity,
             (NegInfinity, _) | (_, NegInfinity) => NegInfinity,
-            (
-                Finite {
-                    unscaled: a,
-                    scale: s,
-                },
-                Finite {
-                    unscaled: b,
-                    scale: t,
-                },
-            ) => {
+            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
                 let scale = *s.max(t);
-                Finite {
-                    unscaled: Self::rescaled(a, *s, scale) + Self::rescaled(b, *t, scale),
-                    scale,
-                }
+                Finite { unscaled: Self::rescaled(a, *s, scale) + Self::rescaled(b, *t, scale), scale }
             }
         }
     }
@@ -308,25 +250,9 @@ impl Numeric {
     pub fn mul(&self, other: &Self) -> Self {
         match (self, other) {
             (NaN, _) | (_, NaN) => NaN,
-            (
-                Finite {
-                    unscaled: a,
-                    scale: s,
-                },
-                Finite {
-                    unscaled: b,
-                    scale: t,
-                },
-            ) => {
-                let product = Finite {
-                    unscaled: a * b,
-                    scale: s + t,
-                };
-                if s + t > SCALE_MAX {
-                    product.round(SCALE_MAX as i32)
-                } else {
-                    product
-                }
+            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
+                let product = Finite { unscaled: a * b, scale: s + t };
+                if s + t > SCALE_MAX { product.round(SCALE_MAX as i32) } else { product }
             }
             _ => match self.signum() * other.signum() {
                 0 => NaN,
@@ -345,11 +271,8 @@ impl Numeric {
         let exponent = digits.len() as i64 - 1 - i64::from(scale);
         let weight = exponent.div_euclid(4);
         let count = (exponent - 4 * weight + 1) as usize;
-        let head: i64 = digits
-            .bytes()
-            .chain(std::iter::repeat(b'0'))
-            .take(count)
-            .fold(0, |n, b| n * 10 + i64::from(b - b'0'));
+        let head: i64 =
+            digits.bytes().chain(std::iter::repeat(b'0')).take(count).fold(0, |n, b| n * 10 + i64::from(b - b'0'));
         (weight, head)
     }
 
@@ -358,30 +281,15 @@ impl Numeric {
         let zero = || SqlError::new(code::DIVISION_BY_ZERO, "division by zero");
         Ok(match (self, other) {
             (NaN, _) | (_, NaN) => NaN,
-            (
-                Finite {
-                    unscaled: a,
-                    scale: s,
-                },
-                Finite {
-                    unscaled: b,
-                    scale: t,
-                },
-            ) => {
+            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
                 if b.is_zero() {
                     return Err(zero());
                 }
                 let ((w1, d1), (w2, d2)) = (Self::head(a, *s), Self::head(b, *t));
                 let weight = w1 - w2 - i64::from(d1 <= d2);
-                let scale = (16 - 4 * weight)
-                    .max(i64::from(*s))
-                    .max(i64::from(*t))
-                    .clamp(0, 1000) as u32;
+                let scale = (16 - 4 * weight).max(i64::from(*s)).max(i64::from(*t)).clamp(0, 1000) as u32;
                 // a/10^s / (b/10^t) * 10^scale = a * 10^(scale + t) / (b * 10^s)
-                Finite {
-                    unscaled: div_round(&(a * pow10(scale + t)), &(b * pow10(*s))),
-                    scale,
-                }
+                Finite { unscaled: div_round(&(a * pow10(scale + t)), &(b * pow10(*s))), scale }
             }
             (Finite { .. }, _) => Self::from(0),
             (_, Finite { unscaled, .. }) if unscaled.is_zero() => return Err(zero()),
@@ -398,21 +306,9 @@ impl Numeric {
             (_, Finite { unscaled, .. }) if unscaled.is_zero() => {
                 return Err(SqlError::new(code::DIVISION_BY_ZERO, "division by zero"));
             }
-            (
-                Finite {
-                    unscaled: a,
-                    scale: s,
-                },
-                Finite {
-                    unscaled: b,
-                    scale: t,
-                },
-            ) => {
+            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
                 let scale = *s.max(t);
-                Finite {
-                    unscaled: Self::rescaled(a, *s, scale) % Self::rescaled(b, *t, scale),
-                    scale,
-                }
+                Finite { unscaled: Self::rescaled(a, *s, scale) % Self::rescaled(b, *t, scale), scale }
             }
             (Finite { .. }, _) => self.clone(),
             _ => NaN,
@@ -428,16 +324,7 @@ impl Numeric {
             NaN => 3,
         };
         match (self, other) {
-            (
-                Finite {
-                    unscaled: a,
-                    scale: s,
-                },
-                Finite {
-                    unscaled: b,
-                    scale: t,
-                },
-            ) => match s.cmp(t) {
+            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => match s.cmp(t) {
                 Ordering::Equal => a.cmp(b),
                 Ordering::Less => (a * pow10(t - s)).cmp(b),
                 Ordering::Greater => a.cmp(&(b * pow10(s - t))),
@@ -448,9 +335,8 @@ impl Numeric {
 
     /// Fits the value into `numeric(precision, scale)`.
     pub fn fit(&self, precision: i32, scale: i32) -> Result<Self> {
-        let field = |detail: String| {
-            SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").detail(detail)
-        };
+        let field =
+            |detail: String| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").detail(detail);
         let rounded = match self {
             NaN => return Ok(NaN),
             Infinity | NegInfinity => {
@@ -468,11 +354,7 @@ impl Numeric {
             return Ok(rounded);
         }
         let whole = precision - scale;
-        let bound = if whole == 0 {
-            "1".to_owned()
-        } else {
-            format!("10^{whole}")
-        };
+        let bound = if whole == 0 { "1".to_owned() } else { format!("10^{whole}") };
         Err(field(format!(
             "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
         )))
@@ -508,11 +390,8 @@ impl Numeric {
         let behind = (*scale as usize + pad_right) / 4;
         let pad_left = (4 - text.len() % 4) % 4;
         let text = "0".repeat(pad_left) + &text;
-        let mut digits: Vec<u16> = text
-            .as_bytes()
-            .chunks(4)
-            .map(|c| c.iter().fold(0, |n, b| n * 10 + u16::from(b - b'0')))
-            .collect();
+        let mut digits: Vec<u16> =
+            text.as_bytes().chunks(4).map(|c| c.iter().fold(0, |n, b| n * 10 + u16::from(b - b'0'))).collect();
         let mut weight = digits.len() as i64 - behind as i64 - 1;
         let lead = digits.iter().take_while(|d| **d == 0).count();
         digits.drain(..lead);
@@ -523,12 +402,7 @@ impl Numeric {
         if digits.is_empty() {
             weight = 0;
         }
-        (
-            weight as i16,
-            if unscaled.is_negative() { 0x4000 } else { 0 },
-            *scale as u16,
-            digits,
-        )
+        (weight as i16, if unscaled.is_negative() { 0x4000 } else { 0 }, *scale as u16, digits)
     }
 
     /// The opposite of [`Self::to_wire`]; none where the fields don't make a number.
@@ -551,10 +425,7 @@ impl Numeric {
         } else {
             unscaled /= pow10((-exponent) as u32);
         }
-        Some(Finite {
-            unscaled: if sign == 0 { unscaled } else { -unscaled },
-            scale: u32::from(scale),
-        })
+        Some(Finite { unscaled: if sign == 0 { unscaled } else { -unscaled }, scale: u32::from(scale) })
     }
 }
 

@@ -40,10 +40,7 @@ pub struct Conversion<'a> {
 
 /// `invalid input syntax for type ...`.
 pub fn invalid(ty: &str, text: &str) -> SqlError {
-    SqlError::new(
-        code::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {ty}: \"{text}\""),
-    )
+    SqlError::new(code::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {ty}: \"{text}\""))
 }
 
 fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
@@ -52,13 +49,10 @@ fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
     if body.is_empty() || !body.bytes().all(|b| b.is_ascii_digit()) {
         return Err(invalid(ty, text));
     }
-    t.parse::<i64>()
-        .ok()
-        .and_then(|v| T::try_from(v).ok())
-        .ok_or_else(|| {
-            let message = format!("value \"{text}\" is out of range for type {ty}");
-            SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
-        })
+    t.parse::<i64>().ok().and_then(|v| T::try_from(v).ok()).ok_or_else(|| {
+        let message = format!("value \"{text}\" is out of range for type {ty}");
+        SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    })
 }
 
 fn boolean(text: &str) -> Result<bool> {
@@ -83,15 +77,9 @@ fn bytea(text: &str) -> Result<Vec<u8>> {
             })
         };
         if digits.len() % 2 == 1 {
-            return Err(SqlError::new(
-                code::INVALID_PARAMETER_VALUE,
-                "invalid hexadecimal data: odd number of digits",
-            ));
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "invalid hexadecimal data: odd number of digits"));
         }
-        return digits
-            .chunks(2)
-            .map(|c| Ok((digit(c[0])? * 16 + digit(c[1])?) as u8))
-            .collect();
+        return digits.chunks(2).map(|c| Ok((digit(c[0])? * 16 + digit(c[1])?) as u8)).collect();
     }
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -118,11 +106,7 @@ fn bytea(text: &str) -> Result<Vec<u8>> {
 /// Text to a value of `ty`, its modifier applied as for an explicit cast of a constant.
 pub fn input(ty: SqlType, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     let value = input_plain(ty.oid, text, c)?;
-    if ty.modifier < 0 {
-        Ok(value)
-    } else {
-        cast::fit(value, ty, false)
-    }
+    if ty.modifier < 0 { Ok(value) } else { cast::fit(value, ty, false) }
 }
 
 fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
@@ -143,9 +127,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Datum::Oid(named(ty, text, c)?),
         oid::FLOAT4 => Datum::Float4(float::parse(text, "real")? as f32),
         oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
-        oid::NUMERIC => {
-            Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?)
-        }
+        oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN => Datum::text(text),
         oid::BPCHAR => Datum::text(text.trim_end_matches(' ')),
         oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
@@ -157,21 +139,12 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::INTERVAL => Datum::Interval(Interval::parse(text)?),
         oid::VOID => Datum::Void,
         oid::INT2VECTOR | oid::OIDVECTOR => {
-            let element = if ty == oid::INT2VECTOR {
-                oid::INT2
-            } else {
-                oid::OID
-            };
-            let values: Result<Vec<Datum>> = text
-                .split_whitespace()
-                .map(|w| input_plain(element, w, c))
-                .collect();
+            let element = if ty == oid::INT2VECTOR { oid::INT2 } else { oid::OID };
+            let values: Result<Vec<Datum>> = text.split_whitespace().map(|w| input_plain(element, w, c)).collect();
             Datum::Array(super::datum::Array::one_dimensional(element, values?).into())
         }
         _ => match element_of(ty) {
-            Some(element) => {
-                Datum::Array(array::parse(text, element, |t| input_plain(element, t, c))?.into())
-            }
+            Some(element) => Datum::Array(array::parse(text, element, |t| input_plain(element, t, c))?.into()),
             None => {
                 let name = facts(ty).map_or("???", |f| f.sql_name);
                 return Err(SqlError::new(
@@ -194,12 +167,10 @@ fn named(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<u32> {
         oid::REGTYPE => super::resolve(&crate::syntax::parse_type_name(text)?)
             .map(|t| t.oid)
             .map_err(|e| SqlError::new(e.code(), e.message())),
-        oid::REGCLASS => c.names.relation(text).ok_or_else(|| {
-            SqlError::new(
-                code::UNDEFINED_TABLE,
-                format!("relation \"{text}\" does not exist"),
-            )
-        }),
+        oid::REGCLASS => c
+            .names
+            .relation(text)
+            .ok_or_else(|| SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{text}\" does not exist"))),
         _ => Err(SqlError::unsupported("input of regproc by name")),
     }
 }
@@ -236,22 +207,10 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Timestamp(t) => datetime::format_timestamp(*t, c.format),
         Datum::TimestampTz(t) => datetime::format_timestamptz(*t, c.format),
         Datum::Interval(i) => i.format(c.format.interval_style),
-        Datum::Array(a) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => a
-            .values
-            .iter()
-            .map(|v| output(a.element.into(), v, c))
-            .collect::<Vec<_>>()
-            .join(" "),
-        Datum::Array(a) => array::format(a, |v| {
-            output(
-                SqlType {
-                    oid: a.element,
-                    modifier: ty.modifier,
-                },
-                v,
-                c,
-            )
-        }),
+        Datum::Array(a) if matches!(ty.oid, oid::INT2VECTOR | oid::OIDVECTOR) => {
+            a.values.iter().map(|v| output(a.element.into(), v, c)).collect::<Vec<_>>().join(" ")
+        }
+        Datum::Array(a) => array::format(a, |v| output(SqlType { oid: a.element, modifier: ty.modifier }, v, c)),
         Datum::Row(fields) => {
             let fields: Vec<String> = fields.iter().map(|f| row_field(f, c)).collect();
             format!("({})", fields.join(","))

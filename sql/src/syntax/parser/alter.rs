@@ -37,10 +37,9 @@ impl Parser<'_> {
         let at = self.at;
         let object = self.object_kind()?;
         match object {
-            ObjectKind::Table
-            | ObjectKind::Index
-            | ObjectKind::View
-            | ObjectKind::MaterializedView => self.alter_table(object),
+            ObjectKind::Table | ObjectKind::Index | ObjectKind::View | ObjectKind::MaterializedView => {
+                self.alter_table(object)
+            }
             ObjectKind::Sequence => self.alter_sequence(),
             ObjectKind::Schema => {
                 let name = self.qual_name()?;
@@ -55,29 +54,13 @@ impl Parser<'_> {
         }
     }
 
-    fn alter_owner_or_name(
-        &mut self,
-        object: ObjectKind,
-        name: QualName,
-        if_exists: bool,
-    ) -> Result<Statement> {
+    fn alter_owner_or_name(&mut self, object: ObjectKind, name: QualName, if_exists: bool) -> Result<Statement> {
         if self.eat_seq(&["rename", "to"]) {
             let to = self.col_id()?;
-            return Ok(Statement::Rename(Rename {
-                object,
-                name,
-                if_exists,
-                part: None,
-                to,
-            }));
+            return Ok(Statement::Rename(Rename { object, name, if_exists, part: None, to }));
         }
         self.expect_seq(&["owner", "to"])?;
-        Ok(Statement::OwnerTo {
-            object,
-            name,
-            if_exists,
-            owner: self.non_reserved()?,
-        })
+        Ok(Statement::OwnerTo { object, name, if_exists, owner: self.non_reserved()? })
     }
 
     fn alter_sequence(&mut self) -> Result<Statement> {
@@ -88,22 +71,13 @@ impl Parser<'_> {
             return self.alter_owner_or_name(object, name, if_exists);
         }
         if self.eat_seq(&["set", "schema"]) {
-            return Ok(Statement::SetSchema {
-                object,
-                name,
-                if_exists,
-                schema: self.col_id()?,
-            });
+            return Ok(Statement::SetSchema { object, name, if_exists, schema: self.col_id()? });
         }
         let options = self.sequence_options()?;
         if options.is_empty() {
             return Err(self.error_here());
         }
-        Ok(Statement::AlterSequence {
-            name,
-            if_exists,
-            options,
-        })
+        Ok(Statement::AlterSequence { name, if_exists, options })
     }
 
     fn alter_database(&mut self) -> Result<Statement> {
@@ -113,10 +87,7 @@ impl Parser<'_> {
                 return Err(self.unsupported("TABLESPACE"));
             }
             let set = self.set_variable(false)?;
-            return Ok(Statement::AlterDatabaseSet {
-                name: name.dotted(),
-                set,
-            });
+            return Ok(Statement::AlterDatabaseSet { name: name.dotted(), set });
         }
         if self.is("reset") || self.is("with") {
             return Err(self.unsupported("this form of ALTER DATABASE"));
@@ -127,23 +98,11 @@ impl Parser<'_> {
     fn alter_role(&mut self) -> Result<Statement> {
         let pos = self.pos();
         let all = self.eat("all");
-        let name = if all {
-            None
-        } else {
-            Some(self.non_reserved()?)
-        };
-        let database = if self.eat_seq(&["in", "database"]) {
-            Some(self.col_id()?)
-        } else {
-            None
-        };
+        let name = if all { None } else { Some(self.non_reserved()?) };
+        let database = if self.eat_seq(&["in", "database"]) { Some(self.col_id()?) } else { None };
         if self.eat("set") {
             let set = self.set_variable(false)?;
-            return Ok(Statement::AlterRoleSet {
-                name,
-                database,
-                set,
-            });
+            return Ok(Statement::AlterRoleSet { name, database, set });
         }
         if self.is("reset") {
             return Err(self.unsupported("ALTER ROLE ... RESET"));
@@ -153,23 +112,11 @@ impl Parser<'_> {
         };
         if self.eat_seq(&["rename", "to"]) {
             let to = self.non_reserved()?;
-            let name = QualName {
-                parts: vec![name],
-                pos,
-            };
-            return Ok(Statement::Rename(Rename {
-                object: ObjectKind::Role,
-                name,
-                if_exists: false,
-                part: None,
-                to,
-            }));
+            let name = QualName { parts: vec![name], pos };
+            return Ok(Statement::Rename(Rename { object: ObjectKind::Role, name, if_exists: false, part: None, to }));
         }
         self.eat("with");
-        Ok(Statement::AlterRole {
-            name,
-            options: self.role_options()?,
-        })
+        Ok(Statement::AlterRole { name, options: self.role_options()? })
     }
 
     fn alter_table(&mut self, object: ObjectKind) -> Result<Statement> {
@@ -193,51 +140,24 @@ impl Parser<'_> {
                 Some(part)
             };
             let to = self.col_id()?;
-            return Ok(Statement::Rename(Rename {
-                object,
-                name,
-                if_exists,
-                part,
-                to,
-            }));
+            return Ok(Statement::Rename(Rename { object, name, if_exists, part, to }));
         }
         if self.eat_seq(&["set", "schema"]) {
-            return Ok(Statement::SetSchema {
-                object,
-                name,
-                if_exists,
-                schema: self.col_id()?,
-            });
+            return Ok(Statement::SetSchema { object, name, if_exists, schema: self.col_id()? });
         }
         let actions = self.comma_list(Self::alter_action)?;
-        Ok(Statement::AlterTable(Box::new(AlterTable {
-            object,
-            name,
-            only,
-            if_exists,
-            actions,
-        })))
+        Ok(Statement::AlterTable(Box::new(AlterTable { object, name, only, if_exists, actions })))
     }
 
     fn alter_action(&mut self) -> Result<AlterAction> {
         use AlterAction as A;
         if self.eat("add") {
-            if self.is_any(&[
-                "constraint",
-                "primary",
-                "unique",
-                "check",
-                "foreign",
-                "exclude",
-            ]) {
+            if self.is_any(&["constraint", "primary", "unique", "check", "foreign", "exclude"]) {
                 return Ok(A::AddConstraint(self.table_constraint()?));
             }
             self.eat("column");
             let if_not_exists = self.if_not_exists();
-            return Ok(A::AddColumn {
-                column: self.column_def()?,
-                if_not_exists,
-            });
+            return Ok(A::AddColumn { column: self.column_def()?, if_not_exists });
         }
         if self.eat("drop") {
             let constraint = self.eat("constraint");
@@ -248,33 +168,20 @@ impl Parser<'_> {
             let name = self.col_id()?;
             let cascade = self.cascade();
             return Ok(if constraint {
-                A::DropConstraint {
-                    name,
-                    if_exists,
-                    cascade,
-                }
+                A::DropConstraint { name, if_exists, cascade }
             } else {
-                A::DropColumn {
-                    name,
-                    if_exists,
-                    cascade,
-                }
+                A::DropColumn { name, if_exists, cascade }
             });
         }
         if self.eat("alter") {
             if self.eat("constraint") {
-                return Ok(A::AlterConstraint {
-                    name: self.col_id()?,
-                    timing: self.timing()?,
-                });
+                return Ok(A::AlterConstraint { name: self.col_id()?, timing: self.timing()? });
             }
             self.eat("column");
             return self.alter_column();
         }
         if self.eat_seq(&["validate", "constraint"]) {
-            return Ok(A::ValidateConstraint {
-                name: self.col_id()?,
-            });
+            return Ok(A::ValidateConstraint { name: self.col_id()? });
         }
         if self.eat_seq(&["owner", "to"]) {
             return Ok(A::OwnerTo(self.non_reserved()?));
@@ -298,15 +205,9 @@ impl Parser<'_> {
         if next_paren && self.eat("reset") {
             return Ok(A::ResetStorage(self.storage_options()?));
         }
-        let known = [
-            "set", "reset", "enable", "disable", "inherit", "no", "of", "not", "replica", "force",
-            "attach", "detach",
-        ];
-        if self.is_any(&known) {
-            Err(self.unsupported("this form of ALTER TABLE"))
-        } else {
-            Err(self.error_here())
-        }
+        let known =
+            ["set", "reset", "enable", "disable", "inherit", "no", "of", "not", "replica", "force", "attach", "detach"];
+        if self.is_any(&known) { Err(self.unsupported("this form of ALTER TABLE")) } else { Err(self.error_here()) }
     }
 
     fn alter_column(&mut self) -> Result<AlterAction> {
@@ -315,11 +216,7 @@ impl Parser<'_> {
         if self.eat_seq(&["set", "default"]) {
             let first = self.at;
             let value = self.expr()?;
-            return Ok(A::SetDefault {
-                column,
-                value,
-                text: self.text_from(first),
-            });
+            return Ok(A::SetDefault { column, value, text: self.text_from(first) });
         }
         if self.eat_seq(&["drop", "default"]) {
             return Ok(A::DropDefault { column });
@@ -331,16 +228,10 @@ impl Parser<'_> {
             return Ok(A::DropNotNull { column });
         }
         if self.eat_seq(&["set", "statistics"]) {
-            return Ok(A::SetStatistics {
-                column,
-                value: self.signed_int()?,
-            });
+            return Ok(A::SetStatistics { column, value: self.signed_int()? });
         }
         if self.eat_seq(&["drop", "identity"]) {
-            return Ok(A::DropIdentity {
-                column,
-                if_exists: self.if_exists(),
-            });
+            return Ok(A::DropIdentity { column, if_exists: self.if_exists() });
         }
         if self.eat_seq(&["add", "generated"]) {
             let always = self.eat("always");
@@ -348,19 +239,11 @@ impl Parser<'_> {
                 self.expect_seq(&["by", "default"])?;
             }
             self.expect_seq(&["as", "identity"])?;
-            return Ok(A::AddIdentity {
-                column,
-                always,
-                options: self.identity_options()?,
-            });
+            return Ok(A::AddIdentity { column, always, options: self.identity_options()? });
         }
         if self.eat_seq(&["set", "data", "type"]) || self.eat("type") {
             let ty = self.type_name()?;
-            let collation = if self.eat("collate") {
-                Some(self.qual_name()?)
-            } else {
-                None
-            };
+            let collation = if self.eat("collate") { Some(self.qual_name()?) } else { None };
             let using = if self.eat("using") {
                 let first = self.at;
                 let expr = self.expr()?;
@@ -368,12 +251,7 @@ impl Parser<'_> {
             } else {
                 None
             };
-            return Ok(A::AlterType {
-                column,
-                ty,
-                collation,
-                using,
-            });
+            return Ok(A::AlterType { column, ty, collation, using });
         }
         if self.is_any(&["set", "reset", "drop", "restart"]) {
             return Err(self.unsupported("this form of ALTER COLUMN"));
@@ -395,10 +273,7 @@ impl Parser<'_> {
             ObjectKind::Database | ObjectKind::Rule => vec![self.qual_name()?],
             ObjectKind::Role => self.comma_list(|p| {
                 let pos = p.pos();
-                Ok(QualName {
-                    parts: vec![p.non_reserved()?],
-                    pos,
-                })
+                Ok(QualName { parts: vec![p.non_reserved()?], pos })
             })?,
             _ => self.comma_list(Self::qual_name)?,
         };
@@ -416,15 +291,7 @@ impl Parser<'_> {
             force = true;
         }
         let cascade = !matches!(object, ObjectKind::Database | ObjectKind::Role) && self.cascade();
-        Ok(Statement::Drop(Drop {
-            object,
-            names,
-            on,
-            if_exists,
-            cascade,
-            concurrently,
-            force,
-        }))
+        Ok(Statement::Drop(Drop { object, names, on, if_exists, cascade, concurrently, force }))
     }
 
     pub(super) fn comment(&mut self) -> Result<Statement> {
@@ -442,16 +309,7 @@ impl Parser<'_> {
             return Err(self.unsupported("COMMENT ON RULE"));
         }
         self.expect("is")?;
-        let text = if self.eat("null") {
-            None
-        } else {
-            Some(self.string()?)
-        };
-        Ok(Statement::Comment {
-            object,
-            name,
-            column,
-            text,
-        })
+        let text = if self.eat("null") { None } else { Some(self.string()?) };
+        Ok(Statement::Comment { object, name, column, text })
     }
 }

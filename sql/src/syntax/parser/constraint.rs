@@ -2,8 +2,8 @@
 
 use super::super::ast::Expr;
 use super::super::ddl::{
-    ColumnConstraint, ColumnConstraintKind, ColumnDef, ForeignAction, References, SequenceOption,
-    TableConstraint, TableConstraintKind, Timing,
+    ColumnConstraint, ColumnConstraintKind, ColumnDef, ForeignAction, References, SequenceOption, TableConstraint,
+    TableConstraintKind, Timing,
 };
 use super::super::stmt::GenericOption;
 use super::Parser;
@@ -26,11 +26,7 @@ impl Parser<'_> {
                 continue;
             }
             let at = self.pos();
-            let constraint = if self.eat("constraint") {
-                Some(self.col_id()?)
-            } else {
-                None
-            };
+            let constraint = if self.eat("constraint") { Some(self.col_id()?) } else { None };
             if constraint.is_none()
                 && let Some(last) = constraints.last_mut()
                 && self.timing_into(&mut last.timing)?
@@ -39,22 +35,11 @@ impl Parser<'_> {
             }
             match self.column_constraint()? {
                 Some(kind) => {
-                    constraints.push(ColumnConstraint {
-                        name: constraint,
-                        kind,
-                        timing: Timing::default(),
-                        pos: at,
-                    });
+                    constraints.push(ColumnConstraint { name: constraint, kind, timing: Timing::default(), pos: at });
                 }
                 None if constraint.is_some() => return Err(self.error_here()),
                 None => {
-                    return Ok(ColumnDef {
-                        name,
-                        pos,
-                        ty,
-                        collation,
-                        constraints,
-                    });
+                    return Ok(ColumnDef { name, pos, ty, collation, constraints });
                 }
             }
         }
@@ -164,19 +149,9 @@ impl Parser<'_> {
             let delete = self.is("delete");
             self.advance();
             let action = self.foreign_action()?;
-            *if delete {
-                &mut on_delete
-            } else {
-                &mut on_update
-            } = action;
+            *if delete { &mut on_delete } else { &mut on_update } = action;
         }
-        Ok(References {
-            table,
-            columns,
-            full,
-            on_delete,
-            on_update,
-        })
+        Ok(References { table, columns, full, on_delete, on_update })
     }
 
     fn foreign_action(&mut self) -> Result<ForeignAction> {
@@ -231,42 +206,22 @@ impl Parser<'_> {
     pub(super) fn table_constraint(&mut self) -> Result<TableConstraint> {
         use TableConstraintKind as K;
         let pos = self.pos();
-        let name = if self.eat("constraint") {
-            Some(self.col_id()?)
-        } else {
-            None
-        };
+        let name = if self.eat("constraint") { Some(self.col_id()?) } else { None };
         let kind = if self.is("primary") || self.is("unique") {
             let primary = self.eat("primary");
             self.advance();
             self.nulls_not_distinct()?;
             if self.eat_seq(&["using", "index"]) {
                 let index = self.col_id()?;
-                if primary {
-                    K::PrimaryKeyUsing(index)
-                } else {
-                    K::UniqueUsing(index)
-                }
+                if primary { K::PrimaryKeyUsing(index) } else { K::UniqueUsing(index) }
             } else {
                 let columns = self.name_list()?;
-                let include = if self.eat("include") {
-                    self.name_list()?
-                } else {
-                    Vec::new()
-                };
+                let include = if self.eat("include") { self.name_list()? } else { Vec::new() };
                 let storage = self.index_parameters()?;
                 if primary {
-                    K::PrimaryKey {
-                        columns,
-                        include,
-                        storage,
-                    }
+                    K::PrimaryKey { columns, include, storage }
                 } else {
-                    K::Unique {
-                        columns,
-                        include,
-                        storage,
-                    }
+                    K::Unique { columns, include, storage }
                 }
             }
         } else if self.eat("check") {
@@ -274,20 +229,12 @@ impl Parser<'_> {
             K::Check(expr, text)
         } else if self.eat_seq(&["foreign", "key"]) {
             let columns = self.name_list()?;
-            K::Foreign {
-                columns,
-                references: self.references()?,
-            }
+            K::Foreign { columns, references: self.references()? }
         } else if self.is("exclude") {
             return Err(self.unsupported("an exclusion constraint"));
         } else {
             return Err(self.error_here());
         };
-        Ok(TableConstraint {
-            name,
-            kind,
-            timing: self.timing()?,
-            pos,
-        })
+        Ok(TableConstraint { name, kind, timing: self.timing()?, pos })
     }
 }

@@ -18,36 +18,22 @@ impl Parser<'_> {
         let temporary = persistence == Persistence::Temporary;
         match self.word_at(0) {
             Some("table") if !replace => self.create_table(persistence),
-            Some("view") if persistence != Persistence::Unlogged => {
-                self.create_view(replace, temporary)
-            }
+            Some("view") if persistence != Persistence::Unlogged => self.create_view(replace, temporary),
             Some("sequence") if !replace => {
                 self.advance();
                 let if_not_exists = self.if_not_exists();
                 let name = self.qual_name()?;
-                Ok(Statement::CreateSequence {
-                    name,
-                    temporary,
-                    if_not_exists,
-                    options: self.sequence_options()?,
-                })
+                Ok(Statement::CreateSequence { name, temporary, if_not_exists, options: self.sequence_options()? })
             }
-            Some("materialized") if !replace && !temporary => {
-                self.create_materialized_view(persistence)
-            }
+            Some("materialized") if !replace && !temporary => self.create_materialized_view(persistence),
             Some("rule") if persistence == Persistence::Permanent => self.create_rule(replace),
-            _ if replace || persistence != Persistence::Permanent => {
-                Err(self.error_or_unsupported())
-            }
+            _ if replace || persistence != Persistence::Permanent => Err(self.error_or_unsupported()),
             Some("unique" | "index") => self.create_index(),
             Some("schema") => self.create_schema(),
             Some("database") => {
                 self.advance();
                 let name = self.col_id()?;
-                Ok(Statement::CreateDatabase {
-                    name,
-                    options: self.database_options()?,
-                })
+                Ok(Statement::CreateDatabase { name, options: self.database_options()? })
             }
             Some(word @ ("role" | "user" | "group")) => {
                 let login = word == "user";
@@ -57,11 +43,7 @@ impl Parser<'_> {
                 }
                 let name = self.non_reserved()?;
                 self.eat("with");
-                Ok(Statement::CreateRole {
-                    name,
-                    login,
-                    options: self.role_options()?,
-                })
+                Ok(Statement::CreateRole { name, login, options: self.role_options()? })
             }
             _ => Err(self.error_or_unsupported()),
         }
@@ -104,9 +86,7 @@ impl Parser<'_> {
             "owned",
         ];
         match self.word_at(0) {
-            Some(w) if known.contains(&w) => {
-                self.unsupported(&format!("{} as an object", w.to_ascii_uppercase()))
-            }
+            Some(w) if known.contains(&w) => self.unsupported(&format!("{} as an object", w.to_ascii_uppercase())),
             _ => self.error_here(),
         }
     }
@@ -134,24 +114,12 @@ impl Parser<'_> {
     fn create_schema(&mut self) -> Result<Statement> {
         self.expect("schema")?;
         let if_not_exists = self.if_not_exists();
-        let name = if self.is("authorization") {
-            None
-        } else {
-            Some(self.col_id()?)
-        };
-        let owner = if self.eat("authorization") {
-            Some(self.non_reserved()?)
-        } else {
-            None
-        };
+        let name = if self.is("authorization") { None } else { Some(self.col_id()?) };
+        let owner = if self.eat("authorization") { Some(self.non_reserved()?) } else { None };
         if self.is_any(&["create", "grant"]) {
             return Err(self.unsupported("CREATE SCHEMA with elements"));
         }
-        Ok(Statement::CreateSchema {
-            name,
-            owner,
-            if_not_exists,
-        })
+        Ok(Statement::CreateSchema { name, owner, if_not_exists })
     }
 
     fn database_options(&mut self) -> Result<Vec<GenericOption>> {
@@ -185,14 +153,7 @@ impl Parser<'_> {
         if self.is("with") {
             return Err(self.unsupported("WITH CHECK OPTION"));
         }
-        Ok(Statement::CreateView {
-            name,
-            columns,
-            query,
-            replace,
-            temporary,
-            text,
-        })
+        Ok(Statement::CreateView { name, columns, query, replace, temporary, text })
     }
 
     fn create_materialized_view(&mut self, persistence: Persistence) -> Result<Statement> {
@@ -216,11 +177,7 @@ impl Parser<'_> {
         self.no_tablespace()?;
         self.expect("as")?;
         let first = self.at;
-        let query = if self.is("execute") {
-            self.statement()?
-        } else {
-            Statement::Query(Box::new(self.query()?))
-        };
+        let query = if self.is("execute") { self.statement()? } else { Statement::Query(Box::new(self.query()?)) };
         let text = self.text_from(first);
         let with_data = !self.eat_seq(&["with", "no", "data"]);
         if with_data {
@@ -248,19 +205,11 @@ impl Parser<'_> {
         if with_data {
             self.eat_seq(&["with", "data"]);
         }
-        Ok(Statement::RefreshMaterializedView {
-            name,
-            concurrently,
-            with_data,
-        })
+        Ok(Statement::RefreshMaterializedView { name, concurrently, with_data })
     }
 
     fn no_tablespace(&mut self) -> Result<()> {
-        if self.is("tablespace") {
-            Err(self.unsupported("TABLESPACE"))
-        } else {
-            Ok(())
-        }
+        if self.is("tablespace") { Err(self.unsupported("TABLESPACE")) } else { Ok(()) }
     }
 
     fn on_commit(&mut self) -> Result<Option<OnCommit>> {
@@ -275,11 +224,7 @@ impl Parser<'_> {
             self.expect("delete")?;
         }
         self.expect("rows")?;
-        Ok(Some(if preserve {
-            OnCommit::PreserveRows
-        } else {
-            OnCommit::DeleteRows
-        }))
+        Ok(Some(if preserve { OnCommit::PreserveRows } else { OnCommit::DeleteRows }))
     }
 
     fn create_table(&mut self, persistence: Persistence) -> Result<Statement> {
@@ -323,11 +268,7 @@ impl Parser<'_> {
         let storage = self.opt_storage()?;
         self.eat_seq(&["without", "oids"]);
         let on_commit = self.on_commit()?;
-        let tablespace = if self.eat("tablespace") {
-            Some(self.col_id()?)
-        } else {
-            None
-        };
+        let tablespace = if self.eat("tablespace") { Some(self.col_id()?) } else { None };
         Ok(Statement::CreateTable(Box::new(CreateTable {
             name,
             persistence,
@@ -345,34 +286,18 @@ impl Parser<'_> {
         self.expect("index")?;
         let concurrently = self.eat("concurrently");
         let if_not_exists = self.if_not_exists();
-        let name = if self.is("on") && !if_not_exists {
-            None
-        } else {
-            Some(self.col_id()?)
-        };
+        let name = if self.is("on") && !if_not_exists { None } else { Some(self.col_id()?) };
         self.expect("on")?;
         let table = self.table_name()?;
-        let method = if self.eat("using") {
-            Some(self.col_id()?)
-        } else {
-            None
-        };
+        let method = if self.eat("using") { Some(self.col_id()?) } else { None };
         let keys = self.paren_list(Self::index_key)?;
-        let include = if self.eat("include") {
-            self.name_list()?
-        } else {
-            Vec::new()
-        };
+        let include = if self.eat("include") { self.name_list()? } else { Vec::new() };
         let nulls_not_distinct = self.eat_seq(&["nulls", "not", "distinct"]);
         if !nulls_not_distinct {
             self.eat_seq(&["nulls", "distinct"]);
         }
         let storage = self.opt_storage()?;
-        let tablespace = if self.eat("tablespace") {
-            Some(self.col_id()?)
-        } else {
-            None
-        };
+        let tablespace = if self.eat("tablespace") { Some(self.col_id()?) } else { None };
         let filter = if self.eat("where") {
             let first = self.at;
             let expr = self.expr()?;
@@ -404,18 +329,9 @@ impl Parser<'_> {
             let expr = self.expr()?;
             self.expect_punct(b')')?;
             expr
-        } else if self.is_col_id()
-            && *self.peek_at(1) != Tok::Punct(b'(')
-            && *self.peek_at(1) != Tok::Punct(b'.')
-        {
+        } else if self.is_col_id() && *self.peek_at(1) != Tok::Punct(b'(') && *self.peek_at(1) != Tok::Punct(b'.') {
             let name = self.col_id()?;
-            self.node(
-                ExprKind::Column(QualName {
-                    parts: vec![name],
-                    pos,
-                }),
-                pos,
-            )?
+            self.node(ExprKind::Column(QualName { parts: vec![name], pos }), pos)?
         } else {
             let call = self.primary()?;
             if !Self::is_call(&call.kind) {
@@ -423,33 +339,18 @@ impl Parser<'_> {
             }
             call
         };
-        let collation = if self.eat("collate") {
-            Some(self.qual_name()?)
-        } else {
-            None
-        };
+        let collation = if self.eat("collate") { Some(self.qual_name()?) } else { None };
         let is_opclass = match self.peek() {
             Tok::Word(w) => {
-                keywords::lookup(w).is_none_or(|(c, _)| c == Category::Unreserved)
-                    && !self.is_any(&["nulls"])
+                keywords::lookup(w).is_none_or(|(c, _)| c == Category::Unreserved) && !self.is_any(&["nulls"])
             }
             Tok::Quoted(_) => true,
             _ => false,
         };
-        let opclass = if is_opclass {
-            Some(self.qual_name()?)
-        } else {
-            None
-        };
+        let opclass = if is_opclass { Some(self.qual_name()?) } else { None };
         let descending = self.direction();
         let nulls_first = self.nulls_order()?;
-        Ok(IndexKey {
-            expr,
-            collation,
-            opclass,
-            descending,
-            nulls_first,
-        })
+        Ok(IndexKey { expr, collation, opclass, descending, nulls_first })
     }
 
     fn create_rule(&mut self, replace: bool) -> Result<Statement> {
@@ -473,11 +374,6 @@ impl Parser<'_> {
         if !self.eat("instead") || !self.eat("nothing") {
             return Err(self.unsupported("a rule other than DO INSTEAD NOTHING"));
         }
-        Ok(Statement::CreateRule(CreateRule {
-            name,
-            replace,
-            event,
-            table,
-        }))
+        Ok(Statement::CreateRule(CreateRule { name, replace, event, table }))
     }
 }

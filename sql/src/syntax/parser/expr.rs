@@ -45,9 +45,7 @@ impl Parser<'_> {
             left = self.apply(infix, left)?;
             let ends_with_operand = match &*left.kind {
                 ExprKind::Binary { .. } => at == level::COMPARE,
-                ExprKind::IsDistinct { .. } | ExprKind::Between { .. } | ExprKind::Like { .. } => {
-                    true
-                }
+                ExprKind::IsDistinct { .. } | ExprKind::Between { .. } | ExprKind::Like { .. } => true,
                 _ => false,
             };
             last_nonassoc = if ends_with_operand { at } else { 0 };
@@ -105,13 +103,7 @@ impl Parser<'_> {
                 return self.node(ExprKind::Literal(literal), pos);
             }
         }
-        self.node(
-            ExprKind::Unary {
-                op: op.to_owned(),
-                arg,
-            },
-            pos,
-        )
+        self.node(ExprKind::Unary { op: op.to_owned(), arg }, pos)
     }
 
     /// The infix at the cursor with its level; takes nothing.
@@ -124,20 +116,11 @@ impl Parser<'_> {
                 "is" => (Infix::Is, level::IS),
                 "isnull" => (Infix::Postfix(false), level::IS),
                 "notnull" => (Infix::Postfix(true), level::IS),
-                "between" | "in" | "like" | "ilike" | "similar" => {
-                    (Infix::Match(false), level::MATCH)
-                }
-                "not"
-                    if matches!(
-                        self.word_at(1),
-                        Some("between" | "in" | "like" | "ilike" | "similar")
-                    ) =>
-                {
+                "between" | "in" | "like" | "ilike" | "similar" => (Infix::Match(false), level::MATCH),
+                "not" if matches!(self.word_at(1), Some("between" | "in" | "like" | "ilike" | "similar")) => {
                     (Infix::Match(true), level::MATCH)
                 }
-                "operator" if *self.peek_at(1) == Tok::Punct(b'(') => {
-                    (Infix::Binary(String::new()), level::OTHER)
-                }
+                "operator" if *self.peek_at(1) == Tok::Punct(b'(') => (Infix::Binary(String::new()), level::OTHER),
                 "at" if self.is_seq(&["at", "time", "zone"]) => (Infix::AtTimeZone, level::AT),
                 "collate" => (Infix::Collate, level::COLLATE),
                 _ => return None,
@@ -197,13 +180,7 @@ impl Parser<'_> {
             Infix::Collate => {
                 self.advance();
                 let collation = self.any_name()?;
-                self.node(
-                    ExprKind::Collate {
-                        arg: left,
-                        collation,
-                    },
-                    pos,
-                )
+                self.node(ExprKind::Collate { arg: left, collation }, pos)
             }
         }
     }
@@ -211,10 +188,7 @@ impl Parser<'_> {
     /// A call of a function that syntax of its own stands for.
     pub(super) fn call(&mut self, name: &str, args: Vec<Expr>, pos: Pos) -> Result<Expr> {
         let call = Call {
-            name: QualName {
-                parts: vec!["pg_catalog".to_owned(), name.to_owned()],
-                pos,
-            },
+            name: QualName { parts: vec!["pg_catalog".to_owned(), name.to_owned()], pos },
             args,
             star: false,
             distinct: false,
@@ -255,40 +229,15 @@ impl Parser<'_> {
         let kind = if self.eat("null") {
             ExprKind::IsNull { arg, negated }
         } else if self.eat("true") {
-            ExprKind::IsTruth {
-                arg,
-                truth: Truth::True,
-                negated,
-            }
+            ExprKind::IsTruth { arg, truth: Truth::True, negated }
         } else if self.eat("false") {
-            ExprKind::IsTruth {
-                arg,
-                truth: Truth::False,
-                negated,
-            }
+            ExprKind::IsTruth { arg, truth: Truth::False, negated }
         } else if self.eat("unknown") {
-            ExprKind::IsTruth {
-                arg,
-                truth: Truth::Unknown,
-                negated,
-            }
+            ExprKind::IsTruth { arg, truth: Truth::Unknown, negated }
         } else if self.eat_seq(&["distinct", "from"]) {
             let right = self.operand(level::COMPARE)?;
-            ExprKind::IsDistinct {
-                left: arg,
-                right,
-                negated,
-            }
-        } else if self.is_any(&[
-            "of",
-            "document",
-            "normalized",
-            "nfc",
-            "nfd",
-            "nfkc",
-            "nfkd",
-            "json",
-        ]) {
+            ExprKind::IsDistinct { left: arg, right, negated }
+        } else if self.is_any(&["of", "document", "normalized", "nfc", "nfd", "nfkc", "nfkd", "json"]) {
             return Err(self.unsupported("this form of IS"));
         } else {
             return Err(self.error_here());
@@ -305,16 +254,7 @@ impl Parser<'_> {
             let low = self.operand(level::OTHER)?;
             self.expect("and")?;
             let high = self.operand(level::OTHER)?;
-            return self.node(
-                ExprKind::Between {
-                    arg,
-                    low,
-                    high,
-                    negated,
-                    symmetric,
-                },
-                pos,
-            );
+            return self.node(ExprKind::Between { arg, low, high, negated, symmetric }, pos);
         }
         if self.eat("in") {
             return self.in_test(arg, negated, pos);
@@ -322,11 +262,7 @@ impl Parser<'_> {
         if self.is("similar") {
             return Err(self.unsupported("SIMILAR TO"));
         }
-        let kind = if self.eat("ilike") {
-            LikeKind::ILike
-        } else {
-            LikeKind::Like
-        };
+        let kind = if self.eat("ilike") { LikeKind::ILike } else { LikeKind::Like };
         if kind == LikeKind::Like {
             self.eat("like");
         }
@@ -340,35 +276,15 @@ impl Parser<'_> {
             return self.quantified(arg, op.to_owned(), pos);
         }
         let pattern = self.operand(level::OTHER)?;
-        let escape = if self.eat("escape") {
-            Some(self.operand(level::OTHER)?)
-        } else {
-            None
-        };
-        self.node(
-            ExprKind::Like {
-                arg,
-                pattern,
-                escape,
-                kind,
-                negated,
-            },
-            pos,
-        )
+        let escape = if self.eat("escape") { Some(self.operand(level::OTHER)?) } else { None };
+        self.node(ExprKind::Like { arg, pattern, escape, kind, negated }, pos)
     }
 
     fn in_test(&mut self, arg: Expr, negated: bool, pos: Pos) -> Result<Expr> {
         self.expect_punct(b'(')?;
         if self.is_query_start() {
             let query = self.subquery_tail()?;
-            return self.node(
-                ExprKind::InQuery {
-                    arg,
-                    query,
-                    negated,
-                },
-                pos,
-            );
+            return self.node(ExprKind::InQuery { arg, query, negated }, pos);
         }
         let mut list = self.comma_list(|p| p.expr())?;
         if list.len() == 1 && matches!(*list[0].kind, ExprKind::Subquery(_)) {
@@ -378,14 +294,7 @@ impl Parser<'_> {
             };
             let query = self.continue_query(*query)?;
             self.expect_punct(b')')?;
-            return self.node(
-                ExprKind::InQuery {
-                    arg,
-                    query: Box::new(query),
-                    negated,
-                },
-                pos,
-            );
+            return self.node(ExprKind::InQuery { arg, query: Box::new(query), negated }, pos);
         }
         self.expect_punct(b')')?;
         self.node(ExprKind::InList { arg, list, negated }, pos)
@@ -402,15 +311,7 @@ impl Parser<'_> {
             self.expect_punct(b')')?;
             AnyOf::Array(array)
         };
-        self.node(
-            ExprKind::Quantified {
-                left,
-                op,
-                all,
-                right,
-            },
-            pos,
-        )
+        self.node(ExprKind::Quantified { left, op, all, right }, pos)
     }
 
     /// A primary with subscripts and `::` casts.
@@ -438,17 +339,9 @@ impl Parser<'_> {
     }
 
     fn index(&mut self) -> Result<Index> {
-        let low = if self.is_punct(b':') {
-            None
-        } else {
-            Some(self.expr()?)
-        };
+        let low = if self.is_punct(b':') { None } else { Some(self.expr()?) };
         let index = if self.eat_punct(b':') {
-            let high = if self.is_punct(b']') {
-                None
-            } else {
-                Some(self.expr()?)
-            };
+            let high = if self.is_punct(b']') { None } else { Some(self.expr()?) };
             Index::Slice(low, high)
         } else {
             match low {

@@ -58,16 +58,8 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
         let tokens = &p.tokens[first..p.at];
         let start = tokens.first().map_or(0, |t| t.start as usize);
         let end = tokens.last().map_or(start, |t| t.end as usize);
-        let params = tokens
-            .iter()
-            .map(|t| if let Tok::Param(n) = t.kind { n } else { 0 })
-            .max()
-            .unwrap_or(0);
-        out.push(Parsed {
-            statement,
-            range: start..end,
-            params,
-        });
+        let params = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
+        out.push(Parsed { statement, range: start..end, params });
     }
 }
 
@@ -75,22 +67,14 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
 pub fn parse_expression(sql: &str) -> Result<Expr> {
     let mut p = Parser::new(sql)?;
     let expr = p.expr()?;
-    if *p.peek() == Tok::End {
-        Ok(expr)
-    } else {
-        Err(p.error_here())
-    }
+    if *p.peek() == Tok::End { Ok(expr) } else { Err(p.error_here()) }
 }
 
 /// Parses the name of a type, as `regtype` takes it.
 pub fn parse_type_name(sql: &str) -> Result<TypeName> {
     let mut p = Parser::new(sql)?;
     let ty = p.type_name()?;
-    if *p.peek() == Tok::End {
-        Ok(ty)
-    } else {
-        Err(p.error_here())
-    }
+    if *p.peek() == Tok::End { Ok(ty) } else { Err(p.error_here()) }
 }
 
 pub(super) struct Parser<'a> {
@@ -103,13 +87,7 @@ pub(super) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(sql: &'a str) -> Result<Self> {
-        Ok(Self {
-            sql,
-            tokens: lexer::tokens(sql)?,
-            at: 0,
-            depth: 0,
-            height: 0,
-        })
+        Ok(Self { sql, tokens: lexer::tokens(sql)?, at: 0, depth: 0, height: 0 })
     }
 
     /// The token at the cursor. The list ends with `End` and the cursor never passes it.
@@ -140,15 +118,10 @@ impl<'a> Parser<'a> {
     fn error_here(&self) -> SqlError {
         let t = &self.tokens[self.at];
         if t.kind == Tok::End {
-            return SqlError::new(code::SYNTAX_ERROR, "syntax error at end of input")
-                .at(self.sql.len() as Pos);
+            return SqlError::new(code::SYNTAX_ERROR, "syntax error at end of input").at(self.sql.len() as Pos);
         }
         let near = self.sql.get(t.start as usize..t.end as usize).unwrap_or("");
-        SqlError::new(
-            code::SYNTAX_ERROR,
-            format!("syntax error at or near \"{near}\""),
-        )
-        .at(t.start)
+        SqlError::new(code::SYNTAX_ERROR, format!("syntax error at or near \"{near}\"")).at(t.start)
     }
 
     fn unsupported(&self, what: &str) -> SqlError {
@@ -171,10 +144,7 @@ impl<'a> Parser<'a> {
     }
 
     fn is_seq(&self, words: &[&str]) -> bool {
-        words
-            .iter()
-            .enumerate()
-            .all(|(i, w)| self.word_at(i) == Some(w))
+        words.iter().enumerate().all(|(i, w)| self.word_at(i) == Some(w))
     }
 
     fn eat(&mut self, word: &str) -> bool {
@@ -195,11 +165,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, word: &str) -> Result<()> {
-        if self.eat(word) {
-            Ok(())
-        } else {
-            Err(self.error_here())
-        }
+        if self.eat(word) { Ok(()) } else { Err(self.error_here()) }
     }
 
     fn expect_seq(&mut self, words: &[&str]) -> Result<()> {
@@ -219,11 +185,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect_punct(&mut self, b: u8) -> Result<()> {
-        if self.eat_punct(b) {
-            Ok(())
-        } else {
-            Err(self.error_here())
-        }
+        if self.eat_punct(b) { Ok(()) } else { Err(self.error_here()) }
     }
 
     fn is_op(&self, op: &str) -> bool {
@@ -271,11 +233,7 @@ impl<'a> Parser<'a> {
             return Err(too_complex().at(pos));
         }
         self.height = self.height.max(height);
-        Ok(Expr {
-            kind: Box::new(kind),
-            pos,
-            height,
-        })
+        Ok(Expr { kind: Box::new(kind), pos, height })
     }
 
     /// A word or quoted name whose category `allowed` accepts (none: not a keyword).
@@ -325,10 +283,7 @@ impl<'a> Parser<'a> {
             parts.push(self.col_label()?);
         }
         if parts.len() > 3 {
-            let message = format!(
-                "improper qualified name (too many dotted names): {}",
-                parts.join(".")
-            );
+            let message = format!("improper qualified name (too many dotted names): {}", parts.join("."));
             return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos));
         }
         Ok(QualName { parts, pos })
@@ -339,11 +294,7 @@ impl<'a> Parser<'a> {
     }
 
     fn opt_name_list(&mut self) -> Result<Vec<String>> {
-        if self.is_punct(b'(') {
-            self.name_list()
-        } else {
-            Ok(Vec::new())
-        }
+        if self.is_punct(b'(') { self.name_list() } else { Ok(Vec::new()) }
     }
 
     fn string(&mut self) -> Result<String> {
@@ -364,16 +315,9 @@ impl<'a> Parser<'a> {
         let Tok::Int(digits) = self.peek() else {
             return Err(self.error_here());
         };
-        let text = if negative {
-            format!("-{digits}")
-        } else {
-            (*digits).to_owned()
-        };
+        let text = if negative { format!("-{digits}") } else { (*digits).to_owned() };
         let value = text.parse().map_err(|_| {
-            SqlError::new(
-                code::NUMERIC_VALUE_OUT_OF_RANGE,
-                format!("value \"{text}\" is out of range for type bigint"),
-            )
+            SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("value \"{text}\" is out of range for type bigint"))
         })?;
         self.advance();
         Ok(value)
@@ -397,14 +341,10 @@ impl<'a> Parser<'a> {
 }
 
 fn is_col_id(category: Option<Category>) -> bool {
-    matches!(
-        category,
-        None | Some(Category::Unreserved | Category::ColumnName)
-    )
+    matches!(category, None | Some(Category::Unreserved | Category::ColumnName))
 }
 
 fn too_complex() -> SqlError {
-    SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").hint(
-        "The statement nests too deeply: split it, or write long chains of operators as lists.",
-    )
+    SqlError::new(code::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+        .hint("The statement nests too deeply: split it, or write long chains of operators as lists.")
 }

@@ -43,75 +43,27 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
         K::Unary { op: _, arg }
         | K::Not(arg)
         | K::IsNull { arg, negated: _ }
-        | K::IsTruth {
-            arg,
-            truth: _,
-            negated: _,
-        }
+        | K::IsTruth { arg, truth: _, negated: _ }
         | K::Cast { arg, to: _ }
         | K::Collate { arg, collation: _ } => arg.height,
-        K::Binary { op: _, left, right }
-        | K::IsDistinct {
-            left,
-            right,
-            negated: _,
+        K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } | K::NullIf(left, right) => {
+            left.height.max(right.height)
         }
-        | K::NullIf(left, right) => left.height.max(right.height),
-        K::And(list) | K::Or(list) | K::Coalesce(list) | K::Greatest(list) | K::Least(list) => {
-            max_of(list)
-        }
+        K::And(list) | K::Or(list) | K::Coalesce(list) | K::Greatest(list) | K::Least(list) => max_of(list),
         K::Array(list) | K::Row(list) => max_of(list),
-        K::Between {
-            arg,
-            low,
-            high,
-            negated: _,
-            symmetric: _,
-        } => max_of([arg, low, high]),
-        K::InList {
-            arg,
-            list,
-            negated: _,
-        } => arg.height.max(max_of(list)),
-        K::InQuery {
-            arg,
-            query,
-            negated: _,
-        } => arg.height.max(query.height),
-        K::Like {
-            arg,
-            pattern,
-            escape,
-            kind: _,
-            negated: _,
-        } => max_of([arg, pattern]).max(max_of(escape)),
-        K::Quantified {
-            left,
-            op: _,
-            all: _,
-            right: AnyOf::Array(right),
-        } => left.height.max(right.height),
-        K::Quantified {
-            left,
-            op: _,
-            all: _,
-            right: AnyOf::Query(query),
-        } => left.height.max(query.height),
-        K::Case {
-            arg,
-            whens,
-            otherwise,
-        } => {
-            let whens = whens
-                .iter()
-                .map(|(a, b)| a.height.max(b.height))
-                .max()
-                .unwrap_or(0);
+        K::Between { arg, low, high, negated: _, symmetric: _ } => max_of([arg, low, high]),
+        K::InList { arg, list, negated: _ } => arg.height.max(max_of(list)),
+        K::InQuery { arg, query, negated: _ } => arg.height.max(query.height),
+        K::Like { arg, pattern, escape, kind: _, negated: _ } => max_of([arg, pattern]).max(max_of(escape)),
+        K::Quantified { left, op: _, all: _, right: AnyOf::Array(right) } => left.height.max(right.height),
+        K::Quantified { left, op: _, all: _, right: AnyOf::Query(query) } => left.height.max(query.height),
+        K::Case { arg, whens, otherwise } => {
+            let whens = whens.iter().map(|(a, b)| a.height.max(b.height)).max().unwrap_or(0);
             max_of(arg).max(whens).max(max_of(otherwise))
         }
-        K::Call(call) => max_of(&call.args)
-            .max(max_of(&call.filter))
-            .max(max_of(call.order_by.iter().map(|o| &o.expr))),
+        K::Call(call) => {
+            max_of(&call.args).max(max_of(&call.filter)).max(max_of(call.order_by.iter().map(|o| &o.expr)))
+        }
         K::ArrayQuery(query) | K::Exists(query) | K::Subquery(query) => query.height,
         K::Subscript { arg, index } => index.iter().fold(arg.height, |h, i| match i {
             Index::At(e) => h.max(e.height),

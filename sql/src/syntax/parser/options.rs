@@ -17,11 +17,7 @@ impl Parser<'_> {
                 let (Tok::Int(n) | Tok::Num(n)) = self.peek_at(1) else {
                     return Err(self.error_here());
                 };
-                let text = if negative {
-                    format!("-{n}")
-                } else {
-                    (*n).to_owned()
-                };
+                let text = if negative { format!("-{n}") } else { (*n).to_owned() };
                 self.advance();
                 OptionValue::Number(text)
             }
@@ -59,11 +55,7 @@ impl Parser<'_> {
             if p.eat_punct(b'.') {
                 name = format!("{name}.{}", p.col_label()?);
             }
-            let value = if p.eat_op("=") {
-                Some(p.option_value()?)
-            } else {
-                None
-            };
+            let value = if p.eat_op("=") { Some(p.option_value()?) } else { None };
             Ok(GenericOption { name, value, pos })
         })
     }
@@ -78,11 +70,7 @@ impl Parser<'_> {
 
     /// A bare word as an option that is on.
     pub(super) fn flag(&self, name: &str) -> GenericOption {
-        GenericOption {
-            name: name.to_owned(),
-            value: None,
-            pos: self.pos(),
-        }
+        GenericOption { name: name.to_owned(), value: None, pos: self.pos() }
     }
 
     /// COPY's options: `WITH (...)`, or the words of PostgreSQL before 9.0.
@@ -94,13 +82,7 @@ impl Parser<'_> {
         let mut out = Vec::new();
         loop {
             let pos = self.pos();
-            let mut put = |name: &str, value| {
-                out.push(GenericOption {
-                    name: name.to_owned(),
-                    value,
-                    pos,
-                })
-            };
+            let mut put = |name: &str, value| out.push(GenericOption { name: name.to_owned(), value, pos });
             if self.eat("csv") {
                 put("format", Some(OptionValue::Word("csv".to_owned())));
             } else if self.eat("binary") {
@@ -109,14 +91,7 @@ impl Parser<'_> {
                 put("header", None);
             } else if self.eat("freeze") {
                 put("freeze", None);
-            } else if self.is_any(&[
-                "delimiter",
-                "delimiters",
-                "null",
-                "quote",
-                "escape",
-                "encoding",
-            ]) {
+            } else if self.is_any(&["delimiter", "delimiters", "null", "quote", "escape", "encoding"]) {
                 let name = if self.is("delimiters") {
                     "delimiter".to_owned()
                 } else {
@@ -125,11 +100,7 @@ impl Parser<'_> {
                 self.advance();
                 self.eat("as");
                 let value = OptionValue::Str(self.string()?);
-                out.push(GenericOption {
-                    name,
-                    value: Some(value),
-                    pos,
-                });
+                out.push(GenericOption { name, value: Some(value), pos });
             } else if self.is("force") {
                 return Err(self.unsupported("COPY's FORCE options without parentheses"));
             } else if with && out.is_empty() {
@@ -172,19 +143,11 @@ impl Parser<'_> {
         } else if self.eat("restart") {
             let with = self.eat("with");
             let number = with || matches!(self.peek(), Tok::Int(_) | Tok::Op("-" | "+"));
-            SequenceOption::Restart(if number {
-                Some(self.signed_int()?)
-            } else {
-                None
-            })
+            SequenceOption::Restart(if number { Some(self.signed_int()?) } else { None })
         } else if self.eat("cache") {
             SequenceOption::Cache(self.signed_int()?)
         } else if self.eat_seq(&["owned", "by"]) {
-            SequenceOption::OwnedBy(if self.eat("none") {
-                None
-            } else {
-                Some(self.qual_name()?)
-            })
+            SequenceOption::OwnedBy(if self.eat("none") { None } else { Some(self.qual_name()?) })
         } else if self.eat_seq(&["sequence", "name"]) {
             SequenceOption::SequenceName(self.qual_name()?)
         } else {
@@ -224,11 +187,7 @@ impl Parser<'_> {
                     self.expect("password")?;
                     RoleOption::Password(Some(self.string()?))
                 }
-                "password" => RoleOption::Password(if self.eat("null") {
-                    None
-                } else {
-                    Some(self.string()?)
-                }),
+                "password" => RoleOption::Password(if self.eat("null") { None } else { Some(self.string()?) }),
                 "valid" => {
                     self.expect("until")?;
                     RoleOption::ValidUntil(self.string()?)

@@ -58,10 +58,7 @@ impl Parser<'_> {
             "current_timestamp" => {
                 self.advance();
                 let precision = self.opt_precision()?;
-                return self.node(
-                    ExprKind::Bare(BareFunction::CurrentTimestamp(precision)),
-                    pos,
-                );
+                return self.node(ExprKind::Bare(BareFunction::CurrentTimestamp(precision)), pos);
             }
             "localtimestamp" => {
                 self.advance();
@@ -121,8 +118,7 @@ impl Parser<'_> {
         if special {
             return self.special(word);
         }
-        let refused =
-            matches!(word, "grouping" | "treat" | "normalize" | "setof") || word.starts_with("xml");
+        let refused = matches!(word, "grouping" | "treat" | "normalize" | "setof") || word.starts_with("xml");
         if open && refused && category == Category::ColumnName {
             return Err(self.unsupported(&word.to_ascii_uppercase()));
         }
@@ -144,9 +140,7 @@ impl Parser<'_> {
         let to = self.type_name()?;
         let at = self.pos();
         let text = self.string()?;
-        if to.name.name() == "interval"
-            && self.is_any(&["year", "month", "day", "hour", "minute", "second"])
-        {
+        if to.name.name() == "interval" && self.is_any(&["year", "month", "day", "hour", "minute", "second"]) {
             return Err(self.unsupported("an interval restricted to fields"));
         }
         self.cast_text(to, text, at)
@@ -176,21 +170,10 @@ impl Parser<'_> {
         if let Tok::Str(s) = self.peek() {
             let (text, at) = (s.to_string(), self.pos());
             self.advance();
-            return self.cast_text(
-                TypeName {
-                    name,
-                    modifiers: Vec::new(),
-                    array_dims: 0,
-                },
-                text,
-                at,
-            );
+            return self.cast_text(TypeName { name, modifiers: Vec::new(), array_dims: 0 }, text, at);
         }
         if name.parts.len() > 4 {
-            let message = format!(
-                "improper qualified name (too many dotted names): {}",
-                name.dotted()
-            );
+            let message = format!("improper qualified name (too many dotted names): {}", name.dotted());
             return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos));
         }
         self.node(ExprKind::Column(name), pos)
@@ -281,11 +264,7 @@ impl Parser<'_> {
                 ExprKind::NullIf(left, self.expr()?)
             }
             "row" => {
-                let list = if self.is_punct(b')') {
-                    Vec::new()
-                } else {
-                    self.comma_list(|p| p.expr())?
-                };
+                let list = if self.is_punct(b')') { Vec::new() } else { self.comma_list(|p| p.expr())? };
                 ExprKind::Row(list)
             }
             "extract" => return self.extract(pos),
@@ -340,11 +319,7 @@ impl Parser<'_> {
 
     /// POSITION(a IN b), SUBSTRING(a FROM b FOR c), OVERLAY(a PLACING b FROM c FOR d), or their plain forms.
     fn string_function(&mut self, word: &str, pos: Pos) -> Result<Expr> {
-        let first = if word == "position" {
-            self.operand(level::OTHER)?
-        } else {
-            self.expr()?
-        };
+        let first = if word == "position" { self.operand(level::OTHER)? } else { self.expr()? };
         let mut args = vec![first];
         match word {
             "position" => {
@@ -392,11 +367,7 @@ impl Parser<'_> {
     fn case(&mut self) -> Result<Expr> {
         let pos = self.pos();
         self.advance();
-        let arg = if self.is("when") {
-            None
-        } else {
-            Some(self.expr()?)
-        };
+        let arg = if self.is("when") { None } else { Some(self.expr()?) };
         let mut whens = Vec::new();
         while self.eat("when") {
             let when = self.expr()?;
@@ -406,20 +377,9 @@ impl Parser<'_> {
         if whens.is_empty() {
             return Err(self.error_here());
         }
-        let otherwise = if self.eat("else") {
-            Some(self.expr()?)
-        } else {
-            None
-        };
+        let otherwise = if self.eat("else") { Some(self.expr()?) } else { None };
         self.expect("end")?;
-        self.node(
-            ExprKind::Case {
-                arg,
-                whens,
-                otherwise,
-            },
-            pos,
-        )
+        self.node(ExprKind::Case { arg, whens, otherwise }, pos)
     }
 
     fn array(&mut self) -> Result<Expr> {
@@ -439,11 +399,7 @@ impl Parser<'_> {
         } else {
             self.comma_list(|p| {
                 let at = p.pos();
-                if p.is_punct(b'[') {
-                    p.nested(|p| p.array_elements(at))
-                } else {
-                    p.expr()
-                }
+                if p.is_punct(b'[') { p.nested(|p| p.array_elements(at)) } else { p.expr() }
             })?
         };
         self.expect_punct(b']')?;

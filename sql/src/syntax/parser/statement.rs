@@ -14,11 +14,10 @@ impl Parser<'_> {
             _ => return Err(self.error_here()),
         };
         match word.as_str() {
-            "select" | "values" | "with" | "table" | "insert" | "update" | "delete" | "merge" => {
-                self.preparable()
+            "select" | "values" | "with" | "table" | "insert" | "update" | "delete" | "merge" => self.preparable(),
+            "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+                self.transaction(&word)
             }
-            "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint"
-            | "release" => self.transaction(&word),
             "truncate" => self.truncate(),
             "copy" => self.copy(),
             "lock" => self.lock_table(),
@@ -44,11 +43,7 @@ impl Parser<'_> {
             "fetch" | "move" => self.fetch(word == "move"),
             "close" => {
                 self.advance();
-                let name = if self.eat("all") {
-                    None
-                } else {
-                    Some(self.col_id()?)
-                };
+                let name = if self.eat("all") { None } else { Some(self.col_id()?) };
                 Ok(Statement::CloseCursor { name })
             }
             "checkpoint" => {
@@ -57,27 +52,17 @@ impl Parser<'_> {
             }
             "listen" => {
                 self.advance();
-                Ok(Statement::Listen {
-                    channel: self.col_id()?,
-                })
+                Ok(Statement::Listen { channel: self.col_id()? })
             }
             "unlisten" => {
                 self.advance();
-                let channel = if self.eat_op("*") {
-                    None
-                } else {
-                    Some(self.col_id()?)
-                };
+                let channel = if self.eat_op("*") { None } else { Some(self.col_id()?) };
                 Ok(Statement::Unlisten { channel })
             }
             "notify" => {
                 self.advance();
                 let channel = self.col_id()?;
-                let payload = if self.eat_punct(b',') {
-                    Some(self.string()?)
-                } else {
-                    None
-                };
+                let payload = if self.eat_punct(b',') { Some(self.string()?) } else { None };
                 Ok(Statement::Notify { channel, payload })
             }
             "call" | "do" | "import" | "load" | "reassign" | "security" => {
@@ -94,28 +79,16 @@ impl Parser<'_> {
             return Ok(Statement::Transaction(Transaction::Prepare(self.string()?)));
         }
         let name = self.col_id()?;
-        let types = if self.is_punct(b'(') {
-            self.paren_list(Self::type_name)?
-        } else {
-            Vec::new()
-        };
+        let types = if self.is_punct(b'(') { self.paren_list(Self::type_name)? } else { Vec::new() };
         self.expect("as")?;
         let statement = Box::new(self.preparable()?);
-        Ok(Statement::Prepare {
-            name,
-            types,
-            statement,
-        })
+        Ok(Statement::Prepare { name, types, statement })
     }
 
     fn execute(&mut self) -> Result<Statement> {
         self.expect("execute")?;
         let name = self.col_id()?;
-        let args = if self.is_punct(b'(') {
-            self.paren_list(|p| p.expr())?
-        } else {
-            Vec::new()
-        };
+        let args = if self.is_punct(b'(') { self.paren_list(|p| p.expr())? } else { Vec::new() };
         Ok(Statement::Execute { name, args })
     }
 
@@ -124,23 +97,14 @@ impl Parser<'_> {
         if self.is("prepare") && !matches!(self.peek_at(1), Tok::End | Tok::Punct(b';')) {
             self.advance();
         }
-        let name = if self.eat("all") {
-            None
-        } else {
-            Some(self.col_id()?)
-        };
+        let name = if self.eat("all") { None } else { Some(self.col_id()?) };
         Ok(Statement::Deallocate { name })
     }
 
     fn explain(&mut self) -> Result<Statement> {
         self.expect("explain")?;
         let mut options: Vec<GenericOption> = Vec::new();
-        if self.is_punct(b'(')
-            && !matches!(
-                self.word_at(1),
-                Some("select" | "values" | "with" | "table")
-            )
-        {
+        if self.is_punct(b'(') && !matches!(self.word_at(1), Some("select" | "values" | "with" | "table")) {
             options = self.generic_options()?;
         } else {
             if self.is_any(&["analyze", "analyse"]) {
@@ -159,10 +123,7 @@ impl Parser<'_> {
             Some("declare") => self.declare()?,
             _ => self.preparable()?,
         };
-        Ok(Statement::Explain {
-            options,
-            statement: Box::new(statement),
-        })
+        Ok(Statement::Explain { options, statement: Box::new(statement) })
     }
 
     fn discard(&mut self) -> Result<Statement> {

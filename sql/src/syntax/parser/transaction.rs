@@ -11,26 +11,18 @@ impl Parser<'_> {
         Ok(Statement::Transaction(match word {
             "begin" => {
                 self.eat_transaction_word();
-                Transaction::Begin {
-                    modes: self.transaction_modes()?,
-                    start: false,
-                }
+                Transaction::Begin { modes: self.transaction_modes()?, start: false }
             }
             "start" => {
                 self.expect("transaction")?;
-                Transaction::Begin {
-                    modes: self.transaction_modes()?,
-                    start: true,
-                }
+                Transaction::Begin { modes: self.transaction_modes()?, start: true }
             }
             "commit" | "end" => {
                 if word == "commit" && self.eat("prepared") {
                     Transaction::CommitPrepared(self.string()?)
                 } else {
                     self.eat_transaction_word();
-                    Transaction::Commit {
-                        chain: self.chain()?,
-                    }
+                    Transaction::Commit { chain: self.chain()? }
                 }
             }
             "rollback" | "abort" => self.rollback(word == "rollback")?,
@@ -51,9 +43,7 @@ impl Parser<'_> {
             self.eat("savepoint");
             return Ok(Transaction::RollbackTo(self.col_id()?));
         }
-        Ok(Transaction::Rollback {
-            chain: self.chain()?,
-        })
+        Ok(Transaction::Rollback { chain: self.chain()? })
     }
 
     fn eat_transaction_word(&mut self) {

@@ -64,10 +64,7 @@ impl Parser<'_> {
             _ => String::new(),
         };
         let named = |name: &str, modifiers| TypeName {
-            name: QualName {
-                parts: vec!["pg_catalog".to_owned(), name.to_owned()],
-                pos,
-            },
+            name: QualName { parts: vec!["pg_catalog".to_owned(), name.to_owned()], pos },
             modifiers,
             array_dims: 0,
         };
@@ -126,12 +123,7 @@ impl Parser<'_> {
 
     fn generic_type(&mut self) -> Result<TypeName> {
         let pos = self.pos();
-        let first = self.name_where(|c| {
-            matches!(
-                c,
-                None | Some(Category::Unreserved | Category::TypeOrFunction)
-            )
-        })?;
+        let first = self.name_where(|c| matches!(c, None | Some(Category::Unreserved | Category::TypeOrFunction)))?;
         let mut parts = vec![first];
         while self.eat_punct(b'.') {
             parts.push(self.col_label()?);
@@ -140,11 +132,7 @@ impl Parser<'_> {
             return Err(self.unsupported("%TYPE"));
         }
         let modifiers = self.type_modifiers()?;
-        Ok(TypeName {
-            name: QualName { parts, pos },
-            modifiers,
-            array_dims: 0,
-        })
+        Ok(TypeName { name: QualName { parts, pos }, modifiers, array_dims: 0 })
     }
 
     fn type_modifiers(&mut self) -> Result<Vec<i32>> {
@@ -170,16 +158,14 @@ impl Parser<'_> {
         match bits {
             1..=24 => Ok("float4"),
             25..=53 => Ok("float8"),
-            ..=0 => Err(SqlError::new(
-                code::INVALID_PARAMETER_VALUE,
-                "precision for type float must be at least 1 bit",
-            )
-            .at(pos)),
-            _ => Err(SqlError::new(
-                code::INVALID_PARAMETER_VALUE,
-                "precision for type float must be less than 54 bits",
-            )
-            .at(pos)),
+            ..=0 => {
+                Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "precision for type float must be at least 1 bit")
+                    .at(pos))
+            }
+            _ => {
+                Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "precision for type float must be less than 54 bits")
+                    .at(pos))
+            }
         }
     }
 

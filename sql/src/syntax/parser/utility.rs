@@ -4,8 +4,8 @@ use super::super::ast::QualName;
 use super::super::ddl::{Grant, ObjectKind};
 use super::super::lexer::Tok;
 use super::super::stmt::{
-    FetchDirection, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable,
-    Statement, TableLockMode, Transaction,
+    FetchDirection, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable, Statement,
+    TableLockMode, Transaction,
 };
 use super::Parser;
 use crate::error::{Result, SqlError, code};
@@ -21,11 +21,7 @@ impl Parser<'_> {
             self.expect("mode")?;
         }
         let nowait = self.eat("nowait");
-        Ok(Statement::LockTable(LockTable {
-            tables,
-            mode,
-            nowait,
-        }))
+        Ok(Statement::LockTable(LockTable { tables, mode, nowait }))
     }
 
     fn lock_mode(&mut self) -> Result<TableLockMode> {
@@ -86,10 +82,7 @@ impl Parser<'_> {
         } else {
             self.eat("verbose")
         };
-        Ok(Statement::Analyze {
-            verbose,
-            tables: self.tables_with_columns()?,
-        })
+        Ok(Statement::Analyze { verbose, tables: self.tables_with_columns()? })
     }
 
     pub(super) fn vacuum(&mut self) -> Result<Statement> {
@@ -113,22 +106,14 @@ impl Parser<'_> {
                 return Err(unrecognized("VACUUM", bad));
             }
         } else {
-            for names in [
-                &["full"][..],
-                &["freeze"],
-                &["verbose"],
-                &["analyze", "analyse"],
-            ] {
+            for names in [&["full"][..], &["freeze"], &["verbose"], &["analyze", "analyse"]] {
                 if self.is_any(names) {
                     options.push(self.flag(names[0]));
                     self.advance();
                 }
             }
         }
-        Ok(Statement::Vacuum {
-            options,
-            tables: self.tables_with_columns()?,
-        })
+        Ok(Statement::Vacuum { options, tables: self.tables_with_columns()? })
     }
 
     pub(super) fn cluster(&mut self) -> Result<Statement> {
@@ -143,11 +128,7 @@ impl Parser<'_> {
             }
         }
         if !self.is_col_id() {
-            return Ok(Statement::Cluster {
-                table: None,
-                index: None,
-                verbose,
-            });
+            return Ok(Statement::Cluster { table: None, index: None, verbose });
         }
         let mut table = self.qual_name()?;
         let mut index = None;
@@ -157,11 +138,7 @@ impl Parser<'_> {
             index = Some(table.name().to_owned());
             table = self.qual_name()?;
         }
-        Ok(Statement::Cluster {
-            table: Some(table),
-            index,
-            verbose,
-        })
+        Ok(Statement::Cluster { table: Some(table), index, verbose })
     }
 
     pub(super) fn reindex(&mut self) -> Result<Statement> {
@@ -189,27 +166,16 @@ impl Parser<'_> {
         };
         self.advance();
         concurrently |= self.eat("concurrently");
-        Ok(Statement::Reindex(Reindex {
-            target,
-            name: self.qual_name()?,
-            concurrently,
-            verbose,
-        }))
+        Ok(Statement::Reindex(Reindex { target, name: self.qual_name()?, concurrently, verbose }))
     }
 
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.expect("set")?;
         if self.eat_seq(&["session", "characteristics", "as", "transaction"]) {
-            return Ok(Statement::Transaction(Transaction::SetSession(
-                self.some_modes()?,
-            )));
+            return Ok(Statement::Transaction(Transaction::SetSession(self.some_modes()?)));
         }
         if self.eat("constraints") {
-            let names = if self.eat("all") {
-                Vec::new()
-            } else {
-                self.comma_list(Self::qual_name)?
-            };
+            let names = if self.eat("all") { Vec::new() } else { self.comma_list(Self::qual_name)? };
             let deferred = self.eat("deferred");
             if !deferred {
                 self.expect("immediate")?;
@@ -238,22 +204,13 @@ impl Parser<'_> {
     fn some_modes(&mut self) -> Result<super::super::stmt::TransactionModes> {
         let at = self.at;
         let modes = self.transaction_modes()?;
-        if self.at == at {
-            Err(self.error_here())
-        } else {
-            Ok(modes)
-        }
+        if self.at == at { Err(self.error_here()) } else { Ok(modes) }
     }
 
     /// What stands behind SET, or behind ALTER ROLE ... SET.
     pub(super) fn set_variable(&mut self, local: bool) -> Result<SetVariable> {
         let pos = self.pos();
-        let variable = |name: &str, values| SetVariable {
-            name: name.to_owned(),
-            local,
-            values,
-            pos,
-        };
+        let variable = |name: &str, values| SetVariable { name: name.to_owned(), local, values, pos };
         if self.eat_seq(&["time", "zone"]) {
             if self.eat("local") || self.eat("default") {
                 return Ok(variable("timezone", None));
@@ -265,27 +222,15 @@ impl Parser<'_> {
             return Ok(variable("timezone", Some(vec![value])));
         }
         if self.eat("names") {
-            let values = if matches!(self.peek(), Tok::Str(_)) {
-                Some(vec![self.option_value()?])
-            } else {
-                None
-            };
+            let values = if matches!(self.peek(), Tok::Str(_)) { Some(vec![self.option_value()?]) } else { None };
             self.eat("default");
             return Ok(variable("client_encoding", values));
         }
-        for (words, name) in [
-            (&["session", "authorization"][..], "session_authorization"),
-            (&["role"], "role"),
-        ] {
-            let assigned = matches!(self.peek_at(words.len()), Tok::Op("="))
-                || self.word_at(words.len()) == Some("to");
+        for (words, name) in [(&["session", "authorization"][..], "session_authorization"), (&["role"], "role")] {
+            let assigned = matches!(self.peek_at(words.len()), Tok::Op("=")) || self.word_at(words.len()) == Some("to");
             if !assigned && self.eat_seq(words) {
                 let value = self.option_value()?;
-                let values = if value == OptionValue::Default {
-                    None
-                } else {
-                    Some(vec![value])
-                };
+                let values = if value == OptionValue::Default { None } else { Some(vec![value]) };
                 return Ok(variable(name, values));
             }
         }
@@ -335,9 +280,7 @@ impl Parser<'_> {
 
     pub(super) fn reset(&mut self) -> Result<Statement> {
         self.expect("reset")?;
-        Ok(Statement::Reset {
-            name: self.shown_name()?,
-        })
+        Ok(Statement::Reset { name: self.shown_name()? })
     }
 
     pub(super) fn declare(&mut self) -> Result<Statement> {
@@ -362,13 +305,7 @@ impl Parser<'_> {
         }
         self.expect("for")?;
         let query = Box::new(self.query()?);
-        Ok(Statement::DeclareCursor {
-            name,
-            query,
-            hold,
-            binary,
-            scroll,
-        })
+        Ok(Statement::DeclareCursor { name, query, hold, binary, scroll })
     }
 
     pub(super) fn fetch(&mut self, is_move: bool) -> Result<Statement> {
@@ -403,11 +340,7 @@ impl Parser<'_> {
             D::Forward(count(self)?)
         };
         let _ = self.eat("from") || self.eat("in");
-        Ok(Statement::Fetch {
-            name: self.col_id()?,
-            direction,
-            is_move,
-        })
+        Ok(Statement::Fetch { name: self.col_id()?, direction, is_move })
     }
 
     pub(super) fn grant(&mut self, revoke: bool) -> Result<Statement> {
@@ -429,12 +362,7 @@ impl Parser<'_> {
             let admin = admin_for || self.eat_seq(&["with", "admin", "option"]);
             self.cascade();
             let roles = privileges.into_iter().map(|(name, _)| name).collect();
-            return Ok(Statement::GrantRole {
-                roles,
-                to,
-                revoke,
-                admin,
-            });
+            return Ok(Statement::GrantRole { roles, to, revoke, admin });
         }
         self.expect("on")?;
         let (object, names, all_in_schema) = self.grant_objects()?;
@@ -445,16 +373,7 @@ impl Parser<'_> {
         })?;
         grant_option |= !revoke && self.eat_seq(&["with", "grant", "option"]);
         let cascade = revoke && self.cascade();
-        Ok(Statement::Grant(Grant {
-            revoke,
-            privileges,
-            object,
-            names,
-            all_in_schema,
-            roles,
-            grant_option,
-            cascade,
-        }))
+        Ok(Statement::Grant(Grant { revoke, privileges, object, names, all_in_schema, roles, grant_option, cascade }))
     }
 
     fn grant_objects(&mut self) -> Result<(ObjectKind, Vec<QualName>, bool)> {
@@ -501,9 +420,5 @@ impl Parser<'_> {
 }
 
 fn unrecognized(statement: &str, option: &GenericOption) -> SqlError {
-    SqlError::new(
-        code::SYNTAX_ERROR,
-        format!("unrecognized {statement} option \"{}\"", option.name),
-    )
-    .at(option.pos)
+    SqlError::new(code::SYNTAX_ERROR, format!("unrecognized {statement} option \"{}\"", option.name)).at(option.pos)
 }
