@@ -125,11 +125,8 @@ impl Exchange {
         if parts.next().and_then(|part| part.strip_prefix("r=")) != Some(self.nonce.as_str()) {
             return Err(AuthError::Malformed("nonce"));
         }
-        let proof: [u8; KEY_BYTES] = STANDARD
-            .decode(proof)
-            .ok()
-            .and_then(|proof| proof.try_into().ok())
-            .ok_or(AuthError::Malformed("proof"))?;
+        let proof: [u8; KEY_BYTES] =
+            STANDARD.decode(proof).ok().and_then(|proof| proof.try_into().ok()).ok_or(AuthError::Malformed("proof"))?;
         let message = [self.messages.as_bytes(), b",", without_proof.as_bytes()];
         let mut client_key = hmac(&self.verifier.stored_key, &message);
         client_key.iter_mut().zip(proof).for_each(|(byte, proof)| *byte ^= proof);
@@ -192,10 +189,14 @@ mod tests {
 
     #[test]
     fn malformed_messages_are_errors() {
-        for first in ["", "n", "n,,", "n,,n=u", "n,,n=u,r=", "p=tls-unique,,n=u,r=a", "n,,m=x,n=u,r=a", "n,,n=u,r=a\u{7f}"] {
+        for first in
+            ["", "n", "n,,", "n,,n=u", "n,,n=u,r=", "p=tls-unique,,n=u,r=a", "n,,m=x,n=u,r=a", "n,,n=u,r=a\u{7f}"]
+        {
             assert!(Exchange::begin(&initial(first), "u", None, b"k").is_err(), "{first}");
         }
-        for body in [&b""[..], b"SCRAM-SHA-256", b"SCRAM-SHA-256\0", b"SCRAM-SHA-256\0\0\0\0\x09n,,", b"PLAIN\0\0\0\0\0"] {
+        for body in
+            [&b""[..], b"SCRAM-SHA-256", b"SCRAM-SHA-256\0", b"SCRAM-SHA-256\0\0\0\0\x09n,,", b"PLAIN\0\0\0\0\0"]
+        {
             assert!(Exchange::begin(body, "u", None, b"k").is_err(), "{body:?}");
         }
         for last in ["", ",p=", "c=biws,r=x,p=AAAA", "c=biws,p=AAAA"] {

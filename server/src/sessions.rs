@@ -91,11 +91,7 @@ pub trait Session: Send + 'static {
     fn bind(&mut self, bind: &Bind<'_>) -> impl Future<Output = Result<()>> + Send;
 
     /// Describes a statement: parameters, then columns or no data.
-    fn describe_statement(
-        &mut self,
-        name: &str,
-        client: &mut dyn Client,
-    ) -> impl Future<Output = Result<()>> + Send;
+    fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;
 
     /// Describes a portal: columns or no data.
     fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> impl Future<Output = Result<()>> + Send;

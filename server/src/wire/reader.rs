@@ -64,7 +64,6 @@ impl<'a> Reader<'a> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, WireError> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        WireError::Encoding(bytes.get(error.valid_up_to()).copied().unwrap_or(0))
-    })
+    std::str::from_utf8(bytes)
+        .map_err(|error| WireError::Encoding(bytes.get(error.valid_up_to()).copied().unwrap_or(0)))
 }

@@ -45,7 +45,13 @@ impl Sessions for Stub {
             idle_session_ms: setting("idle_session_timeout"),
         };
         let status = TransactionStatus::Idle;
-        Ok(StubSession { backend: start.backend, timeouts, status, statements: HashMap::new(), portals: HashMap::new() })
+        Ok(StubSession {
+            backend: start.backend,
+            timeouts,
+            status,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+        })
     }
 
     fn in_progress(&self, begins: bool) {
@@ -187,13 +193,21 @@ impl Session for StubSession {
     async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
         let sql = self.statements.get(name).ok_or_else(|| missing("prepared statement", name))?;
         client.parameter_description(if sql.contains("$1") { &[25] } else { &[] });
-        if sql.starts_with("rows") { client.row_description(&[column()]) } else { client.no_data() }
+        if sql.starts_with("rows") {
+            client.row_description(&[column()])
+        } else {
+            client.no_data()
+        }
         Ok(())
     }
 
     async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
         let (sql, _) = self.portals.get(name).ok_or_else(|| missing("portal", name))?;
-        if sql.starts_with("rows") { client.row_description(&[column()]) } else { client.no_data() }
+        if sql.starts_with("rows") {
+            client.row_description(&[column()])
+        } else {
+            client.no_data()
+        }
         Ok(())
     }
 
@@ -234,7 +248,8 @@ pub async fn start(options: ListenOptions) -> (Arc<Server<Stub>>, SocketAddr) {
         authentication_timeout: options.authentication_timeout.min(Duration::from_secs(20)),
         ..options
     };
-    let server = Server::new(options, Arc::new(Stub::default()), Arc::new(Backends::default()), None).expect("a server");
+    let server =
+        Server::new(options, Arc::new(Stub::default()), Arc::new(Backends::default()), None).expect("a server");
     let bound = server.bind().expect("a free port");
     let address = bound.addresses[0];
     server.serve(bound);
