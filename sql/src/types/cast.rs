@@ -65,38 +65,18 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
                 return Err(SqlError::new(code::STRING_DATA_RIGHT_TRUNCATION, message));
             }
             let kept = &s[..cut];
-            Datum::text(if ty.oid == oid::BPCHAR {
-                kept.trim_end_matches(' ')
-            } else {
-                kept
-            })
+            Datum::text(if ty.oid == oid::BPCHAR { kept.trim_end_matches(' ') } else { kept })
         }
         (Datum::Numeric(n), oid::NUMERIC) => {
             let (precision, scale) = numeric_modifier(ty.modifier);
             Datum::numeric(n.fit(precision, scale)?)
         }
         (Datum::Timestamp(t), oid::TIMESTAMP) => Datum::Timestamp(datetime::fit(*t, ty.modifier)),
-        (Datum::TimestampTz(t), oid::TIMESTAMPTZ) => {
-            Datum::TimestampTz(datetime::fit(*t, ty.modifier))
-        }
+        (Datum::TimestampTz(t), oid::TIMESTAMPTZ) => Datum::TimestampTz(datetime::fit(*t, ty.modifier)),
         (Datum::Array(a), _) if element_of(ty.oid).is_some() => {
-            let element = SqlType {
-                oid: a.element,
-                modifier: ty.modifier,
-            };
-            let values: Result<Vec<Datum>> = a
-                .values
-                .iter()
-                .map(|v| fit(v.clone(), element, explicit))
-                .collect();
-            Datum::Array(
-                Array {
-                    element: a.element,
-                    dims: a.dims.clone(),
-                    values: values?,
-                }
-                .into(),
-            )
+            let element = SqlType { oid: a.element, modifier: ty.modifier };
+            let values: Result<Vec<Datum>> = a.values.iter().map(|v| fit(v.clone(), element, explicit)).collect();
+            Datum::Array(Array { element: a.element, dims: a.dims.clone(), values: values? }.into())
         }
         _ => value,
     })
@@ -104,10 +84,7 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
 
 fn out_of_range(ty: Oid) -> SqlError {
     let name = facts(ty).map_or("value", |f| f.sql_name);
-    SqlError::new(
-        code::NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("{name} out of range"),
-    )
+    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"))
 }
 
 fn int_to(v: i64, to: Oid) -> Result<Datum> {
@@ -122,11 +99,7 @@ fn int_to(v: i64, to: Oid) -> Result<Datum> {
         oid::BOOL => Datum::Bool(v != 0),
         _ => {
             let oid = u32::try_from(v).or_else(|_| i32::try_from(v).map(|v| v as u32));
-            Datum::Oid(
-                oid.map_err(|_| {
-                    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range")
-                })?,
-            )
+            Datum::Oid(oid.map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "OID out of range"))?)
         }
     })
 }
@@ -138,35 +111,21 @@ fn float_to(v: f64, single: bool, to: Oid) -> Result<Datum> {
         oid::FLOAT4 => {
             let narrow = v as f32;
             if narrow.is_infinite() && v.is_finite() {
-                return Err(SqlError::new(
-                    code::NUMERIC_VALUE_OUT_OF_RANGE,
-                    "value out of range: overflow",
-                ));
+                return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
             }
             if narrow == 0.0 && v != 0.0 {
-                return Err(SqlError::new(
-                    code::NUMERIC_VALUE_OUT_OF_RANGE,
-                    "value out of range: underflow",
-                ));
+                return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
             }
             Datum::Float4(narrow)
         }
         oid::NUMERIC => Datum::numeric(Numeric::from_f64(v, if single { 6 } else { 15 })?),
-        _ if (i64::MIN as f64..-(i64::MIN as f64)).contains(&whole) => {
-            int_to(whole as i64, to)?
-        }
+        _ if (i64::MIN as f64..-(i64::MIN as f64)).contains(&whole) => int_to(whole as i64, to)?,
         _ => return Err(out_of_range(to)),
     })
 }
 
 /// Converts a value of `from` to `to`, fitting its modifier. The cast exists: the binder asked [`context`].
-pub fn convert(
-    value: Datum,
-    from: SqlType,
-    to: SqlType,
-    explicit: bool,
-    c: &Conversion<'_>,
-) -> Result<Datum> {
+pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Conversion<'_>) -> Result<Datum> {
     if value.is_null() {
         return Ok(Datum::Null);
     }
@@ -177,87 +136,42 @@ pub fn convert(
     fit(converted, to, explicit)
 }
 
-fn convert_plain(
-    value: Datum,
-    from: SqlType,
-    to: SqlType,
-    explicit: bool,
-    c: &Conversion<'_>,
-) -> Result<Datum> {
+fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Conversion<'_>) -> Result<Datum> {
     use Datum as D;
-    let text_target = matches!(
-        to.oid,
-        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR
-    );
-    let is_number = matches!(
-        to.oid,
-        oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC
-    );
-    let is_oid = matches!(
-        to.oid,
-        oid::OID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::XID | oid::CID
-    );
+    let text_target = matches!(to.oid, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR);
+    let is_number = matches!(to.oid, oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC);
+    let is_oid = matches!(to.oid, oid::OID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::XID | oid::CID);
     Ok(match (&value, to.oid) {
         (D::Bool(b), _) if text_target => D::text(if *b { "true" } else { "false" }),
         (D::Bool(b), oid::INT4) => D::Int4(i32::from(*b)),
         (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), oid::CHAR) => {
             let v = value.as_i64().unwrap_or(0);
-            D::text(
-                char::from_u32(v as u32 & 0x7f)
-                    .map(String::from)
-                    .unwrap_or_default(),
-            )
+            D::text(char::from_u32(v as u32 & 0x7f).map(String::from).unwrap_or_default())
         }
         (D::Oid(v), _) if is_oid => D::Oid(*v),
-        (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), t)
-            if is_number || is_oid || t == oid::BOOL =>
-        {
+        (D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_), t) if is_number || is_oid || t == oid::BOOL => {
             int_to(value.as_i64().unwrap_or(0), t)?
         }
         (D::Float4(v), t) if is_number && t == oid::FLOAT8 => D::Float8(f64::from(*v)),
         (D::Float4(v), t) if is_number => float_to(f64::from(*v), true, t)?,
         (D::Float8(v), t) if is_number => float_to(*v, false, t)?,
         (D::Numeric(n), oid::FLOAT4 | oid::FLOAT8) => float_to(n.to_f64(), false, to.oid)?,
-        (D::Numeric(n), t) if is_number => {
-            int_to(n.to_i64(facts(t).map_or("integer", |f| f.sql_name))?, t)?
-        }
+        (D::Numeric(n), t) if is_number => int_to(n.to_i64(facts(t).map_or("integer", |f| f.sql_name))?, t)?,
         (D::Text(s), oid::TEXT | oid::VARCHAR) => D::Text(s.clone()),
-        (D::Text(s), oid::INT4) if from.oid == oid::CHAR => {
-            D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8)))
-        }
+        (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8))),
         (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::date_to_timestamp(*d)),
-        (D::Date(d), oid::TIMESTAMPTZ) => D::TimestampTz(datetime::local_to_utc(
-            datetime::date_to_timestamp(*d),
-            &c.format.zone,
-        )?),
-        (D::Timestamp(t), oid::TIMESTAMPTZ) => {
-            D::TimestampTz(datetime::local_to_utc(*t, &c.format.zone)?)
+        (D::Date(d), oid::TIMESTAMPTZ) => {
+            D::TimestampTz(datetime::local_to_utc(datetime::date_to_timestamp(*d), &c.format.zone)?)
         }
-        (D::TimestampTz(t), oid::TIMESTAMP) => {
-            D::Timestamp(datetime::utc_to_local(*t, &c.format.zone))
-        }
+        (D::Timestamp(t), oid::TIMESTAMPTZ) => D::TimestampTz(datetime::local_to_utc(*t, &c.format.zone)?),
+        (D::TimestampTz(t), oid::TIMESTAMP) => D::Timestamp(datetime::utc_to_local(*t, &c.format.zone)),
         (D::Timestamp(t), oid::DATE) => D::Date(day_of(*t)),
-        (D::TimestampTz(t), oid::DATE) => {
-            D::Date(day_of(datetime::utc_to_local(*t, &c.format.zone)))
-        }
+        (D::TimestampTz(t), oid::DATE) => D::Date(day_of(datetime::utc_to_local(*t, &c.format.zone))),
         (D::Array(a), t) if element_of(t).is_some() => {
-            let element = SqlType {
-                oid: element_of(t).unwrap_or(0),
-                modifier: to.modifier,
-            };
-            let values: Result<Vec<D>> = a
-                .values
-                .iter()
-                .map(|v| convert(v.clone(), a.element.into(), element, explicit, c))
-                .collect();
-            D::Array(
-                Array {
-                    element: element.oid,
-                    dims: a.dims.clone(),
-                    values: values?,
-                }
-                .into(),
-            )
+            let element = SqlType { oid: element_of(t).unwrap_or(0), modifier: to.modifier };
+            let values: Result<Vec<D>> =
+                a.values.iter().map(|v| convert(v.clone(), a.element.into(), element, explicit, c)).collect();
+            D::Array(Array { element: element.oid, dims: a.dims.clone(), values: values? }.into())
         }
         (D::Text(s), _) => text::input(SqlType::new(to.oid), s, c)?,
         _ if text_target => {
@@ -265,11 +179,8 @@ fn convert_plain(
             text::input(SqlType::new(to.oid), &shown, c)?
         }
         _ => {
-            let message = format!(
-                "cannot cast type {} to {}",
-                format_type(from.oid.into()),
-                format_type(to.oid.into())
-            );
+            let message =
+                format!("cannot cast type {} to {}", format_type(from.oid.into()), format_type(to.oid.into()));
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })

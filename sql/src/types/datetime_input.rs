@@ -1,8 +1,8 @@
 //! Reading dates and times: the forms that PostgreSQL's own output and ISO 8601 use, and names of zones.
 
 use super::datetime::{
-    DAY, DateOrder, EPOCH_DAYS, Format, MONTHS, SECOND, WEEKDAYS, check_range, days_from_civil,
-    month_days, utc_to_local, zone,
+    DAY, DateOrder, EPOCH_DAYS, Format, MONTHS, SECOND, WEEKDAYS, check_range, days_from_civil, month_days,
+    utc_to_local, zone,
 };
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
@@ -17,43 +17,21 @@ pub(super) struct Read {
 
 /// Reads a date and time. `now` is the transaction's start, in UTC.
 pub(super) fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
-    let invalid = || {
-        SqlError::new(
-            code::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {ty}: \"{text}\""),
-        )
-    };
-    let range = || {
-        SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            format!("date/time field value out of range: \"{text}\""),
-        )
-    };
+    let invalid =
+        || SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\""));
+    let range =
+        || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
     let lower = text.trim().to_ascii_lowercase();
     let midnight = |days: i64| utc_to_local(now, &f.zone).div_euclid(DAY) * DAY + days * DAY;
-    let plain = |local| {
-        Ok(Read {
-            local,
-            zone: None,
-            instant: None,
-        })
-    };
+    let plain = |local| Ok(Read { local, zone: None, instant: None });
     match lower.as_str() {
         "infinity" => return plain(i64::MAX),
         "-infinity" => return plain(i64::MIN),
         "epoch" => {
-            return Ok(Read {
-                local: 0,
-                zone: None,
-                instant: Some(-EPOCH_DAYS * DAY),
-            });
+            return Ok(Read { local: 0, zone: None, instant: Some(-EPOCH_DAYS * DAY) });
         }
         "now" => {
-            return Ok(Read {
-                local: 0,
-                zone: None,
-                instant: Some(now),
-            });
+            return Ok(Read { local: 0, zone: None, instant: Some(now) });
         }
         "today" => return plain(midnight(0)),
         "tomorrow" => return plain(midnight(1)),
@@ -74,42 +52,22 @@ pub(super) fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
     if !in_range || fields.time > DAY || fields.time < 0 {
         let hint = (1..=12).contains(&day) && !(1..=12).contains(&month) || day > 31 || month > 12;
         let e = range();
-        return Err(if hint {
-            e.hint("Perhaps you need a different \"datestyle\" setting.")
-        } else {
-            e
-        });
+        return Err(if hint { e.hint("Perhaps you need a different \"datestyle\" setting.") } else { e });
     }
     let time = match (fields.pm, fields.time) {
         (Some(true), t) if t < DAY / 2 => t + DAY / 2,
         (Some(false), t) if t >= DAY / 2 => t - DAY / 2,
         (_, t) => t,
     };
-    let local = check_range(
-        days_from_civil(year, month, day)
-            .saturating_mul(DAY)
-            .saturating_add(time),
-    )
-    .map_err(|_| {
-        SqlError::new(
-            code::DATETIME_FIELD_OVERFLOW,
-            format!("{ty} out of range: \"{text}\""),
-        )
-    })?;
-    Ok(Read {
-        local,
-        zone: fields.zone,
-        instant: None,
-    })
+    let local = check_range(days_from_civil(year, month, day).saturating_mul(DAY).saturating_add(time))
+        .map_err(|_| SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("{ty} out of range: \"{text}\"")))?;
+    Ok(Read { local, zone: fields.zone, instant: None })
 }
 
 /// Splits at blanks, at the T between date and time, and before a zone that follows a time.
 fn split_words(lower: &str) -> Vec<&str> {
     let mut out = Vec::new();
-    for word in lower
-        .split([' ', ',', '\t', '\n'])
-        .filter(|w| !w.is_empty())
-    {
+    for word in lower.split([' ', ',', '\t', '\n']).filter(|w| !w.is_empty()) {
         let t = word.find('t').filter(|&i| {
             i >= 8
                 && word.as_bytes()[i - 1].is_ascii_digit()
@@ -122,11 +80,9 @@ fn split_words(lower: &str) -> Vec<&str> {
             }
             None => word,
         };
-        let zone = rest.find(':').and_then(|c| {
-            rest[c..]
-                .find(|ch: char| ch == '+' || ch == '-' || ch.is_ascii_alphabetic())
-                .map(|i| c + i)
-        });
+        let zone = rest
+            .find(':')
+            .and_then(|c| rest[c..].find(|ch: char| ch == '+' || ch == '-' || ch.is_ascii_alphabetic()).map(|i| c + i));
         match zone {
             Some(i) if !rest.starts_with(['+', '-']) => out.extend([&rest[..i], &rest[i..]]),
             _ => out.push(rest),
@@ -166,11 +122,7 @@ impl Fields {
 
     fn take_name(&mut self, word: &str) -> Option<()> {
         let head = word.get(..3)?;
-        if let Some(m) = MONTHS
-            .iter()
-            .position(|n| n.eq_ignore_ascii_case(head))
-            .filter(|_| self.date.is_none())
-        {
+        if let Some(m) = MONTHS.iter().position(|n| n.eq_ignore_ascii_case(head)).filter(|_| self.date.is_none()) {
             self.month = Some(m as i64 + 1);
             return Some(());
         }
@@ -211,11 +163,7 @@ fn numbers(word: &str, order: DateOrder) -> Option<(i64, i64, i64)> {
         return None;
     };
     let number = |s: &str| {
-        if s.len() <= 6 {
-            s.parse::<i64>().ok().filter(|n| *n >= 0)
-        } else {
-            None
-        }
+        if s.len() <= 6 { s.parse::<i64>().ok().filter(|n| *n >= 0) } else { None }
     };
     let year = |s: &str| {
         let y = number(s)?;
@@ -225,18 +173,10 @@ fn numbers(word: &str, order: DateOrder) -> Option<(i64, i64, i64)> {
             _ => y,
         })
     };
-    let named = |s: &str| {
-        MONTHS
-            .iter()
-            .position(|m| m.eq_ignore_ascii_case(s.get(..3).unwrap_or("")))
-            .map(|m| m as i64 + 1)
-    };
+    let named =
+        |s: &str| MONTHS.iter().position(|m| m.eq_ignore_ascii_case(s.get(..3).unwrap_or(""))).map(|m| m as i64 + 1);
     if let Some(m) = named(b) {
-        return if a.len() > 2 {
-            Some((year(a)?, m, number(c)?))
-        } else {
-            Some((year(c)?, m, number(a)?))
-        };
+        return if a.len() > 2 { Some((year(a)?, m, number(c)?)) } else { Some((year(c)?, m, number(a)?)) };
     }
     if a.len() > 2 {
         return Some((year(a)?, number(b)?, number(c)?));
@@ -256,18 +196,11 @@ fn time(word: &str) -> Option<i64> {
         None => (0, 0),
         Some(s) => {
             let (whole, frac) = s.split_once('.').unwrap_or((s, ""));
-            let f = if frac.is_empty() {
-                0.0
-            } else {
-                format!("0.{frac}").parse::<f64>().ok()?
-            };
+            let f = if frac.is_empty() { 0.0 } else { format!("0.{frac}").parse::<f64>().ok()? };
             (whole.parse::<i64>().ok()?, (f * 1e6).round() as i64)
         }
     };
-    let ok = parts.next().is_none()
-        && (0..=99).contains(&h)
-        && (0..60).contains(&m)
-        && (0..=60).contains(&s);
+    let ok = parts.next().is_none() && (0..=99).contains(&h) && (0..60).contains(&m) && (0..=60).contains(&s);
     let total = ((h * 60 + m) * 60 + s) * SECOND + fraction;
     if ok {
         Some(if h > 24 { -1 } else { total })

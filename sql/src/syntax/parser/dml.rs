@@ -3,8 +3,7 @@
 use super::super::ast::{Alias, TableRef, Target};
 use super::super::lexer::Tok;
 use super::super::stmt::{
-    Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, Insert, OnConflict, Statement,
-    Truncate, Update,
+    Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, Insert, OnConflict, Statement, Truncate, Update,
 };
 use super::Parser;
 use crate::error::{Result, SqlError, code};
@@ -12,11 +11,7 @@ use crate::error::{Result, SqlError, code};
 impl Parser<'_> {
     /// A statement that PREPARE, EXPLAIN and WITH take.
     pub(super) fn preparable(&mut self) -> Result<Statement> {
-        let first = if self.is("with") {
-            self.word_behind_with()
-        } else {
-            self.word_at(0).map(str::to_owned)
-        };
+        let first = if self.is("with") { self.word_behind_with() } else { self.word_at(0).map(str::to_owned) };
         match first.as_deref() {
             Some("insert") => {
                 let with = self.opt_with()?;
@@ -31,9 +26,7 @@ impl Parser<'_> {
                 self.delete(with)
             }
             Some("merge") => Err(self.unsupported("MERGE")),
-            _ if self.is_query_start() || self.is_punct(b'(') => {
-                Ok(Statement::Query(Box::new(self.query()?)))
-            }
+            _ if self.is_query_start() || self.is_punct(b'(') => Ok(Statement::Query(Box::new(self.query()?))),
             _ => Err(self.error_here()),
         }
     }
@@ -50,13 +43,7 @@ impl Parser<'_> {
                     if depth == 0
                         && matches!(
                             w.as_ref(),
-                            "select"
-                                | "values"
-                                | "insert"
-                                | "update"
-                                | "delete"
-                                | "table"
-                                | "merge"
+                            "select" | "values" | "insert" | "update" | "delete" | "table" | "merge"
                         ) =>
                 {
                     return Some(w.to_string());
@@ -73,26 +60,12 @@ impl Parser<'_> {
     fn insert(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
         self.expect_seq(&["insert", "into"])?;
         let name = self.qual_name()?;
-        let alias = if self.eat("as") {
-            Some(Alias {
-                name: self.col_id()?,
-                columns: Vec::new(),
-            })
-        } else {
-            None
-        };
-        let table = TableRef {
-            name,
-            only: false,
-            alias,
-        };
+        let alias = if self.eat("as") { Some(Alias { name: self.col_id()?, columns: Vec::new() }) } else { None };
+        let table = TableRef { name, only: false, alias };
         let mut columns = Vec::new();
         let is_columns = self.is_punct(b'(')
             && !matches!(self.peek_at(1), Tok::Punct(b'('))
-            && !matches!(
-                self.word_at(1),
-                Some("select" | "values" | "with" | "table")
-            );
+            && !matches!(self.word_at(1), Some("select" | "values" | "with" | "table"));
         if is_columns {
             columns = self.paren_list(|p| {
                 let column = p.col_id_at()?;
@@ -117,11 +90,7 @@ impl Parser<'_> {
         } else {
             return Err(self.error_here());
         };
-        let on_conflict = if self.is_seq(&["on", "conflict"]) {
-            Some(self.on_conflict()?)
-        } else {
-            None
-        };
+        let on_conflict = if self.is_seq(&["on", "conflict"]) { Some(self.on_conflict()?) } else { None };
         let returning = self.opt_returning()?;
         Ok(Statement::Insert(Box::new(Insert {
             with,
@@ -162,28 +131,16 @@ impl Parser<'_> {
             .hint("For example, ON CONFLICT (column_name).")
             .at(pos));
         }
-        Ok(OnConflict {
-            target,
-            update,
-            pos,
-        })
+        Ok(OnConflict { target, update, pos })
     }
 
     fn opt_returning(&mut self) -> Result<Vec<Target>> {
-        if self.eat("returning") {
-            self.targets()
-        } else {
-            Ok(Vec::new())
-        }
+        if self.eat("returning") { self.targets() } else { Ok(Vec::new()) }
     }
 
     fn assignment(&mut self) -> Result<Assignment> {
         let multiple = self.is_punct(b'(');
-        let columns = if multiple {
-            self.paren_list(Self::col_id_at)?
-        } else {
-            vec![self.col_id_at()?]
-        };
+        let columns = if multiple { self.paren_list(Self::col_id_at)? } else { vec![self.col_id_at()?] };
         if self.is_punct(b'[') || self.is_punct(b'.') {
             return Err(self.unsupported("an assignment to a part of a column"));
         }
@@ -191,21 +148,14 @@ impl Parser<'_> {
             return Err(self.error_here());
         }
         let value = self.expr()?;
-        Ok(Assignment {
-            columns,
-            value,
-            multiple,
-        })
+        Ok(Assignment { columns, value, multiple })
     }
 
     /// The table of UPDATE and DELETE, whose alias can't be SET.
     fn modified_table(&mut self) -> Result<TableRef> {
         let mut table = self.table_name()?;
         if self.eat("as") || (self.is_col_id() && !self.is("set")) {
-            table.alias = Some(Alias {
-                name: self.col_id()?,
-                columns: Vec::new(),
-            });
+            table.alias = Some(Alias { name: self.col_id()?, columns: Vec::new() });
         }
         Ok(table)
     }
@@ -215,40 +165,19 @@ impl Parser<'_> {
         let table = self.modified_table()?;
         self.expect("set")?;
         let set = self.comma_list(Self::assignment)?;
-        let from = if self.eat("from") {
-            self.comma_list(Self::table_item)?
-        } else {
-            Vec::new()
-        };
+        let from = if self.eat("from") { self.comma_list(Self::table_item)? } else { Vec::new() };
         let filter = self.modification_filter()?;
         let returning = self.opt_returning()?;
-        Ok(Statement::Update(Box::new(Update {
-            with,
-            table,
-            set,
-            from,
-            filter,
-            returning,
-        })))
+        Ok(Statement::Update(Box::new(Update { with, table, set, from, filter, returning })))
     }
 
     fn delete(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
         self.expect_seq(&["delete", "from"])?;
         let table = self.modified_table()?;
-        let using = if self.eat("using") {
-            self.comma_list(Self::table_item)?
-        } else {
-            Vec::new()
-        };
+        let using = if self.eat("using") { self.comma_list(Self::table_item)? } else { Vec::new() };
         let filter = self.modification_filter()?;
         let returning = self.opt_returning()?;
-        Ok(Statement::Delete(Box::new(Delete {
-            with,
-            table,
-            using,
-            filter,
-            returning,
-        })))
+        Ok(Statement::Delete(Box::new(Delete { with, table, using, filter, returning })))
     }
 
     fn modification_filter(&mut self) -> Result<Option<super::super::ast::Expr>> {
@@ -267,11 +196,7 @@ impl Parser<'_> {
             self.eat_seq(&["continue", "identity"]);
         }
         let cascade = self.cascade();
-        Ok(Statement::Truncate(Truncate {
-            tables,
-            restart_identity,
-            cascade,
-        }))
+        Ok(Statement::Truncate(Truncate { tables, restart_identity, cascade }))
     }
 
     pub(super) fn copy(&mut self) -> Result<Statement> {
@@ -285,11 +210,7 @@ impl Parser<'_> {
             CopySource::Query(Box::new(statement))
         } else {
             let name = self.qual_name()?;
-            let columns = if self.is_punct(b'(') {
-                self.paren_list(Self::col_id_at)?
-            } else {
-                Vec::new()
-            };
+            let columns = if self.is_punct(b'(') { self.paren_list(Self::col_id_at)? } else { Vec::new() };
             CopySource::Table(name, columns)
         };
         let from = !matches!(source, CopySource::Query(_)) && self.eat("from");
@@ -307,16 +228,8 @@ impl Parser<'_> {
         let at = self.pos();
         let filter = self.opt_where()?;
         if filter.is_some() && !from {
-            return Err(
-                SqlError::new(code::SYNTAX_ERROR, "WHERE clause not allowed with COPY TO").at(at),
-            );
+            return Err(SqlError::new(code::SYNTAX_ERROR, "WHERE clause not allowed with COPY TO").at(at));
         }
-        Ok(Statement::Copy(Box::new(Copy {
-            source,
-            from,
-            end,
-            options,
-            filter,
-        })))
+        Ok(Statement::Copy(Box::new(Copy { source, from, end, options, filter })))
     }
 }

@@ -1,8 +1,7 @@
 //! Queries: WITH, SELECT, VALUES, set operations, ORDER BY, LIMIT and locking clauses.
 
 use super::super::ast::{
-    Cte, Expr, LockStrength, LockWait, Locking, OrderBy, Query, QueryBody, Select, SetOp, Target,
-    With,
+    Cte, Expr, LockStrength, LockWait, Locking, OrderBy, Query, QueryBody, Select, SetOp, Target, With,
 };
 use super::super::keywords;
 use super::super::lexer::Tok;
@@ -16,16 +15,7 @@ impl Parser<'_> {
 
     /// Whether what follows a parenthesised query makes it a part of a larger one.
     pub(super) fn is_query_continuation(&self) -> bool {
-        self.is_any(&[
-            "union",
-            "intersect",
-            "except",
-            "order",
-            "limit",
-            "offset",
-            "fetch",
-            "for",
-        ])
+        self.is_any(&["union", "intersect", "except", "order", "limit", "offset", "fetch", "for"])
     }
 
     /// Behind `(`: a query and the closing parenthesis.
@@ -42,9 +32,7 @@ impl Parser<'_> {
             let with = p.opt_with()?;
             let mut query = p.set_operation(0)?;
             if with.is_some() && query.with.is_some() {
-                return Err(p.unsupported(
-                    "a WITH clause before a parenthesised query with one of its own",
-                ));
+                return Err(p.unsupported("a WITH clause before a parenthesised query with one of its own"));
             }
             if with.is_some() {
                 query.with = with;
@@ -101,13 +89,7 @@ impl Parser<'_> {
         if self.is_any(&["search", "cycle"]) {
             return Err(self.unsupported("SEARCH and CYCLE of a common table expression"));
         }
-        Ok(Cte {
-            name,
-            columns,
-            materialized,
-            statement: Box::new(statement),
-            pos,
-        })
+        Ok(Cte { name, columns, materialized, statement: Box::new(statement), pos })
     }
 
     /// UNION and EXCEPT bind alike and less tightly than INTERSECT.
@@ -139,12 +121,7 @@ impl Parser<'_> {
                 return Err(too_complex().at(pos));
             }
             self.height = self.height.max(height);
-            let body = QueryBody::SetOp {
-                op,
-                all,
-                left: Box::new(left),
-                right: Box::new(right),
-            };
+            let body = QueryBody::SetOp { op, all, left: Box::new(left), right: Box::new(right) };
             left = plain_query(body, pos, height);
         }
     }
@@ -160,11 +137,7 @@ impl Parser<'_> {
             let rows = self.comma_list(|p| p.paren_list(|p| p.expr()))?;
             if let Some(bad) = rows.iter().find(|r| r.len() != rows[0].len()) {
                 let at = bad.first().map_or(pos, |e| e.pos);
-                return Err(SqlError::new(
-                    code::SYNTAX_ERROR,
-                    "VALUES lists must all be the same length",
-                )
-                .at(at));
+                return Err(SqlError::new(code::SYNTAX_ERROR, "VALUES lists must all be the same length").at(at));
             }
             return Ok(plain_query(QueryBody::Values(rows), pos, self.height));
         }
@@ -178,68 +151,33 @@ impl Parser<'_> {
                 group_by: Vec::new(),
                 having: None,
             };
-            return Ok(plain_query(
-                QueryBody::Select(Box::new(select)),
-                pos,
-                self.height,
-            ));
+            return Ok(plain_query(QueryBody::Select(Box::new(select)), pos, self.height));
         }
         self.expect("select")?;
         let select = self.select()?;
-        Ok(plain_query(
-            QueryBody::Select(Box::new(select)),
-            pos,
-            self.height,
-        ))
+        Ok(plain_query(QueryBody::Select(Box::new(select)), pos, self.height))
     }
 
     fn select(&mut self) -> Result<Select> {
         let distinct = if self.eat("distinct") {
-            let on = if self.eat("on") {
-                self.paren_list(|p| p.expr())?
-            } else {
-                Vec::new()
-            };
+            let on = if self.eat("on") { self.paren_list(|p| p.expr())? } else { Vec::new() };
             Some(on)
         } else {
             self.eat("all");
             None
         };
-        let targets = if self.is_target_start() {
-            self.targets()?
-        } else {
-            Vec::new()
-        };
+        let targets = if self.is_target_start() { self.targets()? } else { Vec::new() };
         if self.is("into") {
             return Err(self.unsupported("SELECT INTO"));
         }
-        let from = if self.eat("from") {
-            self.comma_list(Self::table_item)?
-        } else {
-            Vec::new()
-        };
+        let from = if self.eat("from") { self.comma_list(Self::table_item)? } else { Vec::new() };
         let filter = self.opt_where()?;
-        let group_by = if self.eat_seq(&["group", "by"]) {
-            self.group_by()?
-        } else {
-            Vec::new()
-        };
-        let having = if self.eat("having") {
-            Some(self.expr()?)
-        } else {
-            None
-        };
+        let group_by = if self.eat_seq(&["group", "by"]) { self.group_by()? } else { Vec::new() };
+        let having = if self.eat("having") { Some(self.expr()?) } else { None };
         if self.is("window") {
             return Err(self.unsupported("WINDOW"));
         }
-        Ok(Select {
-            distinct,
-            targets,
-            from,
-            filter,
-            group_by,
-            having,
-        })
+        Ok(Select { distinct, targets, from, filter, group_by, having })
     }
 
     fn is_target_start(&self) -> bool {
@@ -259,10 +197,7 @@ impl Parser<'_> {
             "into",
             "window",
         ];
-        !(*self.peek() == Tok::End
-            || self.is_punct(b';')
-            || self.is_punct(b')')
-            || self.is_any(&stop))
+        !(*self.peek() == Tok::End || self.is_punct(b';') || self.is_punct(b')') || self.is_any(&stop))
     }
 
     fn group_by(&mut self) -> Result<Vec<Expr>> {
@@ -280,11 +215,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn opt_where(&mut self) -> Result<Option<Expr>> {
-        if self.eat("where") {
-            Ok(Some(self.expr()?))
-        } else {
-            Ok(None)
-        }
+        if self.eat("where") { Ok(Some(self.expr()?)) } else { Ok(None) }
     }
 
     /// A target list, also of RETURNING.
@@ -306,9 +237,7 @@ impl Parser<'_> {
         } else {
             match self.peek() {
                 Tok::Quoted(_) => Some(self.col_label()?),
-                Tok::Word(w) if keywords::lookup(w).is_none_or(|(_, bare)| bare) => {
-                    Some(self.col_label()?)
-                }
+                Tok::Word(w) if keywords::lookup(w).is_none_or(|(_, bare)| bare) => Some(self.col_label()?),
                 _ => None,
             }
         };
@@ -347,11 +276,7 @@ impl Parser<'_> {
             }
             let descending = p.direction();
             let nulls_first = p.nulls_order()?;
-            Ok(OrderBy {
-                expr,
-                descending,
-                nulls_first,
-            })
+            Ok(OrderBy { expr, descending, nulls_first })
         })
     }
 
@@ -388,27 +313,19 @@ impl Parser<'_> {
         let (mut limited, mut moved) = (false, false);
         loop {
             let pos = self.pos();
-            let again =
-                (limited && self.is_any(&["limit", "fetch"])) || (moved && self.is("offset"));
+            let again = (limited && self.is_any(&["limit", "fetch"])) || (moved && self.is("offset"));
             if again {
                 return Err(self.error_here());
             }
             limited |= self.is_any(&["limit", "fetch"]);
             moved |= self.is("offset");
             if self.eat("limit") {
-                let limit = if self.eat("all") {
-                    None
-                } else {
-                    Some(self.expr()?)
-                };
+                let limit = if self.eat("all") { None } else { Some(self.expr()?) };
                 set_once(&mut query.limit, limit, "LIMIT", pos)?;
                 if self.is_punct(b',') {
-                    return Err(SqlError::new(
-                        code::SYNTAX_ERROR,
-                        "LIMIT #,# syntax is not supported",
-                    )
-                    .hint("Use separate LIMIT and OFFSET clauses.")
-                    .at(pos));
+                    return Err(SqlError::new(code::SYNTAX_ERROR, "LIMIT #,# syntax is not supported")
+                        .hint("Use separate LIMIT and OFFSET clauses.")
+                        .at(pos));
                 }
             } else if self.eat("offset") {
                 let offset = self.expr()?;
@@ -434,10 +351,7 @@ impl Parser<'_> {
         }
         let pos = self.pos();
         let limit = if self.is_any(&["row", "rows"]) {
-            self.node(
-                super::super::ast::ExprKind::Literal(super::super::ast::Literal::Int(1)),
-                pos,
-            )?
+            self.node(super::super::ast::ExprKind::Literal(super::super::ast::Literal::Int(1)), pos)?
         } else {
             self.primary()?
         };
@@ -465,11 +379,7 @@ impl Parser<'_> {
             self.expect_seq(&["key", "share"])?;
             LockStrength::KeyShare
         };
-        let of = if self.eat("of") {
-            self.comma_list(Self::qual_name)?
-        } else {
-            Vec::new()
-        };
+        let of = if self.eat("of") { self.comma_list(Self::qual_name)? } else { Vec::new() };
         let wait = if self.eat("nowait") {
             LockWait::NoWait
         } else if self.eat_seq(&["skip", "locked"]) {
@@ -477,34 +387,16 @@ impl Parser<'_> {
         } else {
             LockWait::Wait
         };
-        Ok(Locking {
-            strength,
-            of,
-            wait,
-            pos,
-        })
+        Ok(Locking { strength, of, wait, pos })
     }
 }
 
 fn plain_query(body: QueryBody, pos: Pos, height: u16) -> Query {
-    Query {
-        with: None,
-        body,
-        order_by: Vec::new(),
-        limit: None,
-        offset: None,
-        locking: Vec::new(),
-        height,
-        pos,
-    }
+    Query { with: None, body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), height, pos }
 }
 
 fn multiple(clause: &str, pos: Pos) -> SqlError {
-    SqlError::new(
-        code::SYNTAX_ERROR,
-        format!("multiple {clause} clauses not allowed"),
-    )
-    .at(pos)
+    SqlError::new(code::SYNTAX_ERROR, format!("multiple {clause} clauses not allowed")).at(pos)
 }
 
 fn set_once(slot: &mut Option<Expr>, value: Option<Expr>, clause: &str, pos: Pos) -> Result<()> {

@@ -16,11 +16,7 @@ impl Parser<'_> {
         } else if !only {
             self.eat_op("*");
         }
-        Ok(TableRef {
-            name,
-            only,
-            alias: None,
-        })
+        Ok(TableRef { name, only, alias: None })
     }
 
     /// A table with joins behind it.
@@ -96,13 +92,7 @@ impl Parser<'_> {
             }
             JoinOn::Using(columns)
         };
-        Ok(FromItem::Join {
-            kind,
-            left: Box::new(left),
-            right: Box::new(right),
-            on,
-            pos,
-        })
+        Ok(FromItem::Join { kind, left: Box::new(left), right: Box::new(right), on, pos })
     }
 
     fn table_primary(&mut self) -> Result<FromItem> {
@@ -118,13 +108,7 @@ impl Parser<'_> {
             let call = self.primary()?;
             let ordinality = self.eat_seq(&["with", "ordinality"]);
             let alias = self.opt_alias()?;
-            return Ok(FromItem::Function {
-                call,
-                lateral,
-                ordinality,
-                alias,
-                pos,
-            });
+            return Ok(FromItem::Function { call, lateral, ordinality, alias, pos });
         }
         if lateral {
             return Err(self.error_here());
@@ -148,13 +132,7 @@ impl Parser<'_> {
                 Tok::Punct(b'(') => return !(n == 0 && self.is("only")),
                 Tok::Punct(b'.') => n += 2,
                 _ => {
-                    return n == 0
-                        && self.is_any(&[
-                            "current_date",
-                            "current_timestamp",
-                            "current_user",
-                            "user",
-                        ]);
+                    return n == 0 && self.is_any(&["current_date", "current_timestamp", "current_user", "user"]);
                 }
             }
         }
@@ -164,34 +142,15 @@ impl Parser<'_> {
         if self.is_query_start() {
             let query = self.subquery_tail()?;
             let alias = self.opt_alias()?;
-            return Ok(FromItem::Subquery {
-                query,
-                lateral,
-                alias,
-                pos,
-            });
+            return Ok(FromItem::Subquery { query, lateral, alias, pos });
         }
         let inner = self.table_item()?;
         match inner {
-            FromItem::Subquery {
-                query,
-                lateral: _,
-                alias: None,
-                pos: _,
-            } => {
-                let query = if self.is_query_continuation() {
-                    Box::new(self.continue_query(*query)?)
-                } else {
-                    query
-                };
+            FromItem::Subquery { query, lateral: _, alias: None, pos: _ } => {
+                let query = if self.is_query_continuation() { Box::new(self.continue_query(*query)?) } else { query };
                 self.expect_punct(b')')?;
                 let alias = self.opt_alias()?;
-                Ok(FromItem::Subquery {
-                    query,
-                    lateral,
-                    alias,
-                    pos,
-                })
+                Ok(FromItem::Subquery { query, lateral, alias, pos })
             }
             FromItem::Join { .. } if !lateral => {
                 self.expect_punct(b')')?;
@@ -200,10 +159,9 @@ impl Parser<'_> {
                 }
                 Ok(inner)
             }
-            FromItem::Table(_)
-            | FromItem::Subquery { .. }
-            | FromItem::Function { .. }
-            | FromItem::Join { .. } => Err(self.error_here()),
+            FromItem::Table(_) | FromItem::Subquery { .. } | FromItem::Function { .. } | FromItem::Join { .. } => {
+                Err(self.error_here())
+            }
         }
     }
 
@@ -217,8 +175,7 @@ impl Parser<'_> {
         }
         let name = self.col_id()?;
         if self.is_punct(b'(') {
-            let is_type =
-                matches!(self.peek_at(2), Tok::Word(_)) && matches!(self.peek_at(1), Tok::Word(_));
+            let is_type = matches!(self.peek_at(2), Tok::Word(_)) && matches!(self.peek_at(1), Tok::Word(_));
             if is_type {
                 return Err(self.unsupported("a column definition list"));
             }
