@@ -89,6 +89,13 @@ pub enum StorageError {
     NoSuchTree(TreeId),
     /// What was asked for is not allowed in this state.
     Invalid(Arc<str>),
+    /// Another process, or another opening in this one, has the directory open.
+    Held {
+        /// The directory.
+        dir: Arc<str>,
+        /// The process that holds it; 0 if its lock file does not tell.
+        pid: u32,
+    },
 }
 
 impl fmt::Display for StorageError {
@@ -106,6 +113,8 @@ impl fmt::Display for StorageError {
             }
             StorageError::NoSuchTree(tree) => write!(f, "no tree has the id {tree}"),
             StorageError::Invalid(what) => f.write_str(what),
+            StorageError::Held { dir, pid: 0 } => write!(f, "{dir} is open in another process"),
+            StorageError::Held { dir, pid } => write!(f, "{dir} is open in process {pid}"),
         }
     }
 }

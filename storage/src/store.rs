@@ -26,7 +26,7 @@ use crate::space::{Space, SpaceOptions, TreeKind, TreeState};
 use crate::sync::Bell;
 use crate::wal::{Wal, WalOptions};
 use clearway_base::sync::Mutex;
-use clearway_base::vfs::{DirLock, Vfs};
+use clearway_base::vfs::{DirLock, LockError, Vfs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -102,7 +102,10 @@ impl Store {
         options: StoreOptions,
         versions: Arc<dyn Versions>,
     ) -> Result<(Arc<Store>, Recovered), StorageError> {
-        let lock = vfs.lock(&dir.join("LOCK")).map_err(|err| StorageError::Invalid(err.to_string().into()))?;
+        let lock = vfs.lock(&dir.join("LOCK")).map_err(|err| match err {
+            LockError::Held { pid } => StorageError::Held { dir: dir.display().to_string().into(), pid },
+            LockError::Io(err) => StorageError::Io(Arc::new(err)),
+        })?;
         let Opened { wal, space, pool, checkpoints, pending, recovered } =
             recovery::open(&vfs, dir, &options, &versions).await?;
         let store = Store {

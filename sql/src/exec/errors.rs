@@ -58,6 +58,7 @@ fn storage_code(e: &StorageError) -> &'static str {
         StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => code::PROGRAM_LIMIT_EXCEEDED,
         StorageError::Io(_) => "58030",
         StorageError::Poisoned(_) => "08007",
+        StorageError::Held { .. } => "55006",
         StorageError::NoSuchTree(_) | StorageError::Invalid(_) => code::INTERNAL_ERROR,
     }
 }
