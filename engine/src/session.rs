@@ -224,7 +224,6 @@ impl Session {
     /// # Errors
     /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        let mut txn = self.txn.take().expect("a transaction is open");
         let body = CommitBody {
             wall_clock_us: waits::wall_us(),
             origin: 0,
@@ -241,13 +240,10 @@ impl Session {
                 db.transactions().store().dropped_at_commit(dropped, lsn);
             }
         };
-        let committed = match txn.commit(&body.encode(), publish).await {
-            Ok(committed) => committed,
-            Err(error) => {
-                self.txn = Some(txn);
-                return Err(error.into());
-            }
-        };
+        // The transaction stays in its place until it has ended: a commit that is given up while it waits for log credit is undone.
+        let txn = self.txn.as_mut().expect("a transaction is open");
+        let committed = txn.commit(&body.encode(), publish).await?;
+        let txn = self.txn.take().expect("it was there");
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
         self.end_transaction();
         if let Some(lsn) = committed {
@@ -275,11 +271,12 @@ impl Session {
     /// # Errors
     /// From the trees.
     pub async fn roll_back(&mut self) -> Result<(), EngineError> {
-        let Some(mut txn) = self.txn.take() else {
+        let Some(txn) = &mut self.txn else {
             return Ok(());
         };
         let undone = txn.roll_back().await;
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
+        self.txn = None;
         self.end_transaction();
         undone?;
         self.wait_reply().await
