@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod codec;
 pub mod db;
 pub mod decimal;
+pub mod embedded;
 pub mod error;
 pub mod sequence;
 pub mod session;

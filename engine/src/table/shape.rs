@@ -24,9 +24,9 @@ pub struct ColumnShape {
     pub storage: Storage,
     /// No nulls.
     pub not_null: bool,
-    since: u16,
-    dropped: Option<u16>,
-    missing: Value,
+    pub(crate) since: u16,
+    pub(crate) dropped: Option<u16>,
+    pub(crate) missing: Value,
 }
 
 /// An index of the table, in a tree of its own.

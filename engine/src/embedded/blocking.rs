@@ -1,0 +1,102 @@
+//! The synchronous face: each call parks the thread until its future is done.
+
+use std::ops::{ControlFlow, RangeBounds};
+
+use clearway_base::sync::block_on;
+use clearway_base::vfs::inline_io_here;
+use clearway_storage::btree::Direction;
+
+use super::columns::{Columns, Key};
+use super::error::Error;
+use super::table::Table;
+use super::transaction::AsyncTxn;
+
+/// Drives a future on this thread, which performs its own I/O: handing it to another one and parking costs more.
+pub(super) fn wait<F: Future>(future: F) -> F::Output {
+    let _inline = inline_io_here();
+    block_on(future)
+}
+
+/// An open transaction; what the closure of [`super::Database::transact`] works with.
+pub struct Txn<'t, 's>(pub(super) &'t mut AsyncTxn<'s>);
+
+impl Txn<'_, '_> {
+    /// See [`AsyncTxn::get`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
+        wait(self.0.get(table, key))
+    }
+
+    /// See [`AsyncTxn::get_for_update`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_for_update<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
+        wait(self.0.get_for_update(table, key))
+    }
+
+    /// See [`AsyncTxn::insert`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        wait(self.0.insert(table, key, value))
+    }
+
+    /// See [`AsyncTxn::put`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        wait(self.0.put(table, key, value))
+    }
+
+    /// See [`AsyncTxn::delete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<bool, Error> {
+        wait(self.0.delete(table, key))
+    }
+
+    /// See [`AsyncTxn::update_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn update_with<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<Option<R>, Error> {
+        wait(self.0.update_with(table, key, f))
+    }
+
+    /// See [`AsyncTxn::scan`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scan<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        f: impl FnMut(K, V) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        wait(self.0.scan(table, range, direction, f))
+    }
+
+    /// See [`AsyncTxn::range`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn range<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+    ) -> Result<Vec<(K, V)>, Error> {
+        wait(self.0.range(table, range))
+    }
+}

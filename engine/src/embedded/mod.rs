@@ -1,0 +1,424 @@
+//! The embedded library: a database inside the program, with typed tables.
+//!
+//! ```
+//! use clearway_engine::embedded::{Database, Error};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let db = Database::in_memory()?;
+//! let accounts = db.table::<i64, (String, i64)>("accounts", &["id"], &["owner", "balance"])?;
+//! db.transact(|txn| {
+//!     txn.put(&accounts, &1, &("Ada".to_owned(), 100))?;
+//!     txn.put(&accounts, &2, &("Grace".to_owned(), 0))
+//! })?;
+//! let moved = db.transact(|txn| {
+//!     let Some((_, balance)) = txn.get(&accounts, &1)? else { return Ok(0) };
+//!     let amount = balance / 2;
+//!     txn.update_with(&accounts, &1, |a| a.1 -= amount)?;
+//!     txn.update_with(&accounts, &2, |a| a.1 += amount)?;
+//!     Ok::<_, Error>(amount)
+//! })?;
+//! assert_eq!(moved, 50);
+//! db.close()
+//! # }
+//! ```
+//!
+//! # Structure
+//! ```text
+//!   Database   opens, closes, keeps sessions; the synchronous calls park the thread, the `_async` ones are futures
+//!   Table      a pair of types as a table of the catalog (columns: which types)
+//!   Txn        operations inside a transaction; AsyncTxn the same as futures
+//!   engine()   the database underneath: a server's listener in the same process works on it
+//! ```
+//!
+//! # Invariants
+//! - EMB-3: a closure is run again only after its transaction has been rolled back, and a session goes back to the pool only without
+//!   a transaction: one that a panic or a dropped future leaves behind goes with its session and is undone in the background.
+//!
+//! # Errors
+//! [`Error`]; closures may return an error type of their own that is made from it.
+//!
+//! # Not here
+//! SQL, and listening for clients: the layers above.
+
+mod blocking;
+mod columns;
+mod error;
+mod table;
+mod transaction;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
+use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
+use clearway_storage::seams::BoxFuture;
+use clearway_storage::store::StoreOptions;
+
+pub use blocking::Txn;
+pub use clearway_storage::btree::Direction;
+pub use columns::{Cell, ColumnKind, Columns, Key, KeyCell};
+pub use error::Error;
+pub use table::{Table, TableNames};
+pub use transaction::AsyncTxn;
+
+pub use crate::session::{Isolation, TxnOptions};
+
+use crate::catalog::Oid;
+use crate::db::{Db, DbOptions};
+use crate::session::{Durability, Session};
+use blocking::wait;
+use transaction::Texts;
+
+/// The database of a directory in which typed tables stand, and its schema.
+const DATABASE: &str = "clearway";
+const SCHEMA: &str = "public";
+
+/// Threads that do the I/O of asynchronous calls.
+const IO_THREADS: usize = 4;
+
+/// How often a closure is run before its conflict is handed out as an error.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// Process ids of embedded sessions in lock views, apart from those of a listener's.
+const FIRST_PID: i32 = 1_000_000;
+
+/// What a transaction does if nothing is said: a snapshot for all of it, so that what was read still holds when it commits what it
+/// wrote over it, or the closure runs again.
+const DEFAULT_OPTIONS: TxnOptions = TxnOptions { isolation: Isolation::RepeatableRead, read_only: false };
+
+/// An open database. Clones are the same one; it is closed by [`Database::close`], or when the last clone goes.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Arc<Db>,
+    database: Oid,
+    schema: Oid,
+    texts: Texts,
+    next_pid: AtomicI32,
+    idle: Mutex<Vec<Session>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Database")
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |error| Error::System { what, error: error.to_string() }
+}
+
+/// Makes a directory and those above it that are not there.
+async fn make_dirs(vfs: &dyn Vfs, dir: &Path) -> Result<(), Error> {
+    let missing: Vec<&Path> = dir.ancestors().filter(|d| !d.as_os_str().is_empty()).collect();
+    for (at, path) in missing.iter().enumerate().rev() {
+        match vfs.create_dir(path).await {
+            Ok(()) => {
+                if let Some(above) = missing.get(at + 1) {
+                    vfs.sync_dir(above).await.map_err(no_dir)?;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            // One above may be there and not ours to write to; only the directory itself counts.
+            Err(_) if at > 0 => {}
+            Err(error) => return Err(no_dir(error)),
+        }
+    }
+    Ok(())
+}
+
+fn no_dir(error: VfsError) -> Error {
+    Error::System { what: "the directory could not be made", error: error.to_string() }
+}
+
+impl Database {
+    /// Opens the database in a directory and recovers it after a crash; makes both if they are not there.
+    ///
+    /// # Errors
+    /// `Held` if another process has it open; damage; a failed file operation.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database, Error> {
+        Database::open_with(path, StoreOptions::default())
+    }
+
+    /// The same with other sizes of log, page cache and files.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_with(path: impl AsRef<Path>, store: StoreOptions) -> Result<Database, Error> {
+        let path = path.as_ref();
+        let vfs = RealVfs::pooled(IO_THREADS).map_err(system("no thread for I/O"))?;
+        wait(make_dirs(&vfs, path))?;
+        Database::open_on(Arc::new(vfs), path, store)
+    }
+
+    /// A new database that lives in memory and goes when it is closed.
+    ///
+    /// # Errors
+    /// If the system has no threads to give.
+    pub fn in_memory() -> Result<Database, Error> {
+        let vfs = Arc::new(MemVfs::new());
+        let dir = PathBuf::from("/memory");
+        wait(make_dirs(&*vfs, &dir))?;
+        Database::open_on(vfs, &dir, StoreOptions::default())
+    }
+
+    /// Opens a directory, which exists, of any file system; the background loops get a thread each.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(vfs: Arc<dyn Vfs>, dir: &Path, store: StoreOptions) -> Result<Database, Error> {
+        let mut threads = Vec::new();
+        let mut refused = None;
+        let start = |name: &'static str, task: BoxFuture<'static, ()>| {
+            let started = spawn_thread(name, move || {
+                let _inline = inline_io_here();
+                block_on(task);
+            });
+            match started {
+                // These two look at the clock and know the database by a weak reference only: nobody waits for them.
+                Ok(_) if ["upkeep", "deadlock scan"].contains(&name) => {}
+                Ok(thread) => threads.push(thread),
+                Err(error) => refused = Some(error),
+            }
+        };
+        let options = DbOptions { vfs, dir: dir.to_owned(), store };
+        let db = wait(Db::open(options, start))?;
+        if let Some(error) = refused {
+            // Without its loops the database would stand still sooner or later.
+            let _ = wait(db.close());
+            return Err(system("no thread for a background loop")(error));
+        }
+        Database::on(db, threads)
+    }
+
+    /// The embedded face of a database that is open already and whose background loops run elsewhere (a server's, a simulation's).
+    ///
+    /// # Errors
+    /// If its database `clearway` was dropped.
+    pub fn on_engine(db: Arc<Db>) -> Result<Database, Error> {
+        Database::on(db, Vec::new())
+    }
+
+    fn on(db: Arc<Db>, threads: Vec<JoinHandle<()>>) -> Result<Database, Error> {
+        let catalog = db.catalog();
+        let missing =
+            |kind: &'static str, name: &str| crate::error::EngineError::Missing { kind, name: name.to_owned() };
+        let database = catalog.database(DATABASE).ok_or_else(|| missing("database", DATABASE))?.oid;
+        let schema = catalog.schema(database, SCHEMA).ok_or_else(|| missing("schema", SCHEMA))?.oid;
+        let inner = Inner {
+            db,
+            database,
+            schema,
+            texts: Texts::new(),
+            next_pid: AtomicI32::new(FIRST_PID),
+            idle: Mutex::new("engine/idle_sessions", Vec::new()),
+            threads: Mutex::new("engine/background_threads", threads),
+        };
+        Ok(Database { inner: Arc::new(inner) })
+    }
+
+    /// The database underneath: for SQL, and for a listener in this process through which others reach it.
+    pub fn engine(&self) -> &Arc<Db> {
+        &self.inner.db
+    }
+
+    /// Opens the typed table of that name, or creates it; the names are those that SQL sees.
+    ///
+    /// # Errors
+    /// `Mismatch` if it is there with other columns; `Declaration`.
+    pub fn table<K: Key, V: Columns>(&self, table: &str, key: &[&str], value: &[&str]) -> Result<Table<K, V>, Error> {
+        wait(self.table_async(TableNames { table, key, value }))
+    }
+
+    /// The same as a future.
+    ///
+    /// # Errors
+    /// As [`Database::table`].
+    pub async fn table_async<K: Key, V: Columns>(&self, names: TableNames<'_>) -> Result<Table<K, V>, Error> {
+        let mut session = self.session();
+        let opened = Table::open(&mut session, self.inner.database, self.inner.schema, &names).await;
+        self.give_back(session);
+        opened
+    }
+
+    /// Runs a closure in a transaction and commits it; returns when that is durable. If the transaction meets a conflict or a
+    /// deadlock it is undone and the closure is run again, so it should do nothing but work on the database. If it returns an error,
+    /// the transaction is undone.
+    ///
+    /// # Errors
+    /// The closure's; `Failed` if it ignored an error; a conflict that did not go away in a thousand attempts.
+    pub fn transact<T, E: From<Error>>(&self, mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>) -> Result<T, E> {
+        self.transact_with(DEFAULT_OPTIONS, &mut f)
+    }
+
+    /// The same with another isolation.
+    ///
+    /// # Errors
+    /// As [`Database::transact`].
+    pub fn transact_with<T, E: From<Error>>(
+        &self,
+        options: TxnOptions,
+        mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut session = self.session();
+        for attempt in 1.. {
+            session.begin(options);
+            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
+            let result = f(&mut Txn(&mut txn));
+            let end = End::of(&txn, attempt);
+            if let Some(ended) = wait(finish(&mut session, result, end)) {
+                self.give_back(session);
+                return ended;
+            }
+        }
+        unreachable!("attempts end")
+    }
+
+    /// [`Database::transact`] as a future; `f` makes the future of one attempt.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transact_async<T, E: From<Error>>(
+        &self,
+        options: TxnOptions,
+        mut f: impl for<'t, 's> FnMut(&'t mut AsyncTxn<'s>) -> BoxFuture<'t, Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut session = self.session();
+        for attempt in 1.. {
+            session.begin(options);
+            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
+            let result = f(&mut txn).await;
+            let end = End::of(&txn, attempt);
+            if let Some(ended) = finish(&mut session, result, end).await {
+                self.give_back(session);
+                return ended;
+            }
+        }
+        unreachable!("attempts end")
+    }
+
+    /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; returns what `f` returned, or
+    /// `None` if there is no such key. The lock goes with the commit and not with its durability, so that a row that everybody
+    /// changes is limited by the processor and not by the disk; only the result waits until it is durable.
+    ///
+    /// # Errors
+    /// From the engine.
+    pub fn update_with<K: Key, V: Columns, R>(
+        &self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnMut(&mut V) -> R,
+    ) -> Result<Option<R>, Error> {
+        wait(self.update_with_async(table, key, f))
+    }
+
+    /// The same as a future.
+    ///
+    /// # Errors
+    /// As [`Database::update_with`].
+    pub async fn update_with_async<K: Key, V: Columns, R>(
+        &self,
+        table: &Table<K, V>,
+        key: &K,
+        mut f: impl FnMut(&mut V) -> R,
+    ) -> Result<Option<R>, Error> {
+        let mut session = self.session();
+        for attempt in 1.. {
+            session.begin(TxnOptions::default());
+            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
+            let result = txn.update_with(table, key, &mut f).await;
+            let end = End::of(&txn, attempt);
+            if let Some(ended) = finish(&mut session, result, end).await {
+                self.give_back(session);
+                return ended;
+            }
+        }
+        unreachable!("attempts end")
+    }
+
+    /// Closes it: everything goes to disk, and the next opening has nothing to recover. Transactions that other threads have open
+    /// must have ended.
+    ///
+    /// # Errors
+    /// A failed file operation; the next opening recovers.
+    pub fn close(self) -> Result<(), Error> {
+        self.inner.close()
+    }
+
+    fn session(&self) -> Session {
+        self.inner.idle.lock().pop().unwrap_or_else(|| {
+            let pid = self.inner.next_pid.fetch_add(1, Ordering::Relaxed);
+            self.inner.db.session(pid, self.inner.database)
+        })
+    }
+
+    /// EMB-3
+    fn give_back(&self, session: Session) {
+        if !session.is_open() {
+            self.inner.idle.lock().push(session);
+        }
+    }
+}
+
+/// How an attempt ended.
+struct End {
+    failed: bool,
+    retry: bool,
+}
+
+impl End {
+    fn of(txn: &AsyncTxn<'_>, attempt: u32) -> End {
+        End { failed: txn.failed(), retry: txn.wants_retry() && attempt < ATTEMPTS_MAX }
+    }
+}
+
+/// Commits or rolls back; `None` if the closure is to be run again.
+async fn finish<T, E: From<Error>>(session: &mut Session, result: Result<T, E>, end: End) -> Option<Result<T, E>> {
+    if result.is_ok() && !end.failed {
+        let committed = session.commit(Durability::Wait).await;
+        if let Err(error) = committed {
+            // EMB-3: whatever is left of it goes.
+            let _ = session.roll_back().await;
+            return Some(Err(E::from(error.into())));
+        }
+        return Some(result);
+    }
+    if let Err(error) = session.roll_back().await {
+        return Some(Err(E::from(error.into())));
+    }
+    match result {
+        _ if end.retry => None,
+        // EMB-2
+        Ok(_) => Some(Err(E::from(Error::Failed))),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<(), Error> {
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if threads.is_empty() {
+            return Ok(()); // closed already, or somebody else's
+        }
+        self.idle.lock().clear();
+        let closed = wait(self.db.close());
+        for thread in threads {
+            // A loop that panicked has poisoned the database, which closing reports.
+            let _ = thread.join();
+        }
+        Ok(closed?)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`; the next opening recovers what did not get to disk.
+        let _ = self.close();
+    }
+}

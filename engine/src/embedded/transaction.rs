@@ -1,0 +1,366 @@
+//! A transaction of the embedded library: typed operations, each a statement of its own.
+//!
+//! # Life of an operation
+//! table lock -> statement -> row -> done; or an error. After `Duplicate` what the operation did is undone and the transaction goes
+//! on; after any other error it can only end.
+//!
+//! # Invariants
+//! - EMB-1: what an operation returns inside a transaction is provisional: it may rest on commits that are not durable yet. What
+//!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
+//! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
+
+use std::ops::{ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+use clearway_storage::btree::Direction;
+use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use clearway_txn::transaction::{Basis, Changed};
+
+use super::columns::{Columns, Key};
+use super::error::Error;
+use super::table::Table;
+use crate::catalog::Oid;
+use crate::error::EngineError;
+use crate::session::{Isolation, Session, Statement, StatementMode};
+use crate::table::shape::TableShape;
+use crate::value::Value;
+
+/// An open transaction, for asynchronous code.
+pub struct AsyncTxn<'s> {
+    session: &'s mut Session,
+    texts: &'s Texts,
+    /// Tables that it has locked, with whether for writing.
+    locked: Vec<(Oid, bool)>,
+    failed: bool,
+    /// It failed for a reason that goes away if it is run again.
+    retry: bool,
+}
+
+/// What operations are called in lock views and deadlock reports.
+pub(super) struct Texts {
+    read: Arc<str>,
+    write: Arc<str>,
+}
+
+impl Texts {
+    pub(super) fn new() -> Texts {
+        Texts { read: "embedded read".into(), write: "embedded write".into() }
+    }
+}
+
+/// The newest version of a row in the transaction's eyes.
+struct Current {
+    row: Vec<Value>,
+    basis: Basis,
+}
+
+impl<'s> AsyncTxn<'s> {
+    /// The session has begun a transaction.
+    pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
+        AsyncTxn { session, texts, locked: Vec::new(), failed: false, retry: false }
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(super) fn wants_retry(&self) -> bool {
+        self.retry
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// From the engine; `Value`.
+    pub async fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
+        let shape = self.enter(table, false).await?;
+        let key = table.key_bytes(&shape, key);
+        let statement = self.open(false);
+        let found = self.session.get(&shape, &statement.view, &key).await;
+        self.session.close_statement(statement);
+        match self.judge(found.map_err(Error::from))? {
+            Some(row) => table.value_of(&row).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The newest value of a key, locked against changes by others until the transaction ends.
+    ///
+    /// # Errors
+    /// A conflict if the transaction's snapshot does not have the newest value.
+    pub async fn get_for_update<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+    ) -> Result<Option<V>, Error> {
+        let shape = self.enter(table, true).await?;
+        let key = table.key_bytes(&shape, key);
+        let statement = self.open(true);
+        let found = self.lock(&shape, &statement, &key, LockMode::RowUpdate).await;
+        self.session.close_statement(statement);
+        match self.judge(found)? {
+            Some(current) => table.value_of(&current.row).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts a new row in.
+    ///
+    /// # Errors
+    /// `Duplicate` if the key is there; the transaction goes on then.
+    pub async fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        let shape = self.enter(table, true).await?;
+        let row = table.row(&shape, key, value);
+        let statement = self.open(true);
+        let mark = self.session.mark();
+        let mut inserted = self.session.insert(&shape, &row).await.map(|_| ()).map_err(Error::from);
+        self.session.close_statement(statement);
+        if inserted.as_ref().is_err_and(Error::is_duplicate)
+            && let Err(error) = self.session.roll_back_to(&mark).await
+        {
+            inserted = Err(error.into());
+        }
+        self.judge(inserted)
+    }
+
+    /// Gives a key a value, whether it has one or not.
+    ///
+    /// # Errors
+    /// `Duplicate` if a unique index refuses the value.
+    pub async fn put<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
+        let shape = self.enter(table, true).await?;
+        let bytes = table.key_bytes(&shape, key);
+        loop {
+            if self.change(table, &shape, &bytes, |_| Some(value)).await?.is_some() {
+                return Ok(());
+            }
+            match self.insert(table, key, value).await {
+                Err(error) if error.is_duplicate() => match self.isolation() {
+                    Isolation::ReadCommitted if self.stands(&shape, &bytes).await? => {}
+                    // A row that the snapshot does not have; or a unique index refuses the value.
+                    Isolation::RepeatableRead if self.stands(&shape, &bytes).await? => {
+                        return self.judge(Err(TxnError::ConcurrentUpdate.into()));
+                    }
+                    _ => return Err(error),
+                },
+                done => return done,
+            }
+        }
+    }
+
+    /// Deletes a key; whether it was there.
+    ///
+    /// # Errors
+    /// From the engine.
+    pub async fn delete<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<bool, Error> {
+        let shape = self.enter(table, true).await?;
+        let key = table.key_bytes(&shape, key);
+        Ok(self.change(table, &shape, &key, |_| None).await?.is_some())
+    }
+
+    /// Runs `f` on the newest value of a key under the row's lock and stores what it leaves; returns what `f` returned, or `None` if
+    /// there is no such key.
+    ///
+    /// # Errors
+    /// A conflict if the transaction's snapshot does not have the newest value.
+    pub async fn update_with<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<Option<R>, Error> {
+        let shape = self.enter(table, true).await?;
+        let key = table.key_bytes(&shape, key);
+        let statement = self.open(true);
+        let updated = self.update_locked(table, &shape, &statement, &key, f).await;
+        self.session.close_statement(statement);
+        self.judge(updated)
+    }
+
+    async fn update_locked<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        shape: &TableShape,
+        statement: &Statement,
+        key: &[u8],
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<Option<R>, Error> {
+        let Some(current) = self.lock(shape, statement, key, LockMode::RowNoKeyUpdate).await? else { return Ok(None) };
+        let mut value = table.value_of(&current.row)?;
+        let result = f(&mut value);
+        let new = table.with_value(&current.row, &value);
+        match self.session.update(shape, key, &current.row, &new, Basis::Locked).await? {
+            Changed::Done => Ok(Some(result)),
+            other => unreachable!("a locked row is as it was read: {other:?}"),
+        }
+    }
+
+    /// Walks over the rows whose keys lie in `range`, in the order of the keys or against it, until `f` breaks off.
+    ///
+    /// # Errors
+    /// From the engine; `Value`.
+    pub async fn scan<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+        direction: Direction,
+        mut f: impl FnMut(K, V) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let shape = self.enter(table, false).await?;
+        let bytes = table.range(&shape, &range);
+        if bytes.to.as_ref().is_some_and(|to| *to <= bytes.from) {
+            return Ok(());
+        }
+        let statement = self.open(false);
+        let mut scan = self.session.scan(&shape, bytes, direction, &statement.view);
+        let walked = loop {
+            match self.session.next(&mut scan).await {
+                Err(error) => break Err(Error::from(error)),
+                Ok(None) => break Ok(()),
+                Ok(Some(found)) => match (table.key_of(&found.row), table.value_of(&found.row)) {
+                    (Ok(key), Ok(value)) => {
+                        if f(key, value).is_break() {
+                            break Ok(());
+                        }
+                    }
+                    (Err(error), _) | (_, Err(error)) => break Err(error),
+                },
+            }
+        };
+        self.session.close_statement(statement);
+        self.judge(walked)
+    }
+
+    /// The rows whose keys lie in `range`, in the order of the keys.
+    ///
+    /// # Errors
+    /// As [`AsyncTxn::scan`].
+    pub async fn range<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        range: impl RangeBounds<K>,
+    ) -> Result<Vec<(K, V)>, Error> {
+        let mut rows = Vec::new();
+        self.scan(table, range, Direction::Forward, |key, value| {
+            rows.push((key, value));
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.session.options().isolation
+    }
+
+    /// EMB-2: notes what an error means for the transaction.
+    fn judge<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &result
+            && !error.is_duplicate()
+        {
+            self.failed = true;
+            self.retry = error.is_retryable();
+        }
+        result
+    }
+
+    /// Takes the table's lock, once per transaction, and then looks at what the table is now.
+    async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
+        if self.failed {
+            return Err(Error::Failed);
+        }
+        if !self.locked.iter().any(|(oid, for_writing)| *oid == table.oid() && (*for_writing || !writes)) {
+            let tag = LockTag::Relation { database: table.database(), relation: u64::from(table.oid()) };
+            let mode = if writes { LockMode::RowExclusive } else { LockMode::AccessShare };
+            let taken = self.session.lock(tag, mode, LockScope::Transaction, IfTaken::Wait).await;
+            self.judge(taken.map_err(Error::from))?;
+            self.locked.push((table.oid(), writes));
+        }
+        let catalog = self.session.catalog();
+        let shape = table.shape(&catalog);
+        self.judge(shape)
+    }
+
+    fn open(&mut self, writes: bool) -> Statement {
+        let text = if writes { &self.texts.write } else { &self.texts.read };
+        let mode = if self.session.options().read_only { StatementMode::ReadOnly } else { StatementMode::Write };
+        self.session.open_statement(text, mode)
+    }
+
+    /// Locks a row and returns its newest version; a conflict if the snapshot has another one.
+    async fn lock(
+        &mut self,
+        shape: &TableShape,
+        statement: &Statement,
+        key: &[u8],
+        mode: LockMode,
+    ) -> Result<Option<Current>, Error> {
+        let Some(locked) = self.session.lock_row(shape, key, mode, IfTaken::Wait).await? else { return Ok(None) };
+        if self.isolation() == Isolation::RepeatableRead && locked.commit > statement.view.read_lsn {
+            let error = if locked.ghost { TxnError::ConcurrentDelete } else { TxnError::ConcurrentUpdate };
+            return Err(error.into());
+        }
+        Ok((!locked.ghost).then_some(Current { row: locked.row, basis: Basis::Locked }))
+    }
+
+    /// Whether the newest version of a key is a row.
+    async fn stands(&mut self, shape: &TableShape, key: &[u8]) -> Result<bool, Error> {
+        let locked = self.session.lock_row(shape, key, LockMode::RowKeyShare, IfTaken::Wait).await;
+        Ok(self.judge(locked.map_err(Error::from))?.is_some_and(|l| !l.ghost))
+    }
+
+    /// Replaces the row by what `f` makes of it, or deletes it; `None` if there is none.
+    async fn change<'v, K: Key, V: Columns + 'v>(
+        &mut self,
+        table: &Table<K, V>,
+        shape: &TableShape,
+        key: &[u8],
+        f: impl Fn(&[Value]) -> Option<&'v V>,
+    ) -> Result<Option<()>, Error> {
+        let statement = self.open(true);
+        let mark = self.session.mark();
+        let mut changed = self.change_in(table, shape, &statement, key, f).await;
+        self.session.close_statement(statement);
+        if changed.as_ref().is_err_and(Error::is_duplicate)
+            && let Err(error) = self.session.roll_back_to(&mark).await
+        {
+            changed = Err(error.into());
+        }
+        self.judge(changed)
+    }
+
+    async fn change_in<'v, K: Key, V: Columns + 'v>(
+        &mut self,
+        table: &Table<K, V>,
+        shape: &TableShape,
+        statement: &Statement,
+        key: &[u8],
+        f: impl Fn(&[Value]) -> Option<&'v V>,
+    ) -> Result<Option<()>, Error> {
+        let Some(row) = self.session.get(shape, &statement.view, key).await? else { return Ok(None) };
+        let mut current = Current { row, basis: Basis::Read(statement.view) };
+        loop {
+            let changed = match f(&current.row) {
+                Some(value) => {
+                    let new = table.with_value(&current.row, value);
+                    self.session.update(shape, key, &current.row, &new, current.basis).await?
+                }
+                None => self.session.delete(shape, key, &current.row, current.basis).await?,
+            };
+            match changed {
+                Changed::Done => return Ok(Some(())),
+                Changed::Newer => {}
+                other => unreachable!("each operation is a statement of its own: {other:?}"),
+            }
+            if self.isolation() == Isolation::RepeatableRead {
+                return Err(EngineError::from(TxnError::ConcurrentUpdate).into());
+            }
+            // Read committed: the newest version counts.
+            match self.lock(shape, statement, key, LockMode::RowUpdate).await? {
+                Some(newest) => current = newest,
+                None => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The embedded library, from outside.
+
+use std::sync::Arc;
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{MemVfs, Vfs};
+use clearway_engine::embedded::{AsyncTxn, Database, Error, Isolation, Table, TxnOptions};
+use clearway_storage::store::StoreOptions;
+
+type Counters = Table<i64, i64>;
+
+fn counters(db: &Database) -> Counters {
+    db.table("counters", &["id"], &["n"]).expect("a table")
+}
+
+#[test]
+fn a_table_is_there_after_a_restart_and_has_its_types() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    let dir = std::path::Path::new("/db");
+    block_on(vfs.create_dir(dir)).expect("a directory");
+    let open = || Database::open_on(vfs.clone(), dir, StoreOptions::default()).expect("open");
+    let db = open();
+    type Notes = Table<(String, i32), (Option<String>, Vec<u8>, f64, bool)>;
+    let names = (["who", "day"], ["text", "data", "weight", "done"]);
+    let notes: Notes = db.table("notes", &names.0, &names.1).expect("a table");
+    let value = (None, vec![0, 255], 0.5, true);
+    db.transact(|txn| txn.insert(&notes, &("a".to_owned(), -1), &value)).expect("inserted");
+    assert!(matches!(
+        Database::open_on(vfs.clone(), dir, StoreOptions::default()),
+        Err(Error::Held { pid, .. }) if pid == std::process::id()
+    ));
+    db.close().expect("closed");
+    let db = open();
+    let notes: Notes = db.table("notes", &names.0, &names.1).expect("the table");
+    let found = db.transact(|txn| txn.get(&notes, &("a".to_owned(), -1))).expect("read");
+    assert_eq!(found, Some(value));
+    assert!(matches!(db.table::<i64, i64>("notes", &["a"], &["b"]), Err(Error::Mismatch { .. })));
+    assert!(matches!(db.table::<i64, i64>("other", &["a"], &["a"]), Err(Error::Declaration { .. })));
+}
+
+#[test]
+fn a_range_has_the_keys_between_its_bounds() {
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    db.transact(|txn| (-5..5).try_for_each(|id| txn.insert(&table, &id, &(id * 10)))).expect("inserted");
+    let keys = |from, to| {
+        db.transact(|txn| txn.range(&table, (from, to)))
+            .expect("read")
+            .into_iter()
+            .map(|(key, value)| {
+                assert_eq!(value, key * 10);
+                key
+            })
+            .collect::<Vec<i64>>()
+    };
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    assert_eq!(keys(Included(-2), Excluded(2)), [-2, -1, 0, 1]);
+    assert_eq!(keys(Excluded(-2), Included(2)), [-1, 0, 1, 2]);
+    assert_eq!(keys(Unbounded, Included(-4)), [-5, -4]);
+    assert_eq!(keys(Included(4), Unbounded), [4]);
+    assert_eq!(keys(Included(3), Excluded(3)), [] as [i64; 0]);
+}
+
+#[test]
+fn an_error_undoes_the_transaction_and_a_duplicate_does_not() {
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    let stopped: Result<(), Error> = db.transact(|txn| {
+        txn.put(&table, &1, &1)?;
+        Err(Error::Closed)
+    });
+    assert!(matches!(stopped, Err(Error::Closed)));
+    db.transact(|txn| {
+        assert_eq!(txn.get(&table, &1)?, None);
+        txn.insert(&table, &1, &10)?;
+        let again = txn.insert(&table, &1, &11);
+        assert!(again.is_err_and(|e| e.is_duplicate()));
+        txn.put(&table, &1, &12)?;
+        assert!(!txn.delete(&table, &2)?);
+        txn.insert(&table, &2, &20)?;
+        assert!(txn.delete(&table, &2)?);
+        Ok::<_, Error>(())
+    })
+    .expect("committed");
+    let options = TxnOptions { isolation: Isolation::RepeatableRead, read_only: true };
+    let all = db.transact_with(options, |txn| txn.range(&table, ..)).expect("read");
+    assert_eq!(all, [(1, 12)]);
+    let refused = db.transact_with(options, |txn| txn.put(&table, &1, &0));
+    assert!(refused.is_err());
+}
+
+#[test]
+fn read_and_write_closures_lose_no_increment() {
+    const THREADS: i64 = 4;
+    const EACH: i64 = 50;
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    db.transact(|txn| txn.insert(&table, &1, &0)).expect("inserted");
+    for isolated in [true, false] {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let (db, table) = (db.clone(), table.clone());
+                spawn_thread("incrementer", move || {
+                    for _ in 0..EACH {
+                        if isolated {
+                            db.transact(|txn| {
+                                let n = txn.get(&table, &1)?.expect("the row");
+                                txn.put(&table, &1, &(n + 1))
+                            })
+                            .expect("incremented");
+                        } else {
+                            db.update_with(&table, &1, |n| *n += 1).expect("incremented").expect("the row");
+                        }
+                    }
+                })
+                .expect("a thread")
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().expect("no panic"));
+    }
+    let n = db.transact(|txn| txn.get(&table, &1)).expect("read");
+    assert_eq!(n, Some(2 * THREADS * EACH));
+    assert!(db.engine().transactions().locks().locks().is_empty(), "no lock is left");
+}
+
+#[test]
+fn a_deadlock_is_run_again_until_both_are_through() {
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    db.transact(|txn| (0..2).try_for_each(|id| txn.insert(&table, &id, &0))).expect("inserted");
+    let threads: Vec<_> = [[0, 1], [1, 0]]
+        .into_iter()
+        .map(|order| {
+            let (db, table) = (db.clone(), table.clone());
+            spawn_thread("swapper", move || {
+                for _ in 0..50 {
+                    let options = TxnOptions::default();
+                    db.transact_with(options, |txn| {
+                        for id in order {
+                            txn.update_with(&table, &id, |n| *n += 1)?;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                    .expect("committed");
+                }
+            })
+            .expect("a thread")
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().expect("no panic"));
+    let all = db.transact(|txn| txn.range(&table, ..)).expect("read");
+    assert_eq!(all, [(0, 100), (1, 100)]);
+}
+
+#[test]
+fn asynchronous_calls_are_futures_that_can_move_between_threads() {
+    fn moves<F: Future + Send>(future: F) -> F {
+        future
+    }
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    let n = block_on(moves(async {
+        let options = TxnOptions::default();
+        db.transact_async(options, |txn: &mut AsyncTxn<'_>| {
+            let table = table.clone();
+            Box::pin(async move {
+                txn.insert(&table, &1, &1).await?;
+                Ok::<_, Error>(())
+            })
+        })
+        .await?;
+        db.update_with_async(&table, &1, |n| {
+            *n += 1;
+            *n
+        })
+        .await
+    }));
+    assert_eq!(n.expect("updated"), Some(2));
+    // A future that is dropped half-way leaves nothing.
+    let mut dropped = Box::pin(db.transact_async(TxnOptions::default(), |txn: &mut AsyncTxn<'_>| {
+        let table = table.clone();
+        Box::pin(async move {
+            txn.put(&table, &1, &99).await?;
+            std::future::pending::<Result<(), Error>>().await
+        })
+    }));
+    let polled = dropped.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    assert!(polled.is_pending());
+    drop(dropped);
+    // The row's lock goes when the background has undone the change.
+    let n = db.update_with(&table, &1, |n| *n).expect("read");
+    assert_eq!(n, Some(2));
+}
+
+#[test]
+fn a_panic_in_a_closure_leaves_nothing() {
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    let (inside, in_table) = (db.clone(), table.clone());
+    let thread = spawn_thread("panics", move || {
+        let _ = inside.transact(|txn| -> Result<(), Error> {
+            txn.put(&in_table, &1, &1)?;
+            std::panic::resume_unwind(Box::new("planted"))
+        });
+    });
+    assert!(thread.expect("a thread").join().is_err());
+    db.transact(|txn| txn.insert(&table, &1, &2)).expect("the key is free");
+}
