@@ -2,17 +2,22 @@
 //!
 //! Structure:
 //! ```text
-//! server      listens, accepts, stops
-//!   connection  one client: start, then its messages; the two buffers
-//!     wire        bytes to messages and back
-//!     auth        SCRAM-SHA-256
-//!   sessions    what the SQL layer must offer, as traits
+//! run         directory, database, sockets, signals, end            config: what it can be told      tls
+//!   server      listens, accepts, stops
+//!     connection  one client: start, then its messages; the two buffers
+//!       wire        bytes to messages and back
+//!       auth        SCRAM-SHA-256
+//!     sessions    what the SQL layer must offer, as traits           database: how it does
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod auth;
+pub mod config;
 pub mod connection;
+pub mod database;
+pub mod run;
 pub mod server;
 pub mod sessions;
 pub mod stream;
+pub mod tls;
 pub mod wire;

@@ -87,6 +87,11 @@ impl Channel {
         matches!(self.stream, Stream::Tls(_))
     }
 
+    /// Whether it is TCP that nothing encrypts yet.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.stream, Stream::Tcp(_))
+    }
+
     /// The reason behind a Gone that the client is to be told.
     pub fn take_failure(&mut self) -> Option<SqlError> {
         self.failure.take()

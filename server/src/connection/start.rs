@@ -191,7 +191,7 @@ async fn read_packet(channel: &mut Channel) -> Result<Result<Startup, SqlError>,
 }
 
 async fn answer_tls<D: Sessions>(server: &Server<D>, mut channel: Channel) -> Result<Channel, Refusal> {
-    let Some(acceptor) = &server.tls else {
+    let Some(acceptor) = server.tls.as_ref().filter(|_| channel.is_tcp()) else {
         channel.output().push(b'N');
         channel.send().await?;
         return Ok(channel);

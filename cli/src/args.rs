@@ -1,0 +1,130 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clearway_base::sync::block_on;
+use clearway_base::vfs::{RealVfs, Vfs};
+use clearway_server::config::Config;
+use lexopt::prelude::*;
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// How to use it.
+    Help,
+    /// Which version this is.
+    Version,
+    /// Serve a directory.
+    Serve(Box<Config>),
+    /// Check a directory.
+    Check(PathBuf),
+}
+
+/// The text of `--help`.
+pub const HELP: &str = "\
+Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
+
+  clearway serve [OPTIONS]      serve a data directory
+    --data DIR                  the directory; made if it does not exist [clearway-data]
+    --listen ADDRESS:PORT       where; port 0 takes a free one; several with commas [127.0.0.1:5433]
+    --config FILE               lines of name = value; options of the command line win
+    --memory                    keep everything in memory
+    --unix-socket-directory DIR also listen at DIR/.s.PGSQL.PORT
+    --allow-plaintext-beyond-loopback
+                                do without TLS for other machines
+    -c, --set NAME=VALUE        any setting of the file or of sessions
+  clearway check DIR            check a directory that no server has open
+  clearway --version
+";
+
+/// Reads the command line.
+///
+/// # Errors
+/// What can't be understood, or a file that can't be read.
+pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    match parser.next()? {
+        None | Some(Short('h') | Long("help")) => Ok(Command::Help),
+        Some(Short('V') | Long("version")) => Ok(Command::Version),
+        Some(Value(command)) => match command.to_str() {
+            Some("serve") => serve(parser),
+            Some("check") => check(parser),
+            _ => Err(format!("unknown command {}", command.display()).into()),
+        },
+        Some(other) => Err(other.unexpected()),
+    }
+}
+
+fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut given, mut file) = (Vec::new(), None);
+    while let Some(argument) = parser.next()? {
+        let (name, value) = match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("config") => {
+                file = Some(PathBuf::from(parser.value()?));
+                continue;
+            }
+            Long("memory") => ("memory".to_owned(), "on".to_owned()),
+            Long("allow-plaintext-beyond-loopback") => {
+                ("allow_plaintext_beyond_loopback".to_owned(), "on".to_owned())
+            }
+            Long("data") => ("data".to_owned(), parser.value()?.string()?),
+            Long("listen") => ("listen".to_owned(), parser.value()?.string()?),
+            Long("unix-socket-directory") => ("unix_socket_directory".to_owned(), parser.value()?.string()?),
+            Short('c') | Long("set") => {
+                let text = parser.value()?.string()?;
+                let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, found {text}"))?;
+                (name.trim().to_owned(), value.trim().to_owned())
+            }
+            other => return Err(other.unexpected()),
+        };
+        given.push((name, value));
+    }
+    let mut config = Config::default();
+    if let Some(path) = file {
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::inline());
+        let bytes = block_on(clearway_server::run::read(&vfs, &path)).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))?;
+        config.read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    for (name, value) in given {
+        config.set(&name, &value).map_err(|error| error.to_string())?;
+    }
+    Ok(Command::Serve(Box::new(config)))
+}
+
+fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut directory = None;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Value(path) if directory.is_none() => directory = Some(PathBuf::from(path)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    directory.map(Command::Check).ok_or_else(|| "check needs a directory".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        let arguments = std::iter::once("clearway").chain(line.split_whitespace());
+        parse(lexopt::Parser::from_iter(arguments)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_command_line() {
+        assert_eq!(parsed(""), Ok(Command::Help));
+        assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
+        let Ok(Command::Serve(config)) = parsed("serve --data x --listen 127.0.0.1:0 -c lock_timeout=5s --memory") else {
+            panic!("it is well formed");
+        };
+        assert_eq!((config.data.to_str(), config.memory), (Some("x"), true));
+        assert_eq!(config.settings, [("lock_timeout".to_owned(), "5s".to_owned())]);
+        for bad in ["serv", "serve --date x", "serve x", "serve --listen nowhere", "serve -c x", "check", "check a b", "--x"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+}

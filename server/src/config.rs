@@ -1,0 +1,222 @@
+//! What `clearway serve` can be told, on the command line or in a file of `name = value` lines.
+//!
+//! # Errors
+//! Every name that is not known and every value that does not fit is an error with its line: nothing is ignored.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::server::ListenOptions;
+
+/// Everything that a server is started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The data directory.
+    pub data: PathBuf,
+    /// Keep everything in memory; the directory is not touched.
+    pub memory: bool,
+    /// Sockets and limits.
+    pub listen: ListenOptions,
+    /// The certificate chain, PEM.
+    pub tls_certificate: Option<PathBuf>,
+    /// Its key, PEM.
+    pub tls_key: Option<PathBuf>,
+    /// Bytes of the page cache.
+    pub cache_bytes: usize,
+    /// Threads that run sessions; 0: as many as there are processors, at least two.
+    pub workers: usize,
+    /// Settings that sessions begin with.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::from("clearway-data"),
+            memory: false,
+            listen: ListenOptions::default(),
+            tls_certificate: None,
+            tls_key: None,
+            cache_bytes: 256 << 20,
+            workers: 0,
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// A setting that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The value does not fit.
+    #[error("invalid value for {name}: \"{value}\" ({wanted})")]
+    Value {
+        /// The name.
+        name: String,
+        /// The value.
+        value: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A line of a file without a name and a value.
+    #[error("line {line}: expected name = value, found \"{text}\"")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// A line of a file whose value does not fit.
+    #[error("line {line}: {error}")]
+    At {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        error: Box<ConfigError>,
+    },
+    /// One of certificate and key is missing.
+    #[error("tls_certificate and tls_key belong together")]
+    HalfTls,
+}
+
+impl Config {
+    /// Takes one setting; a name that is none of the server's is one of the sessions'.
+    ///
+    /// # Errors
+    /// The value does not fit.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let bad = |wanted| ConfigError::Value { name: name.to_owned(), value: value.to_owned(), wanted };
+        let number = || value.parse::<usize>().map_err(|_| bad("a number"));
+        match name {
+            "data" => self.data = PathBuf::from(value),
+            "memory" => self.memory = boolean(value).ok_or_else(|| bad("on or off"))?,
+            "listen" => self.listen.addresses = addresses(value).ok_or_else(|| bad("ADDRESS:PORT, more with commas"))?,
+            "unix_socket_directory" => {
+                self.listen.unix_directory = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty());
+            }
+            "max_connections" => self.listen.max_connections = number()?,
+            "superuser_reserved_connections" => self.listen.superuser_connections = number()?,
+            "max_message_size" => self.listen.message_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
+            "authentication_timeout" => {
+                let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok().filter(|&s| s > 0);
+                self.listen.authentication_timeout = Duration::from_secs(seconds.ok_or_else(|| bad("seconds"))?);
+            }
+            "password_on_loopback" => {
+                self.listen.password_on_loopback = boolean(value).ok_or_else(|| bad("on or off"))?;
+            }
+            "allow_plaintext_beyond_loopback" => {
+                self.listen.allow_plaintext_beyond_loopback = boolean(value).ok_or_else(|| bad("on or off"))?;
+            }
+            "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
+            "tls_key" => self.tls_key = Some(PathBuf::from(value)),
+            "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
+            "workers" => self.workers = number()?,
+            _ => self.settings.push((name.to_owned(), value.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Takes the lines of a file: `name = value`, comments after `#`, values optionally in single quotes.
+    ///
+    /// # Errors
+    /// The first line that can't be used.
+    pub fn read(&mut self, text: &str) -> Result<(), ConfigError> {
+        for (at, line) in text.lines().enumerate() {
+            let line_number = at + 1;
+            let bad = || ConfigError::Line { line: line_number, text: line.trim().to_owned() };
+            let Some((name, value)) = setting(line).map_err(|()| bad())? else { continue };
+            self.set(name, value).map_err(|error| ConfigError::At { line: line_number, error: Box::new(error) })?;
+        }
+        Ok(())
+    }
+
+    /// Certificate and key, if TLS is configured.
+    ///
+    /// # Errors
+    /// Only one of them is given.
+    pub fn tls(&self) -> Result<Option<(&Path, &Path)>, ConfigError> {
+        match (&self.tls_certificate, &self.tls_key) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+            (None, None) => Ok(None),
+            _ => Err(ConfigError::HalfTls),
+        }
+    }
+}
+
+/// Name and value of a line; None for an empty one.
+fn setting(line: &str) -> Result<Option<(&str, &str)>, ()> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    let (name, value) = line.split_once('=').ok_or(())?;
+    let (name, value) = (name.trim(), value.trim());
+    let value = match value.strip_prefix('\'') {
+        Some(rest) => {
+            let (inner, after) = rest.split_once('\'').ok_or(())?;
+            if !after.trim().is_empty() && !after.trim().starts_with('#') {
+                return Err(());
+            }
+            inner
+        }
+        None => value.split('#').next().unwrap_or_default().trim(),
+    };
+    let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    if named { Ok(Some((name, value))) } else { Err(()) }
+}
+
+fn boolean(value: &str) -> Option<bool> {
+    match value {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn bytes(value: &str) -> Option<usize> {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match value.get(digits.len()..)? {
+        "" | "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1usize << 30,
+        _ => return None,
+    };
+    digits.trim().parse::<usize>().ok()?.checked_mul(unit)
+}
+
+/// `ADDRESS:PORT` or `PORT`, several with commas; names are looked up.
+fn addresses(value: &str) -> Option<Vec<SocketAddr>> {
+    let mut all = Vec::new();
+    for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        if let Ok(port) = part.parse::<u16>() {
+            all.push(SocketAddr::from(([127, 0, 0, 1], port)));
+        } else {
+            all.extend(part.to_socket_addrs().ok()?);
+        }
+    }
+    Some(all).filter(|all| !all.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_taken_whole_or_refused_with_its_line() {
+        let mut config = Config::default();
+        let text = "# mine\nlisten = 127.0.0.1:0, [::1]:0\nmax_connections = 7 # few\n\ncache_size='64MB'\nserializable = snapshot\n";
+        config.read(text).expect("well formed");
+        assert_eq!(config.listen.addresses.len(), 2);
+        assert_eq!((config.listen.max_connections, config.cache_bytes), (7, 64 << 20));
+        assert_eq!(config.settings, [("serializable".to_owned(), "snapshot".to_owned())]);
+        for (bad, line) in [("a\n", 1), ("\nmax_connections = many", 2), ("x y = 1", 1), ("data = 'a' b", 1), ("= 3", 1)] {
+            match Config::default().read(bad) {
+                Err(ConfigError::Line { line: at, .. } | ConfigError::At { line: at, .. }) => assert_eq!(at, line, "{bad}"),
+                other => panic!("{bad}: {other:?}"),
+            }
+        }
+        let half = Config { tls_key: Some("k".into()), ..Config::default() };
+        assert_eq!(half.tls(), Err(ConfigError::HalfTls));
+    }
+}

@@ -1,0 +1,170 @@
+//! The SQL layer's sessions behind the server's traits.
+
+use std::sync::Arc;
+
+use clearway_engine::catalog::{Object, Role};
+use clearway_engine::db::Db;
+use clearway_sql::Result;
+use clearway_sql::session::{self as sql, Backends, Client, TransactionStatus};
+
+use crate::sessions::{Login, Session, Sessions, Start, Timeouts};
+use crate::wire::frontend::Bind;
+
+/// An open database directory, served.
+pub struct Database {
+    db: Arc<Db>,
+    /// Settings that every session begins with, before those that its client asks for.
+    defaults: Vec<(String, String)>,
+}
+
+impl Database {
+    /// Serves `db`; sessions begin with `defaults`.
+    pub fn new(db: Arc<Db>, defaults: Vec<(String, String)>) -> Arc<Database> {
+        Arc::new(Database { db, defaults })
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+
+    /// Runs `SELECT 1` as a client would, and discards what it answers.
+    ///
+    /// # Errors
+    /// The statement's, or that of beginning a session.
+    pub async fn answers(&self, backends: &Arc<Backends>) -> Result<()> {
+        let waits = clearway_base::waits::SessionStats::new("startup check");
+        let who = sql::backend::Who { user: "postgres".into(), database: "postgres".into(), ..Default::default() };
+        let listed = backends.list(waits, 0, who);
+        let start = Start {
+            backend: Arc::clone(listed.backend()),
+            backends: Arc::clone(backends),
+            database: "postgres".into(),
+            user: "postgres".into(),
+            settings: Vec::new(),
+        };
+        let mut session = self.begin(start).await?;
+        let asked = session.simple("SELECT 1", &mut Discard).await;
+        session.end().await;
+        asked
+    }
+}
+
+impl Sessions for Database {
+    type Session = sql::Session;
+
+    fn login(&self, user: &str) -> Option<Login> {
+        let catalog = self.db.catalog();
+        let Role { login, password, superuser, .. } = catalog.role(user)?.clone();
+        Some(Login { allowed: login, password, superuser })
+    }
+
+    fn has_passwords(&self) -> bool {
+        let may = |object: &Arc<Object>| matches!(&**object, Object::Role(role) if role.login && role.password.is_some());
+        self.db.catalog().objects().any(may)
+    }
+
+    async fn begin(&self, start: Start) -> Result<sql::Session> {
+        let mut options = self.defaults.clone();
+        options.extend(start.settings);
+        let Start { backend, backends, database, user, .. } = start;
+        sql::Session::new(&self.db, sql::SessionStart { backend, backends, database, user, options }).await
+    }
+
+    fn in_progress(&self, begins: bool) {
+        self.db.transactions().store().wal().session_busy(begins);
+    }
+}
+
+impl Session for sql::Session {
+    fn reported(&self) -> Vec<(String, String)> {
+        sql::Session::reported(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        let sql::Timeouts { statement_ms, idle_in_transaction_ms, idle_session_ms } = sql::Session::timeouts(self);
+        Timeouts { statement_ms, idle_in_transaction_ms, idle_session_ms }
+    }
+
+    fn status(&self) -> TransactionStatus {
+        self.transaction_status()
+    }
+
+    async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
+        sql::Session::simple(self, sql, client).await
+    }
+
+    async fn parse(&mut self, name: &str, sql: &str, types: &[u32]) -> Result<()> {
+        sql::Session::parse(self, name, sql, types).await
+    }
+
+    async fn bind(&mut self, bind: &Bind<'_>) -> Result<()> {
+        let Bind { portal, statement, formats, values, result_formats } = bind;
+        sql::Session::bind(self, portal, statement, sql::Bind { formats, values, result_formats }).await
+    }
+
+    async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        sql::Session::describe_statement(self, name, client).await
+    }
+
+    async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        sql::Session::describe_portal(self, name, client).await
+    }
+
+    async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        sql::Session::execute(self, portal, max_rows, client).await
+    }
+
+    fn close_statement(&mut self, name: &str) -> Result<()> {
+        sql::Session::close_statement(self, name);
+        Ok(())
+    }
+
+    fn close_portal(&mut self, name: &str) -> Result<()> {
+        sql::Session::close_portal(self, name);
+        Ok(())
+    }
+
+    async fn sync(&mut self, _client: &mut dyn Client) -> Result<()> {
+        sql::Session::sync(self).await
+    }
+
+    async fn before_send(&mut self) -> Result<()> {
+        sql::Session::before_send(self).await
+    }
+
+    async fn end(self) {
+        sql::Session::end(self).await;
+    }
+}
+
+/// A client that takes everything and keeps nothing.
+struct Discard;
+
+impl Client for Discard {
+    fn row_description(&mut self, _: &[sql::Column<'_>]) {}
+    fn no_data(&mut self) {}
+    fn parameter_description(&mut self, _: &[u32]) {}
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        let mut bytes = Vec::new();
+        (0..fields).for_each(|field| _ = write(field, &mut bytes));
+    }
+    fn command_complete(&mut self, _: &str) {}
+    fn empty_query(&mut self) {}
+    fn portal_suspended(&mut self) {}
+    fn notice(&mut self, _: &'static str, _: &clearway_sql::SqlError) {}
+    fn parameter_status(&mut self, _: &str, _: &str) {}
+    fn copy_out(&mut self, _: sql::CopyFormat) {}
+    fn copy_data(&mut self, _: &[u8]) {}
+    fn copy_out_done(&mut self) {}
+    fn copy_in(&mut self, _: sql::CopyFormat) {}
+    fn copy_next(&mut self) -> sql::client::ClientFuture<'_, sql::CopyIn> {
+        Box::pin(async { Err(sql::Gone) })
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> sql::client::ClientFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,210 @@
+//! A server's life: directory, database, sockets, signals, end.
+//!
+//! # Life of a server
+//! open and recover -> a statement answers -> bind -> listen, and say so -> SIGTERM or SIGINT -> no new sessions, those that are there
+//! end -> checkpoint, close.
+//!
+//! # Invariants
+//! - RUN-1: the line with the psql command is written after a statement has been answered and the sockets are bound, and only then.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::session::Backends;
+use clearway_storage::buffer::PoolOptions;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::{Config, ConfigError};
+use crate::database::Database;
+use crate::server::{Bound, ListenError, Server};
+use crate::tls::{self, TlsError};
+
+/// How long sessions may take to end when the server stops.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Threads for file operations that would block a worker.
+const IO_THREADS: usize = 4;
+
+/// Why a server does not run, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The directory can't be made or read.
+    #[error("{place}: {error}")]
+    Directory {
+        /// The path.
+        place: String,
+        /// The reason.
+        error: String,
+    },
+    /// The database does not open.
+    #[error("could not open {place}: {error}")]
+    Open {
+        /// The directory.
+        place: String,
+        /// The reason; for a directory in use it names the holder's process.
+        error: String,
+    },
+    /// The database opened, and answers nothing.
+    #[error("the database does not answer: {0}")]
+    Silent(String),
+    /// Sockets.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// TLS.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// The operating system gives no threads or signals.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+    /// The database did not close; the next start recovers.
+    #[error("the database was not closed cleanly: {0}")]
+    Close(String),
+}
+
+/// Runs a server until it is told to stop. What a user should see goes to `say`, line by line.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), RunError> {
+    raise_file_limit();
+    let workers = match config.workers {
+        0 => std::thread::available_parallelism().map_or(2, usize::from).max(2),
+        workers => workers,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name("worker")
+        .enable_io()
+        .build()?;
+    let vfs: Arc<dyn Vfs> =
+        if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
+    let db = open(config, &vfs)?;
+    let served = runtime.block_on(serve(config, &vfs, &db, say));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let closed = block_on(db.close()).map_err(|error| RunError::Close(error.to_string()));
+    served.and(closed)?;
+    say("stopped");
+    Ok(())
+}
+
+fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
+    let place = config.data.display().to_string();
+    let fail = |error: String| RunError::Directory { place: place.clone(), error };
+    if block_on(vfs.list(&config.data)).is_err() {
+        block_on(vfs.create_dir(&config.data)).map_err(|error| fail(error.to_string()))?;
+    }
+    let mut options = DbOptions::new(Arc::clone(vfs), &config.data);
+    options.store.pool = PoolOptions::for_budget(config.cache_bytes);
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
+    options.store.database_seed = u64::from_le_bytes(seed);
+    let opened = block_on(Db::open(options, |name, body| {
+        let started = spawn_thread(name, move || block_on(body));
+        assert!(started.is_ok(), "no thread for {name}: {started:?}");
+    }));
+    opened.map_err(|error| RunError::Open { place, error: error.to_string() })
+}
+
+async fn serve(
+    config: &Config,
+    vfs: &Arc<dyn Vfs>,
+    db: &Arc<Db>,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), RunError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let tls = acceptor(config, vfs).await?;
+    let encrypted = tls.is_some();
+    let backends = Arc::new(Backends::default());
+    let database = Database::new(Arc::clone(db), config.settings.clone());
+    database.answers(&backends).await.map_err(|error| RunError::Silent(error.to_string()))?;
+    let server = Server::new(config.listen.clone(), database, backends, tls)?;
+    remove_stale_socket(config, vfs).await;
+    let bound = server.bind()?;
+    let unix_path = bound.unix_path.clone();
+    announce(config, &bound, encrypted, say); // RUN-1
+    server.serve(bound);
+    let stop = std::future::poll_fn(|cx| {
+        if terminate.poll_recv(cx).is_ready() { std::task::Poll::Ready(()) } else { interrupt.poll_recv(cx).map(|_| ()) }
+    });
+    in_wait(WaitEvent::WorkerMain, Object::NONE, stop).await;
+    say("stopping: sessions end, then a checkpoint is taken");
+    if !server.stop(PATIENCE).await {
+        say("some sessions did not end in time; what they left open is rolled back at the next start");
+    }
+    if let Some(path) = unix_path {
+        let _ = vfs.remove(&path).await;
+    }
+    Ok(())
+}
+
+async fn acceptor(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Option<TlsAcceptor>, RunError> {
+    let Some((certificate, key)) = config.tls()? else { return Ok(None) };
+    let (certificate, key) = (read(vfs, certificate).await?, read(vfs, key).await?);
+    Ok(Some(tls::acceptor(&certificate, &key)?))
+}
+
+/// A whole small file.
+///
+/// # Errors
+/// It can't be read.
+pub async fn read(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<u8>, RunError> {
+    let fail = |error: String| RunError::Directory { place: path.display().to_string(), error };
+    let attempt = async {
+        let file: Arc<dyn VfsFile> = vfs.open(path, OpenHow::read_only(FileKind::Other)).await?;
+        let length = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
+        file.read_exact_at(0, IoBuf::zeroed(length), length).await
+    };
+    attempt.await.map(|bytes| bytes.to_vec()).map_err(|error: clearway_base::vfs::VfsError| fail(error.to_string()))
+}
+
+/// The socket of a server that died: this one holds the directory's lock, so nobody listens there.
+async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
+    if let (Some(directory), Some(first)) = (&config.listen.unix_directory, config.listen.addresses.first()) {
+        let _ = vfs.remove(&directory.join(format!(".s.PGSQL.{}", first.port()))).await;
+    }
+}
+
+fn announce(config: &Config, bound: &Bound, encrypted: bool, say: &mut (dyn FnMut(&str) + Send)) {
+    let kept = if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
+    say(&format!("clearway {} serves {kept}", env!("CARGO_PKG_VERSION")));
+    if !config.listen.password_on_loopback {
+        say("WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD (password_on_loopback = on changes that)");
+    }
+    let beyond = bound.addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if beyond && !encrypted {
+        say("WARNING: connections beyond this machine are NOT ENCRYPTED (waived by allow_plaintext_beyond_loopback)");
+    }
+    for address in &bound.addresses {
+        say(&format!("listening at {address}"));
+    }
+    if let Some(path) = &bound.unix_path {
+        say(&format!("listening at {}", path.display()));
+    }
+    if let Some(address) = bound.addresses.first() {
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            ip => ip.to_string(),
+        };
+        say(&format!("connect with: psql -h {host} -p {} -U postgres postgres", address.port()));
+    }
+    let _ = std::io::stdout().flush();
+}
+
+/// Thousands of connections need more descriptors than most shells allow a program; the hard limit is the system's.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+}

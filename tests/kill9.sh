@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Kills the server with SIGKILL under pgbench's TPC-B, N times, and looks after each restart: no acknowledged transaction is lost, the
+# balances of accounts, tellers and branches equal the sum of the history, and `clearway check` finds no damage.
+#
+#   tests/kill9.sh [ROUNDS [CLIENTS [CLEARWAY]]]     3 rounds, 8 clients, the clearway of the last debug build
+#
+# Needs pgbench and psql of PostgreSQL 15.
+set -u -o pipefail
+rounds=${1:-3}
+clients=${2:-8}
+clearway=${3:-${CARGO_TARGET_DIR:-target}/debug/clearway}
+work=$(mktemp -d "${TMPDIR:-/tmp}/clearway-kill9.XXXXXX")
+server=0
+port=0
+
+fail() {
+    echo "kill9: $*; the files are in $work" >&2
+    [ "$server" != 0 ] && kill -9 "$server" 2>/dev/null
+    exit 1
+}
+
+start() {
+    "$clearway" serve --data "$work/data" --listen 127.0.0.1:0 >"$work/server.log" 2>&1 &
+    server=$!
+    for _ in $(seq 600); do
+        port=$(sed -n 's/^listening at 127\.0\.0\.1:\([0-9]*\)$/\1/p' "$work/server.log")
+        grep -q '^connect with' "$work/server.log" && return
+        kill -0 "$server" 2>/dev/null || fail "the server did not start: $(tail -3 "$work/server.log")"
+        sleep 0.1
+    done
+    fail "the server did not start in time"
+}
+
+sql() {
+    psql -X -q -A -t -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$port" -U postgres postgres -c "$1" 2>&1
+}
+
+start
+pgbench -q -i -s 1 -h 127.0.0.1 -p "$port" -U postgres postgres >"$work/init.log" 2>&1 || fail "pgbench -i: $(tail -2 "$work/init.log")"
+acknowledged=0
+for round in $(seq "$rounds"); do
+    pgbench -n -c "$clients" -j 2 -T 60 -h 127.0.0.1 -p "$port" -U postgres postgres >"$work/bench.$round.log" 2>&1 &
+    bench=$!
+    # Between 1.0 and 3.0 seconds: the first checkpoints fall into some of the rounds.
+    sleep "$((1 + RANDOM % 2)).$((RANDOM % 10))"
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    wait "$bench"
+    done_now=$(sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p' "$work/bench.$round.log")
+    [ "${done_now:-0}" -gt 0 ] || fail "round $round: pgbench did nothing: $(tail -3 "$work/bench.$round.log")"
+    before=$acknowledged
+    acknowledged=$((acknowledged + done_now))
+    start
+    found=$(sql 'select count(*) from pgbench_history') || fail "round $round: $found"
+    [ "$found" -ge "$acknowledged" ] || fail "round $round: $acknowledged transactions were acknowledged, $found are there"
+    [ "$found" -le $((before + done_now + clients)) ] || fail "round $round: $found transactions are there, $acknowledged were acknowledged"
+    sums=$(sql 'select (select sum(abalance) from pgbench_accounts), (select sum(tbalance) from pgbench_tellers),
+        (select sum(bbalance) from pgbench_branches), (select sum(delta) from pgbench_history)') || fail "round $round: $sums"
+    [ "$(tr '|' '\n' <<<"$sums" | sort -u | wc -l)" = 1 ] || fail "round $round: balances differ: $sums"
+    # What was in flight counts from now on.
+    acknowledged=$found
+    echo "round $round: $done_now acknowledged, $found in all, balances agree (${sums%%|*})"
+done
+kill -TERM "$server"
+wait "$server" || fail "the server did not stop cleanly: $(tail -2 "$work/server.log")"
+server=0
+"$clearway" check "$work/data" >"$work/check.log" 2>&1 || fail "check: $(tail -2 "$work/check.log")"
+tail -1 "$work/check.log"
+rm -rf "$work"
