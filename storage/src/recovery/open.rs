@@ -175,7 +175,11 @@ async fn recover(
     let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
     let space = Space::new(vfs.clone(), &paths.data, space_options, wal.clone(), versions.clone());
     space.open_files().await?;
-    let double_write = vfs.open(&paths.double_write, OpenHow::create(FileKind::Data).direct()).await?;
+    let double_write = vfs.open(&paths.double_write, OpenHow::create(FileKind::DoubleWrite).direct()).await?;
+    // A file whose name a crash takes with it holds no twins.
+    if let Some(dir) = paths.double_write.parent() {
+        vfs.sync_dir(dir).await?;
+    }
     let restorer = DoubleWrite::new(double_write.clone());
     report.pages_restored = restorer.restore(&*space).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
