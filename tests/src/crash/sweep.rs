@@ -140,6 +140,8 @@ async fn recover(disk: SimDisk, history: Shared, close: bool) -> Result<Lsn, Str
     let storage = |err: StorageError| format!("recovery: {err}");
     let (running, recovered) = Running::open(&disk).await.map_err(storage)?;
     let visible = recovered.visible_lsn;
+    // What lay behind the end of the log is gone for good; the positions are given out again from here on.
+    history.lock().expect("history").forget_above(visible);
     for loser in recovered.losers {
         undo_loser(&running.store, &running.book, loser).await.map_err(storage)?;
     }

@@ -31,6 +31,13 @@ pub struct History {
     pub errors: Vec<StorageError>,
 }
 
+impl History {
+    /// The log ended at `end`: commits behind that never were.
+    pub fn forget_above(&mut self, end: Lsn) {
+        self.tasks.iter_mut().for_each(|task| task.states.retain(|(lsn, _)| *lsn <= end));
+    }
+}
+
 /// Shared with the tasks; survives the crash that drops them.
 pub type Shared = Arc<Mutex<History>>;
 
