@@ -9,7 +9,8 @@ use super::nodes::Rows;
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::aggregate::{Accumulator, AggregateCall};
-use crate::planner::plan::{Body, Distinct, Grouping, Query, Select, SortKey};
+use crate::planner::order::relied_on;
+use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, Select, SortKey};
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use crate::types::datum::compare;
@@ -46,6 +47,11 @@ impl QueryRows {
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             if matches!(self.source, Source::Start) {
+                let query = self.query.clone();
+                if let Some((select, scan)) = point(&query) {
+                    self.source = Source::Outputs(Vec::new().into_iter());
+                    return cx.read_point(select, scan).await;
+                }
                 self.open(cx).await?;
             }
             loop {
@@ -81,7 +87,7 @@ impl QueryRows {
         self.source = match &query.body {
             Body::Select(select) => {
                 let source = Rows::new(select.source.clone(), Vec::new());
-                if select.grouping.is_none() && query.sort.is_empty() {
+                if select.grouping.is_none() && (query.sort.is_empty() || in_order(&select.source, cx)) {
                     Source::Stream(source)
                 } else {
                     Source::Inputs(collect(source, select, &query.sort, cx).await?.into_iter())
@@ -142,6 +148,39 @@ impl QueryRows {
     }
 }
 
+/// The one row that a query is after, if it names it by its whole key and asks for nothing else: the shortest way.
+fn point(query: &Query) -> Option<(&Select, &Scan)> {
+    let Body::Select(select) = &query.body else { return None };
+    let plain = select.grouping.is_none() && select.locks.is_empty() && select.distinct.is_none();
+    match &*select.source {
+        Node::Scan(scan) if plain && query.limit.is_none() && query.offset.is_none() => {
+            matches!(&scan.access, Access::Keys(keys) if keys.len() == 1).then_some((select, scan))
+        }
+        _ => None,
+    }
+}
+
+impl Cx<'_> {
+    /// Reads the row of a point query.
+    async fn read_point(self, select: &Select, scan: &Scan) -> Result<Option<Row>> {
+        let mut rows = self.open_scan(scan, &[]).await?;
+        let Some(row) = self.next_row(&mut rows, scan, &[]).await? else { return Ok(None) };
+        if !self.holds(scan.filter.as_ref(), &row).await? || !self.holds(select.filter.as_ref(), &row).await? {
+            return Ok(None);
+        }
+        self.values(&select.targets, &row, &[]).await.map(Some)
+    }
+}
+
+/// Whether a source gives its rows in the order that the plan wants. An index that is younger than the snapshot is not
+/// read, and then its order is missing.
+fn in_order(source: &Node, cx: Cx<'_>) -> bool {
+    relied_on(source).is_some_and(|scan| match scan.access {
+        Access::Index(place, _) => scan.table.shape.indexes[place].valid_from_lsn <= cx.run.view.read_lsn.0,
+        Access::Full | Access::Keys(_) | Access::KeyRange(_) => true,
+    })
+}
+
 async fn count(e: Option<&crate::expr::Bound>, what: &str, code: &'static str, cx: Cx<'_>) -> Result<Option<i64>> {
     let Some(e) = e else { return Ok(None) };
     match cx.value(e, &[]).await?.as_i64() {
@@ -185,7 +224,9 @@ impl Group {
 async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
     let mut places: HashMap<Row, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
-    while let Some(row) = source.next(cx).await? {
+    // The first value in the order of a lone min or max is the answer.
+    let first_wins = grouping.keys.is_empty() && in_order(&select.source, cx);
+    'rows: while let Some(row) = source.next(cx).await? {
         if !cx.holds(select.filter.as_ref(), &row).await? {
             continue;
         }
@@ -208,6 +249,10 @@ async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_
         let host = super::host::CxHost { cx };
         for (i, (args, order)) in arguments.into_iter().enumerate() {
             let Some(args) = args else { continue };
+            if first_wins && args.iter().all(|a| !a.is_null()) {
+                group.running[i].add(&args, &host)?;
+                break 'rows;
+            }
             if grouping.calls[i].order_by.is_empty() {
                 group.running[i].add(&args, &host)?;
             } else {

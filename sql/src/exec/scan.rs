@@ -18,7 +18,9 @@ const NULL_LAST: u8 = 0x02;
 
 /// Rows of one scan.
 pub enum TableRows {
-    /// Single keys still to be looked up.
+    /// A key still to be looked up.
+    Key(Option<Vec<u8>>),
+    /// Several of them.
     Keys(std::vec::IntoIter<Vec<u8>>),
     /// A walk over the table.
     Table(Box<TableScan>),
@@ -54,21 +56,19 @@ impl Cx<'_> {
         match &scan.access {
             Access::Full => Ok(self.walk(scan, KeyRange::all())),
             Access::Keys(keys) => {
-                let columns = key_columns(scan);
+                if let [key] = keys.as_slice() {
+                    return Ok(TableRows::Key(self.key_bytes(scan, key, prefix)?));
+                }
                 let mut out: Vec<Vec<u8>> = Vec::with_capacity(keys.len());
                 for key in keys {
-                    let mut bytes = Vec::with_capacity(9 * key.len());
-                    let mut possible = true;
-                    for (e, column) in key.iter().zip(&columns) {
-                        possible &= append(*column, &self.value_now(e, prefix)?, &mut bytes).is_some();
-                    }
-                    if possible {
-                        out.push(bytes);
-                    }
+                    out.extend(self.key_bytes(scan, key, prefix)?);
                 }
                 if out.len() > 1 {
                     out.sort_unstable();
                     out.dedup();
+                }
+                if scan.order == Some(Direction::Backward) {
+                    out.reverse();
                 }
                 Ok(TableRows::Keys(out.into_iter()))
             }
@@ -89,15 +89,28 @@ impl Cx<'_> {
                     return Ok(self.walk(scan, KeyRange::all()));
                 }
                 let session = self.run.core.engine.take();
-                let walk = session.index_scan(shape, *place, range, Direction::Forward, &self.run.view);
+                let walk = session.index_scan(shape, *place, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
                 Ok(TableRows::Index(Box::new(walk)))
             }
         }
     }
 
+    /// The bytes of a whole key; none: no row can have it.
+    fn key_bytes(self, scan: &Scan, key: &[Bound], prefix: &[Datum]) -> Result<Option<Vec<u8>>> {
+        let shape = &scan.table.shape;
+        let mut bytes = Vec::with_capacity(9 * key.len());
+        for (e, column) in key.iter().zip(&shape.key) {
+            let column = KeyColumn::ascending(shape.columns[*column].storage);
+            if append(column, &self.value_now(e, prefix)?, &mut bytes).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(bytes))
+    }
+
     fn walk(self, scan: &Scan, range: KeyRange) -> TableRows {
         let session = self.run.core.engine.take();
-        let walk = session.scan(&scan.table.shape, range, Direction::Forward, &self.run.view);
+        let walk = session.scan(&scan.table.shape, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
         TableRows::Table(Box::new(walk))
     }
 
@@ -160,6 +173,12 @@ impl Cx<'_> {
         let (key, found) = {
             let mut session = self.run.core.engine.take();
             match rows {
+                TableRows::Key(key) => {
+                    let Some(key) = key.take() else { return Ok(None) };
+                    let found = session.get(&table.shape, &self.run.view, &key).await.map_err(from_engine)?;
+                    let Some(row) = found else { return Ok(None) };
+                    (key, row)
+                }
                 TableRows::Keys(keys) => loop {
                     let Some(key) = keys.next() else { return Ok(None) };
                     let found = session.get(&table.shape, &self.run.view, &key).await.map_err(from_engine)?;

@@ -171,7 +171,28 @@ impl Bound {
 
     /// Whether any node satisfies `f`.
     pub fn any(&self, f: &impl Fn(&Bound) -> bool) -> bool {
-        f(self) || self.children().into_iter().any(|c| c.any(f))
+        use BoundKind as K;
+        if f(self) {
+            return true;
+        }
+        // As `children`, without a list: this runs for every row.
+        match &self.kind {
+            K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => false,
+            K::Binary { left, right, .. } | K::IsDistinct { left, right, .. } => left.any(f) || right.any(f),
+            K::Prefix { arg, .. } | K::Not(arg) | K::IsNull { arg, .. } => arg.any(f),
+            K::IsTruth { arg, .. } | K::Cast { arg, .. } => arg.any(f),
+            K::And(list) | K::Or(list) | K::Coalesce(list) | K::Array(list) | K::Row(list) => {
+                list.iter().any(|e| e.any(f))
+            }
+            K::Call { args: list, .. } | K::MinMax { list, .. } => list.iter().any(|e| e.any(f)),
+            K::InList { arg, list, .. } | K::Subscript { arg, index: list } => {
+                arg.any(f) || list.iter().any(|e| e.any(f))
+            }
+            K::Quantified { left, array, .. } => left.any(f) || array.any(f),
+            K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
+                self.children().into_iter().any(|c| c.any(f))
+            }
+        }
     }
 
     /// Whether it must be evaluated by [`super::eval_async`] (EXP-2).

@@ -40,7 +40,7 @@ fn is_known(e: &Bound, table: &TableSlot) -> bool {
 fn comparable(column_type: u32, value_type: u32) -> bool {
     let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
     let text = |t: u32| matches!(t, oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::NAME);
-    column_type == value_type
+    (column_type == value_type && super::order::sorts_by_bytes(column_type))
         || (integer(column_type) && integer(value_type))
         || (text(column_type) && text(value_type))
 }

@@ -154,7 +154,7 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
                 at += 1;
                 !(by_key && chosen.covered.contains(&(at - 1)))
             });
-            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters) })
+            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters), order: None })
         }
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
         Leaf::Function { function, args, ordinality } => {

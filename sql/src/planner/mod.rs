@@ -15,6 +15,7 @@ pub mod dml;
 pub mod explain;
 pub mod from;
 pub mod names;
+pub mod order;
 pub mod plan;
 pub mod select;
 pub mod series;

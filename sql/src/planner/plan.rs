@@ -16,6 +16,7 @@ use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
 use crate::views::SystemView;
 use clearway_engine::table::shape::TableShape;
+use clearway_storage::btree::Direction;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
@@ -181,6 +182,8 @@ pub struct Scan {
     pub access: Access,
     /// What rows must meet; conditions that `access` guarantees are left out.
     pub filter: Option<Bound>,
+    /// The way it must be read because somebody relies on its order; none: nobody does.
+    pub order: Option<Direction>,
 }
 
 /// How to get at the rows of a table.

@@ -2,9 +2,9 @@
 
 use super::from::Layout;
 use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
-use super::{Planner, series, walk};
+use super::{Planner, order, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::aggregate::AggregateCall;
+use crate::expr::aggregate::{AggregateCall, Kind};
 use crate::expr::{Binder, Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
     BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody,
@@ -114,8 +114,17 @@ impl Planner<'_> {
             conjunction(all)
         };
         let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
-        let (source, filter) = layout.finish(conditions);
+        let (mut source, filter) = layout.finish(conditions);
         let [limit, offset] = self.limits(q, parent, params)?;
+        match &grouping {
+            None if sort.is_empty() => {}
+            None => order::serve(&mut source, &sort, limit.is_some()),
+            Some(grouping) => {
+                if let Some(key) = extreme(grouping) {
+                    order::serve(&mut source, &[key], true);
+                }
+            }
+        }
         let body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
         Ok(Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns })
     }
@@ -415,6 +424,18 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
         }
         _ => Ok(None),
     }
+}
+
+/// The order whose first row holds the one extreme that a query asks for.
+fn extreme(grouping: &Grouping) -> Option<SortKey> {
+    let [call] = grouping.calls.as_slice() else { return None };
+    let ([arg], None, true) = (call.args.as_slice(), &call.filter, grouping.keys.is_empty()) else { return None };
+    let descending = match call.kind {
+        Kind::Min => false,
+        Kind::Max => true,
+        _ => return None,
+    };
+    Some(SortKey { expr: arg.clone(), descending, nulls_first: descending })
 }
 
 /// Refuses an order that DISTINCT can't keep.

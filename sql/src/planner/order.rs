@@ -1,0 +1,133 @@
+//! Orders that need no sort: a table read along its key or an index gives its rows sorted, either way round.
+//!
+//! Invariants:
+//! - PLN-5 `Scan::order` is set only where the rows that leave the whole source come in the order asked for: the scan is
+//!   the leftmost one, and joins that keep their left side's order stand above it.
+
+use super::plan::{Access, JoinType, Node, Scan, SortKey, TableSlot};
+use crate::expr::{Bound, BoundKind};
+use crate::types::oid;
+use clearway_engine::catalog::IndexState;
+use clearway_storage::btree::Direction;
+use std::sync::Arc;
+
+/// A column of an order: its slot, whether it descends, where its nulls stand (none: it has no nulls).
+struct OrderedBy {
+    slot: usize,
+    descending: bool,
+    nulls_first: Option<bool>,
+}
+
+/// Whether the bytes of a stored value sort as its type does.
+pub fn sorts_by_bytes(ty: u32) -> bool {
+    ty != oid::INTERVAL && crate::types::element_of(ty).is_none()
+}
+
+/// The leftmost scan, and whether a join stands above it.
+fn leftmost(node: &mut Node) -> Option<(&mut Scan, bool)> {
+    match node {
+        Node::Scan(scan) => Some((scan, false)),
+        Node::Filter { input, .. } => leftmost(Arc::get_mut(input)?),
+        Node::Join(join) if join.kind != JoinType::Full => {
+            leftmost(Arc::get_mut(&mut join.left)?).map(|(scan, _)| (scan, true))
+        }
+        _ => None,
+    }
+}
+
+/// The scan whose order a plan relies on.
+pub fn relied_on(node: &Node) -> Option<&Scan> {
+    match node {
+        Node::Scan(scan) => scan.order.is_some().then_some(scan),
+        Node::Filter { input, .. } => relied_on(input),
+        Node::Join(join) => relied_on(&join.left),
+        _ => None,
+    }
+}
+
+fn key_order(table: &TableSlot) -> impl Iterator<Item = OrderedBy> {
+    table.shape.key.iter().map(|c| OrderedBy { slot: table.base + c, descending: false, nulls_first: None })
+}
+
+fn index_order(table: &TableSlot, index: usize) -> Vec<OrderedBy> {
+    let index = &table.shape.indexes[index];
+    let columns = index.columns.iter().zip(&index.key);
+    let columns = columns.map(|(c, key)| OrderedBy {
+        slot: table.base + c,
+        descending: key.descending,
+        nulls_first: Some(key.nulls_first),
+    });
+    columns.chain(key_order(table)).collect()
+}
+
+fn slot_of(e: &Bound) -> Option<usize> {
+    match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    }
+}
+
+/// The direction in which rows of one order come in the other. The first `equal` columns hold one value each.
+fn direction(
+    table: &TableSlot,
+    by: &[OrderedBy],
+    equal: usize,
+    joined: bool,
+    sort: &[SortKey],
+) -> Option<Direction> {
+    let mut at = equal;
+    let mut found: Option<bool> = None;
+    for key in sort {
+        let slot = slot_of(&key.expr)?;
+        if by[..at].iter().any(|c| c.slot == slot) {
+            continue;
+        }
+        if at == by.len() {
+            // One table's rows are told apart by now; a join may repeat them.
+            return if joined || table.shape.key.is_empty() { None } else { direction_of(found) };
+        }
+        let column = &by[at];
+        at += 1;
+        let ty = table.types.get(column.slot.checked_sub(table.base)?)?.oid;
+        let backward = key.descending != column.descending;
+        let nulls_fit = column.nulls_first.is_none_or(|first| (first != key.nulls_first) == backward);
+        if column.slot != slot || !nulls_fit || !sorts_by_bytes(ty) || found.is_some_and(|f| f != backward) {
+            return None;
+        }
+        found = Some(backward);
+    }
+    direction_of(found)
+}
+
+#[allow(clippy::unnecessary_wraps)]
+fn direction_of(backward: Option<bool>) -> Option<Direction> {
+    Some(if backward == Some(true) { Direction::Backward } else { Direction::Forward })
+}
+
+/// Makes a source give its rows in an order, if it can; `few`: only the first ones will be read, so that an index
+/// that finds no rows but sorts them is worth its while.
+pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: bool) {
+    let Some((scan, joined)) = Arc::get_mut(source).and_then(leftmost) else { return };
+    let table = &scan.table;
+    let by_key: Vec<OrderedBy> = key_order(table).collect();
+    scan.order = match &scan.access {
+        Access::Keys(keys) if keys.len() == 1 && !joined => Some(Direction::Forward),
+        Access::Keys(keys) if keys.len() == 1 => direction(table, &by_key, by_key.len(), joined, sort),
+        Access::Keys(_) | Access::Full => direction(table, &by_key, 0, joined, sort),
+        Access::KeyRange(range) => direction(table, &by_key, range.equal.len(), joined, sort),
+        Access::Index(place, range) => {
+            direction(table, &index_order(table, *place), range.equal.len(), joined, sort)
+        }
+    };
+    if scan.order.is_none() && few && !joined && scan.filter.is_none() && matches!(scan.access, Access::Full) {
+        for (place, index) in table.shape.indexes.iter().enumerate() {
+            if index.state == IndexState::Public
+                && let Some(found) = direction(table, &index_order(table, place), 0, joined, sort)
+            {
+                scan.order = Some(found);
+                scan.access = Access::Index(place, Default::default());
+                return;
+            }
+        }
+    }
+}
