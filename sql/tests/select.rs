@@ -212,15 +212,6 @@ const KNOWN: &[(&str, &str)] = &[
     // No guess at what was meant.
     ("SELECT t.id FROM t a", "ERROR 42P01 8 missing FROM-clause entry for table \"t\""),
     // Not supported.
-    (
-        "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r",
-        "ERROR 0A000 78 WITH RECURSIVE is not supported",
-    ),
-    (
-        "WITH RECURSIVE r (n) AS (SELECT 1 UNION SELECT (n + 1) % 3 FROM r) SELECT * FROM r ORDER BY n",
-        "ERROR 0A000 68 WITH RECURSIVE is not supported",
-    ),
-    ("WITH RECURSIVE w AS (SELECT 5 AS n) SELECT n FROM w", "ERROR 0A000 37 WITH RECURSIVE is not supported"),
     ("SELECT t FROM t WHERE id = 1", "ERROR 42703 8 column \"t\" does not exist"),
     ("SELECT count(t) FROM t", "ERROR 42703 14 column \"t\" does not exist"),
     ("SELECT id, row_number() OVER (ORDER BY id) FROM t", "ERROR 0A000 25 a window function (OVER) is not supported"),

@@ -28,12 +28,13 @@ use crate::planner::plan::Plan;
 use crate::session::core::Core;
 use crate::types::Datum;
 use crate::types::datetime::Format;
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, yield_now};
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// A row.
@@ -79,12 +80,35 @@ impl SubqueryRows {
 pub struct RunState {
     /// Rows of subqueries that depend on nothing.
     cache: Option<Mutex<HashMap<usize, Arc<SubqueryRows>>>>,
+    /// Working tables of recursive queries.
+    works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
+    /// Rows looked at.
+    rows: AtomicU32,
 }
+
+/// Rows between two looks at the session's interrupt.
+const BREATH_ROWS: u32 = 1_024;
 
 impl RunState {
     /// Nothing kept yet.
     pub fn new() -> Self {
-        Self { cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())) }
+        Self {
+            cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())),
+            works: Some(Mutex::new("sql/exec/works", HashMap::new())),
+            rows: AtomicU32::new(0),
+        }
+    }
+
+    /// The rows of a working table.
+    pub fn work(&self, id: usize) -> Arc<Vec<Row>> {
+        self.works.as_ref().and_then(|w| w.lock().get(&id).cloned()).unwrap_or_default()
+    }
+
+    /// Changes the rows of a working table.
+    pub fn set_work(&self, id: usize, rows: Arc<Vec<Row>>) {
+        if let Some(works) = &self.works {
+            works.lock().insert(id, rows);
+        }
     }
 
     /// The rows of a subquery, if they are kept.
@@ -134,6 +158,18 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
+    /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
+    ///
+    /// # Errors
+    /// 57014 and its kin.
+    pub async fn breathe(self) -> Result<()> {
+        if self.run.state.rows.fetch_add(1, Relaxed) % BREATH_ROWS == BREATH_ROWS - 1 {
+            self.run.core.backend.interrupt.check()?;
+            yield_now().await;
+        }
+        Ok(())
+    }
+
     /// The value of an expression over a row.
     pub async fn value(self, e: &Bound, row: &[Datum]) -> Result<Datum> {
         self.value_with(e, row, &[]).await

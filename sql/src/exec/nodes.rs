@@ -78,6 +78,7 @@ impl Rows {
                     },
                     State::List(rows) => rows.next(),
                     State::Series(series, given) => {
+                        cx.breathe().await?;
                         let host = super::host::CxHost { cx };
                         match (series.next(&host)?, &*node) {
                             (Some(v), Node::Function(f)) => {
@@ -135,6 +136,17 @@ impl Rows {
                 for columns in (scan.view.rows)(cx.run) {
                     let mut row = self.prefix.clone();
                     row.extend(columns);
+                    if cx.holds(scan.filter.as_ref(), &row).await? {
+                        out.push(row);
+                    }
+                }
+                State::List(out.into_iter())
+            }
+            Node::Work(scan) => {
+                let mut out = Vec::new();
+                for columns in cx.run.state.work(scan.id).iter() {
+                    let mut row = self.prefix.clone();
+                    row.extend_from_slice(columns);
                     if cx.holds(scan.filter.as_ref(), &row).await? {
                         out.push(row);
                     }
@@ -208,6 +220,7 @@ impl JoinRows {
                     None => return Ok(None),
                 }
             };
+            cx.breathe().await?;
             let candidate = match right {
                 Right::Rows(rows) => rows.next(cx).await?.map(|row| (row, None)),
                 Right::List(list, at) => match (list.get(*at), &self.table) {

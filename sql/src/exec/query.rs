@@ -35,6 +35,8 @@ enum Source {
     Inputs(std::vec::IntoIter<Row>),
     /// Rows of the output.
     Outputs(std::vec::IntoIter<Row>),
+    /// Rows of a turn of a recursive query, and the same rows for the next turn.
+    Turn(std::vec::IntoIter<Row>, Vec<Row>),
 }
 
 impl QueryRows {
@@ -100,6 +102,13 @@ impl QueryRows {
                 }
                 Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
             }
+            Body::Recursive { all, anchor, .. } => {
+                let mut rows = Box::pin(QueryRows::new(anchor.clone()).all(cx)).await?;
+                if !*all {
+                    rows.retain(|r| self.seen.insert(r.clone()));
+                }
+                Source::Turn(rows.clone().into_iter(), rows)
+            }
             Body::SetOp { op, all, left, right } => {
                 let l = Box::pin(QueryRows::new(left.clone()).all(cx)).await?;
                 let r = Box::pin(QueryRows::new(right.clone()).all(cx)).await?;
@@ -110,9 +119,32 @@ impl QueryRows {
         Ok(())
     }
 
+    /// The next row of a recursive query; where a turn's rows have been given the next one begins.
+    async fn turn(&mut self, all: bool, step: &Arc<Query>, work: usize, cx: Cx<'_>) -> Result<Option<Row>> {
+        let Source::Turn(rows, before) = &mut self.source else { return Ok(None) };
+        if let Some(row) = rows.next() {
+            return Ok(Some(row));
+        }
+        if before.is_empty() {
+            return Ok(None);
+        }
+        cx.run.state.set_work(work, Arc::new(std::mem::take(before)));
+        let mut rows = Box::pin(QueryRows::new(step.clone()).all(cx)).await?;
+        if !all {
+            rows.retain(|r| self.seen.insert(r.clone()));
+        }
+        let mut turn = rows.clone().into_iter();
+        let first = turn.next();
+        self.source = Source::Turn(turn, rows);
+        Ok(first)
+    }
+
     /// The next row of the output before LIMIT.
     async fn output(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
         let query = self.query.clone();
+        if let Body::Recursive { all, step, work, .. } = &query.body {
+            return self.turn(*all, step, *work, cx).await;
+        }
         let Body::Select(select) = &query.body else {
             let Source::Outputs(rows) = &mut self.source else { return Ok(None) };
             return Ok(rows.next());
@@ -124,7 +156,7 @@ impl QueryRows {
                     row => row,
                 },
                 Source::Inputs(rows) => rows.next(),
-                Source::Start | Source::Outputs(_) => None,
+                Source::Start | Source::Outputs(_) | Source::Turn(..) => None,
             };
             let Some(mut row) = row else { return Ok(None) };
             if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {

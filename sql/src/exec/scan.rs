@@ -169,6 +169,7 @@ impl Cx<'_> {
 
     /// The next row of a scan behind `prefix`, its key last (PLN-1).
     pub async fn next_row(self, rows: &mut TableRows, scan: &Scan, prefix: &[Datum]) -> Result<Option<Row>> {
+        self.breathe().await?;
         let table = &scan.table;
         let (key, found) = {
             let mut session = self.run.core.engine.take();

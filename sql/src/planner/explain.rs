@@ -1,5 +1,6 @@
 //! A plan in words.
 
+use super::order::relied_on;
 use super::plan::{Access, Action, Body, JoinType, Node, Plan, Query};
 
 /// The lines of EXPLAIN.
@@ -29,32 +30,37 @@ fn line(depth: usize, what: &str, out: &mut Vec<String>) {
 }
 
 fn query(q: &Query, mut depth: usize, out: &mut Vec<String>) {
-    let mut step = |what: &str, out: &mut Vec<String>| {
+    let mut level = |what: &str, out: &mut Vec<String>| {
         line(depth, what, out);
         depth += 1;
     };
     if q.limit.is_some() || q.offset.is_some() {
-        step("Limit", out);
+        level("Limit", out);
     }
     match &q.body {
-        Body::Values(_) => step("Values Scan", out),
+        Body::Values(_) => level("Values Scan", out),
         Body::SetOp { op, left, right, .. } => {
-            step(&format!("{op:?}"), out);
+            level(&format!("{op:?}"), out);
             query(left, depth, out);
             query(right, depth, out);
         }
+        Body::Recursive { anchor, step, .. } => {
+            level("Recursive Union", out);
+            query(anchor, depth, out);
+            query(step, depth, out);
+        }
         Body::Select(s) => {
             if s.distinct.is_some() {
-                step("Unique", out);
+                level("Unique", out);
             }
             if !s.locks.is_empty() {
-                step("LockRows", out);
+                level("LockRows", out);
             }
-            if !q.sort.is_empty() {
-                step("Sort", out);
+            if !q.sort.is_empty() && relied_on(&s.source).is_none() {
+                level("Sort", out);
             }
             if s.grouping.is_some() {
-                step("Aggregate", out);
+                level("Aggregate", out);
             }
             node(&s.source, depth, out);
         }
@@ -73,6 +79,7 @@ fn node(n: &Node, depth: usize, out: &mut Vec<String>) {
             };
             line(depth, &what, out);
         }
+        Node::Work(_) => line(depth, "WorkTable Scan", out),
         Node::System(s) => line(depth, &format!("View Scan on {}", s.view.name), out),
         Node::Function(_) => line(depth, "Function Scan", out),
         Node::Derived(d) => {

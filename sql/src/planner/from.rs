@@ -1,7 +1,7 @@
 //! FROM: the layout of a level's rows, the tree of its joins, and the way of conditions down into it.
 
 use super::access;
-use super::plan::{Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, conjunction, split};
+use super::plan::{Derived, FunctionScan, Join, JoinType, Node, OutputColumn, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction, split};
 use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
@@ -24,6 +24,7 @@ pub(super) enum Leaf {
     One,
     Table(TableSlot),
     System(&'static SystemView),
+    Work(usize),
     Function { function: TableFunction, args: Vec<Bound>, ordinality: bool },
     Derived { query: Arc<super::plan::Query>, lateral: bool },
 }
@@ -39,7 +40,7 @@ pub(super) struct Layout {
 }
 
 /// What an item of FROM came to: the item, and its columns in the order of the text.
-type Placed = (Item, Vec<ScopeColumn>);
+pub(super) type Placed = (Item, Vec<ScopeColumn>);
 
 struct Ground<'s> {
     parent: Option<&'s Scope<'s>>,
@@ -63,21 +64,7 @@ impl Item {
 
     /// Whether its rows depend on the rows to its left.
     fn depends(&self) -> bool {
-        let base = self.base();
-        let outside = |e: &Bound| walk::slots(e).is_some_and(|(low, _)| low < base);
-        match self {
-            Item::Leaf { kind, filters, .. } => {
-                filters.iter().any(outside)
-                    || match kind {
-                        Leaf::Function { args, .. } => args.iter().any(outside),
-                        Leaf::Derived { lateral, .. } => *lateral,
-                        Leaf::One | Leaf::Table(_) | Leaf::System(_) => false,
-                    }
-            }
-            Item::Join { left, right, on, .. } => {
-                left.depends() || on.iter().any(outside) || right.depends_beyond(base)
-            }
-        }
+        self.depends_beyond(self.base())
     }
 
     fn depends_beyond(&self, base: usize) -> bool {
@@ -88,7 +75,7 @@ impl Item {
                     || match kind {
                         Leaf::Function { args, .. } => args.iter().any(outside),
                         Leaf::Derived { lateral, .. } => *lateral,
-                        Leaf::One | Leaf::Table(_) | Leaf::System(_) => false,
+                        Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => false,
                     }
             }
             Item::Join { left, right, on, .. } => {
@@ -157,6 +144,7 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
             Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters), order: None })
         }
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
+        Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),
         Leaf::Function { function, args, ordinality } => {
             let node = Node::Function(FunctionScan { function, args, base, ordinality });
             match conjunction(filters) {
@@ -344,9 +332,9 @@ impl Planner<'_> {
 
     fn table(&mut self, out: &mut Layout, t: &TableRef, ground: &Ground<'_>, params: &mut Params) -> Result<Placed> {
         if t.name.parts.len() == 1
-            && let Some(at) = self.ctes.iter().rposition(|c| c.name == t.name.name())
+            && let Some(at) = self.ctes.iter().rposition(|c| c.cte.name == t.name.name())
         {
-            return self.cte(out, at, t, ground, params);
+            return self.cte(out, at, t, ground.parent, params);
         }
         match self.env.lookup(&t.name)? {
             names::Found::System(view) => Ok(system_leaf(out, view, t.alias.as_ref())),
@@ -411,21 +399,6 @@ impl Planner<'_> {
         for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
             debug_assert!(i == alias.columns.len());
             alias.columns.push(name);
-        }
-        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
-    }
-
-    fn cte(&mut self, out: &mut Layout, at: usize, t: &TableRef, ground: &Ground<'_>, params: &mut Params) -> Result<Placed> {
-        let cte = self.ctes[at].clone();
-        let later = self.ctes.split_off(at);
-        let plan = match &*cte.statement {
-            Statement::Query(q) => self.query(q, ground.parent, params),
-            _ => Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos)),
-        };
-        self.ctes.extend(later);
-        let mut alias = t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new() });
-        if alias.columns.is_empty() {
-            alias.columns.clone_from(&cte.columns);
         }
         derived_leaf(out, plan?, Some(&alias), &alias.name, false)
     }
@@ -570,7 +543,24 @@ fn named(columns: Vec<(&str, SqlType, usize)>, relation: &str, alias: Option<&Al
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
 
-fn derived_leaf(out: &mut Layout, query: Arc<super::plan::Query>, alias: Option<&Alias>, name: &str, lateral: bool) -> Result<Placed> {
+/// The rows that the last turn of a recursive query gave.
+pub(super) fn work_leaf(
+    out: &mut Layout,
+    id: usize,
+    columns: &[OutputColumn],
+    alias: Option<&Alias>,
+    name: &str,
+) -> Result<Placed> {
+    let base = out.width;
+    out.width += columns.len();
+    let columns = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
+    let name = alias.map_or(name, |a| &a.name);
+    let columns = named(columns, name, alias)?;
+    out.others.push(name.to_owned());
+    Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, columns))
+}
+
+pub(super) fn derived_leaf(out: &mut Layout, query: Arc<super::plan::Query>, alias: Option<&Alias>, name: &str, lateral: bool) -> Result<Placed> {
     let base = out.width;
     out.width += query.columns.len();
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();

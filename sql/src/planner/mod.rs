@@ -20,16 +20,16 @@ pub mod plan;
 pub mod select;
 pub mod series;
 mod walk;
+mod with;
 
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Scope, Subqueries};
-use crate::syntax::ast::{Cte, Expr, Query as AstQuery};
+use crate::syntax::ast::{Expr, Query as AstQuery};
 use crate::syntax::stmt::Statement;
 use crate::types::{SqlType, oid};
 use clearway_txn::lockmgr::LockMode;
 use plan::{Action, Plan, Subplan, TableLock};
-use std::sync::Arc;
 
 pub use names::PlanEnv;
 
@@ -40,7 +40,10 @@ pub struct Planner<'a> {
     subplans: Vec<Subplan>,
     locks: Vec<TableLock>,
     read_only: bool,
-    ctes: Vec<Arc<Cte>>,
+    ctes: Vec<with::Named>,
+    /// Working tables so far, and references to them.
+    works: usize,
+    working_uses: u32,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
 }
@@ -51,7 +54,7 @@ const VIEW_DEPTH_MAX: u32 = 60;
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a PlanEnv<'a>) -> Self {
-        Self { env, subplans: Vec::new(), locks: Vec::new(), read_only: true, ctes: Vec::new(), view_depth: 0 }
+        Self { env, subplans: Vec::new(), locks: Vec::new(), read_only: true, ctes: Vec::new(), works: 0, working_uses: 0, view_depth: 0 }
     }
 
     /// Plans a statement that reads or changes rows; none for any other.
@@ -149,7 +152,12 @@ fn is_reading(f: HostFunction) -> bool {
 
 impl Subqueries for Planner<'_> {
     fn bind(&mut self, query: &AstQuery, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>)> {
+        let uses = self.working_uses;
         let plan = self.query(query, Some(scope), params)?;
+        if self.working_uses != uses {
+            let message = "a recursive reference must not appear within a subquery";
+            return Err(SqlError::new("42P19", message).at(query.pos));
+        }
         let types = plan.columns.iter().map(|c| c.ty).collect();
         let correlated = walk::is_correlated(&plan, &self.subplans);
         self.subplans.push(Subplan { query: plan, correlated });

@@ -64,6 +64,17 @@ pub enum Body {
         /// Right side.
         right: Arc<Query>,
     },
+    /// WITH RECURSIVE. It has no sort keys.
+    Recursive {
+        /// UNION ALL.
+        all: bool,
+        /// What it begins with.
+        anchor: Arc<Query>,
+        /// What each turn makes of the rows of the one before.
+        step: Arc<Query>,
+        /// Where those rows are found.
+        work: usize,
+    },
 }
 
 /// SELECT.
@@ -162,6 +173,8 @@ pub enum Node {
     Function(FunctionScan),
     /// A query in FROM.
     Derived(Derived),
+    /// The rows that the last turn of a recursive query gave.
+    Work(WorkScan),
     /// A join.
     Join(Join),
     /// Only rows that meet a condition.
@@ -215,6 +228,17 @@ pub struct Range {
 pub struct SystemScan {
     /// The view.
     pub view: &'static SystemView,
+    /// Its first slot.
+    pub base: usize,
+    /// What rows must meet.
+    pub filter: Option<Bound>,
+}
+
+/// A scan of a recursive query's working table.
+#[derive(Debug)]
+pub struct WorkScan {
+    /// Which.
+    pub id: usize,
     /// Its first slot.
     pub base: usize,
     /// What rows must meet.

@@ -19,15 +19,7 @@ impl Planner<'_> {
     pub(super) fn query(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Arc<Query>> {
         let outer_ctes = self.ctes.len();
         if let Some(with) = &q.with {
-            if with.recursive {
-                return Err(SqlError::unsupported("WITH RECURSIVE").at(q.pos));
-            }
-            for cte in &with.ctes {
-                if !matches!(&*cte.statement, crate::syntax::stmt::Statement::Query(_)) {
-                    return Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos));
-                }
-                self.ctes.push(Arc::new(cte.clone()));
-            }
+            self.with(with)?;
         }
         let plan = match &q.body {
             QueryBody::Select(s) => self.select(s, q, parent, params),

@@ -38,6 +38,10 @@ fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
             query_exprs(left, depth, f);
             query_exprs(right, depth, f);
         }
+        Body::Recursive { anchor, step, .. } => {
+            query_exprs(anchor, depth, f);
+            query_exprs(step, depth, f);
+        }
         Body::Select(s) => {
             node_exprs(&s.source, depth, f);
             s.filter.iter().chain(&s.targets).for_each(|e| f(e, depth));
@@ -66,6 +70,7 @@ fn node_exprs(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
                 Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(|e| f(e, depth)),
             }
         }
+        Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
         Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
         Node::Function(s) => s.args.iter().for_each(|e| f(e, depth)),
         Node::Derived(d) => {

@@ -1,0 +1,122 @@
+//! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table.
+
+use super::from::{Layout, Placed, derived_leaf, work_leaf};
+use super::plan::{Body, OutputColumn, Query};
+use super::Planner;
+use crate::error::{Result, SqlError, code};
+use crate::expr::{Params, Scope};
+use crate::syntax::ast::{Alias, Cte, Query as AstQuery, QueryBody, SetOp, TableRef, With};
+use crate::syntax::stmt::Statement;
+use crate::types::format_type;
+use std::sync::Arc;
+
+/// A name that WITH gives.
+#[derive(Clone)]
+pub(super) struct Named {
+    /// What it stands for.
+    pub cte: Arc<Cte>,
+    /// WITH RECURSIVE: its query may name itself.
+    recursive: bool,
+    /// Inside of its own recursive term: the working table and its columns.
+    working: Option<(usize, Arc<[OutputColumn]>)>,
+}
+
+impl Planner<'_> {
+    /// Takes up the names of a WITH clause.
+    pub(super) fn with(&mut self, with: &With) -> Result<()> {
+        for cte in &with.ctes {
+            if !matches!(&*cte.statement, Statement::Query(_)) {
+                return Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos));
+            }
+            self.ctes.push(Named { cte: Arc::new(cte.clone()), recursive: with.recursive, working: None });
+        }
+        Ok(())
+    }
+
+    /// A reference to the name at this place among those known.
+    pub(super) fn cte(
+        &mut self,
+        out: &mut Layout,
+        at: usize,
+        t: &TableRef,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Placed> {
+        let named = self.ctes[at].clone();
+        let cte = named.cte;
+        let mut alias = t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new() });
+        if let Some((id, columns)) = named.working {
+            self.working_uses += 1;
+            return work_leaf(out, id, &columns, Some(&alias), &cte.name);
+        }
+        if alias.columns.is_empty() {
+            alias.columns.clone_from(&cte.columns);
+        }
+        let later = self.ctes.split_off(at);
+        let plan = match &*cte.statement {
+            Statement::Query(q) if named.recursive => self.recursive(&cte, q, parent, params),
+            Statement::Query(q) => self.query(q, parent, params),
+            _ => Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos)),
+        };
+        self.ctes.truncate(at);
+        self.ctes.extend(later);
+        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
+    }
+
+    /// `anchor UNION [ALL] step`, where the step names the whole; any other query as it is.
+    fn recursive(
+        &mut self,
+        cte: &Arc<Cte>,
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Arc<Query>> {
+        let QueryBody::SetOp { op: SetOp::Union, all, left, right } = &q.body else {
+            return self.query(q, parent, params);
+        };
+        if q.with.is_some() {
+            return self.query(q, parent, params);
+        }
+        let (known, uses) = (self.ctes.len(), self.working_uses);
+        let anchor = self.query(left, parent, params)?;
+        let mut columns = anchor.columns.clone();
+        for (column, name) in columns.iter_mut().zip(&cte.columns) {
+            column.name.clone_from(name);
+        }
+        let work = self.works;
+        self.works += 1;
+        let working = Some((work, columns.clone().into()));
+        self.ctes.push(Named { cte: cte.clone(), recursive: false, working });
+        let step = self.query(right, parent, params);
+        self.ctes.truncate(known);
+        let step = step?;
+        if self.working_uses == uses {
+            return self.query(q, parent, params);
+        }
+        if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
+            let pos = q.order_by.first().map_or(q.pos, |o| o.expr.pos);
+            return Err(SqlError::unsupported("ORDER BY, LIMIT or OFFSET in a recursive query").at(pos));
+        }
+        if step.columns.len() != columns.len() {
+            let message = "each UNION query must have the same number of columns";
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(right.pos));
+        }
+        for (i, (a, b)) in columns.iter().zip(&step.columns).enumerate() {
+            if a.ty.oid != b.ty.oid {
+                let message = format!(
+                    "recursive query \"{}\" column {} has type {} in non-recursive term but type {} overall",
+                    cte.name,
+                    i + 1,
+                    format_type(a.ty),
+                    format_type(b.ty)
+                );
+                return Err(SqlError::new(code::DATATYPE_MISMATCH, message)
+                    .hint("Cast the output of the non-recursive term to the correct type.")
+                    .at(right.pos));
+            }
+        }
+        let body = Body::Recursive { all: *all, anchor, step, work };
+        Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
+    }
+}
+
