@@ -18,7 +18,7 @@ use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
 use crate::wal::segments::{Layout, Segments};
 use crate::wal::{StartAt, Wal, WalOptions, format};
-use clearway_base::vfs::{FileKind, OpenHow, Vfs};
+use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,11 +175,7 @@ async fn recover(
     let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
     let space = Space::new(vfs.clone(), &paths.data, space_options, wal.clone(), versions.clone());
     space.open_files().await?;
-    let double_write = vfs.open(&paths.double_write, OpenHow::create(FileKind::DoubleWrite).direct()).await?;
-    // A file whose name a crash takes with it holds no twins.
-    if let Some(dir) = paths.double_write.parent() {
-        vfs.sync_dir(dir).await?;
-    }
+    let double_write = open_double_write(vfs, &paths).await?;
     let restorer = DoubleWrite::new(double_write.clone());
     report.pages_restored = restorer.restore(&*space).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
@@ -199,6 +195,15 @@ async fn recover(
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
     let checkpoints = Checkpoints::new(file, control, paths.checkpoint);
     Ok(Opened { wal, space, pool, checkpoints, pending, recovered })
+}
+
+/// A file whose name a crash takes with it holds no twins: the name is synced before the first batch.
+async fn open_double_write(vfs: &Arc<dyn Vfs>, paths: &Paths) -> Result<Arc<dyn VfsFile>, StorageError> {
+    let file = vfs.open(&paths.double_write, OpenHow::create(FileKind::DoubleWrite).direct()).await?;
+    if let Some(dir) = paths.double_write.parent() {
+        vfs.sync_dir(dir).await?;
+    }
+    Ok(file)
 }
 
 /// Files that a crash left between two steps of a checkpoint.
