@@ -168,8 +168,7 @@ impl<D: Sessions> Talk<'_, D> {
             // Left over from a COPY that has failed meanwhile.
             Ok(Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_)) => return Ok(()),
             Ok(Message::FunctionCall) => {
-                let error = SqlError::unsupported("the function call message");
-                self.report(error, None)?;
+                self.report(SqlError::unsupported("the function call message"), None)?;
                 return self.ready().await;
             }
             Ok(Message::Password(_) | Message::Query(_)) => {
@@ -177,17 +176,12 @@ impl<D: Sessions> Talk<'_, D> {
                 return Err(End::Fatal(SqlError::new("08P01", text)));
             }
             Ok(Message::Parse { name, sql, types }) => {
-                let parsed = self.session.parse(name, sql, &types).await;
-                match parsed {
-                    Ok(()) => {
-                        backend::parse_complete(self.channel.output());
-                        Ok(())
-                    }
-                    Err(error) => {
-                        let text = sql.to_owned();
-                        return self.refuse(error, Some(&text));
-                    }
+                if let Err(error) = self.session.parse(name, sql, &types).await {
+                    let text = sql.to_owned();
+                    return self.refuse(error, Some(&text));
                 }
+                backend::parse_complete(self.channel.output());
+                Ok(())
             }
             Ok(Message::Bind(bind)) => {
                 let bound = self.session.bind(&bind).await;

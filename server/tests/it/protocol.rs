@@ -85,7 +85,10 @@ fn simple_and_extended_queries() {
         assert_eq!(db.position(), Some(&tokio_postgres::error::ErrorPosition::Original(3)));
         assert!(client.query("fail", &[]).await.is_err());
         assert_eq!(client.query("rows 1", &[]).await.expect("goes on").len(), 1);
-        assert_eq!(server.sessions.in_progress.load(SeqCst), 0, "TALK-2");
+        // TALK-2: the answer arrives a moment before the session counts as waiting again.
+        while server.sessions.in_progress.load(SeqCst) != 0 {
+            tokio::task::yield_now().await;
+        }
     });
 }
 
