@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, SessionStats};
@@ -73,6 +74,8 @@ pub struct Backend {
     pub client: Option<std::net::SocketAddr>,
     /// When it began, in microseconds since 1970.
     pub started_us: i64,
+    /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
+    pub subtransactions: AtomicU32,
     /// What it does.
     pub activity: Mutex<Activity>,
 }
@@ -143,6 +146,7 @@ impl Backends {
             database: who.database,
             client: who.client,
             started_us: now_us,
+            subtransactions: AtomicU32::new(0),
             activity: Mutex::new("sql/activity", activity),
         });
         self.list.lock().insert(pid, Arc::clone(&backend));

@@ -83,6 +83,8 @@ struct Savepoint {
     name: String,
     mark: Mark,
     settings: SettingsMark,
+    /// A statement since has changed or locked rows.
+    wrote: bool,
 }
 
 /// A prepared statement.
@@ -118,6 +120,8 @@ pub struct Session {
     cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>>,
     /// Statements run in the implicit transaction so far.
     in_batch: u32,
+    /// Rows or an error have been given since the last wait for durability.
+    told: bool,
 }
 
 impl Session {
@@ -167,6 +171,7 @@ impl Session {
             portals: HashMap::new(),
             cache: HashMap::new(),
             in_batch: 0,
+            told: false,
         })
     }
 
@@ -201,9 +206,11 @@ impl Session {
     /// # Errors
     /// The log is poisoned.
     pub async fn before_send(&mut self) -> Result<()> {
-        if self.block == Block::Open {
+        // A bare tag within a block tells nothing that a crash could take back; rows and errors do.
+        if self.block == Block::Open && !std::mem::take(&mut self.told) {
             return Ok(());
         }
+        self.told = false;
         self.core.engine.take().wait_reply().await.map_err(from_engine)
     }
 
@@ -326,6 +333,13 @@ impl Session {
             transaction_started: self.transaction_started,
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
+        self.told |= cached.plan.columns.is_some();
+        if !cached.plan.read_only
+            && let Some(savepoint) = self.savepoints.last_mut()
+        {
+            savepoint.wrote = true;
+            self.show_savepoints();
+        }
         *prepared.plan.lock() = Some(cached);
         Ok(execution)
     }
@@ -434,13 +448,19 @@ impl Session {
                 self.need_block("SAVEPOINT")?;
                 let mark = self.core.engine.take().mark();
                 let settings = self.core.settings.lock().mark();
-                self.savepoints.push(Savepoint { name: name.clone(), mark, settings });
+                self.savepoints.push(Savepoint { name: name.clone(), mark, settings, wrote: false });
                 Ok("SAVEPOINT".to_owned())
             }
             Transaction::Release(name) => {
                 self.need_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint(name)?;
+                let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
                 self.savepoints.truncate(at);
+                // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
+                if let Some(below) = self.savepoints.last_mut() {
+                    below.wrote |= wrote;
+                }
+                self.show_savepoints();
                 Ok("RELEASE".to_owned())
             }
             Transaction::RollbackTo(name) => {
@@ -450,6 +470,8 @@ impl Session {
                 let at = self.savepoint(name)?;
                 self.portals.clear();
                 self.savepoints.truncate(at + 1);
+                self.savepoints[at].wrote = false;
+                self.show_savepoints();
                 let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
                 self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
                 self.core.settings.lock().roll_back_to(&settings);
@@ -518,6 +540,12 @@ impl Session {
         Ok(())
     }
 
+    /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.
+    fn show_savepoints(&self) {
+        let levels = self.savepoints.iter().rposition(|s| s.wrote).map_or(0, |at| at + 1);
+        self.core.backend.subtransactions.store(levels as u32, std::sync::atomic::Ordering::Relaxed);
+    }
+
     fn need_block(&self, what: &str) -> Result<()> {
         if self.block == Block::Open {
             return Ok(());
@@ -553,6 +581,7 @@ impl Session {
     async fn commit(&mut self) -> Result<()> {
         self.portals.clear();
         self.savepoints.clear();
+        self.show_savepoints();
         let later = self.core.settings.lock().get("synchronous_commit") == "off";
         let durability = if later { Durability::Async } else { Durability::Wait };
         {
@@ -571,6 +600,7 @@ impl Session {
     async fn roll_back(&mut self) -> Result<()> {
         self.portals.clear();
         self.savepoints.clear();
+        self.show_savepoints();
         self.block = Block::None;
         self.in_batch = 0;
         if let Some(mark) = self.settings_at_begin.take() {
@@ -595,6 +625,7 @@ impl Session {
     }
 
     async fn fail(&mut self) -> Result<()> {
+        self.told = true;
         match self.block {
             Block::None | Block::Failed => {}
             Block::Implicit => self.roll_back().await?,

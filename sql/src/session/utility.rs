@@ -147,6 +147,8 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             Statement::Cluster { table, index: _, verbose: _ } => {
                 if let Some(table) = table {
                     upkeep(&core, &[(table.clone(), Vec::new())], LockMode::AccessExclusive).await?;
+                    let (oid, catalog) = relation_oid(&core, table)?;
+                    lock_for_rebuild(&core, &catalog, oid).await?;
                 }
                 "CLUSTER"
             }
@@ -297,6 +299,18 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode)
     for (name, _) in tables {
         let (oid, _) = relation_oid(core, name)?;
         core.lock_relation(oid, mode, IfTaken::Wait).await?;
+    }
+    Ok(())
+}
+
+/// The locks of PostgreSQL's rebuild of a table's indexes.
+pub async fn lock_for_rebuild(core: &Core, catalog: &Catalog, table: u32) -> Result<()> {
+    let indexes: Vec<u32> = catalog.indexes(table).map(|i| i.oid).collect();
+    if !indexes.is_empty() {
+        core.lock_relation(table, LockMode::Share, IfTaken::Wait).await?;
+    }
+    for index in indexes {
+        core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
     }
     Ok(())
 }

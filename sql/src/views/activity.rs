@@ -72,7 +72,7 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
     let backends = run.core.backends.all();
     let rows = backends.iter().map(|b| {
         let a = b.activity.lock().clone();
-        let (class, event) = wait_of(b.pid, b, &locks);
+        let (class, event) = wait_of(b.pid, b, &locks, run.core.db.transactions().locks());
         let database = catalog.database(&b.database).map_or(Datum::Null, |d| Datum::Oid(d.oid));
         let role = catalog.role(&b.user).map_or(Datum::Null, |r| Datum::Oid(r.oid));
         let txn = locks.iter().find(|l| l.pid == b.pid).and_then(|l| l.txn);
@@ -109,13 +109,14 @@ fn wait_of(
     pid: i32,
     backend: &crate::session::backend::Backend,
     locks: &[clearway_txn::lockmgr::view::LockRow],
+    manager: &clearway_txn::lockmgr::LockManager,
 ) -> (Option<&'static str>, Option<&'static str>) {
     use clearway_txn::lockmgr::LockTag;
     if let Some(wait) = locks.iter().find(|l| l.pid == pid && !l.granted) {
         let event = match &wait.tag {
             LockTag::Row { .. } => {
-                let first = true;
-                if first { "transactionid" } else { "tuple" }
+                let queue = manager.queue_of(&wait.tag);
+                if queue.first().is_none_or(|(first, _)| *first == pid) { "transactionid" } else { "tuple" }
             }
             LockTag::UniqueKey { .. } => "transactionid",
             other => other.kind(),

@@ -11,6 +11,7 @@ use clearway_engine::catalog::{Catalog, Object};
 use clearway_txn::lockmgr::view::LockRow;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
 
 use oid::{BOOL, INT2, INT4, OID, TEXT, TIMESTAMPTZ, XID};
 
@@ -139,6 +140,16 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
                     out.push(wait_for_holder(lock, &list, manager).row(lock));
                 }
             }
+            LockTag::Relation { relation, .. } => {
+                out.push(plain(lock).row(lock));
+                if lock.granted && goes_to_indexes(lock) {
+                    for index in catalog.indexes(*relation as u32) {
+                        let mut line = plain(lock);
+                        line.relation = Datum::Oid(index.oid);
+                        out.push(line.row(lock));
+                    }
+                }
+            }
             _ => out.push(plain(lock).row(lock)),
         }
     }
@@ -150,9 +161,23 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
             let mut own = Line::new("transactionid", "ExclusiveLock", true);
             own.txn = Datum::Oid(txn.0 as u32);
             out.push(own.row(lock));
+            let levels = run.core.backends.get(lock.pid).map_or(0, |b| b.subtransactions.load(Relaxed));
+            for level in 0..levels {
+                let mut own = Line::new("transactionid", "ExclusiveLock", true);
+                // Savepoints have no ids here: a number that no transaction has stands for each.
+                own.txn = Datum::Oid(u32::MAX - level - 64 * (lock.pid as u32 % 1024));
+                out.push(own.row(lock));
+            }
         }
     }
     out
+}
+
+/// Statements that read or change rows lock the indexes of a table as they lock the table; LOCK TABLE does not.
+fn goes_to_indexes(lock: &LockRow) -> bool {
+    let weak = matches!(lock.mode, LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive);
+    let text = lock.statement.as_deref().unwrap_or("").trim_start().as_bytes();
+    weak && !text.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"lock"))
 }
 
 fn plain(lock: &LockRow) -> Line {

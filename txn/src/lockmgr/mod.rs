@@ -169,7 +169,8 @@ impl LockManager {
         self.owners.lock()[owner.id as usize - 1] = None;
     }
 
-    pub(super) fn owners(&self) -> Vec<Arc<Owner>> {
+    /// Every session that is registered.
+    pub fn owners(&self) -> Vec<Arc<Owner>> {
         self.owners.lock().iter().flatten().cloned().collect()
     }
 

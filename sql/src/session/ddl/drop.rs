@@ -322,6 +322,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
             crate::session::run::allowed(self.core, &catalog, relation, "D")?;
+            crate::session::utility::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {
                 self.restart_sequences(oid).await?;

@@ -11,7 +11,8 @@ use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Request};
 
 impl Ddl<'_> {
     /// CREATE INDEX. CONCURRENTLY reads the table under the same lock once all writers have gone.
@@ -28,6 +29,10 @@ impl Ddl<'_> {
         }
         super::table::storage_options(&s.storage)?;
         let (table, _) = relation_oid(self.core, &s.table)?;
+        if s.concurrently {
+            self.core.lock_relation(table, LockMode::ShareUpdateExclusive, IfTaken::Wait).await?;
+            self.wait_for_writers(table).await?;
+        }
         self.core.lock_relation(table, LockMode::Share, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
@@ -87,6 +92,33 @@ impl Ddl<'_> {
         };
         self.make_index(relation, index).await?;
         Ok("CREATE INDEX")
+    }
+
+    /// Waits for the transactions that are changing a table now, without holding new ones up.
+    async fn wait_for_writers(&self, table: u32) -> Result<()> {
+        let locks = self.core.db.transactions().locks().clone();
+        let me = self.engine().owner().clone();
+        let conflicting = LockMode::Share.conflicts();
+        let on_table = |tag: &LockTag| matches!(tag, LockTag::Relation { relation, .. } if *relation == u64::from(table));
+        let rows = locks.locks().into_iter().filter(|l| l.granted && l.pid != me.pid() && on_table(&l.tag));
+        for row in rows.filter(|l| conflicting.contains(l.mode)) {
+            let owner = locks.owners().into_iter().find(|o| o.pid() == row.pid);
+            let (Some(owner), Some(txn)) = (owner, row.txn) else { continue };
+            let tag = LockTag::VirtualTransaction(row.virtual_id);
+            let request = Request {
+                owner: &me,
+                tag: tag.clone(),
+                mode: LockMode::Share,
+                scope: LockScope::Session,
+                if_taken: IfTaken::Wait,
+                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive }),
+            };
+            let wait = async { locks.acquire(request).await.map_err(|e| TxnError::from(e).into()) };
+            let granted = self.core.lock_wait(wait).await.map_err(from_engine)?;
+            locks.release_one(&me, &tag, LockMode::Share);
+            self.engine().depends_on(granted.dep_lsn);
+        }
+        Ok(())
     }
 
     /// Makes an index and fills it from its table, which the caller has locked.

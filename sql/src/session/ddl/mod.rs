@@ -18,6 +18,7 @@ use crate::syntax::ast::QualName;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
 use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::error::EngineError;
 use clearway_engine::session::Session as Engine;
 use std::sync::Arc;
 
@@ -109,8 +110,23 @@ impl Ddl<'_> {
     }
 
     async fn put(&self, object: Object) -> Result<()> {
+        let (kind, name) = (object.kind(), object.name().to_owned());
         let mut engine = self.engine();
-        self.core.lock_wait(engine.put_object(object)).await.map_err(from_engine)
+        let put = self.core.lock_wait(engine.put_object(object)).await;
+        put.map_err(|e| match e {
+            // The name was free when the statement began: somebody else has committed it since.
+            EngineError::Exists { .. } => {
+                let index = match kind {
+                    "database" => "pg_database_datname_index",
+                    "role" => "pg_authid_rolname_index",
+                    "schema" => "pg_namespace_nspname_index",
+                    _ => "pg_class_relname_nsp_index",
+                };
+                let message = format!("duplicate key value violates unique constraint \"{index}\"");
+                SqlError::new("23505", message).detail(format!("Key (name)=({name}) already exists."))
+            }
+            e => from_engine(e),
+        })
     }
 
     /// The schema and the name of a new relation; an error if the name is taken.

@@ -113,6 +113,8 @@ impl Ddl<'_> {
         let (oid, _) = relation_oid(self.core, name)?;
         let mode = if concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
         self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        // PostgreSQL's rebuild of the indexes takes this one, too.
+        self.core.lock_relation(oid, LockMode::Share, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let relation = catalog.relation(oid).ok_or_else(|| missing("relation", name.name()))?;
         if relation.kind != RelationKind::MaterializedView {
@@ -316,6 +318,9 @@ impl Ddl<'_> {
                 _ => return Err(SqlError::unsupported(format!("CREATE DATABASE option {}", o.name)).at(o.pos)),
             }
         }
+        if self.catalog().database(name).is_some() {
+            return Err(SqlError::new("42P04", format!("database \"{name}\" already exists")));
+        }
         let oid = self.new_oid();
         self.put(Object::Database(Database { oid, name: name.to_owned(), owner })).await?;
         let schema = Schema { oid: self.new_oid(), database: oid, name: "public".to_owned(), owner };
@@ -333,13 +338,7 @@ impl Ddl<'_> {
                 RoleOption::ConnectionLimit(n) => role.connection_limit = *n as i32,
                 RoleOption::Inherit(true) | RoleOption::Replication(false) | RoleOption::BypassRls(false) => {}
                 RoleOption::Password(None) => role.password = None,
-                RoleOption::Password(Some(text)) => {
-                    if !text.starts_with("SCRAM-SHA-256$") {
-                        return Err(SqlError::unsupported("a password in plain text")
-                            .hint("Give its SCRAM-SHA-256 verifier, as psql's \\password does."));
-                    }
-                    role.password = Some(text.clone());
-                }
+                RoleOption::Password(Some(text)) => role.password = Some(crate::session::password::to_store(text)?),
                 RoleOption::Inherit(false)
                 | RoleOption::Replication(true)
                 | RoleOption::BypassRls(true)
