@@ -157,7 +157,7 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
         let mut own = Line::new("virtualxid", "ExclusiveLock", true);
         own.virtualxid = Datum::text(lock.virtual_id.to_string());
         out.push(own.row(lock));
-        if let Some(txn) = lock.txn {
+        if let Some(txn) = lock.txn.filter(|_| has_id(lock.pid, &list)) {
             let mut own = Line::new("transactionid", "ExclusiveLock", true);
             own.txn = Datum::Oid(txn.0 as u32);
             out.push(own.row(lock));
@@ -171,6 +171,20 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
         }
     }
     out
+}
+
+/// Whether PostgreSQL would have given the session's transaction an id: who waits for the first row that it locks has
+/// none yet there, but has one here.
+fn has_id(pid: i32, list: &[LockRow]) -> bool {
+    let mut own = list.iter().filter(|l| l.pid == pid);
+    let waits = own.clone().any(|l| !l.granted && matches!(l.tag, LockTag::Row { .. }));
+    !waits
+        || own.any(|l| {
+            l.granted
+                && (matches!(l.tag, LockTag::Row { .. })
+                    || (matches!(l.tag, LockTag::Relation { .. })
+                        && !matches!(l.mode, LockMode::AccessShare | LockMode::RowShare)))
+        })
 }
 
 /// Statements that read or change rows lock the indexes of a table as they lock the table; LOCK TABLE does not.
