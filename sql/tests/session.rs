@@ -17,6 +17,8 @@ use std::sync::Arc;
 struct Lines {
     out: String,
     copy: Vec<Vec<u8>>,
+    /// psql says nothing when COPY has written to its output.
+    copied_out: bool,
 }
 
 impl Client for Lines {
@@ -34,7 +36,7 @@ impl Client for Lines {
         self.out.push('\n');
     }
     fn command_complete(&mut self, tag: &str) {
-        if !tag.starts_with("SELECT") && !tag.starts_with("SHOW") && !tag.starts_with("EXPLAIN") {
+        if !self.copied_out && !tag.starts_with("SELECT") && !tag.starts_with("SHOW") && !tag.starts_with("EXPLAIN") {
             self.out.push_str(tag);
             self.out.push('\n');
         }
@@ -49,7 +51,9 @@ impl Client for Lines {
     fn copy_data(&mut self, data: &[u8]) {
         self.out.push_str(&String::from_utf8_lossy(data));
     }
-    fn copy_out_done(&mut self) {}
+    fn copy_out_done(&mut self) {
+        self.copied_out = true;
+    }
     fn copy_in(&mut self, _: CopyFormat) {}
     fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
         let next = self.copy.pop().map_or(CopyIn::Done, CopyIn::Data);

@@ -301,7 +301,9 @@ impl Settings {
                         "mdy" | "us" | "noneuro" | "noneuropean" => order = DateOrder::Mdy,
                         "dmy" | "euro" | "european" => order = DateOrder::Dmy,
                         "ymd" => order = DateOrder::Ymd,
-                        _ => return Err(invalid(setting, value)),
+                        word => {
+                            return Err(invalid(setting, value).detail(format!("Unrecognized key word: \"{word}\".")));
+                        }
                     }
                 }
                 Ok(date_style_name(style, order))

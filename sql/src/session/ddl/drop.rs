@@ -168,13 +168,15 @@ impl Ddl<'_> {
             if together.contains(&child.oid) {
                 self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             } else {
-                let key = child.foreign_keys.iter().find(|k| k.references == r.oid).map_or("", |k| &k.name).to_owned();
+                let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
+                let keys: Vec<String> = keys.map(|k| format!("constraint {} on table {}", k.name, child.name)).collect();
                 if !cascade {
-                    let detail = format!("constraint {key} on table {} depends on {kind} {}", child.name, r.name);
-                    return Err(in_the_way(detail));
+                    let lines = keys.iter().map(|k| format!("{k} depends on {kind} {}", r.name));
+                    return Err(in_the_way(lines.collect::<Vec<_>>().join("\n")));
                 }
-                let message = format!("drop cascades to constraint {key} on table {}", child.name);
-                self.core.notice("NOTICE", SqlError::new("00000", message));
+                for key in keys {
+                    self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {key}")));
+                }
                 self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             }
             child.foreign_keys.retain(|k| k.references != r.oid);
