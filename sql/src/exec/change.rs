@@ -76,7 +76,8 @@ impl Cx<'_> {
             let key = match inserted {
                 Ok(key) => key,
                 Err(EngineError::Duplicate { index, oid }) => {
-                    let conflict = insert.conflict.as_ref().filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&oid));
+                    let conflict =
+                        insert.conflict.as_ref().filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&oid));
                     let Some(conflict) = conflict else { return Err(self.duplicate(target, &index, oid, &row)) };
                     {
                         let mut session = self.run.core.engine.take();
@@ -257,7 +258,13 @@ impl Cx<'_> {
     }
 
     /// Locks a row that has changed since it was read and judges its newest version (EXE-2).
-    async fn look_again(self, table: &TableSlot, mode: LockMode, recheck: Option<&Bound>, row: &mut Row) -> Result<Outcome> {
+    async fn look_again(
+        self,
+        table: &TableSlot,
+        mode: LockMode,
+        recheck: Option<&Bound>,
+        row: &mut Row,
+    ) -> Result<Outcome> {
         match self.lock_newest(table, mode, LockWait::Wait, row).await? {
             Newest::Gone => Ok(Outcome::Skipped),
             Newest::Same | Newest::Changed => {
@@ -323,7 +330,13 @@ impl Cx<'_> {
         Ok(out)
     }
 
-    pub(super) async fn write_delete(self, table: &TableSlot, key: &[u8], old: &[Datum], basis: Basis) -> Result<Changed> {
+    pub(super) async fn write_delete(
+        self,
+        table: &TableSlot,
+        key: &[u8],
+        old: &[Datum],
+        basis: Basis,
+    ) -> Result<Changed> {
         let old = engine_row(old);
         let mut session = self.run.core.engine.take();
         let write = session.delete(&table.shape, key, &old, basis);
@@ -334,8 +347,10 @@ impl Cx<'_> {
     pub(crate) fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
         let shape = &target.table.shape;
         if let Some((c, _)) = shape.columns.iter().zip(row).find(|(c, v)| c.not_null && v.is_null()) {
-            let message =
-                format!("null value in column \"{}\" of relation \"{}\" violates not-null constraint", c.name, shape.name);
+            let message = format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                c.name, shape.name
+            );
             return Err(SqlError::new("23502", message).detail(self.failing(target, row)));
         }
         for (name, check) in target.checks.iter() {

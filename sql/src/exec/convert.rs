@@ -127,4 +127,3 @@ pub fn not_storable(ty: SqlType) -> SqlError {
         format!("a column of type {} is not supported", crate::types::format_type(ty)),
     )
 }
-

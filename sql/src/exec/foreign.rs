@@ -236,7 +236,8 @@ impl<'a> Cx<'a> {
         if !fits {
             return Ok(Vec::new());
         }
-        let covers = |list: &[usize]| list.len() >= columns.len() && list[..columns.len()].iter().all(|c| columns.contains(c));
+        let covers =
+            |list: &[usize]| list.len() >= columns.len() && list[..columns.len()].iter().all(|c| columns.contains(c));
         let ordered = |list: &[usize]| -> Vec<_> {
             let at = list.iter().take(columns.len()).filter_map(|c| columns.iter().position(|x| x == c));
             at.map(|i| values[i].clone()).collect()
@@ -260,7 +261,8 @@ impl<'a> Cx<'a> {
             }
         } else {
             let by_key = !shape.key.is_empty() && covers(&shape.key);
-            let range = if by_key { KeyRange::prefix(&shape.key_prefix(&ordered(&shape.key))) } else { KeyRange::all() };
+            let range =
+                if by_key { KeyRange::prefix(&shape.key_prefix(&ordered(&shape.key))) } else { KeyRange::all() };
             let mut walk = session.scan(shape, range, Direction::Forward, &view);
             while let Some(found) = session.next(&mut walk).await.map_err(from_engine)? {
                 keep(found.key, &found.row)?;

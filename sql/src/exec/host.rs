@@ -1,8 +1,8 @@
 //! What expressions may ask of the session: facts at once, and calls that can wait.
 
+use super::Cx;
 use super::errors::from_engine;
 use super::query::QueryRows;
-use super::Cx;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
@@ -154,7 +154,8 @@ impl Cx<'_> {
                 let sequence = self.sequence(int(&args, 0) as u32)?;
                 let value = core.sequences.lock().of.get(&sequence.oid).copied();
                 Datum::Int8(value.ok_or_else(|| {
-                    let message = format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name);
+                    let message =
+                        format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name);
                     SqlError::new("55000", message)
                 })?)
             }
@@ -168,9 +169,10 @@ impl Cx<'_> {
                 self.setval(int(&args, 0) as u32, int(&args, 1), called).await?
             }
             F::SetConfig => {
-                let name = args.first().and_then(Datum::as_str).ok_or_else(|| {
-                    SqlError::new("22004", "SET requires parameter name")
-                })?;
+                let name = args
+                    .first()
+                    .and_then(Datum::as_str)
+                    .ok_or_else(|| SqlError::new("22004", "SET requires parameter name"))?;
                 let value = args.get(1).and_then(Datum::as_str);
                 let local = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
                 core.set(name, value, local)?;

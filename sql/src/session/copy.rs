@@ -29,7 +29,10 @@ fn form(c: &Copy) -> Result<Form> {
         let word = o.as_str().map(str::to_ascii_lowercase);
         let byte = || match o.as_str().map(str::as_bytes) {
             Some([b]) => Ok(*b),
-            _ => Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("COPY {} must be a single one-byte character", o.name))),
+            _ => Err(SqlError::new(
+                code::FEATURE_NOT_SUPPORTED,
+                format!("COPY {} must be a single one-byte character", o.name),
+            )),
         };
         match (o.name.as_str(), word.as_deref()) {
             ("format", Some("text")) => {}
@@ -39,7 +42,9 @@ fn form(c: &Copy) -> Result<Form> {
             ("null", _) => null = o.as_str().map(str::to_owned),
             ("header", _) => {
                 header = match &o.value {
-                    Some(OptionValue::Word(w)) if w == "match" => return Err(SqlError::unsupported("HEADER MATCH").at(o.pos)),
+                    Some(OptionValue::Word(w)) if w == "match" => {
+                        return Err(SqlError::unsupported("HEADER MATCH").at(o.pos));
+                    }
                     _ => o.as_bool().unwrap_or(true),
                 }
             }
@@ -62,7 +67,12 @@ fn form(c: &Copy) -> Result<Form> {
 }
 
 /// COPY.
-pub async fn copy(session: &mut Session, prepared: &Arc<Prepared>, c: &Copy, client: &mut dyn Client) -> Result<String> {
+pub async fn copy(
+    session: &mut Session,
+    prepared: &Arc<Prepared>,
+    c: &Copy,
+    client: &mut dyn Client,
+) -> Result<String> {
     if !matches!(c.end, CopyEnd::Client) {
         return Err(SqlError::unsupported("COPY with a file or program of the server"));
     }
@@ -70,7 +80,11 @@ pub async fn copy(session: &mut Session, prepared: &Arc<Prepared>, c: &Copy, cli
         return Err(SqlError::unsupported("COPY ... WHERE"));
     }
     let form = form(c)?;
-    if c.from { copy_from(session, prepared, c, &form, client).await } else { copy_to(session, prepared, c, &form, client).await }
+    if c.from {
+        copy_from(session, prepared, c, &form, client).await
+    } else {
+        copy_to(session, prepared, c, &form, client).await
+    }
 }
 
 /// The INSERT that a COPY amounts to: one row of parameters.
@@ -221,8 +235,11 @@ impl Lines<'_> {
                 return Err(SqlError::new("22P04", "extra data after last expected column"));
             }
             if fields.len() < columns {
-                return Err(SqlError::new("22P04", "missing data for a column")
-                    .detail(format!("Line {} has {} of {columns} columns.", self.line, fields.len())));
+                return Err(SqlError::new("22P04", "missing data for a column").detail(format!(
+                    "Line {} has {} of {columns} columns.",
+                    self.line,
+                    fields.len()
+                )));
             }
             let mut row = Vec::with_capacity(columns);
             for (field, ty) in fields.iter().zip(types) {

@@ -63,13 +63,9 @@ impl Reason {
             Reason::Cancel => ("57014", "canceling statement due to user request"),
             Reason::StatementTimeout => ("57014", "canceling statement due to statement timeout"),
             Reason::LockTimeout => ("55P03", "canceling statement due to lock timeout"),
-            Reason::IdleInTransaction => {
-                ("25P03", "terminating connection due to idle-in-transaction timeout")
-            }
+            Reason::IdleInTransaction => ("25P03", "terminating connection due to idle-in-transaction timeout"),
             Reason::IdleSession => ("57P05", "terminating connection due to idle-session timeout"),
-            Reason::Terminate | Reason::Shutdown => {
-                ("57P01", "terminating connection due to administrator command")
-            }
+            Reason::Terminate | Reason::Shutdown => ("57P01", "terminating connection due to administrator command"),
         };
         SqlError::new(code, message)
     }

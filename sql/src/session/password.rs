@@ -118,7 +118,8 @@ mod tests {
         let verifier = Verifier::of("secret", b"0123456789abcdef", 4096);
         assert_eq!(Verifier::parse(&verifier.store()), Some(verifier.clone()));
         assert_eq!(to_store(&verifier.store()).as_deref(), Ok(verifier.store().as_str()));
-        for bad in ["", "secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$1:AA==$AA==:AA=="] {
+        for bad in ["", "secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$1:AA==$AA==:AA=="]
+        {
             assert_eq!(Verifier::parse(bad), None, "{bad}");
         }
         assert!(to_store("md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").is_err());

@@ -1,7 +1,7 @@
 //! One execution of a planned statement: its locks, its snapshot, its rows on their way to the client.
 
-use super::core::{Core, now};
 use super::client::{Client, Column};
+use super::core::{Core, now};
 use crate::error::{Result, SqlError};
 use crate::exec::errors::from_engine;
 use crate::exec::query::QueryRows;
@@ -107,7 +107,11 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
 
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
 /// at again after the locks: whoever held them may have changed the tables.
-pub async fn begin(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<(Execution, Arc<Cached>)> {
+pub async fn begin(
+    core: &Arc<Core>,
+    request: Request<'_>,
+    mut cached: Option<Arc<Cached>>,
+) -> Result<(Execution, Arc<Cached>)> {
     core.engine.take().owner().statement(request.text);
     let cached = loop {
         let fresh = match cached.take().filter(|c| is_fresh(core, c)) {

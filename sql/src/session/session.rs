@@ -139,14 +139,16 @@ impl Session {
             };
             return Err(SqlError::new("28000", message));
         };
-        let database = catalog.database(&start.database).ok_or_else(|| {
-            SqlError::new("3D000", format!("database \"{}\" does not exist", start.database))
-        })?;
+        let database = catalog
+            .database(&start.database)
+            .ok_or_else(|| SqlError::new("3D000", format!("database \"{}\" does not exist", start.database)))?;
         let mut settings = Settings::default();
         settings.set_fixed("session_authorization", &start.user);
         settings.set_fixed("is_superuser", if role.superuser { "on" } else { "off" });
         for (name, value) in &start.options {
-            if super::settings::find(name).is_some() || !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
+            if super::settings::find(name).is_some()
+                || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
+            {
                 settings.set(name, Some(value), false)?;
             }
         }
@@ -322,7 +324,12 @@ impl Session {
     }
 
     /// Begins to run a planned statement.
-    pub(super) async fn start(&mut self, prepared: &Prepared, statement: &Statement, params: Arc<[Datum]>) -> Result<Execution> {
+    pub(super) async fn start(
+        &mut self,
+        prepared: &Prepared,
+        statement: &Statement,
+        params: Arc<[Datum]>,
+    ) -> Result<Execution> {
         let cached = prepared.plan.lock().clone();
         let request = run::Request {
             statement,
@@ -653,7 +660,9 @@ impl Session {
     /// Whatever is wrong with the text.
     pub async fn parse(&mut self, name: &str, sql: &str, types: &[Oid]) -> Result<()> {
         if !name.is_empty() && self.statements.contains_key(name) {
-            return Err(self.broken(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists"))).await);
+            return Err(self
+                .broken(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")))
+                .await);
         }
         match self.prepare(sql, types) {
             Ok(prepared) => {
@@ -692,7 +701,12 @@ impl Session {
     }
 
     /// Prepares a parsed statement.
-    pub(super) fn prepare_statement(&mut self, statement: Statement, text: Arc<str>, types: &[Oid]) -> Result<Prepared> {
+    pub(super) fn prepare_statement(
+        &mut self,
+        statement: Statement,
+        text: Arc<str>,
+        types: &[Oid],
+    ) -> Result<Prepared> {
         let given = types.iter().map(|t| if *t == 0 || *t == oid::UNKNOWN { None } else { Some(*t) }).collect();
         let mut params = Params { types: given, open: true };
         let planned = if is_planned(&statement) { run::plan(&self.core, &statement, &mut params)? } else { None };
@@ -703,13 +717,7 @@ impl Session {
             }
             None => (Vec::new(), utility::columns_of(self, &statement)?, None),
         };
-        Ok(Prepared {
-            text,
-            statement: Some(Arc::new(statement)),
-            types,
-            columns,
-            plan: Mutex::new("sql/plan", plan),
-        })
+        Ok(Prepared { text, statement: Some(Arc::new(statement)), types, columns, plan: Mutex::new("sql/plan", plan) })
     }
 
     fn prepared(&self, name: &str) -> Result<Arc<Prepared>> {
@@ -901,7 +909,13 @@ impl Session {
     // ---- PREPARE, EXECUTE, DEALLOCATE
 
     /// PREPARE.
-    pub(super) fn sql_prepare(&mut self, name: &str, types: &[crate::syntax::ast::TypeName], statement: &Statement, text: &Arc<str>) -> Result<()> {
+    pub(super) fn sql_prepare(
+        &mut self,
+        name: &str,
+        types: &[crate::syntax::ast::TypeName],
+        statement: &Statement,
+        text: &Arc<str>,
+    ) -> Result<()> {
         if self.statements.contains_key(name) {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
@@ -923,7 +937,11 @@ impl Session {
         Ok(())
     }
 
-    fn execute_arguments(&mut self, name: &str, args: &[crate::syntax::ast::Expr]) -> Result<(Arc<Prepared>, Arc<[Datum]>)> {
+    fn execute_arguments(
+        &mut self,
+        name: &str,
+        args: &[crate::syntax::ast::Expr],
+    ) -> Result<(Arc<Prepared>, Arc<[Datum]>)> {
         let prepared = self.prepared(name)?;
         if args.len() != prepared.types.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");

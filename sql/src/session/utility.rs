@@ -2,9 +2,9 @@
 
 use super::client::Client;
 use super::core::{Core, now};
+use super::run;
 use super::session::{Prepared, Session};
 use super::settings::SETTINGS;
-use super::run;
 use crate::error::{Result, SqlError};
 use crate::expr::{Params, Scope};
 use crate::planner::names::Found;
@@ -39,9 +39,8 @@ pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Da
             let bound = planner.bind(&Scope::default(), &mut Params::default(), "EXECUTE", None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let pos = bound.pos;
-                b.coerce(bound, *ty, Context::Assignment)?.ok_or_else(|| {
-                    SqlError::new("42804", "a parameter cannot be coerced to the expected type").at(pos)
-                })
+                b.coerce(bound, *ty, Context::Assignment)?
+                    .ok_or_else(|| SqlError::new("42804", "a parameter cannot be coerced to the expected type").at(pos))
             })?;
             match crate::planner::select::constant(&bound) {
                 Some(v) => out.push(v.clone()),
@@ -199,9 +198,7 @@ fn text_column(name: &str) -> OutputColumn {
 /// The columns of a statement that is not planned.
 pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
     Ok(match statement {
-        Statement::Show { name } if name == "all" => {
-            Some(["name", "setting", "description"].map(text_column).to_vec())
-        }
+        Statement::Show { name } if name == "all" => Some(["name", "setting", "description"].map(text_column).to_vec()),
         Statement::Show { name } => {
             let shown = super::settings::find(name).map_or(name.as_str(), |s| s.name);
             Some(vec![text_column(shown)])

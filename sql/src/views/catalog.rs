@@ -152,7 +152,13 @@ pub static VIEWS: &[SystemView] = &[
         oid: 12_040,
         schema: "pg_catalog",
         name: "pg_indexes",
-        columns: &[("schemaname", NAME), ("tablename", NAME), ("indexname", NAME), ("tablespace", NAME), ("indexdef", TEXT)],
+        columns: &[
+            ("schemaname", NAME),
+            ("tablename", NAME),
+            ("indexname", NAME),
+            ("tablespace", NAME),
+            ("indexdef", TEXT),
+        ],
         rows: pg_indexes,
     },
     SystemView {
@@ -257,7 +263,13 @@ fn class_row(c: Class<'_>) -> Row {
         int_oid(0),
         int_oid(0),
         int_oid(c.owner),
-        int_oid(if matches!(c.kind, "r" | "m") { 2 } else if c.kind == "i" { 403 } else { 0 }),
+        int_oid(if matches!(c.kind, "r" | "m") {
+            2
+        } else if c.kind == "i" {
+            403
+        } else {
+            0
+        }),
         int_oid(c.oid),
         int_oid(0),
         Datum::Int4(0),

@@ -229,13 +229,7 @@ fn wait_for_holder(lock: &LockRow, list: &[LockRow], manager: &Manager) -> Line 
 }
 
 /// The first in a row's queue holds the tuple and waits for the holder's id; the others wait for the tuple.
-fn row_wait(
-    lock: &LockRow,
-    table: Option<(u32, u32)>,
-    key: &[u8],
-    list: &[LockRow],
-    manager: &Manager,
-) -> Vec<Row> {
+fn row_wait(lock: &LockRow, table: Option<(u32, u32)>, key: &[u8], list: &[LockRow], manager: &Manager) -> Vec<Row> {
     let first = manager.queue_of(&lock.tag).first().is_none_or(|(pid, _)| *pid == lock.pid);
     let mut tuple = Line::new("tuple", tuple_mode(lock.mode), first);
     if let Some((database, relation)) = table {

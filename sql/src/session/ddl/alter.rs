@@ -7,7 +7,10 @@ use crate::exec::errors::from_engine;
 use crate::planner::dml::column_of;
 use crate::planner::names::quote;
 use crate::session::utility::{constant_of, find_object, with_env};
-use crate::syntax::ddl::{AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint, TableConstraintKind};
+use crate::syntax::ddl::{
+    AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint,
+    TableConstraintKind,
+};
 use clearway_engine::catalog::{Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::table::shape::{TableShape, encode_missing};
 use clearway_storage::btree::{Direction, KeyRange};
@@ -63,7 +66,9 @@ impl Ddl<'_> {
 
     async fn alter_one(&self, mut r: Relation, action: &AlterAction) -> Result<()> {
         match action {
-            AlterAction::AddColumn { column, if_not_exists } => return self.add_column(r, column, *if_not_exists).await,
+            AlterAction::AddColumn { column, if_not_exists } => {
+                return self.add_column(r, column, *if_not_exists).await;
+            }
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 return self.drop_column(r, name, *if_exists, *cascade).await;
             }
@@ -222,7 +227,10 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let indexes: Vec<Index> =
             catalog.indexes(r.oid).filter(|i| i.columns.iter().any(|c| c.column == at)).cloned().collect();
-        let referred = catalog.referring(r.oid).flat_map(|c| &c.foreign_keys).any(|k| k.references == r.oid && k.referenced.contains(&at));
+        let referred = catalog
+            .referring(r.oid)
+            .flat_map(|c| &c.foreign_keys)
+            .any(|k| k.references == r.oid && k.referenced.contains(&at));
         if r.key.contains(&at) || referred {
             return Err(SqlError::unsupported("DROP COLUMN of a key"));
         }
@@ -250,10 +258,15 @@ impl Ddl<'_> {
     async fn add_constraint(&self, mut r: Relation, c: &TableConstraint) -> Result<()> {
         super::table::check_timing(c.timing)?;
         let list = |names: &[String]| -> Result<Vec<usize>> {
-            names.iter().map(|n| column_of(&r, n, c.pos).map_err(|_| {
-                let message = format!("column \"{n}\" named in key does not exist");
-                SqlError::new(code::UNDEFINED_COLUMN, message).at(c.pos)
-            })).collect()
+            names
+                .iter()
+                .map(|n| {
+                    column_of(&r, n, c.pos).map_err(|_| {
+                        let message = format!("column \"{n}\" named in key does not exist");
+                        SqlError::new(code::UNDEFINED_COLUMN, message).at(c.pos)
+                    })
+                })
+                .collect()
         };
         match &c.kind {
             TableConstraintKind::PrimaryKey { columns, include, .. } => {
@@ -317,7 +330,10 @@ impl Ddl<'_> {
             name,
             table: r.oid,
             tree: 0,
-            columns: columns.iter().map(|c| IndexColumn { column: *c, descending: false, nulls_first: false }).collect(),
+            columns: columns
+                .iter()
+                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false })
+                .collect(),
             unique: true,
             primary,
             constraint: true,
@@ -396,9 +412,9 @@ impl Ddl<'_> {
             if cascade {
                 return Err(SqlError::unsupported("DROP CONSTRAINT ... CASCADE with foreign keys"));
             }
-            let message = format!("cannot drop constraint {name} on table {} because other objects depend on it", r.name);
-            return Err(SqlError::new("2BP01", message)
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            let message =
+                format!("cannot drop constraint {name} on table {} because other objects depend on it", r.name);
+            return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         if !index.primary {
             let mut engine = self.engine();
@@ -418,7 +434,9 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         if matches!(s.object, ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role) {
             let object = match s.object {
-                ObjectKind::Schema => catalog.schema(self.core.database, s.name.name()).map(|o| Object::Schema(o.clone())),
+                ObjectKind::Schema => {
+                    catalog.schema(self.core.database, s.name.name()).map(|o| Object::Schema(o.clone()))
+                }
                 ObjectKind::Database => catalog.database(s.name.name()).map(|o| Object::Database(o.clone())),
                 _ => catalog.role(s.name.name()).map(|o| Object::Role(o.clone())),
             };
@@ -448,7 +466,10 @@ impl Ddl<'_> {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", s.to, r.name);
                     return Err(SqlError::new("42701", message));
                 }
-                if !r.checks.is_empty() && r.kind == RelationKind::Table && r.checks.iter().any(|c| c.condition.contains(from.as_str())) {
+                if !r.checks.is_empty()
+                    && r.kind == RelationKind::Table
+                    && r.checks.iter().any(|c| c.condition.contains(from.as_str()))
+                {
                     return Err(SqlError::unsupported("RENAME of a column with CHECK"));
                 }
                 let at = column_of(r, from, s.name.pos)?;

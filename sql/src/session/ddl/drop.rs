@@ -80,8 +80,11 @@ impl Ddl<'_> {
             };
             if object.kind() != kind_name(s.object) {
                 let message = format!("\"{}\" is not a {}", name.name(), kind_name(s.object));
-                return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
-                    .hint(format!("Use DROP {} to remove a {}.", object.kind().to_uppercase(), object.kind())));
+                return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint(format!(
+                    "Use DROP {} to remove a {}.",
+                    object.kind().to_uppercase(),
+                    object.kind()
+                )));
             }
             found.push(object.oid());
         }
@@ -103,10 +106,8 @@ impl Ddl<'_> {
             Object::Index(i) => {
                 if i.constraint {
                     let table = catalog.relation(i.table).map_or("", |r| &r.name);
-                    let message = format!(
-                        "cannot drop index {0} because constraint {0} on table {table} requires it",
-                        i.name
-                    );
+                    let message =
+                        format!("cannot drop index {0} because constraint {0} on table {table} requires it", i.name);
                     return Err(SqlError::new("2BP01", message)
                         .hint(format!("You can drop constraint {} on table {table} instead.", i.name)));
                 }
@@ -121,7 +122,10 @@ impl Ddl<'_> {
                 {
                     let message = format!("cannot drop sequence {} because other objects depend on it", q.name);
                     return Err(SqlError::new("2BP01", message)
-                        .detail(format!("default value for a column of table {} depends on sequence {}", r.name, q.name))
+                        .detail(format!(
+                            "default value for a column of table {} depends on sequence {}",
+                            r.name, q.name
+                        ))
                         .hint("Use DROP ... CASCADE to drop the dependent objects too."));
                 }
                 self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
@@ -169,7 +173,8 @@ impl Ddl<'_> {
                 self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             } else {
                 let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
-                let keys: Vec<String> = keys.map(|k| format!("constraint {} on table {}", k.name, child.name)).collect();
+                let keys: Vec<String> =
+                    keys.map(|k| format!("constraint {} on table {}", k.name, child.name)).collect();
                 if !cascade {
                     let lines = keys.iter().map(|k| format!("{k} depends on {kind} {}", r.name));
                     return Err(in_the_way(lines.collect::<Vec<_>>().join("\n")));
@@ -249,8 +254,7 @@ impl Ddl<'_> {
             } else {
                 format!("cannot drop schema {} because other objects depend on it", name.name())
             };
-            return Err(SqlError::new("2BP01", message)
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         for object in &inside {
             let index = matches!(self.catalog().get(*object).map(|o| o.kind()), Some("index"));

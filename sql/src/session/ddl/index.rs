@@ -99,7 +99,8 @@ impl Ddl<'_> {
         let locks = self.core.db.transactions().locks().clone();
         let me = self.engine().owner().clone();
         let conflicting = LockMode::Share.conflicts();
-        let on_table = |tag: &LockTag| matches!(tag, LockTag::Relation { relation, .. } if *relation == u64::from(table));
+        let on_table =
+            |tag: &LockTag| matches!(tag, LockTag::Relation { relation, .. } if *relation == u64::from(table));
         let rows = locks.locks().into_iter().filter(|l| l.granted && l.pid != me.pid() && on_table(&l.tag));
         for row in rows.filter(|l| conflicting.contains(l.mode)) {
             let owner = locks.owners().into_iter().find(|o| o.pid() == row.pid);

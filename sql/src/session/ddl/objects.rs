@@ -12,9 +12,7 @@ use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Grant, RoleOption, RuleEvent, SequenceOption};
 use crate::syntax::stmt::{GenericOption, Statement};
 use crate::types::{oid, resolve};
-use clearway_engine::catalog::{
-    self, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence,
-};
+use clearway_engine::catalog::{self, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -198,7 +196,12 @@ impl Ddl<'_> {
     }
 
     /// CREATE SEQUENCE.
-    pub(super) async fn create_sequence(&self, name: &QualName, if_not_exists: bool, options: &[SequenceOption]) -> Result<&'static str> {
+    pub(super) async fn create_sequence(
+        &self,
+        name: &QualName,
+        if_not_exists: bool,
+        options: &[SequenceOption],
+    ) -> Result<&'static str> {
         let schema = match self.new_name(name) {
             Ok(schema) => schema,
             Err(e) if if_not_exists && e.code() == "42P07" => {
@@ -214,7 +217,12 @@ impl Ddl<'_> {
     }
 
     /// ALTER SEQUENCE.
-    pub(super) async fn alter_sequence(&self, name: &QualName, if_exists: bool, options: &[SequenceOption]) -> Result<&'static str> {
+    pub(super) async fn alter_sequence(
+        &self,
+        name: &QualName,
+        if_exists: bool,
+        options: &[SequenceOption],
+    ) -> Result<&'static str> {
         let found = find_object(self.core, &self.catalog(), name);
         let Some(object) = found else {
             if if_exists {
@@ -272,7 +280,12 @@ impl Ddl<'_> {
     }
 
     /// CREATE SCHEMA.
-    pub(super) async fn create_schema(&self, name: Option<&str>, owner: Option<&str>, if_not_exists: bool) -> Result<&'static str> {
+    pub(super) async fn create_schema(
+        &self,
+        name: Option<&str>,
+        owner: Option<&str>,
+        if_not_exists: bool,
+    ) -> Result<&'static str> {
         let name = name.or(owner).unwrap_or("");
         if name.starts_with("pg_") {
             return Err(SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
@@ -447,7 +460,11 @@ impl Ddl<'_> {
             } else {
                 match find_object(self.core, &catalog, name) {
                     Some(object) => objects.push(object),
-                    None if !matches!(s.object, crate::syntax::ddl::ObjectKind::Table | crate::syntax::ddl::ObjectKind::Sequence) => {
+                    None if !matches!(
+                        s.object,
+                        crate::syntax::ddl::ObjectKind::Table | crate::syntax::ddl::ObjectKind::Sequence
+                    ) =>
+                    {
                         return Err(SqlError::unsupported("GRANT on what is no table or sequence"));
                     }
                     None => return Err(missing("relation", name.name()).at(name.pos)),

@@ -9,7 +9,8 @@ use crate::session::session::Prepared;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{
-    ColumnConstraintKind, ColumnDef, CreateTable, CreateTableAs, ForeignAction, OnCommit, Persistence, References, TableConstraintKind, Timing,
+    ColumnConstraintKind, ColumnDef, CreateTable, CreateTableAs, ForeignAction, OnCommit, Persistence, References,
+    TableConstraintKind, Timing,
 };
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
@@ -114,8 +115,13 @@ impl Ddl<'_> {
     }
 
     fn draft(&self, s: &CreateTable) -> Result<Draft> {
-        let mut d =
-            Draft { columns: Vec::new(), uniques: Vec::new(), checks: Vec::new(), foreign: Vec::new(), sequences: Vec::new() };
+        let mut d = Draft {
+            columns: Vec::new(),
+            uniques: Vec::new(),
+            checks: Vec::new(),
+            foreign: Vec::new(),
+            sequences: Vec::new(),
+        };
         for c in &s.columns {
             if d.columns.iter().any(|o| o.name == c.name) {
                 let message = format!("column \"{}\" specified more than once", c.name);
@@ -218,7 +224,9 @@ impl Ddl<'_> {
         if let Some(kind) = kind {
             return Err(SqlError::unsupported(kind));
         }
-        if matches!(s.on_commit, Some(OnCommit::DeleteRows | OnCommit::Drop)) || s.tablespace.as_deref().is_some_and(|t| t != "pg_default") {
+        if matches!(s.on_commit, Some(OnCommit::DeleteRows | OnCommit::Drop))
+            || s.tablespace.as_deref().is_some_and(|t| t != "pg_default")
+        {
             return Err(SqlError::unsupported("ON COMMIT or TABLESPACE"));
         }
         let schema = match self.new_name(&s.name) {
@@ -378,7 +386,8 @@ impl Ddl<'_> {
             i.unique && i.columns.len() == referenced.len() && i.columns.iter().all(|c| referenced.contains(&c.column))
         });
         if !unique {
-            let message = format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
+            let message =
+                format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
             return Err(SqlError::new("42830", message));
         }
         for (c, p) in columns.iter().zip(&referenced) {
@@ -405,7 +414,8 @@ impl Ddl<'_> {
         let key = changed.foreign_keys.last().cloned();
         let parent = parent.clone();
         self.put(Object::Relation(changed.clone())).await?;
-        if check && !f.timing.not_valid
+        if check
+            && !f.timing.not_valid
             && let Some(key) = key
         {
             self.validate_foreign(&changed, &parent, &key).await?;
@@ -422,7 +432,8 @@ impl Ddl<'_> {
             .zip(&key.referenced)
             .map(|(c, p)| format!("c.{} = p.{}", quote(&child.columns[*c].name), quote(&parent.columns[*p].name)))
             .collect();
-        let some: Vec<String> = key.columns.iter().map(|c| format!("c.{} IS NOT NULL", quote(&child.columns[*c].name))).collect();
+        let some: Vec<String> =
+            key.columns.iter().map(|c| format!("c.{} IS NOT NULL", quote(&child.columns[*c].name))).collect();
         let missing = quote(&parent.columns[key.referenced[0]].name);
         let sql = format!(
             "SELECT 1 FROM {} c LEFT JOIN {} p ON {} WHERE {} AND p.{missing} IS NULL LIMIT 1",
@@ -432,8 +443,10 @@ impl Ddl<'_> {
             some.join(" AND ")
         );
         if !self.query_rows(&sql).await?.is_empty() {
-            let message =
-                format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", child.name, key.name);
+            let message = format!(
+                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                child.name, key.name
+            );
             return Err(SqlError::new("23503", message));
         }
         Ok(())
@@ -464,7 +477,12 @@ impl Ddl<'_> {
     }
 
     /// CREATE TABLE AS, CREATE MATERIALIZED VIEW.
-    pub(super) async fn create_table_as(&self, session: &mut Session, prepared: &Arc<Prepared>, s: &CreateTableAs) -> Result<String> {
+    pub(super) async fn create_table_as(
+        &self,
+        session: &mut Session,
+        prepared: &Arc<Prepared>,
+        s: &CreateTableAs,
+    ) -> Result<String> {
         if s.persistence != Persistence::Permanent || s.on_commit.is_some() {
             return Err(SqlError::unsupported("a temporary or unlogged table"));
         }
@@ -478,7 +496,8 @@ impl Ddl<'_> {
             Err(e) => return Err(e),
         };
         let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
-        let outputs = inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
+        let outputs =
+            inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
         let mut columns = Vec::new();
         for (i, c) in outputs.iter().enumerate() {
             let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
