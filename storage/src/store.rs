@@ -75,7 +75,6 @@ pub struct Store {
     options: StoreOptions,
     drop_bell: Bell,
     checkpoint_bell: Bell,
-    cleaner_bell: Bell,
     dropping: crate::sync::Turn,
     closing: AtomicBool,
     /// How often somebody said that there may be something to drop.
@@ -119,7 +118,6 @@ impl Store {
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
             checkpoint_bell: Bell::new("storage/store/checkpoint_bell"),
-            cleaner_bell: Bell::new("storage/store/cleaner_bell"),
             dropping: crate::sync::Turn::new("storage/store/dropping"),
             closing: AtomicBool::new(false),
             drop_rings: AtomicU64::new(0),
@@ -220,11 +218,8 @@ impl Store {
         crate::sync::yield_now().await;
     }
 
-    /// Looks at what the background loops wait for. Called by whoever makes log or dirty pages, now and then.
+    /// Looks at whether a checkpoint is due. Called by whoever makes log, now and then.
     pub fn tick(&self) {
-        if self.pool.wants_cleaning() {
-            self.cleaner_bell.ring();
-        }
         if self.checkpoint_is_due() {
             self.checkpoint_bell.ring();
         }
@@ -236,16 +231,8 @@ impl Store {
     }
 
     async fn run_cleaner(self: Arc<Self>) {
-        loop {
-            self.cleaner_bell.wait_until(|| self.pool.wants_cleaning() || self.ended()).await;
-            if self.ended() {
-                return;
-            }
-            if let Err(err) = self.pool.clean_step().await {
-                self.wal.poison(&format!("the page cleaner failed: {err}"));
-                return;
-            }
-            crate::sync::yield_now().await;
+        if let Err(err) = self.pool.run_cleaner(|| self.ended()).await {
+            self.wal.poison(&format!("the page cleaner failed: {err}"));
         }
     }
 
@@ -306,7 +293,6 @@ impl Store {
         self.closing.store(true, Ordering::SeqCst);
         self.drop_bell.ring();
         self.checkpoint_bell.ring();
-        self.cleaner_bell.ring();
         let _turn = self.dropping.take().await;
         let closed = self.take_checkpoint(true).await;
         self.wal.close();

@@ -107,6 +107,8 @@ async fn prepare_new(
         }
         vfs.sync_dir(path).await?;
     }
+    // The name of the double-write area has to survive before the first page is written over.
+    vfs.open(&paths.double_write, OpenHow::create(FileKind::Data).direct()).await?;
     vfs.sync_dir(dir).await?;
     Ok(Control {
         generation: 1,

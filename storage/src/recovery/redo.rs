@@ -1,8 +1,8 @@
 //! The second pass over the log: every page operation that a page on disk has not seen is applied again.
 //!
 //! # Invariants
-//! - REC-5: an operation is applied if and only if the page's LSN is below the record's end. The page's LSN becomes
-//!   that end, so a crash in the middle of redo, with some pages written, changes nothing for the next one.
+//! - REC-5: a record's operations on a page are applied, all of them, if and only if the page's LSN is below the
+//!   record's end. The page's LSN becomes that end, so a crash in the middle of redo, with some pages written, changes nothing for the next one.
 //! - REC-6: a page that can't be read is believed only from an operation on that makes it anew.
 
 use crate::buffer::Pool;
@@ -40,6 +40,8 @@ impl RedoPass {
     /// Damage, a failed read or write.
     pub async fn take(&mut self, record: &Decoded<'_>) -> Result<(), StorageError> {
         let view = record.view();
+        // Several operations of one record may be of one page: the first decides for all.
+        let mut applying: Vec<PageId> = Vec::new();
         for op in &record.ops {
             self.seen += 1;
             let redo = match op.op {
@@ -59,9 +61,11 @@ impl RedoPass {
                 return Err(self.damaged(op.page, record.lsn.start, format!("{op:?} on a page that can't be read")));
             }
             let mut latched = pin.latch();
-            if latched.page().lsn() >= record.lsn.end && !mutation::active(Mutation::RedoAlways) {
+            let newer = latched.page().lsn() >= record.lsn.end && !applying.contains(&op.page);
+            if newer && !mutation::active(Mutation::RedoAlways) {
                 continue; // REC-5
             }
+            applying.push(op.page);
             redo.redo(latched.page(), op.op, op.payload, &view)
                 .map_err(|damage| damage.in_file(self.pool.space().file_name(op.page)))?;
             latched.redone(record.lsn.start, record.lsn.end);

@@ -68,17 +68,28 @@ impl Space {
         Ok((next, high_water, entries))
     }
 
-    /// Makes the first file with bitmap and directory, in a new database.
+    /// Makes the first file with bitmap and directory, in a database whose log is empty. One record holds all of
+    /// it: a crash leaves the empty log, whatever it left of the file, or everything.
     ///
     /// # Errors
     /// A failed file operation.
     pub async fn create(&self) -> Result<(), StorageError> {
-        {
-            let _turn = self.growing.take().await;
-            self.grow().await?;
-        }
-        let id = self.new_directory_page(None).await?;
-        assert!(id == FIRST_PAGE, "the first directory page is page {id}");
+        let pool = self.pool()?;
+        let _turn = self.growing.take().await;
+        self.state.lock().files.clear();
+        let pages = self.start_file(0).await?;
+        let bitmap = Arc::new(OwnedPin::new_page(&pool, PageId(0)).await?);
+        let directory = Arc::new(OwnedPin::new_page(&pool, FIRST_PAGE).await?);
+        let ops = [
+            pages::op(PageId(0), pages::BITMAP_INIT, &[]),
+            pages::op(FIRST_PAGE, pages::DIRECTORY_INIT, &[]),
+            pages::op(PageId(0), pages::SET, &pages::pair(FIRST_PAGE.0, 1)),
+        ];
+        self.change_own(&[bitmap.clone(), directory.clone()], &ops).await?;
+        let mut state = self.state.lock();
+        state.files[0].add(FIRST_PAGE.0 + 1, pages);
+        state.bitmaps.push(bitmap);
+        state.directory.push(directory);
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl SpaceFile {
     }
 
     /// Pages `from..to` exist now and are free.
-    fn add(&mut self, from: u32, to: u32) {
+    pub(super) fn add(&mut self, from: u32, to: u32) {
         self.pages = to;
         (from..to).for_each(|index| self.release(index));
     }
@@ -214,14 +214,20 @@ impl Space {
         }
     }
 
-    /// Adds a file, its bitmap page, and an extent of free pages.
-    async fn add_file(&self, number: usize) -> Result<(), StorageError> {
-        let pool = self.pool()?;
+    /// Opens a new last file and makes its first extent; none of its pages is free yet. Returns how many it has.
+    pub(super) async fn start_file(&self, number: usize) -> Result<u32, StorageError> {
         let file = self.vfs.open(&self.path(number), OpenHow::create(FileKind::Data).direct()).await?;
         let pages = self.options.extent_pages.max(2).min(self.options.pages_per_file);
         self.extend(&file, 0, pages).await?;
         self.vfs.sync_dir(&self.dir).await?;
         self.state.lock().files.push(SpaceFile::new(file, 1));
+        Ok(pages)
+    }
+
+    /// Adds a file, its bitmap page, and an extent of free pages.
+    async fn add_file(&self, number: usize) -> Result<(), StorageError> {
+        let pool = self.pool()?;
+        let pages = self.start_file(number).await?;
         let id = self.page_id(number, 0);
         let made = async {
             let pin = Arc::new(OwnedPin::new_page(&pool, id).await?);
