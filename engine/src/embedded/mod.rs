@@ -389,6 +389,7 @@ async fn finish<T, E: From<Error>>(session: &mut Session, result: Result<T, E>, 
         }
         return Some(result);
     }
+    // EMB-1: what the closure saw is durable when this returns.
     if let Err(error) = session.roll_back().await {
         return Some(Err(E::from(error.into())));
     }
