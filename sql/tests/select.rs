@@ -142,7 +142,9 @@ fn access_paths_give_the_same_rows() {
 fn orders_of_keys_and_indexes_need_no_sort() {
     let mut session = session();
     block_on(async {
-        for ddl in ["CREATE TABLE o (a int, b int, c int, d int, PRIMARY KEY (a, b))", "CREATE INDEX o_c ON o (c DESC, d)"] {
+        for ddl in
+            ["CREATE TABLE o (a int, b int, c int, d int, PRIMARY KEY (a, b))", "CREATE INDEX o_c ON o (c DESC, d)"]
+        {
             assert_eq!(shown(&mut session, ddl).await, "ok");
         }
         for (query, sorts) in [

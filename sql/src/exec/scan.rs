@@ -57,11 +57,11 @@ impl Cx<'_> {
             Access::Full => Ok(self.walk(scan, KeyRange::all())),
             Access::Keys(keys) => {
                 if let [key] = keys.as_slice() {
-                    return Ok(TableRows::Key(self.key_bytes(scan, key, prefix)?));
+                    return Ok(TableRows::Key(self.key_bytes(scan, key, prefix).await?));
                 }
                 let mut out: Vec<Vec<u8>> = Vec::with_capacity(keys.len());
                 for key in keys {
-                    out.extend(self.key_bytes(scan, key, prefix)?);
+                    out.extend(self.key_bytes(scan, key, prefix).await?);
                 }
                 if out.len() > 1 {
                     out.sort_unstable();
@@ -72,15 +72,13 @@ impl Cx<'_> {
                 }
                 Ok(TableRows::Keys(out.into_iter()))
             }
-            Access::KeyRange(range) => {
-                Ok(match self.range(range, &key_columns(scan), prefix)? {
-                    Some(range) => self.walk(scan, range),
-                    None => TableRows::Keys(Vec::new().into_iter()),
-                })
-            }
+            Access::KeyRange(range) => Ok(match self.range(range, &key_columns(scan), prefix).await? {
+                Some(range) => self.walk(scan, range),
+                None => TableRows::Keys(Vec::new().into_iter()),
+            }),
             Access::Index(place, range) => {
                 let shape = &scan.table.shape;
-                let Some(range) = self.range(range, &shape.indexes[*place].key, prefix)? else {
+                let Some(range) = self.range(range, &shape.indexes[*place].key, prefix).await? else {
                     return Ok(TableRows::Keys(Vec::new().into_iter()));
                 };
                 let index = &shape.indexes[*place];
@@ -89,19 +87,20 @@ impl Cx<'_> {
                     return Ok(self.walk(scan, KeyRange::all()));
                 }
                 let session = self.run.core.engine.take();
-                let walk = session.index_scan(shape, *place, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
+                let walk =
+                    session.index_scan(shape, *place, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
                 Ok(TableRows::Index(Box::new(walk)))
             }
         }
     }
 
     /// The bytes of a whole key; none: no row can have it.
-    fn key_bytes(self, scan: &Scan, key: &[Bound], prefix: &[Datum]) -> Result<Option<Vec<u8>>> {
+    async fn key_bytes(self, scan: &Scan, key: &[Bound], prefix: &[Datum]) -> Result<Option<Vec<u8>>> {
         let shape = &scan.table.shape;
         let mut bytes = Vec::with_capacity(9 * key.len());
         for (e, column) in key.iter().zip(&shape.key) {
             let column = KeyColumn::ascending(shape.columns[*column].storage);
-            if append(column, &self.value_now(e, prefix)?, &mut bytes).is_none() {
+            if append(column, &self.value(e, prefix).await?, &mut bytes).is_none() {
                 return Ok(None);
             }
         }
@@ -115,10 +114,10 @@ impl Cx<'_> {
     }
 
     /// The bytes of a range; none: it is empty.
-    fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
+    async fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
         let mut equal = Vec::new();
         for (e, column) in range.equal.iter().zip(columns) {
-            if append(*column, &self.value_now(e, prefix)?, &mut equal).is_none() {
+            if append(*column, &self.value(e, prefix).await?, &mut equal).is_none() {
                 return Ok(None);
             }
         }
@@ -126,8 +125,8 @@ impl Cx<'_> {
         if range.low.is_none() && range.high.is_none() {
             return Ok(Some(KeyRange::prefix(&equal)));
         }
-        let low = self.end(range.low.as_ref(), *next, prefix, true)?;
-        let high = self.end(range.high.as_ref(), *next, prefix, false)?;
+        let low = self.end(range.low.as_ref(), *next, prefix, true).await?;
+        let high = self.end(range.high.as_ref(), *next, prefix, false).await?;
         let mut from = equal.clone();
         match low {
             End::Empty => return Ok(None),
@@ -146,9 +145,9 @@ impl Cx<'_> {
         Ok(Some(KeyRange::new(from, Some(to))))
     }
 
-    fn end(self, bound: Option<&(Bound, bool)>, column: KeyColumn, prefix: &[Datum], low: bool) -> Result<End> {
+    async fn end(self, bound: Option<&(Bound, bool)>, column: KeyColumn, prefix: &[Datum], low: bool) -> Result<End> {
         let Some((e, inclusive)) = bound else { return Ok(End::Open) };
-        let value = to_value(&self.value_now(e, prefix)?);
+        let value = to_value(&self.value(e, prefix).await?);
         if value.is_null() {
             return Ok(End::Empty);
         }

@@ -46,8 +46,9 @@ pub struct Params {
 
 /// Binds subqueries; the planner implements it.
 pub trait Subqueries {
-    /// Binds a query whose outer names resolve in `scope`; its id and the types of its columns.
-    fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>)>;
+    /// Binds a query whose outer names resolve in `scope`; its id, the types of its columns, and whether it refers to
+    /// rows of queries around it.
+    fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>, bool)>;
 
     /// Casts the one column of a query that was bound under this id.
     fn cast_column(&mut self, id: usize, to: SqlType);
@@ -335,7 +336,7 @@ impl Binder<'_> {
         let Some(binder) = self.subqueries.as_deref_mut() else {
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
         };
-        let (id, columns) = binder.bind(query, self.scope, self.params)?;
+        let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
         if columns.len() != 1 && !matches!(usage, SubqueryUse::Exists) {
             let message = match usage {
                 SubqueryUse::Quantified { .. } => "subquery has too many columns",
@@ -368,7 +369,7 @@ impl Binder<'_> {
                 oid::BOOL.into()
             }
         };
-        Ok(Bound { kind: BoundKind::Subquery { id, usage, args }, ty, pos })
+        Ok(Bound { kind: BoundKind::Subquery { id, usage, args, correlated }, ty, pos })
     }
 
     /// The one node kind whose binding needs no other: a dispatcher kept apart.

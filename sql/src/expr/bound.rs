@@ -120,6 +120,8 @@ pub enum BoundKind {
         id: usize,
         usage: SubqueryUse,
         args: Vec<Bound>,
+        /// It refers to rows of queries around it.
+        correlated: bool,
     },
 }
 
@@ -189,9 +191,7 @@ impl Bound {
                 arg.any(f) || list.iter().any(|e| e.any(f))
             }
             K::Quantified { left, array, .. } => left.any(f) || array.any(f),
-            K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
-                self.children().into_iter().any(|c| c.any(f))
-            }
+            K::Case { .. } | K::Host { .. } | K::Subquery { .. } => self.children().into_iter().any(|c| c.any(f)),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::plan::{Access, Range, TableSlot};
 use super::walk;
+use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
-use crate::expr::Bound;
 use crate::types::oid;
 use clearway_engine::catalog::IndexState;
 
@@ -20,9 +20,7 @@ struct Usable<'b> {
 /// The column of a table that an expression is, casts aside that change no value.
 fn as_column(e: &Bound, table: &TableSlot) -> Option<usize> {
     match &e.kind {
-        BoundKind::Column { index, level: 0 } => {
-            index.checked_sub(table.base).filter(|c| *c < table.types.len())
-        }
+        BoundKind::Column { index, level: 0 } => index.checked_sub(table.base).filter(|c| *c < table.types.len()),
         BoundKind::Cast { arg, explicit: _ } => {
             let relabel = matches!((arg.ty.oid, e.ty.oid), (oid::VARCHAR, oid::TEXT) | (oid::TEXT, oid::VARCHAR))
                 && e.ty.modifier < 0;
@@ -34,7 +32,7 @@ fn as_column(e: &Bound, table: &TableSlot) -> Option<usize> {
 
 /// Whether an expression is known before the table is read.
 fn is_known(e: &Bound, table: &TableSlot) -> bool {
-    !e.may_wait() && walk::slots(e).is_none_or(|(_, high)| high < table.base)
+    !walk::stays_above(e) && walk::slots(e).is_none_or(|(_, high)| high < table.base)
 }
 
 fn comparable(column_type: u32, value_type: u32) -> bool {
@@ -111,8 +109,7 @@ fn key_list(table: &TableSlot, conditions: &[Bound]) -> Option<Chosen> {
 
 /// Chooses how to read a table under conditions that must all hold.
 pub fn choose(table: &TableSlot, conditions: &[Bound]) -> Chosen {
-    let list: Vec<Usable<'_>> =
-        conditions.iter().enumerate().filter_map(|(at, e)| usable(table, e, at)).collect();
+    let list: Vec<Usable<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| usable(table, e, at)).collect();
     let shape = &table.shape;
     let (range, covered) = range_over(&shape.key, |_| true, &list);
     if !shape.key.is_empty() && range.equal.len() == shape.key.len() {

@@ -1,7 +1,10 @@
 //! FROM: the layout of a level's rows, the tree of its joins, and the way of conditions down into it.
 
 use super::access;
-use super::plan::{Derived, FunctionScan, Join, JoinType, Node, OutputColumn, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction, split};
+use super::plan::{
+    Derived, FunctionScan, Join, JoinType, Node, OutputColumn, Scan, SystemScan, TableFunction, TableSlot, WorkScan,
+    conjunction, split,
+};
 use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
@@ -36,6 +39,8 @@ pub(super) struct Layout {
     pub tables: Vec<TableSlot>,
     /// Names of items that are no tables.
     pub others: Vec<String>,
+    /// Whether one of them is a query, whose rows a locking clause would have to lock too.
+    pub derived: bool,
     pub width: usize,
 }
 
@@ -249,7 +254,14 @@ impl Planner<'_> {
     ) -> Result<Layout> {
         let mode = if locking { LockMode::RowShare } else { LockMode::AccessShare };
         let ground = Ground { parent, mode, privileges: if locking { "rw" } else { "r" } };
-        let mut out = Layout { item: one(0), columns: Vec::new(), tables: Vec::new(), others: Vec::new(), width: 0 };
+        let mut out = Layout {
+            item: one(0),
+            columns: Vec::new(),
+            tables: Vec::new(),
+            others: Vec::new(),
+            derived: false,
+            width: 0,
+        };
         for item in items {
             self.add_item(&mut out, item, &ground, params)?;
         }
@@ -258,7 +270,14 @@ impl Planner<'_> {
 
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
-        let mut out = Layout { item: one(0), columns: Vec::new(), tables: Vec::new(), others: Vec::new(), width: 0 };
+        let mut out = Layout {
+            item: one(0),
+            columns: Vec::new(),
+            tables: Vec::new(),
+            others: Vec::new(),
+            derived: false,
+            width: 0,
+        };
         let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
         out.item = item;
         out.columns = columns;
@@ -345,17 +364,14 @@ impl Planner<'_> {
                         RelationKind::View => self.view(out, r, t),
                         RelationKind::MaterializedView if !r.populated => {
                             let message = format!("materialized view \"{}\" has not been populated", r.name);
-                            Err(SqlError::new("55000", message)
-                                .hint("Use the REFRESH MATERIALIZED VIEW command."))
+                            Err(SqlError::new("55000", message).hint("Use the REFRESH MATERIALIZED VIEW command."))
                         }
                         RelationKind::Table | RelationKind::MaterializedView => {
                             self.table_leaf(out, r, t.alias.as_ref(), &r.name)
                         }
                     }
                 }
-                Object::Sequence(_) => {
-                    Err(SqlError::unsupported("SELECT from a sequence").at(t.name.pos))
-                }
+                Object::Sequence(_) => Err(SqlError::unsupported("SELECT from a sequence").at(t.name.pos)),
                 other => {
                     let message = format!("cannot open relation \"{}\"", other.name());
                     Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
@@ -471,7 +487,8 @@ impl Planner<'_> {
             }
             JoinOn::Using(list) => self.using(kind, list, l_columns, r_columns, params, pos)?,
             JoinOn::Natural => {
-                let shared = l_columns.iter().filter(|c| !c.hidden && r_columns.iter().any(|r| !r.hidden && r.name == c.name));
+                let shared =
+                    l_columns.iter().filter(|c| !c.hidden && r_columns.iter().any(|r| !r.hidden && r.name == c.name));
                 let list: Vec<String> = shared.map(|c| c.name.clone()).collect();
                 self.using(kind, &list, l_columns, r_columns, params, pos)?
             }
@@ -496,12 +513,14 @@ impl Planner<'_> {
         for name in list {
             let find = |side: &[ScopeColumn], which: &str| {
                 side.iter().position(|c| !c.hidden && c.name == *name).ok_or_else(|| {
-                    let message = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
+                    let message =
+                        format!("column \"{name}\" specified in USING clause does not exist in {which} table");
                     SqlError::new(code::UNDEFINED_COLUMN, message)
                 })
             };
             let (i, j) = (find(&l, "left")?, find(&r, "right")?);
-            let column = |c: &ScopeColumn| Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos };
+            let column =
+                |c: &ScopeColumn| Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos };
             let (a, b) = (column(&l[i]), column(&r[j]));
             let scope = Scope::default();
             conditions.push(self.bind(&scope, params, "JOIN/USING", None, |binder| binder.binary("=", a, b, pos))?);
@@ -560,8 +579,15 @@ pub(super) fn work_leaf(
     Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, columns))
 }
 
-pub(super) fn derived_leaf(out: &mut Layout, query: Arc<super::plan::Query>, alias: Option<&Alias>, name: &str, lateral: bool) -> Result<Placed> {
+pub(super) fn derived_leaf(
+    out: &mut Layout,
+    query: Arc<super::plan::Query>,
+    alias: Option<&Alias>,
+    name: &str,
+    lateral: bool,
+) -> Result<Placed> {
     let base = out.width;
+    out.derived = true;
     out.width += query.columns.len();
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
     let columns = named(columns, name, alias)?;

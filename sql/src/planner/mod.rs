@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - PLN-3 A condition of WHERE is never handed below the side of an outer join that it could see as null.
-//! - PLN-4 What may wait (subqueries, host functions) is evaluated above all joins of its level.
+//! - PLN-4 Host functions and subqueries that look at rows around them are evaluated above all joins of their level.
 //!
 //! Not here: statistics. The order of joins is the order in the text; an index lookup is preferred to a hash
 //! table wherever a condition allows one.
@@ -54,7 +54,16 @@ const VIEW_DEPTH_MAX: u32 = 60;
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a PlanEnv<'a>) -> Self {
-        Self { env, subplans: Vec::new(), locks: Vec::new(), read_only: true, ctes: Vec::new(), works: 0, working_uses: 0, view_depth: 0 }
+        Self {
+            env,
+            subplans: Vec::new(),
+            locks: Vec::new(),
+            read_only: true,
+            ctes: Vec::new(),
+            works: 0,
+            working_uses: 0,
+            view_depth: 0,
+        }
     }
 
     /// Plans a statement that reads or changes rows; none for any other.
@@ -107,15 +116,8 @@ impl<'a> Planner<'a> {
         f: impl FnOnce(&mut Binder<'_>) -> Result<T>,
     ) -> Result<T> {
         let conversion = self.env.conversion;
-        let mut binder = Binder {
-            scope,
-            params,
-            aggregates,
-            subqueries: Some(self),
-            conversion,
-            place,
-            in_aggregate: false,
-        };
+        let mut binder =
+            Binder { scope, params, aggregates, subqueries: Some(self), conversion, place, in_aggregate: false };
         f(&mut binder)
     }
 
@@ -144,14 +146,28 @@ fn is_reading(f: HostFunction) -> bool {
     use HostFunction as H;
     matches!(
         f,
-        H::PgSleep | H::Currval | H::Lastval | H::SetConfig | H::BlockingPids | H::TestSessionIsBlocked
-            | H::CancelBackend | H::TerminateBackend | H::TableIsVisible | H::GetUserById | H::RelationSize
+        H::PgSleep
+            | H::Currval
+            | H::Lastval
+            | H::SetConfig
+            | H::BlockingPids
+            | H::TestSessionIsBlocked
+            | H::CancelBackend
+            | H::TerminateBackend
+            | H::TableIsVisible
+            | H::GetUserById
+            | H::RelationSize
             | H::TotalRelationSize
     )
 }
 
 impl Subqueries for Planner<'_> {
-    fn bind(&mut self, query: &AstQuery, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>)> {
+    fn bind(
+        &mut self,
+        query: &AstQuery,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<(usize, Vec<SqlType>, bool)> {
         let uses = self.working_uses;
         let plan = self.query(query, Some(scope), params)?;
         if self.working_uses != uses {
@@ -161,7 +177,7 @@ impl Subqueries for Planner<'_> {
         let types = plan.columns.iter().map(|c| c.ty).collect();
         let correlated = walk::is_correlated(&plan, &self.subplans);
         self.subplans.push(Subplan { query: plan, correlated });
-        Ok((self.subplans.len() - 1, types))
+        Ok((self.subplans.len() - 1, types, correlated))
     }
 
     fn cast_column(&mut self, id: usize, to: SqlType) {

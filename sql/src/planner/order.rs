@@ -68,13 +68,7 @@ fn slot_of(e: &Bound) -> Option<usize> {
 }
 
 /// The direction in which rows of one order come in the other. The first `equal` columns hold one value each.
-fn direction(
-    table: &TableSlot,
-    by: &[OrderedBy],
-    equal: usize,
-    joined: bool,
-    sort: &[SortKey],
-) -> Option<Direction> {
+fn direction(table: &TableSlot, by: &[OrderedBy], equal: usize, joined: bool, sort: &[SortKey]) -> Option<Direction> {
     let mut at = equal;
     let mut found: Option<bool> = None;
     for key in sort {
@@ -115,9 +109,7 @@ pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: bool) {
         Access::Keys(keys) if keys.len() == 1 => direction(table, &by_key, by_key.len(), joined, sort),
         Access::Keys(_) | Access::Full => direction(table, &by_key, 0, joined, sort),
         Access::KeyRange(range) => direction(table, &by_key, range.equal.len(), joined, sort),
-        Access::Index(place, range) => {
-            direction(table, &index_order(table, *place), range.equal.len(), joined, sort)
-        }
+        Access::Index(place, range) => direction(table, &index_order(table, *place), range.equal.len(), joined, sort),
     };
     if scan.order.is_none() && few && !joined && scan.filter.is_none() && matches!(scan.access, Access::Full) {
         for (place, index) in table.shape.indexes.iter().enumerate() {

@@ -510,11 +510,7 @@ pub fn conjunction(mut list: Vec<Bound>) -> Option<Bound> {
         0 | 1 => list.pop(),
         _ => {
             let pos = list[0].pos;
-            Some(Bound {
-                kind: crate::expr::BoundKind::And(list),
-                ty: crate::types::oid::BOOL.into(),
-                pos,
-            })
+            Some(Bound { kind: crate::expr::BoundKind::And(list), ty: crate::types::oid::BOOL.into(), pos })
         }
     }
 }

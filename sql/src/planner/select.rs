@@ -1,14 +1,16 @@
 //! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
 
 use super::from::Layout;
-use super::plan::{Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
+use super::plan::{
+    Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
+};
 use super::{Planner, order, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::{AggregateCall, Kind};
 use crate::expr::{Binder, Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
-    BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody,
-    Select as AstSelect, SetOp, Target,
+    BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody, Select as AstSelect, SetOp,
+    Target,
 };
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
@@ -16,7 +18,12 @@ use std::sync::Arc;
 
 impl Planner<'_> {
     /// Plans a query whose outer names resolve in `parent`.
-    pub(super) fn query(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Arc<Query>> {
+    pub(super) fn query(
+        &mut self,
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Arc<Query>> {
         let outer_ctes = self.ctes.len();
         if let Some(with) = &q.with {
             self.with(with)?;
@@ -49,7 +56,13 @@ impl Planner<'_> {
         Ok(out)
     }
 
-    fn select(&mut self, s: &AstSelect, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Query> {
+    fn select(
+        &mut self,
+        s: &AstSelect,
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Query> {
         let rewritten = series::out_of_targets(s)?;
         let gives_rows = rewritten.is_some();
         let s = rewritten.as_ref().unwrap_or(s);
@@ -208,20 +221,27 @@ impl Planner<'_> {
         };
         let expr = match (at, scope) {
             (Some(at), _) => targets[at].clone(),
-            (None, Some((scope, calls))) => {
-                self.bind(scope, params, "ORDER BY", Some(calls), |b| b.bind(&o.expr))?
-            }
+            (None, Some((scope, calls))) => self.bind(scope, params, "ORDER BY", Some(calls), |b| b.bind(&o.expr))?,
             (None, None) => {
-                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
-                    .detail("Only result column names can be used, not expressions or functions.")
-                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
-                    .at(leftmost(&o.expr)));
+                return Err(SqlError::new(
+                    code::FEATURE_NOT_SUPPORTED,
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                )
+                .detail("Only result column names can be used, not expressions or functions.")
+                .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+                .at(leftmost(&o.expr)));
             }
         };
         Ok(SortKey { expr, descending: o.descending, nulls_first: o.nulls_first.unwrap_or(o.descending) })
     }
 
-    fn values(&mut self, rows: &[Vec<Expr>], q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Query> {
+    fn values(
+        &mut self,
+        rows: &[Vec<Expr>],
+        q: &AstQuery,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Query> {
         let scope = Scope { columns: Vec::new(), parent };
         let width = rows.first().map_or(0, Vec::len);
         if let Some(bad) = rows.iter().find(|r| r.len() != width) {
@@ -297,7 +317,8 @@ impl Planner<'_> {
         let mut columns = Vec::new();
         let q_pos = q.pos;
         for (i, (a, b)) in l.columns.iter().zip(&r.columns).enumerate() {
-            let slot = |c: &OutputColumn| Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: q.pos };
+            let slot =
+                |c: &OutputColumn| Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: q.pos };
             let scope = Scope::default();
             let side = |q: &Query, c: &OutputColumn| match &q.body {
                 Body::Select(s) if s.targets.get(i).and_then(constant).is_some_and(Datum::is_null) => {
@@ -336,13 +357,19 @@ impl Planner<'_> {
             for name in &locking.of {
                 let found = layout.tables.iter().find(|t| t.name == name.name());
                 if found.is_none() && layout.others.iter().any(|o| o == name.name()) {
-                    return Err(SqlError::unsupported(format!("{} of what is no table", locking.strength.sql())).at(name.pos));
+                    return Err(
+                        SqlError::unsupported(format!("{} of what is no table", locking.strength.sql())).at(name.pos)
+                    );
                 }
                 named.push(found.ok_or_else(|| {
                     let clause = locking.strength.sql();
                     let message = format!("relation \"{}\" in {clause} clause not found in FROM clause", name.name());
                     SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
                 })?);
+            }
+            if locking.of.is_empty() && layout.derived {
+                let what = format!("{} over a subquery, a view or a common table expression", locking.strength.sql());
+                return Err(SqlError::unsupported(what).at(locking.pos));
             }
             if locking.of.is_empty() {
                 named.extend(&layout.tables);
@@ -388,7 +415,13 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
         targets,
         distinct: None,
     };
-    Arc::new(Query { body: Body::Select(Box::new(select)), sort: Vec::new(), limit: None, offset: None, columns: to.to_vec() })
+    Arc::new(Query {
+        body: Body::Select(Box::new(select)),
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        columns: to.to_vec(),
+    })
 }
 
 fn column_ref(c: &ScopeColumn, pos: Pos) -> Bound {
@@ -492,7 +525,8 @@ fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Result<()> {
         return Ok(());
     }
     if let BoundKind::Column { index, level: 0 } = e.kind {
-        let has = |slot: usize| keys.iter().any(|k| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot));
+        let has =
+            |slot: usize| keys.iter().any(|k| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot));
         let table = layout.tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
         if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
             return Ok(());
@@ -502,7 +536,8 @@ fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Result<()> {
             Some(r) => format!("{r}.{}", c.name),
             None => c.name.clone(),
         });
-        let message = format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        let message =
+            format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
         return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
     }
     e.children().into_iter().try_for_each(|c| check_grouped(c, keys, layout))

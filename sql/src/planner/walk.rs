@@ -25,7 +25,7 @@ pub fn slots(e: &Bound) -> Option<(usize, usize)> {
 
 /// Whether an expression must stay above the joins of its level (PLN-4).
 pub fn stays_above(e: &Bound) -> bool {
-    e.may_wait()
+    e.any(&|e| matches!(e.kind, BoundKind::Host { .. } | BoundKind::Subquery { correlated: true, .. }))
 }
 
 /// Calls `f` for every expression of a query, with the levels between the expression and the query.

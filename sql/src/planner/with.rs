@@ -1,8 +1,8 @@
 //! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table.
 
+use super::Planner;
 use super::from::{Layout, Placed, derived_leaf, work_leaf};
 use super::plan::{Body, OutputColumn, Query};
-use super::Planner;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
 use crate::syntax::ast::{Alias, Cte, Query as AstQuery, QueryBody, SetOp, TableRef, With};
@@ -119,4 +119,3 @@ impl Planner<'_> {
         Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
     }
 }
-
