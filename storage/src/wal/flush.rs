@@ -16,8 +16,8 @@
 //! # Errors
 //! Every error poisons; waiters learn of it.
 
-use super::{Wal, YIELD_EVERY};
 use super::format::BLOCK_BYTES;
+use super::{Wal, YIELD_EVERY};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
