@@ -40,6 +40,7 @@ fn start(directory: &Path) -> Running {
     }
     let mut error = String::new();
     let _ = child.stderr.take().expect("piped").read_to_string(&mut error);
+    let _ = child.wait();
     panic!("it did not start: {error}");
 }
 
