@@ -65,9 +65,7 @@ fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 continue;
             }
             Long("memory") => ("memory".to_owned(), "on".to_owned()),
-            Long("allow-plaintext-beyond-loopback") => {
-                ("allow_plaintext_beyond_loopback".to_owned(), "on".to_owned())
-            }
+            Long("allow-plaintext-beyond-loopback") => ("allow_plaintext_beyond_loopback".to_owned(), "on".to_owned()),
             Long("data") => ("data".to_owned(), parser.value()?.string()?),
             Long("listen") => ("listen".to_owned(), parser.value()?.string()?),
             Long("unix-socket-directory") => ("unix_socket_directory".to_owned(), parser.value()?.string()?),
@@ -118,12 +116,15 @@ mod tests {
     fn the_command_line() {
         assert_eq!(parsed(""), Ok(Command::Help));
         assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
-        let Ok(Command::Serve(config)) = parsed("serve --data x --listen 127.0.0.1:0 -c lock_timeout=5s --memory") else {
+        let Ok(Command::Serve(config)) = parsed("serve --data x --listen 127.0.0.1:0 -c lock_timeout=5s --memory")
+        else {
             panic!("it is well formed");
         };
         assert_eq!((config.data.to_str(), config.memory), (Some("x"), true));
         assert_eq!(config.settings, [("lock_timeout".to_owned(), "5s".to_owned())]);
-        for bad in ["serv", "serve --date x", "serve x", "serve --listen nowhere", "serve -c x", "check", "check a b", "--x"] {
+        for bad in
+            ["serv", "serve --date x", "serve x", "serve --listen nowhere", "serve -c x", "check", "check a b", "--x"]
+        {
             assert!(parsed(bad).is_err(), "{bad}");
         }
     }

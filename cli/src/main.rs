@@ -6,6 +6,7 @@
 mod args;
 mod check;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use args::Command;
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Serve(config) => {
-            let mut say = |line: &str| println!("{line}");
+            // Nobody may be reading any more: that is no reason to stop.
+            let mut say = |line: &str| _ = writeln!(std::io::stdout(), "{line}");
             clearway_server::run::run(&config, &mut say).map_err(|error| error.to_string())
         }
         Command::Check(directory) => check::check(&directory),

@@ -90,7 +90,9 @@ impl Config {
         match name {
             "data" => self.data = PathBuf::from(value),
             "memory" => self.memory = boolean(value).ok_or_else(|| bad("on or off"))?,
-            "listen" => self.listen.addresses = addresses(value).ok_or_else(|| bad("ADDRESS:PORT, more with commas"))?,
+            "listen" => {
+                self.listen.addresses = addresses(value).ok_or_else(|| bad("ADDRESS:PORT, more with commas"))?
+            }
             "unix_socket_directory" => {
                 self.listen.unix_directory = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty());
             }
@@ -210,9 +212,13 @@ mod tests {
         assert_eq!(config.listen.addresses.len(), 2);
         assert_eq!((config.listen.max_connections, config.cache_bytes), (7, 64 << 20));
         assert_eq!(config.settings, [("serializable".to_owned(), "snapshot".to_owned())]);
-        for (bad, line) in [("a\n", 1), ("\nmax_connections = many", 2), ("x y = 1", 1), ("data = 'a' b", 1), ("= 3", 1)] {
+        for (bad, line) in
+            [("a\n", 1), ("\nmax_connections = many", 2), ("x y = 1", 1), ("data = 'a' b", 1), ("= 3", 1)]
+        {
             match Config::default().read(bad) {
-                Err(ConfigError::Line { line: at, .. } | ConfigError::At { line: at, .. }) => assert_eq!(at, line, "{bad}"),
+                Err(ConfigError::Line { line: at, .. } | ConfigError::At { line: at, .. }) => {
+                    assert_eq!(at, line, "{bad}")
+                }
                 other => panic!("{bad}: {other:?}"),
             }
         }

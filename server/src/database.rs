@@ -60,7 +60,8 @@ impl Sessions for Database {
     }
 
     fn has_passwords(&self) -> bool {
-        let may = |object: &Arc<Object>| matches!(&**object, Object::Role(role) if role.login && role.password.is_some());
+        let may =
+            |object: &Arc<Object>| matches!(&**object, Object::Role(role) if role.login && role.password.is_some());
         self.db.catalog().objects().any(may)
     }
 

@@ -134,7 +134,11 @@ async fn serve(
     announce(config, &bound, encrypted, say); // RUN-1
     server.serve(bound);
     let stop = std::future::poll_fn(|cx| {
-        if terminate.poll_recv(cx).is_ready() { std::task::Poll::Ready(()) } else { interrupt.poll_recv(cx).map(|_| ()) }
+        if terminate.poll_recv(cx).is_ready() {
+            std::task::Poll::Ready(())
+        } else {
+            interrupt.poll_recv(cx).map(|_| ())
+        }
     });
     in_wait(WaitEvent::WorkerMain, Object::NONE, stop).await;
     say("stopping: sessions end, then a checkpoint is taken");
@@ -175,10 +179,13 @@ async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
 }
 
 fn announce(config: &Config, bound: &Bound, encrypted: bool, say: &mut (dyn FnMut(&str) + Send)) {
-    let kept = if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
+    let kept =
+        if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
     say(&format!("clearway {} serves {kept}", env!("CARGO_PKG_VERSION")));
     if !config.listen.password_on_loopback {
-        say("WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD (password_on_loopback = on changes that)");
+        say(
+            "WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD (password_on_loopback = on changes that)",
+        );
     }
     let beyond = bound.addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if beyond && !encrypted {

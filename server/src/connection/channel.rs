@@ -160,17 +160,21 @@ impl Channel {
     /// # Errors
     /// The connection's.
     pub async fn send(&mut self) -> io::Result<()> {
-        in_wait(WaitEvent::ClientWrite, Object::NONE, poll_fn(|cx| {
-            while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
-                match Pin::new(&mut self.stream).poll_write(cx, rest) {
-                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                    Poll::Ready(Ok(count)) => self.sent += count, // CHAN-3
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => return Poll::Pending,
+        in_wait(
+            WaitEvent::ClientWrite,
+            Object::NONE,
+            poll_fn(|cx| {
+                while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+                    match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                        Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                        Poll::Ready(Ok(count)) => self.sent += count, // CHAN-3
+                        Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                        Poll::Pending => return Poll::Pending,
+                    }
                 }
-            }
-            Pin::new(&mut self.stream).poll_flush(cx)
-        }))
+                Pin::new(&mut self.stream).poll_flush(cx)
+            }),
+        )
         .await?;
         self.output.clear();
         self.sent = 0;
