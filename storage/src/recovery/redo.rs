@@ -40,6 +40,10 @@ impl RedoPass {
     /// Damage, a failed read or write.
     pub async fn take(&mut self, record: &Decoded<'_>) -> Result<(), StorageError> {
         let view = record.view();
+        // Between records only: a page that has seen some of a record's operations already claims all of them.
+        if self.pool.wants_cleaning() {
+            self.pool.clean_step().await?;
+        }
         // Several operations of one record may be of one page: the first decides for all.
         let mut applying: Vec<PageId> = Vec::new();
         for op in &record.ops {
@@ -49,9 +53,6 @@ impl RedoPass {
                 64..=95 => &self.space,
                 _ => return Err(self.damaged(op.page, record.lsn.start, format!("operation {}", op.op))),
             };
-            if self.pool.wants_cleaning() {
-                self.pool.clean_step().await?;
-            }
             let (pin, whole) = self.pool.pin_for_redo(op.page).await?;
             // REC-6
             if redo.is_init(op.op) {
