@@ -199,6 +199,27 @@ impl Cx<'_> {
             }
             F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)),
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)),
+            F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
+            F::GetIndexdef | F::GetIndexdefColumn => {
+                let names = &self.run.names;
+                match names.catalog.get(int(&args, 0) as u32).map(|o| &**o) {
+                    Some(Object::Index(i)) => match int(&args, 1) {
+                        0 => Datum::text(crate::views::catalog::index_definition(self.run, i)),
+                        n => {
+                            let column = usize::try_from(n - 1).ok().and_then(|n| i.columns.get(n));
+                            let table = names.catalog.relation(i.table);
+                            match (column, table) {
+                                (Some(c), Some(t)) => Datum::text(t.columns[c.column].name.as_str()),
+                                _ => Datum::Null,
+                            }
+                        }
+                    },
+                    _ => Datum::Null,
+                }
+            }
+            F::GetConstraintdef | F::GetConstraintdefPretty => {
+                crate::views::constraints::definition(self.run, int(&args, 0) as u32).map_or(Datum::Null, Datum::text)
+            }
             F::TableIsVisible => {
                 let names = &self.run.names;
                 let shown = names.relation_name(int(&args, 0) as u32);

@@ -105,6 +105,12 @@ host_functions! {
     TestSessionIsBlocked "pg_isolation_test_session_is_blocked"(INT4, INT4_ARRAY) -> BOOL true;
     CancelBackend "pg_cancel_backend"(INT4) -> BOOL true;
     TerminateBackend "pg_terminate_backend"(INT4) -> BOOL true;
+    GetExpr "pg_get_expr"(TEXT, OID) -> TEXT true;
+    GetExprPretty "pg_get_expr"(TEXT, OID, BOOL) -> TEXT true;
+    GetIndexdef "pg_get_indexdef"(OID) -> TEXT true;
+    GetIndexdefColumn "pg_get_indexdef"(OID, INT4, BOOL) -> TEXT true;
+    GetConstraintdef "pg_get_constraintdef"(OID) -> TEXT true;
+    GetConstraintdefPretty "pg_get_constraintdef"(OID, BOOL) -> TEXT true;
     TableIsVisible "pg_table_is_visible"(OID) -> BOOL true;
     GetUserById "pg_get_userbyid"(OID) -> NAME true;
     RelationSize "pg_relation_size"(REGCLASS) -> INT8 true;

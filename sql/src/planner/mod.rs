@@ -147,16 +147,14 @@ fn is_reading(f: HostFunction) -> bool {
     matches!(
         f,
         H::PgSleep
-            | H::Currval
-            | H::Lastval
-            | H::SetConfig
-            | H::BlockingPids
-            | H::TestSessionIsBlocked
-            | H::CancelBackend
-            | H::TerminateBackend
-            | H::TableIsVisible
-            | H::GetUserById
-            | H::RelationSize
+            | H::GetExpr
+            | H::GetExprPretty
+            | H::GetIndexdef
+            | H::GetIndexdefColumn
+            | H::GetConstraintdef
+            | H::GetConstraintdefPretty
+            | H::Currval | H::Lastval | H::SetConfig | H::BlockingPids | H::TestSessionIsBlocked
+            | H::CancelBackend | H::TerminateBackend | H::TableIsVisible | H::GetUserById | H::RelationSize
             | H::TotalRelationSize
     )
 }

@@ -1,15 +1,17 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
-//! Structure: `session` is a session, with its transaction block, prepared statements and portals; `run` one execution
+//! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements and portals; `run` one execution
 //! of a planned statement; `utility`, `ddl` and `copy` carry out the other statements; `core` is what they share,
 //! `settings` the session's settings. `client` is the trait through which results leave, `interrupt` stops a statement
 //! from outside, `backend` lists the sessions for the system views and for cancel requests.
 
 pub mod backend;
+mod block;
 pub mod client;
 mod copy;
 pub mod core;
 mod ddl;
+mod extended;
 pub mod interrupt;
 pub mod password;
 mod quiet;

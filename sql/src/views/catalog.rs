@@ -8,8 +8,9 @@ use crate::types::datum::Array;
 use crate::types::{Datum, TYPES, oid};
 use clearway_engine::catalog::{Index, Object, Relation, RelationKind};
 
-use oid::{BOOL, CHAR, FLOAT4, INT2, INT2VECTOR, INT4, NAME, OID, TEXT, TEXT_ARRAY};
+use oid::{BOOL, CHAR, FLOAT4, INT2, INT2VECTOR, INT4, NAME, OID, TEXT, TEXT_ARRAY, TIMESTAMPTZ};
 
+/// The views of this module.
 pub static VIEWS: &[SystemView] = &[
     SystemView {
         oid: 1259,
@@ -67,6 +68,11 @@ pub static VIEWS: &[SystemView] = &[
             ("datctype", TEXT),
             ("datistemplate", BOOL),
             ("datallowconn", BOOL),
+            ("daticulocale", TEXT),
+            ("datlocprovider", CHAR),
+            ("datcollversion", TEXT),
+            ("dattablespace", OID),
+            ("datacl", TEXT_ARRAY),
         ],
         rows: pg_database,
     },
@@ -83,6 +89,9 @@ pub static VIEWS: &[SystemView] = &[
             ("rolcanlogin", BOOL),
             ("rolconnlimit", INT4),
             ("oid", OID),
+            ("rolvaliduntil", TIMESTAMPTZ),
+            ("rolreplication", BOOL),
+            ("rolbypassrls", BOOL),
         ],
         rows: pg_roles,
     },
@@ -105,6 +114,7 @@ pub static VIEWS: &[SystemView] = &[
             ("typarray", OID),
             ("typbasetype", OID),
             ("typnotnull", BOOL),
+            ("typcollation", OID),
         ],
         rows: pg_type,
     },
@@ -399,6 +409,11 @@ fn pg_database(run: &Run<'_>) -> Vec<Row> {
             text("C.UTF-8"),
             Datum::Bool(false),
             Datum::Bool(true),
+            Datum::Null,
+            text("c"),
+            Datum::Null,
+            int_oid(1663),
+            Datum::Null,
         ]
     };
     databases.map(row).collect()
@@ -419,6 +434,9 @@ fn pg_roles(run: &Run<'_>) -> Vec<Row> {
             Datum::Bool(r.login),
             Datum::Int4(r.connection_limit),
             int_oid(r.oid),
+            Datum::Null,
+            Datum::Bool(r.superuser),
+            Datum::Bool(r.superuser),
         ]
     };
     roles.map(row).collect()
@@ -441,6 +459,7 @@ fn pg_type(_: &Run<'_>) -> Vec<Row> {
             int_oid(t.array),
             int_oid(0),
             Datum::Bool(false),
+            int_oid(if matches!(t.oid, TEXT | oid::VARCHAR | oid::BPCHAR | NAME) { 100 } else { 0 }),
         ]
     };
     TYPES.iter().map(row).collect()

@@ -4,7 +4,8 @@
 //! objects, `activity` sessions and locks.
 
 mod activity;
-mod catalog;
+pub mod catalog;
+pub mod constraints;
 mod locks;
 
 use crate::exec::{Row, Run};
@@ -32,7 +33,7 @@ impl std::fmt::Debug for SystemView {
 
 /// Every view.
 pub fn all() -> impl Iterator<Item = &'static SystemView> {
-    catalog::VIEWS.iter().chain(activity::VIEWS).chain(locks::VIEWS)
+    catalog::VIEWS.iter().chain(activity::VIEWS).chain(locks::VIEWS).chain(constraints::VIEWS)
 }
 
 /// A view by schema and name.

@@ -1,0 +1,299 @@
+//! Transaction blocks: BEGIN, COMMIT, savepoints, and what becomes of a block when a statement fails.
+
+use super::client::Client;
+use super::core::now;
+use super::session::{Block, Savepoint, Session};
+use crate::error::{Result, SqlError};
+use crate::exec::errors::from_engine;
+use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
+use clearway_engine::session::{Durability, Isolation, TxnOptions};
+
+impl Session {
+    pub(super) fn check_block(&self, statement: &Statement) -> Result<()> {
+        let ends = matches!(
+            statement,
+            Statement::Transaction(
+                Transaction::Commit { .. } | Transaction::Rollback { .. } | Transaction::RollbackTo(_)
+            )
+        );
+        if self.block == Block::Failed && !ends {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(SqlError::new("25P02", message));
+        }
+        Ok(())
+    }
+
+    /// Whether a block was opened by BEGIN.
+    pub(super) fn in_block(&self) -> bool {
+        self.block == Block::Open
+    }
+
+    pub(super) fn begin_implicit(&mut self) {
+        if self.block == Block::None {
+            self.open(TransactionModes::default());
+            self.block = Block::Implicit;
+        }
+        self.in_batch += 1;
+    }
+
+    pub(super) fn open(&mut self, modes: TransactionModes) {
+        let mut settings = self.core.settings.lock();
+        self.settings_at_begin = Some(settings.mark());
+        let level = match modes.isolation {
+            Some(SqlIsolation::ReadUncommitted) => "read uncommitted".to_owned(),
+            Some(SqlIsolation::ReadCommitted) => "read committed".to_owned(),
+            Some(SqlIsolation::RepeatableRead) => "repeatable read".to_owned(),
+            Some(SqlIsolation::Serializable) => "serializable".to_owned(),
+            None => settings.get("default_transaction_isolation").to_owned(),
+        };
+        let read_only = modes.read_only.unwrap_or(settings.get("default_transaction_read_only") == "on");
+        settings.set_fixed("transaction_isolation", &level);
+        settings.set_fixed("transaction_read_only", if read_only { "on" } else { "off" });
+        drop(settings);
+        self.transaction_started = now();
+        self.core.engine.take().begin(TxnOptions { isolation: isolation_of(&level), read_only });
+        self.in_batch = 0;
+    }
+
+    pub(super) fn check_modes(&self, modes: TransactionModes) -> Result<()> {
+        let settings = self.core.settings.lock();
+        let asked = modes.isolation == Some(SqlIsolation::Serializable)
+            || (modes.isolation.is_none() && settings.get("default_transaction_isolation") == "serializable");
+        if asked && settings.get("serializable") != "snapshot" {
+            return Err(SqlError::unsupported("the isolation level SERIALIZABLE")
+                .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn transaction(&mut self, t: &Transaction) -> Result<String> {
+        match t {
+            Transaction::Begin { modes, start } => {
+                self.check_modes(*modes)?;
+                match self.block {
+                    Block::Open => {
+                        let message = "there is already a transaction in progress";
+                        self.core.notice("WARNING", SqlError::new("25001", message));
+                    }
+                    Block::Implicit => {
+                        self.set_modes(*modes)?;
+                        self.block = Block::Open;
+                    }
+                    _ => {
+                        self.open(*modes);
+                        self.block = Block::Open;
+                    }
+                }
+                Ok(if *start { "START TRANSACTION" } else { "BEGIN" }.to_owned())
+            }
+            Transaction::Commit { chain } => self.end_block(true, *chain).await,
+            Transaction::Rollback { chain } => self.end_block(false, *chain).await,
+            Transaction::Savepoint(name) => {
+                self.need_block("SAVEPOINT")?;
+                let mark = self.core.engine.take().mark();
+                let settings = self.core.settings.lock().mark();
+                self.savepoints.push(Savepoint { name: name.clone(), mark, settings, wrote: false });
+                Ok("SAVEPOINT".to_owned())
+            }
+            Transaction::Release(name) => {
+                self.need_block("RELEASE SAVEPOINT")?;
+                let at = self.savepoint(name)?;
+                let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
+                self.savepoints.truncate(at);
+                // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
+                if let Some(below) = self.savepoints.last_mut() {
+                    below.wrote |= wrote;
+                }
+                self.show_savepoints();
+                Ok("RELEASE".to_owned())
+            }
+            Transaction::RollbackTo(name) => {
+                if self.block != Block::Failed {
+                    self.need_block("ROLLBACK TO SAVEPOINT")?;
+                }
+                let at = self.savepoint(name)?;
+                self.portals.clear();
+                self.savepoints.truncate(at + 1);
+                self.savepoints[at].wrote = false;
+                self.show_savepoints();
+                let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
+                self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+                self.core.settings.lock().roll_back_to(&settings);
+                self.block = Block::Open;
+                Ok("ROLLBACK".to_owned())
+            }
+            Transaction::Set(modes) => {
+                if self.block == Block::None {
+                    let message = "SET TRANSACTION can only be used in transaction blocks";
+                    self.core.notice("WARNING", SqlError::new("25P01", message));
+                } else {
+                    self.set_modes(*modes)?;
+                }
+                Ok("SET".to_owned())
+            }
+            Transaction::SetSession(modes) => {
+                if let Some(level) = modes.isolation {
+                    let level = match level {
+                        SqlIsolation::ReadUncommitted => "read uncommitted",
+                        SqlIsolation::ReadCommitted => "read committed",
+                        SqlIsolation::RepeatableRead => "repeatable read",
+                        SqlIsolation::Serializable => "serializable",
+                    };
+                    self.core.set("default_transaction_isolation", Some(level), false)?;
+                }
+                if let Some(read_only) = modes.read_only {
+                    let value = if read_only { "on" } else { "off" };
+                    self.core.set("default_transaction_read_only", Some(value), false)?;
+                }
+                Ok("SET".to_owned())
+            }
+            Transaction::Prepare(_) | Transaction::CommitPrepared(_) | Transaction::RollbackPrepared(_) => {
+                Err(SqlError::unsupported("a prepared transaction"))
+            }
+        }
+    }
+
+    /// Changes the modes of the transaction that is open.
+    pub(super) fn set_modes(&mut self, modes: TransactionModes) -> Result<()> {
+        if modes == TransactionModes::default() {
+            return Ok(());
+        }
+        self.check_modes(modes)?;
+        let mut engine = self.core.engine.take();
+        let mut options = engine.options();
+        if let Some(level) = modes.isolation {
+            let (name, level) = match level {
+                SqlIsolation::RepeatableRead => ("repeatable read", Isolation::RepeatableRead),
+                SqlIsolation::Serializable => ("serializable", Isolation::RepeatableRead),
+                SqlIsolation::ReadCommitted => ("read committed", Isolation::ReadCommitted),
+                SqlIsolation::ReadUncommitted => ("read uncommitted", Isolation::ReadCommitted),
+            };
+            if engine.has_snapshot() && level != options.isolation {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(SqlError::new("25001", message));
+            }
+            options.isolation = level;
+            self.core.settings.lock().set_fixed("transaction_isolation", name);
+        }
+        if let Some(read_only) = modes.read_only {
+            options.read_only = read_only;
+            let value = if read_only { "on" } else { "off" };
+            self.core.settings.lock().set_fixed("transaction_read_only", value);
+        }
+        engine.set_options(options);
+        Ok(())
+    }
+
+    /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.
+    pub(super) fn show_savepoints(&self) {
+        let levels = self.savepoints.iter().rposition(|s| s.wrote).map_or(0, |at| at + 1);
+        self.core.backend.subtransactions.store(levels as u32, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub(super) fn need_block(&self, what: &str) -> Result<()> {
+        if self.block == Block::Open {
+            return Ok(());
+        }
+        Err(SqlError::new("25P01", format!("{what} can only be used in transaction blocks")))
+    }
+
+    pub(super) fn savepoint(&self, name: &str) -> Result<usize> {
+        let at = self.savepoints.iter().rposition(|s| s.name == name);
+        at.ok_or_else(|| SqlError::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+
+    pub(super) async fn end_block(&mut self, commit: bool, chain: bool) -> Result<String> {
+        if matches!(self.block, Block::None | Block::Implicit) {
+            self.core.notice("WARNING", SqlError::new("25P01", "there is no transaction in progress"));
+        }
+        let options = self.core.engine.take().options();
+        let commit = commit && self.block != Block::Failed;
+        if commit {
+            self.commit().await?;
+        } else {
+            self.roll_back().await?;
+        }
+        if chain {
+            self.core.engine.take().begin(options);
+            self.block = Block::Open;
+            self.settings_at_begin = Some(self.core.settings.lock().mark());
+            self.transaction_started = now();
+        }
+        Ok(if commit { "COMMIT" } else { "ROLLBACK" }.to_owned())
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<()> {
+        self.portals.clear();
+        self.savepoints.clear();
+        self.show_savepoints();
+        let later = self.core.settings.lock().get("synchronous_commit") == "off";
+        let durability = if later { Durability::Async } else { Durability::Wait };
+        {
+            let mut engine = self.core.engine.take();
+            if engine.is_open() {
+                engine.commit(durability).await.map_err(from_engine)?;
+            }
+        }
+        self.block = Block::None;
+        self.in_batch = 0;
+        self.settings_at_begin = None;
+        self.core.settings.lock().end_transaction();
+        Ok(())
+    }
+
+    pub(super) async fn roll_back(&mut self) -> Result<()> {
+        self.portals.clear();
+        self.savepoints.clear();
+        self.show_savepoints();
+        self.block = Block::None;
+        self.in_batch = 0;
+        if let Some(mark) = self.settings_at_begin.take() {
+            self.core.settings.lock().roll_back_to(&mark);
+        }
+        let undone = self.core.engine.take().roll_back().await;
+        undone.map_err(from_engine)
+    }
+
+    pub(super) async fn end_implicit(&mut self) -> Result<()> {
+        if self.block == Block::Implicit {
+            self.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// A statement has failed: its effects go, and the block is failed.
+    pub(super) async fn failed<T>(&mut self, e: SqlError, client: &mut dyn Client) -> Result<T> {
+        self.fail().await?;
+        self.deliver(client);
+        Err(e)
+    }
+
+    pub(super) async fn fail(&mut self) -> Result<()> {
+        self.told = true;
+        match self.block {
+            Block::None | Block::Failed => {}
+            Block::Implicit => self.roll_back().await?,
+            Block::Open => {
+                self.portals.clear();
+                self.block = Block::Failed;
+                match self.savepoints.last() {
+                    // The locks since the last savepoint go; those before stay with what they protect.
+                    Some(savepoint) => {
+                        let mark = savepoint.mark.clone();
+                        self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+                    }
+                    None => self.core.engine.take().roll_back().await.map_err(from_engine)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The engine's isolation for a level of SQL.
+fn isolation_of(level: &str) -> Isolation {
+    match level {
+        "repeatable read" | "serializable" => Isolation::RepeatableRead,
+        _ => Isolation::ReadCommitted,
+    }
+}

@@ -1,0 +1,327 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
+
+use super::client::Client;
+use super::core::now;
+use super::run;
+use super::session::{Bind, Block, Portal, Prepared, Session, is_planned};
+use super::utility;
+use crate::error::{Result, SqlError, code};
+use crate::expr::Params;
+use crate::syntax::parse;
+use crate::syntax::stmt::Statement;
+use crate::types::{Datum, Oid, SqlType, oid, text};
+use clearway_base::sync::Mutex;
+use std::sync::Arc;
+
+impl Session {
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the text.
+    pub async fn parse(&mut self, name: &str, sql: &str, types: &[Oid]) -> Result<()> {
+        if !name.is_empty() && self.statements.contains_key(name) {
+            return Err(self
+                .broken(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")))
+                .await);
+        }
+        match self.prepare(sql, types) {
+            Ok(prepared) => {
+                self.statements.insert(name.to_owned(), Arc::new(prepared));
+                Ok(())
+            }
+            Err(e) => Err(self.broken(e).await),
+        }
+    }
+
+    /// A message of the extended protocol has failed.
+    pub(super) async fn broken(&mut self, e: SqlError) -> SqlError {
+        match self.fail().await {
+            Ok(()) => e,
+            Err(worse) => worse,
+        }
+    }
+
+    pub(super) fn prepare(&mut self, sql: &str, types: &[Oid]) -> Result<Prepared> {
+        let mut parsed = parse(sql)?;
+        if parsed.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(code::SYNTAX_ERROR, message));
+        }
+        let Some(parsed) = parsed.pop() else {
+            return Ok(Prepared {
+                text: sql.into(),
+                statement: None,
+                types: Vec::new(),
+                columns: None,
+                plan: Mutex::new("sql/plan", None),
+            });
+        };
+        self.check_block(&parsed.statement)?;
+        self.prepare_statement(parsed.statement, sql.into(), types)
+    }
+
+    /// Prepares a parsed statement.
+    pub(super) fn prepare_statement(
+        &mut self,
+        statement: Statement,
+        text: Arc<str>,
+        types: &[Oid],
+    ) -> Result<Prepared> {
+        let given = types.iter().map(|t| if *t == 0 || *t == oid::UNKNOWN { None } else { Some(*t) }).collect();
+        let mut params = Params { types: given, open: true };
+        let planned = if is_planned(&statement) { run::plan(&self.core, &statement, &mut params)? } else { None };
+        let (types, columns, plan) = match planned {
+            Some(cached) => {
+                let columns = cached.plan.columns.clone();
+                (cached.plan.params.clone(), columns, Some(Arc::new(cached)))
+            }
+            None => (Vec::new(), utility::columns_of(self, &statement)?, None),
+        };
+        Ok(Prepared { text, statement: Some(Arc::new(statement)), types, columns, plan: Mutex::new("sql/plan", plan) })
+    }
+
+    pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>> {
+        self.statements.get(name).cloned().ok_or_else(|| {
+            let message = if name.is_empty() {
+                "unnamed prepared statement does not exist".to_owned()
+            } else {
+                format!("prepared statement \"{name}\" does not exist")
+            };
+            SqlError::new("26000", message)
+        })
+    }
+
+    /// Binds parameters to a prepared statement.
+    ///
+    /// # Errors
+    /// 26000, 08P01, 22P02, 22P03.
+    pub async fn bind(&mut self, portal: &str, statement: &str, bind: Bind<'_>) -> Result<()> {
+        match self.bind_now(portal, statement, &bind) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.broken(e).await),
+        }
+    }
+
+    pub(super) fn bind_now(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> Result<()> {
+        let prepared = self.prepared(statement)?;
+        if let Some(s) = &prepared.statement {
+            self.check_block(s)?;
+        }
+        if bind.values.len() != prepared.types.len() {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
+                bind.values.len(),
+                prepared.types.len()
+            );
+            return Err(SqlError::new("08P01", message));
+        }
+        let mut params = Vec::with_capacity(bind.values.len());
+        if !bind.values.is_empty() {
+            let catalog = self.core.catalog();
+            let names = self.core.names(&catalog);
+            let format = self.core.settings.lock().format.clone();
+            let conversion = text::Conversion { format: &format, now: now(), names: &names };
+            for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
+                params.push(parameter(*value, *ty, run::format_of(bind.formats, i), &conversion)?);
+            }
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
+        }
+        let formats = bind.result_formats.to_vec();
+        let made = Portal { prepared, params: params.into(), formats, running: None, finished: false };
+        self.portals.insert(portal.to_owned(), made);
+        Ok(())
+    }
+
+    /// Tells the client of a statement's parameters and columns.
+    ///
+    /// # Errors
+    /// 26000.
+    pub async fn describe_statement(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        let prepared = match self.prepared(name) {
+            Ok(prepared) => prepared,
+            Err(e) => return Err(self.broken(e).await),
+        };
+        client.parameter_description(&prepared.types);
+        match &prepared.columns {
+            Some(columns) => run::describe(columns, &[], client),
+            None => client.no_data(),
+        }
+        Ok(())
+    }
+
+    /// Tells the client of a portal's columns.
+    ///
+    /// # Errors
+    /// 34000.
+    pub async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        let Some(portal) = self.portals.get(name) else {
+            return Err(self.broken(no_portal(name)).await);
+        };
+        match &portal.prepared.columns {
+            Some(columns) => run::describe(columns, &portal.formats, client),
+            None => client.no_data(),
+        }
+        Ok(())
+    }
+
+    /// Runs a portal, or goes on with it.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        match self.execute_portal(portal, max_rows, client).await {
+            Ok(()) => {
+                self.deliver(client);
+                Ok(())
+            }
+            Err(e) => self.failed(e, client).await,
+        }
+    }
+
+    pub(super) async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
+        let prepared = portal.prepared.clone();
+        let (params, formats) = (portal.params.clone(), portal.formats.clone());
+        let (mut running, finished) = (portal.running.take(), portal.finished);
+        let Some(statement) = prepared.statement.clone() else {
+            client.empty_query();
+            return Ok(());
+        };
+        self.core.backend.runs(prepared.text.clone());
+        self.check_block(&statement)?;
+        if let Statement::Transaction(t) = &*statement {
+            let tag = self.transaction(t).await?;
+            client.command_complete(&tag);
+            return Ok(());
+        }
+        if !is_planned(&statement) {
+            if finished {
+                return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
+            }
+            self.begin_implicit();
+            let core = self.core.clone();
+            // A client of the extended protocol has its columns from Describe.
+            let mut quiet = super::quiet::Quiet(client);
+            let body = self.statement(&prepared, &statement, params, &mut quiet);
+            let tag = core.backend.interrupt.guard(body).await??;
+            client.command_complete(&tag);
+            if let Some(portal) = self.portals.get_mut(name) {
+                portal.finished = true;
+            }
+            return Ok(());
+        }
+        if finished {
+            let tag = if prepared.columns.is_some() { "SELECT 0" } else { "" };
+            client.command_complete(tag);
+            return Ok(());
+        }
+        self.begin_implicit();
+        let core = self.core.clone();
+        let body = async {
+            let mut execution = match running.take() {
+                Some(execution) => execution,
+                None => self.start(&prepared, &statement, params).await?,
+            };
+            let done = execution.give(&core, u64::from(max_rows), &formats, client).await?;
+            Ok::<_, SqlError>((execution, done))
+        };
+        let (execution, done) = core.backend.interrupt.guard(body).await??;
+        if done {
+            client.command_complete(&execution.tag());
+        } else {
+            client.portal_suspended();
+        }
+        if let Some(portal) = self.portals.get_mut(name) {
+            portal.finished = done;
+            portal.running = if done { None } else { Some(execution) };
+        }
+        Ok(())
+    }
+
+    /// Forgets a prepared statement.
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// Forgets a portal.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Ends a batch: the implicit transaction commits.
+    ///
+    /// # Errors
+    /// The commit's.
+    pub async fn sync(&mut self) -> Result<()> {
+        if self.block == Block::Implicit
+            && let Err(e) = self.commit().await
+        {
+            return Err(self.broken(e).await);
+        }
+        if self.block == Block::None {
+            self.portals.clear();
+        }
+        Ok(())
+    }
+
+    /// PREPARE.
+    pub(super) fn sql_prepare(
+        &mut self,
+        name: &str,
+        types: &[crate::syntax::ast::TypeName],
+        statement: &Statement,
+        text: &Arc<str>,
+    ) -> Result<()> {
+        if self.statements.contains_key(name) {
+            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let types: Vec<Oid> = types.iter().map(|t| crate::types::resolve(t).map(|t| t.oid)).collect::<Result<_>>()?;
+        let prepared = self.prepare_statement(statement.clone(), text.clone(), &types)?;
+        self.statements.insert(name.to_owned(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// DEALLOCATE.
+    pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
+        match name {
+            None => self.statements.clear(),
+            Some(name) => {
+                self.prepared(name)?;
+                self.statements.remove(name);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn execute_arguments(
+        &mut self,
+        name: &str,
+        args: &[crate::syntax::ast::Expr],
+    ) -> Result<(Arc<Prepared>, Arc<[Datum]>)> {
+        let prepared = self.prepared(name)?;
+        if args.len() != prepared.types.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!("Expected {} parameters but got {}.", prepared.types.len(), args.len());
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).detail(detail));
+        }
+        let types: Vec<SqlType> = prepared.types.iter().map(|t| SqlType::new(*t)).collect();
+        let params = utility::constants(&self.core, args, &types)?;
+        Ok((prepared, params.into()))
+    }
+}
+
+fn no_portal(name: &str) -> SqlError {
+    SqlError::new("34000", format!("portal \"{name}\" does not exist"))
+}
+
+fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {
+    let Some(bytes) = value else { return Ok(Datum::Null) };
+    if is_binary {
+        return crate::types::binary::input(ty.into(), bytes);
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\""))?;
+    text::input(ty.into(), text, conversion)
+}

@@ -1,0 +1,237 @@
+//! pg_constraint, pg_attrdef, and the catalogs that stand empty because what they list is not supported.
+
+use super::{SystemView, text};
+use crate::exec::{Row, Run};
+use crate::planner::names::quote;
+use crate::types::datum::Array;
+use crate::types::{Datum, oid};
+use clearway_engine::catalog::{ForeignKey, Object, ReferentialAction, Relation};
+
+use oid::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT};
+
+/// int2[].
+const INT2_ARRAY: u32 = 1005;
+
+/// The views of this module.
+pub static VIEWS: &[SystemView] = &[
+    SystemView {
+        oid: 2606,
+        schema: "pg_catalog",
+        name: "pg_constraint",
+        columns: &[
+            ("oid", OID),
+            ("conname", NAME),
+            ("connamespace", OID),
+            ("contype", CHAR),
+            ("condeferrable", BOOL),
+            ("condeferred", BOOL),
+            ("convalidated", BOOL),
+            ("conrelid", OID),
+            ("contypid", OID),
+            ("conindid", OID),
+            ("conparentid", OID),
+            ("confrelid", OID),
+            ("confupdtype", CHAR),
+            ("confdeltype", CHAR),
+            ("conkey", INT2_ARRAY),
+            ("confkey", INT2_ARRAY),
+        ],
+        rows: pg_constraint,
+    },
+    SystemView {
+        oid: 2604,
+        schema: "pg_catalog",
+        name: "pg_attrdef",
+        columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
+        rows: pg_attrdef,
+    },
+    SystemView {
+        oid: 3456,
+        schema: "pg_catalog",
+        name: "pg_collation",
+        columns: &[("oid", OID), ("collname", NAME), ("collnamespace", OID)],
+        rows: pg_collation,
+    },
+    SystemView {
+        oid: 3256,
+        schema: "pg_catalog",
+        name: "pg_policy",
+        columns: &[("oid", OID), ("polname", NAME), ("polrelid", OID)],
+        rows: nothing,
+    },
+    SystemView {
+        oid: 2620,
+        schema: "pg_catalog",
+        name: "pg_trigger",
+        columns: &[("oid", OID), ("tgrelid", OID), ("tgname", NAME), ("tgisinternal", BOOL)],
+        rows: nothing,
+    },
+    SystemView {
+        oid: 1213,
+        schema: "pg_catalog",
+        name: "pg_tablespace",
+        columns: &[("oid", OID), ("spcname", NAME), ("spcowner", OID)],
+        rows: pg_tablespace,
+    },
+    SystemView {
+        oid: 2609,
+        schema: "pg_catalog",
+        name: "pg_description",
+        columns: &[("objoid", OID), ("classoid", OID), ("objsubid", INT4), ("description", TEXT)],
+        rows: nothing,
+    },
+];
+
+fn nothing(_: &Run<'_>) -> Vec<Row> {
+    Vec::new()
+}
+
+fn pg_collation(_: &Run<'_>) -> Vec<Row> {
+    vec![vec![Datum::Oid(100), text("default"), Datum::Oid(super::PG_CATALOG)]]
+}
+
+fn pg_tablespace(_: &Run<'_>) -> Vec<Row> {
+    vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(10)]]
+}
+
+fn relations<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
+    let database = run.names.database;
+    run.names.catalog.objects().filter_map(move |o| match &**o {
+        Object::Relation(r) if r.database == database => Some(r),
+        _ => None,
+    })
+}
+
+fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for r in relations(run) {
+        for (i, c) in r.columns.iter().enumerate() {
+            if let Some(default) = c.default.as_ref().filter(|_| !c.is_dropped() && c.identity.is_none()) {
+                let number = i as i16 + 1;
+                // Defaults are no objects: their number is made of the column's.
+                let oid = r.oid.wrapping_mul(1_600).wrapping_add(number as u32);
+                out.push(vec![
+                    Datum::Oid(oid),
+                    Datum::Oid(r.oid),
+                    Datum::Int2(number),
+                    text(&shown_default(run, default)),
+                ]);
+            }
+        }
+    }
+    out
+}
+
+/// `nextval('16384'::regclass)` with the sequence's name.
+fn shown_default(run: &Run<'_>, text: &str) -> String {
+    use crate::types::text::Names;
+    let number = text.strip_prefix("nextval('").and_then(|t| t.strip_suffix("'::regclass)"));
+    match number.and_then(|n| n.parse().ok()).and_then(|oid| run.names.relation_name(oid)) {
+        Some(name) => format!("nextval('{name}'::regclass)"),
+        None => text.to_owned(),
+    }
+}
+
+fn numbers(columns: impl Iterator<Item = usize>) -> Datum {
+    let list = columns.map(|c| Datum::Int2(c as i16 + 1)).collect();
+    Datum::Array(Array::one_dimensional(INT2, list).into())
+}
+
+fn action(a: ReferentialAction) -> &'static str {
+    match a {
+        ReferentialAction::NoAction => "a",
+        ReferentialAction::Restrict => "r",
+        ReferentialAction::Cascade => "c",
+        ReferentialAction::SetNull => "n",
+        ReferentialAction::SetDefault => "d",
+    }
+}
+
+struct Line<'a> {
+    oid: u32,
+    name: &'a str,
+    kind: &'static str,
+    index: u32,
+    columns: Datum,
+    key: Option<&'a ForeignKey>,
+}
+
+fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for r in relations(run) {
+        let mut push = |l: Line<'_>| {
+            let key = l.key;
+            out.push(vec![
+                Datum::Oid(l.oid),
+                text(l.name),
+                Datum::Oid(r.schema),
+                text(l.kind),
+                Datum::Bool(false),
+                Datum::Bool(false),
+                Datum::Bool(key.is_none_or(|k| k.validated)),
+                Datum::Oid(r.oid),
+                Datum::Oid(0),
+                Datum::Oid(l.index),
+                Datum::Oid(0),
+                Datum::Oid(key.map_or(0, |k| k.references)),
+                text(key.map_or(" ", |k| action(k.on_update))),
+                text(key.map_or(" ", |k| action(k.on_delete))),
+                l.columns,
+                key.map_or(Datum::Null, |k| numbers(k.referenced.iter().copied())),
+            ]);
+        };
+        for i in run.names.catalog.indexes(r.oid).filter(|i| i.constraint) {
+            let columns = numbers(i.columns.iter().map(|c| c.column));
+            let kind = if i.primary { "p" } else { "u" };
+            push(Line { oid: i.oid, name: &i.name, kind, index: i.oid, columns, key: None });
+        }
+        for k in &r.foreign_keys {
+            let columns = numbers(k.columns.iter().copied());
+            push(Line { oid: k.oid, name: &k.name, kind: "f", index: 0, columns, key: Some(k) });
+        }
+        for (i, c) in r.checks.iter().enumerate() {
+            let oid = r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + i as u32);
+            push(Line { oid, name: &c.name, kind: "c", index: 0, columns: Datum::Null, key: None });
+        }
+    }
+    out
+}
+
+/// What `pg_get_constraintdef` says.
+pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
+    let list = |r: &Relation, columns: &[usize]| {
+        columns.iter().map(|c| quote(&r.columns[*c].name)).collect::<Vec<_>>().join(", ")
+    };
+    for r in relations(run) {
+        for i in run.names.catalog.indexes(r.oid).filter(|i| i.oid == oid) {
+            let columns: Vec<usize> = i.columns.iter().map(|c| c.column).collect();
+            return Some(format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns)));
+        }
+        if let Some(k) = r.foreign_keys.iter().find(|k| k.oid == oid) {
+            let parent = run.names.catalog.relation(k.references)?;
+            let mut out = format!(
+                "FOREIGN KEY ({}) REFERENCES {}({})",
+                list(r, &k.columns),
+                quote(&parent.name),
+                list(parent, &k.referenced)
+            );
+            for (when, a) in [("UPDATE", k.on_update), ("DELETE", k.on_delete)] {
+                let what = match a {
+                    ReferentialAction::NoAction => continue,
+                    ReferentialAction::Restrict => "RESTRICT",
+                    ReferentialAction::Cascade => "CASCADE",
+                    ReferentialAction::SetNull => "SET NULL",
+                    ReferentialAction::SetDefault => "SET DEFAULT",
+                };
+                out.push_str(&format!(" ON {when} {what}"));
+            }
+            return Some(out);
+        }
+        for (i, c) in r.checks.iter().enumerate() {
+            if r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + i as u32) == oid {
+                return Some(format!("CHECK ({})", c.condition));
+            }
+        }
+    }
+    None
+}
