@@ -57,12 +57,7 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Not(arg) => Ok(eval(arg, env)?.as_bool().map_or(Datum::Null, |b| Datum::Bool(!b))),
         K::IsNull { arg, negated } => Ok(Datum::Bool(is_null(&eval(arg, env)?, *negated))),
         K::IsTruth { arg, truth, negated } => {
-            let v = eval(arg, env)?.as_bool();
-            let holds = match truth {
-                Truth::True => v == Some(true),
-                Truth::False => v == Some(false),
-                Truth::Unknown => v.is_none(),
-            };
+            let holds = is_truth(eval(arg, env)?.as_bool(), *truth);
             Ok(Datum::Bool(holds != *negated))
         }
         K::IsDistinct { left, right, negated } => {
@@ -74,23 +69,8 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let (l, a) = (eval(left, env)?, eval(array, env)?);
             quantified(&l, *op, *all, &a, env.session)
         }
-        K::Case { whens, otherwise } => {
-            for (when, then) in whens {
-                if eval(when, env)?.as_bool() == Some(true) {
-                    return eval(then, env);
-                }
-            }
-            eval(otherwise, env)
-        }
-        K::Coalesce(list) => {
-            for item in list {
-                let v = eval(item, env)?;
-                if !v.is_null() {
-                    return Ok(v);
-                }
-            }
-            Ok(Datum::Null)
-        }
+        K::Case { whens, otherwise } => case(whens, otherwise, env),
+        K::Coalesce(list) => coalesce(list, env),
         K::MinMax { list, greatest } => min_max(list, *greatest, env),
         K::Cast { arg, explicit } => {
             let v = eval(arg, env)?;
@@ -116,6 +96,33 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Host { .. } | K::Subquery { .. } => {
             Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
         }
+    }
+}
+
+fn case(whens: &[(Bound, Bound)], otherwise: &Bound, env: &Env<'_>) -> Result<Datum> {
+    for (when, then) in whens {
+        if eval(when, env)?.as_bool() == Some(true) {
+            return eval(then, env);
+        }
+    }
+    eval(otherwise, env)
+}
+
+fn coalesce(list: &[Bound], env: &Env<'_>) -> Result<Datum> {
+    for item in list {
+        let v = eval(item, env)?;
+        if !v.is_null() {
+            return Ok(v);
+        }
+    }
+    Ok(Datum::Null)
+}
+
+fn is_truth(v: Option<bool>, truth: Truth) -> bool {
+    match truth {
+        Truth::True => v == Some(true),
+        Truth::False => v == Some(false),
+        Truth::Unknown => v.is_none(),
     }
 }
 
