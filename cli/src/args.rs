@@ -19,6 +19,8 @@ pub enum Command {
     Serve(Box<Config>),
     /// Check a directory.
     Check(PathBuf),
+    /// Show what it is for; with a directory: load that until killed.
+    Demo(Option<PathBuf>),
 }
 
 /// The text of `--help`.
@@ -35,6 +37,7 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 do without TLS for other machines
     -c, --set NAME=VALUE        any setting of the file or of sessions
   clearway check DIR            check a directory that no server has open
+  clearway demo                 show what Clearway is for, in a scratch directory and less than a minute
   clearway --version
 ";
 
@@ -49,10 +52,23 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         Some(Value(command)) => match command.to_str() {
             Some("serve") => serve(parser),
             Some("check") => check(parser),
+            Some("demo") => demo(parser),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },
         Some(other) => Err(other.unexpected()),
     }
+}
+
+fn demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut load = None;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            // The demonstration starts itself with this, to be killed.
+            Long("load") => load = Some(PathBuf::from(parser.value()?)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Demo(load))
 }
 
 fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {

@@ -1,10 +1,11 @@
 //! The `clearway` command.
 //!
-//! Structure: `args` (what was asked for), `check` (the checker of a directory); serving is `clearway_server::run`.
+//! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod args;
 mod check;
+mod demo;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
             clearway_server::run::run(&config, &mut say).map_err(|error| error.to_string())
         }
         Command::Check(directory) => check::check(&directory),
+        Command::Demo(None) => demo::run(&mut |line| println!("{line}")).map_err(|error| error.to_string()),
+        Command::Demo(Some(load)) => demo::load_until_killed(&load).map_err(|error| error.to_string()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

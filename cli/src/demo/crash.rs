@@ -22,7 +22,11 @@ pub fn run(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let mut child = Command::new(program).arg("demo").arg("--load").arg(dir).stdout(Stdio::piped()).spawn()?;
     let out = child.stdout.take().ok_or("the loader has no output")?;
     let reader = spawn_thread("demo reader", move || {
-        BufReader::new(out).lines().map_while(Result::ok).filter_map(|line| line.parse::<u64>().ok()).collect::<Vec<_>>()
+        BufReader::new(out)
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| line.parse::<u64>().ok())
+            .collect::<Vec<_>>()
     })?;
     block_on(sleep(LOAD));
     child.kill()?;

@@ -73,8 +73,7 @@ pub fn deadlock(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failur
         .into_iter()
         .enumerate()
         .map(|(i, session)| {
-            let thread =
-                waits(session, &format!("UPDATE accounts SET balance = 1 WHERE id = {}", (i + 1) % 3 + 1));
+            let thread = waits(session, &format!("UPDATE accounts SET balance = 1 WHERE id = {}", (i + 1) % 3 + 1));
             block_on(sleep(Duration::from_millis(100)));
             thread
         })
