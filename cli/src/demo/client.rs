@@ -94,6 +94,7 @@ impl Local {
     /// What a client would be told.
     pub fn run(&mut self, sql: &str) -> Result<Vec<TextRow>, SqlError> {
         let mut rows = Rows::default();
+        self.listed.backend().activity.lock().query = sql.into();
         let session = &mut self.session;
         block_on(with_session(self.waits.clone(), async {
             session.simple(sql, &mut rows).await?;

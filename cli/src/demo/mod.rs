@@ -36,8 +36,10 @@ impl Opened {
             let _ = spawn_thread(name, move || block_on(task));
         };
         let db = block_on(async {
-            // It may be there already; if it can't be made, opening says why.
-            let _ = vfs.create_dir(dir).await;
+            // They may be there already; if they can't be made, opening says why.
+            for dir in dir.parent().into_iter().chain([dir]) {
+                let _ = vfs.create_dir(dir).await;
+            }
             Db::open(DbOptions::new(vfs.clone(), dir), spawn).await
         })?;
         Ok(Opened { db, backends: Arc::default() })

@@ -207,6 +207,9 @@ impl Owner {
     /// A statement begins; the locks that it takes are booked to it.
     pub fn statement(&self, text: &Arc<str>) {
         let mut held = self.held.lock();
+        if held.statements.back().is_some_and(|last| Arc::ptr_eq(last, text)) {
+            return;
+        }
         held.statement = Some(text.clone());
         if held.statements.len() == STATEMENTS_MAX {
             held.statements.remove(1);
