@@ -1,16 +1,17 @@
 //! FROM: the layout of a level's rows, the tree of its joins, and the way of conditions down into it.
 
 use super::access;
+use super::leaf::{derived_leaf, named, system_leaf};
 use super::plan::{
-    Derived, FunctionScan, Join, JoinType, Node, OutputColumn, Scan, SystemScan, TableFunction, TableSlot, WorkScan,
+    Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan,
     conjunction, split,
 };
 use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
-use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, QualName, TableRef};
+use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
 use crate::syntax::stmt::Statement;
-use crate::types::{SqlType, oid};
+use crate::types::oid;
 use crate::views::SystemView;
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
@@ -539,79 +540,4 @@ impl Planner<'_> {
 
 fn one(at: usize) -> Item {
     Item::Leaf { kind: Leaf::One, base: at, end: at, filters: Vec::new() }
-}
-
-/// Scope columns under a relation's name, renamed by its alias.
-fn named(columns: Vec<(&str, SqlType, usize)>, relation: &str, alias: Option<&Alias>) -> Result<Vec<ScopeColumn>> {
-    let given = alias.map_or(&[][..], |a| &a.columns);
-    if given.len() > columns.len() {
-        let message = format!(
-            "table \"{relation}\" has {} columns available but {} columns specified",
-            columns.len(),
-            given.len()
-        );
-        return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
-    }
-    let column = |(i, (name, ty, index)): (usize, (&str, SqlType, usize))| ScopeColumn {
-        relation: Some(relation.to_owned()),
-        name: given.get(i).map_or(name, String::as_str).to_owned(),
-        ty,
-        index,
-        hidden: false,
-    };
-    Ok(columns.into_iter().enumerate().map(column).collect())
-}
-
-/// The rows that the last turn of a recursive query gave.
-pub(super) fn work_leaf(
-    out: &mut Layout,
-    id: usize,
-    columns: &[OutputColumn],
-    alias: Option<&Alias>,
-    name: &str,
-) -> Result<Placed> {
-    let base = out.width;
-    out.width += columns.len();
-    let columns = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
-    let name = alias.map_or(name, |a| &a.name);
-    let columns = named(columns, name, alias)?;
-    out.others.push(name.to_owned());
-    Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, columns))
-}
-
-pub(super) fn derived_leaf(
-    out: &mut Layout,
-    query: Arc<super::plan::Query>,
-    alias: Option<&Alias>,
-    name: &str,
-    lateral: bool,
-) -> Result<Placed> {
-    let base = out.width;
-    out.derived = true;
-    out.width += query.columns.len();
-    let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
-    let columns = named(columns, name, alias)?;
-    out.others.push(name.to_owned());
-    Ok((Item::Leaf { kind: Leaf::Derived { query, lateral }, base, end: out.width, filters: Vec::new() }, columns))
-}
-
-fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Placed {
-    let base = out.width;
-    out.width += view.columns.len();
-    let name = alias.map_or(view.name, |a| &a.name).to_owned();
-    let columns = view.columns.iter().enumerate().map(|(i, c)| ScopeColumn {
-        relation: Some(name.clone()),
-        name: alias.and_then(|a| a.columns.get(i)).map_or(c.0, String::as_str).to_owned(),
-        ty: SqlType::new(c.1),
-        index: base + i,
-        hidden: false,
-    });
-    let columns = columns.collect();
-    out.others.push(name);
-    (Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns)
-}
-
-/// A relation's name as a [`QualName`].
-pub fn plain_name(name: &str) -> QualName {
-    QualName { parts: vec![name.to_owned()], pos: 0 }
 }

@@ -11,9 +11,11 @@
 //! table wherever a condition allows one.
 
 pub mod access;
+mod checks;
 pub mod dml;
 pub mod explain;
 pub mod from;
+mod leaf;
 pub mod names;
 pub mod order;
 pub mod plan;

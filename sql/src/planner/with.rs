@@ -1,7 +1,8 @@
 //! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table.
 
 use super::Planner;
-use super::from::{Layout, Placed, derived_leaf, work_leaf};
+use super::from::{Layout, Placed};
+use super::leaf::{derived_leaf, work_leaf};
 use super::plan::{Body, OutputColumn, Query};
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};

@@ -1,0 +1,88 @@
+//! What a level of a query may not say, and where an error about it points.
+
+use super::from::Layout;
+use super::plan::{Distinct, SortKey};
+use super::walk;
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::{Bound, BoundKind};
+use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
+
+/// Refuses an order that DISTINCT can't keep.
+pub(super) fn check_distinct(
+    distinct: Option<&Distinct>,
+    targets: &[Bound],
+    sort: &[SortKey],
+    s: &AstSelect,
+    q: &AstQuery,
+) -> Result<()> {
+    match distinct {
+        None => Ok(()),
+        Some(Distinct::Row) => {
+            let loose = sort.iter().position(|k| !targets.iter().any(|t| walk::same(t, &k.expr)));
+            loose.map_or(Ok(()), |at| {
+                let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(leftmost(&q.order_by[at].expr)))
+            })
+        }
+        Some(Distinct::On(on)) => {
+            let member = |k: &SortKey| on.iter().position(|e| walk::same(e, &k.expr));
+            let first_loose = sort.iter().position(|k| member(k).is_none()).unwrap_or(sort.len());
+            let unsorted = on.iter().position(|e| !sort[..first_loose].iter().any(|k| walk::same(e, &k.expr)));
+            match unsorted {
+                Some(at) if first_loose < sort.len() => {
+                    let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+                    let pos = s.distinct.as_ref().and_then(|list| list.get(at)).map_or(q.pos, leftmost);
+                    Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).at(pos))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// Where the text of an expression begins; a binary operator stands behind its left side.
+pub(super) fn leftmost(e: &Expr) -> Pos {
+    match &*e.kind {
+        ExprKind::Binary { left, .. } => leftmost(left).min(e.pos),
+        ExprKind::And(list) | ExprKind::Or(list) => list.first().map_or(e.pos, leftmost),
+        _ => e.pos,
+    }
+}
+
+/// Where the first target of a query stands.
+pub(super) fn first_target(q: &AstQuery) -> Pos {
+    match &q.body {
+        QueryBody::Select(s) => match s.targets.first() {
+            Some(Target::Expr { expr, .. }) => leftmost(expr),
+            Some(Target::Star(pos)) => *pos,
+            Some(Target::QualifiedStar(name)) => name.pos,
+            None => q.pos,
+        },
+        QueryBody::Values(rows) => rows.first().and_then(|r| r.first()).map_or(q.pos, leftmost),
+        QueryBody::SetOp { left, .. } => first_target(left),
+    }
+}
+
+/// Refuses columns that are neither grouped nor in an aggregate.
+pub(super) fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Result<()> {
+    if keys.iter().any(|k| walk::same(k, e)) {
+        return Ok(());
+    }
+    if let BoundKind::Column { index, level: 0 } = e.kind {
+        let has =
+            |slot: usize| keys.iter().any(|k| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot));
+        let table = layout.tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
+        if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
+            return Ok(());
+        }
+        let column = layout.columns.iter().find(|c| c.index == index && c.relation.is_some());
+        let shown = column.map_or_else(String::new, |c| match &c.relation {
+            Some(r) => format!("{r}.{}", c.name),
+            None => c.name.clone(),
+        });
+        let message =
+            format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
+    }
+    e.children().into_iter().try_for_each(|c| check_grouped(c, keys, layout))
+}

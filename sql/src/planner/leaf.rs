@@ -1,0 +1,80 @@
+//! The leaves of FROM: their slots in the layout and the names of their columns.
+
+use super::from::{Item, Layout, Leaf, Placed};
+use super::plan::{OutputColumn, Query};
+use crate::error::{Result, SqlError, code};
+use crate::expr::ScopeColumn;
+use crate::syntax::ast::Alias;
+use crate::types::SqlType;
+use crate::views::SystemView;
+use std::sync::Arc;
+
+/// Scope columns under a relation's name, renamed by its alias.
+pub(super) fn named(columns: Vec<(&str, SqlType, usize)>, relation: &str, alias: Option<&Alias>) -> Result<Vec<ScopeColumn>> {
+    let given = alias.map_or(&[][..], |a| &a.columns);
+    if given.len() > columns.len() {
+        let message = format!(
+            "table \"{relation}\" has {} columns available but {} columns specified",
+            columns.len(),
+            given.len()
+        );
+        return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
+    }
+    let column = |(i, (name, ty, index)): (usize, (&str, SqlType, usize))| ScopeColumn {
+        relation: Some(relation.to_owned()),
+        name: given.get(i).map_or(name, String::as_str).to_owned(),
+        ty,
+        index,
+        hidden: false,
+    };
+    Ok(columns.into_iter().enumerate().map(column).collect())
+}
+
+/// The rows that the last turn of a recursive query gave.
+pub(super) fn work_leaf(
+    out: &mut Layout,
+    id: usize,
+    columns: &[OutputColumn],
+    alias: Option<&Alias>,
+    name: &str,
+) -> Result<Placed> {
+    let base = out.width;
+    out.width += columns.len();
+    let columns = columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
+    let name = alias.map_or(name, |a| &a.name);
+    let columns = named(columns, name, alias)?;
+    out.others.push(name.to_owned());
+    Ok((Item::Leaf { kind: Leaf::Work(id), base, end: out.width, filters: Vec::new() }, columns))
+}
+
+pub(super) fn derived_leaf(
+    out: &mut Layout,
+    query: Arc<Query>,
+    alias: Option<&Alias>,
+    name: &str,
+    lateral: bool,
+) -> Result<Placed> {
+    let base = out.width;
+    out.derived = true;
+    out.width += query.columns.len();
+    let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
+    let columns = named(columns, name, alias)?;
+    out.others.push(name.to_owned());
+    Ok((Item::Leaf { kind: Leaf::Derived { query, lateral }, base, end: out.width, filters: Vec::new() }, columns))
+}
+
+pub(super) fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Placed {
+    let base = out.width;
+    out.width += view.columns.len();
+    let name = alias.map_or(view.name, |a| &a.name).to_owned();
+    let columns = view.columns.iter().enumerate().map(|(i, c)| ScopeColumn {
+        relation: Some(name.clone()),
+        name: alias.and_then(|a| a.columns.get(i)).map_or(c.0, String::as_str).to_owned(),
+        ty: SqlType::new(c.1),
+        index: base + i,
+        hidden: false,
+    });
+    let columns = columns.collect();
+    out.others.push(name);
+    (Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns)
+}
