@@ -1,8 +1,8 @@
 //! The second pass over the log: every page operation that a page on disk has not seen is applied again.
 //!
 //! # Invariants
-//! - REC-5: a record's operations on a page are applied, all of them, if and only if the page's LSN is below the
-//!   record's end. The page's LSN becomes that end, so a crash in the middle of redo, with some pages written, changes nothing for the next one.
+//! - REC-5: the operations of a record on a page are applied, all of them, if and only if the page's LSN is below the
+//!   record's end. The page's LSN becomes that end with the last of them, so a crash in the middle of redo, with some pages written, changes nothing for the next one.
 //! - REC-6: a page that can't be read is believed only from an operation on that makes it anew.
 
 use crate::buffer::Pool;
@@ -10,7 +10,7 @@ use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
 use crate::record::Redo;
-use crate::wal::format::Decoded;
+use crate::wal::format::{Decoded, OpView};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -39,39 +39,57 @@ impl RedoPass {
     /// # Errors
     /// Damage, a failed read or write.
     pub async fn take(&mut self, record: &Decoded<'_>) -> Result<(), StorageError> {
-        let view = record.view();
-        // Between records only: a page that has seen some of a record's operations already claims all of them.
-        if self.pool.wants_cleaning() {
-            self.pool.clean_step().await?;
+        // REC-5: page by page, since the first operation on a page makes its LSN that of the record. Operations on
+        // different pages do not know of each other.
+        for (at, op) in record.ops.iter().enumerate() {
+            if record.ops[..at].iter().all(|earlier| earlier.page != op.page) {
+                let ops = record.ops[at..].iter().filter(|other| other.page == op.page).copied().collect();
+                self.take_page(record, op.page, ops).await?;
+            }
         }
-        // Several operations of one record may be of one page: the first decides for all.
-        let mut applying: Vec<PageId> = Vec::new();
-        for op in &record.ops {
-            self.seen += 1;
+        Ok(())
+    }
+
+    /// Applies the operations of one record on one page, unless the page has seen them.
+    async fn take_page(
+        &mut self,
+        record: &Decoded<'_>,
+        page: PageId,
+        ops: Vec<OpView<'_>>,
+    ) -> Result<(), StorageError> {
+        self.seen += ops.len() as u64;
+        let mut steps = Vec::with_capacity(ops.len());
+        for op in &ops {
             let redo = match op.op {
                 1..=63 => &self.trees,
                 64..=95 => &self.space,
-                _ => return Err(self.damaged(op.page, record.lsn.start, format!("operation {}", op.op))),
+                _ => return Err(self.damaged(page, record.lsn.start, format!("operation {}", op.op))),
             };
-            let (pin, whole) = self.pool.pin_for_redo(op.page).await?;
-            // REC-6
-            if redo.is_init(op.op) {
-                self.unreadable.remove(&op.page);
-            } else if !whole || self.unreadable.contains(&op.page) {
-                self.unreadable.insert(op.page);
-                return Err(self.damaged(op.page, record.lsn.start, format!("{op:?} on a page that can't be read")));
-            }
-            let mut latched = pin.latch();
-            let newer = latched.page().lsn() >= record.lsn.end && !applying.contains(&op.page);
-            if newer && !mutation::active(Mutation::RedoAlways) {
-                continue; // REC-5
-            }
-            applying.push(op.page);
-            redo.redo(latched.page(), op.op, op.payload, &view)
-                .map_err(|damage| damage.in_file(self.pool.space().file_name(op.page)))?;
-            latched.redone(record.lsn.start, record.lsn.end);
-            self.applied += 1;
+            steps.push((redo, op));
         }
+        if self.pool.wants_cleaning() {
+            self.pool.clean_step().await?;
+        }
+        let (pin, whole) = self.pool.pin_for_redo(page).await?;
+        // REC-6
+        if steps.first().is_some_and(|(redo, op)| redo.is_init(op.op)) {
+            self.unreadable.remove(&page);
+        } else if !whole || self.unreadable.contains(&page) {
+            self.unreadable.insert(page);
+            let found = format!("{ops:?} on a page that can't be read");
+            return Err(self.damaged(page, record.lsn.start, found));
+        }
+        let mut latched = pin.latch();
+        if latched.page().lsn() >= record.lsn.end && !mutation::active(Mutation::RedoAlways) {
+            return Ok(());
+        }
+        let view = record.view();
+        for (redo, op) in steps {
+            redo.redo(latched.page(), op.op, op.payload, &view)
+                .map_err(|damage| damage.in_file(self.pool.space().file_name(page)))?;
+        }
+        latched.redone(record.lsn.start, record.lsn.end);
+        self.applied += ops.len() as u64;
         Ok(())
     }
 

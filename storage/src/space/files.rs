@@ -136,8 +136,9 @@ impl Space {
         let count = self.state.lock().files.len();
         for number in 0..count {
             let id = self.page_id(number, 0);
-            // A file that a crash left without its bitmap was never used; its name is all there is.
-            let Some(pin) = self.pin_bitmap(&pool, id, number + 1 == count).await? else {
+            // Files that a crash left without their bitmaps were never used; their names are all there is.
+            let Some(pin) = self.pin_bitmap(&pool, id).await? else {
+                self.expect_never_used(number + 1..count).await?;
                 self.state.lock().files.truncate(number);
                 break;
             };
@@ -156,17 +157,30 @@ impl Space {
         self.load_directory(&pool).await
     }
 
-    async fn pin_bitmap(&self, pool: &Arc<Pool>, id: PageId, last: bool) -> Result<Option<OwnedPin>, StorageError> {
+    /// The bitmap page of a file; none if no page of the file was ever written.
+    async fn pin_bitmap(&self, pool: &Arc<Pool>, id: PageId) -> Result<Option<OwnedPin>, StorageError> {
         let (pin, _whole) = pool.pin_for_redo(id).await?;
         let found = pin.latch().page().kind();
         if found == crate::buffer::page::kind::BITMAP {
             return Ok(Some(OwnedPin::existing(pool, id).await?));
         }
-        if last && id.0 != 0 && found == crate::buffer::page::kind::FREE && self.never_written(id).await? {
+        if id.0 != 0 && found == crate::buffer::page::kind::FREE && self.never_written(id).await? {
             return Ok(None);
         }
         let what = Corruption::in_page(id, Lsn::ZERO, "an allocation bitmap", format!("a page of kind {found}"));
         Err(what.in_file(self.path(self.split(id).0).display().to_string()).into())
+    }
+
+    async fn expect_never_used(&self, files: std::ops::Range<usize>) -> Result<(), StorageError> {
+        for number in files {
+            let id = self.page_id(number, 0);
+            if !self.never_written(id).await? {
+                let expected = "nothing, since the file before it has no bitmap";
+                let what = Corruption::in_page(id, Lsn::ZERO, expected, "a page");
+                return Err(what.in_file(self.path(number).display().to_string()).into());
+            }
+        }
+        Ok(())
     }
 
     async fn never_written(&self, id: PageId) -> Result<bool, StorageError> {
