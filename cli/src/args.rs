@@ -21,6 +21,8 @@ pub enum Command {
     Check(PathBuf),
     /// Show what it is for; with a directory: load that until killed.
     Demo(Option<PathBuf>),
+    /// The contention lab.
+    Lab(crate::lab::Lab),
 }
 
 /// The text of `--help`.
@@ -38,6 +40,8 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
     -c, --set NAME=VALUE        any setting of the file or of sessions
   clearway check DIR            check a directory that no server has open
   clearway demo                 show what Clearway is for, in a scratch directory and less than a minute
+  clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
+  clearway lab run NAME         one of them against several servers
   clearway --version
 ";
 
@@ -53,6 +57,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("serve") => serve(parser),
             Some("check") => check(parser),
             Some("demo") => demo(parser),
+            Some("lab") => crate::lab::parse(parser).map(Command::Lab),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },
         Some(other) => Err(other.unexpected()),

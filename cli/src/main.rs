@@ -1,11 +1,13 @@
 //! The `clearway` command.
 //!
-//! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute); serving is `clearway_server::run`.
+//! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute),
+//! `lab` (the contention lab's command line); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod args;
 mod check;
 mod demo;
+mod lab;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Check(directory) => check::check(&directory),
         Command::Demo(None) => demo::run(&mut |line| println!("{line}")).map_err(|error| error.to_string()),
         Command::Demo(Some(load)) => demo::load_until_killed(&load).map_err(|error| error.to_string()),
+        Command::Lab(lab) => lab::run(&lab),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
