@@ -1,3 +1,99 @@
 //! The contention lab: the same scenario against Clearway and its peers.
+//!
+//! # Structure
+//! ```text
+//! scenario, scenarios/*   what is set up, which clients do what, which group is measured, the limit line
+//! session                 servers x client counts x repeats, interleaved; progress
+//!   server                starts a server on loopback with a scratch directory, or takes a URL
+//!   load                  one load generator: groups of clients that run scripts; counts and latencies
+//!   limit                 what the machine itself can do, measured between the runs
+//! outcome                 every run, with machine, versions and settings; medians and spread
+//!   report/*              JSON, text table, chart, page: each made from the outcome alone
+//! ```
+//! A new scenario is one file under `scenarios/` and one line in [`scenario::all`].
+//!
+//! # Invariants
+//! - LAB-1: equal durability: a server is started so that a reply to a committed change means that a sync has happened.
+//! - LAB-2: no server is measured twice in a row while another one waits: repeats are the outer loop.
+//! - LAB-3: what a scenario can check it checks after every run: the table holds what clients were told was committed. A run
+//!   that fails its check or its load is reported as failed, never left out.
+//!
+//! # Not here
+//! No figure is kept or compared across sessions of the lab: machines differ, and so do their days.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a client, no part of the database")]
+
+pub mod histogram;
+pub mod limit;
+pub mod load;
+pub mod machine;
+pub mod outcome;
+pub mod report;
+pub mod scenario;
+mod scenarios;
+pub mod server;
+pub mod session;
+
+/// Why the lab can't do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A name that the lab does not know.
+    #[error("there is no {kind} \"{name}\"; there are: {known}")]
+    Unknown {
+        /// "scenario" or "server".
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A server that can't take part.
+    #[error("{server} does not take part: {reason}")]
+    Absent {
+        /// Its name.
+        server: String,
+        /// The reason, with the package to install where that helps.
+        reason: String,
+    },
+    /// A server that did not start.
+    #[error("{server} did not start: {reason}")]
+    Start {
+        /// Its name.
+        server: String,
+        /// The reason, with the end of its log.
+        reason: String,
+    },
+    /// A file or directory.
+    #[error("{place}: {error}")]
+    File {
+        /// The path.
+        place: String,
+        /// The system's reason.
+        error: std::io::Error,
+    },
+    /// A statement that the lab itself ran, not the load.
+    #[error("{server}: {statement}: {reason}")]
+    Statement {
+        /// The server.
+        server: String,
+        /// What was run.
+        statement: String,
+        /// What it said.
+        reason: String,
+    },
+    /// Interrupted by a signal.
+    #[error("interrupted")]
+    Interrupted,
+    /// No server is left to measure.
+    #[error("no server takes part")]
+    Nobody,
+}
+
+impl LabError {
+    /// Names the file that an error belongs to.
+    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let place = path.display().to_string();
+        move |error| Self::File { place, error }
+    }
+}

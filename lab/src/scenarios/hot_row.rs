@@ -1,0 +1,53 @@
+//! One row that everybody increments.
+
+use crate::scenario::{Check, Group, Limit, Scenario, Step, rows};
+
+/// `UPDATE t1 SET b = b + 1 WHERE a = 1` from every client, each statement a transaction.
+pub struct HotRow;
+
+impl Scenario for HotRow {
+    fn name(&self) -> &'static str {
+        "hot-row"
+    }
+
+    fn title(&self) -> &'static str {
+        "One hot row"
+    }
+
+    fn about(&self) -> &'static str {
+        "Every client runs `UPDATE t1 SET b = b + 1 WHERE a = 1`, each statement a transaction of its own. Servers that \
+         search their whole wait graph, or wake every waiter, for each lock that is granted do less the more clients wait; \
+         what is hoped for is a flat line."
+    }
+
+    fn unit(&self) -> &'static str {
+        "updates/s"
+    }
+
+    fn clients(&self) -> &'static [u32] {
+        &[1, 10, 100, 1000]
+    }
+
+    fn setup(&self) -> Vec<String> {
+        let mut all = vec!["CREATE TABLE t1 (a int PRIMARY KEY, b int NOT NULL)".to_owned()];
+        all.extend(rows("t1", 100));
+        all
+    }
+
+    fn reset(&self) -> Vec<String> {
+        vec!["UPDATE t1 SET b = 0 WHERE a = 1".to_owned()]
+    }
+
+    fn load(&self, clients: u32) -> Vec<Group> {
+        let script = vec![Step::run("UPDATE t1 SET b = b + 1 WHERE a = 1")];
+        vec![Group { name: "updates", clients, script }]
+    }
+
+    fn check(&self) -> Option<Check> {
+        Some(Check { sql: "SELECT b FROM t1 WHERE a = 1", group: "updates" })
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(Limit::Syncs)
+    }
+}
