@@ -187,9 +187,9 @@ impl Session {
     pub fn timeouts(&self) -> Timeouts {
         let settings = self.core.settings.lock();
         Timeouts {
-            statement_ms: settings.timeout_ms("statement_timeout"),
-            idle_in_transaction_ms: settings.timeout_ms("idle_in_transaction_session_timeout"),
-            idle_session_ms: settings.timeout_ms("idle_session_timeout"),
+            statement_ms: settings.statement_timeout_ms,
+            idle_in_transaction_ms: settings.idle_in_transaction_ms,
+            idle_session_ms: settings.idle_session_ms,
         }
     }
 

@@ -128,6 +128,12 @@ pub struct Settings {
     local: BTreeMap<&'static str, String>,
     /// The same as numbers and formats, for the paths that need them often.
     pub lock_timeout_ms: u64,
+    /// `statement_timeout`.
+    pub statement_timeout_ms: u64,
+    /// `idle_in_transaction_session_timeout`.
+    pub idle_in_transaction_ms: u64,
+    /// `idle_session_timeout`.
+    pub idle_session_ms: u64,
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
@@ -145,6 +151,9 @@ impl Default for Settings {
             start: values,
             local: BTreeMap::new(),
             lock_timeout_ms: 0,
+            statement_timeout_ms: 0,
+            idle_in_transaction_ms: 0,
+            idle_session_ms: 0,
             format: Format::default(),
             changed: Vec::new(),
         }
@@ -323,6 +332,9 @@ impl Settings {
         let value = self.get(name).to_owned();
         match name {
             "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
+            "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
+            "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
+            "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
             "DateStyle" => {
                 for word in list_items(&value) {
                     match word.as_str() {
@@ -398,7 +410,7 @@ impl Settings {
         names.into_iter().map(|n| (n, self.get(n).to_owned())).collect()
     }
 
-    /// Milliseconds of a timeout; 0: none.
+    /// Milliseconds of a timeout; 0: none. It reads the text: what is asked for with each message has a field.
     pub fn timeout_ms(&self, name: &str) -> u64 {
         milliseconds(self.get(name)).unwrap_or(0)
     }
