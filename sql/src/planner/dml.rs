@@ -62,19 +62,27 @@ impl Planner<'_> {
         let mut checks = Vec::new();
         for check in &relation.checks {
             let e = crate::syntax::parse_expression(&check.condition)?;
-            let bound = self.bind(&scope, &mut Params::default(), "check constraints", None, |b| {
-                b.bind_condition(&e, "CHECK")
-            })?;
+            let bound = self
+                .bind(&scope, &mut Params::default(), "check constraints", None, |b| b.bind_condition(&e, "CHECK"))?;
             checks.push((check.name.clone(), bound));
         }
         let mut references = Vec::new();
         for key in &relation.foreign_keys {
             let Some(parent) = self.env.catalog.relation(key.references) else { continue };
             let slot = self.slot(parent)?;
-            let by_key = parent.key.len() == key.referenced.len() && parent.key.iter().all(|c| key.referenced.contains(c));
-            let index = if by_key { None } else { slot.shape.indexes.iter().position(|i| i.unique && same_set(&i.columns, &key.referenced)) };
+            let by_key =
+                parent.key.len() == key.referenced.len() && parent.key.iter().all(|c| key.referenced.contains(c));
+            let index = if by_key {
+                None
+            } else {
+                slot.shape.indexes.iter().position(|i| i.unique && same_set(&i.columns, &key.referenced))
+            };
             let order = index.map_or(&slot.shape.key, |i| &slot.shape.indexes[i].columns);
-            let key_order = order.iter().filter_map(|c| key.referenced.iter().position(|r| r == c)).map(|p| key.columns[p]).collect();
+            let key_order = order
+                .iter()
+                .filter_map(|c| key.referenced.iter().position(|r| r == c))
+                .map(|p| key.columns[p])
+                .collect();
             references.push(Reference {
                 name: key.name.clone(),
                 columns: key.columns.clone(),
@@ -108,9 +116,8 @@ impl Planner<'_> {
         let e = crate::syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
         let scope = Scope::default();
-        let bound = self.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| {
-            b.bind_assigned(&e, ty, &c.name)
-        })?;
+        let bound = self
+            .bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))?;
         Ok(Some(bound))
     }
 
@@ -219,7 +226,8 @@ impl Planner<'_> {
         for (i, c) in query.columns.iter().enumerate() {
             let column = Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: 0 };
             let to = types[i];
-            let cast = self.bind(&Scope::default(), params, "INSERT", None, |b| b.coerce(column, to, Context::Assignment))?;
+            let cast =
+                self.bind(&Scope::default(), params, "INSERT", None, |b| b.coerce(column, to, Context::Assignment))?;
             targets.push(cast.ok_or_else(|| mismatch(&name(i), to, c.ty, 0))?);
         }
         let width = query.columns.len();
@@ -368,10 +376,11 @@ impl Planner<'_> {
                 return Err(SqlError::new(code::SYNTAX_ERROR, message).at(a.value.pos));
             }
             for ((name, pos), e) in a.columns.iter().zip(values) {
-                let column = relation.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
-                    let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
-                    SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
-                })?;
+                let column =
+                    relation.columns.iter().position(|c| c.name == *name && !c.is_dropped()).ok_or_else(|| {
+                        let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+                        SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
+                    })?;
                 if out.iter().any(|o| o.0 == column) {
                     let message = format!("multiple assignments to same column \"{name}\"");
                     return Err(SqlError::new(code::SYNTAX_ERROR, message));
@@ -408,7 +417,8 @@ impl Planner<'_> {
             return Err(SqlError::unsupported("WITH in UPDATE"));
         }
         let relation = self.changed(&s.table, "UPDATE", "rw")?.clone();
-        let (layout, conditions, target) = self.changed_rows(&relation, &s.table, &s.from, s.filter.as_ref(), params)?;
+        let (layout, conditions, target) =
+            self.changed_rows(&relation, &s.table, &s.from, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
         let set = self.assignments(&s.set, &relation, &scope, params)?;
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
@@ -423,7 +433,8 @@ impl Planner<'_> {
             return Err(SqlError::unsupported("WITH in DELETE"));
         }
         let relation = self.changed(&s.table, "DELETE", "rd")?.clone();
-        let (layout, conditions, target) = self.changed_rows(&relation, &s.table, &s.using, s.filter.as_ref(), params)?;
+        let (layout, conditions, target) =
+            self.changed_rows(&relation, &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
@@ -482,9 +493,11 @@ fn same_set(a: &[usize], b: &[usize]) -> bool {
 /// # Errors
 /// 42703.
 pub fn column_of(relation: &Relation, name: &str, pos: Pos) -> Result<usize> {
-    relation.columns.iter().position(|c| c.name == name && !c.is_dropped()).ok_or_else(|| {
-        SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(pos)
-    })
+    relation
+        .columns
+        .iter()
+        .position(|c| c.name == name && !c.is_dropped())
+        .ok_or_else(|| SqlError::new(code::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist")).at(pos))
 }
 
 fn given_columns(relation: &Relation, s: &stmt::Insert) -> Result<Vec<usize>> {

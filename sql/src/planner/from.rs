@@ -3,8 +3,8 @@
 use super::access;
 use super::leaf::{derived_leaf, named, system_leaf};
 use super::plan::{
-    Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan,
-    conjunction, split,
+    Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
+    split,
 };
 use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
 use crate::error::{Pos, Result, SqlError, code};

@@ -10,7 +10,11 @@ use crate::views::SystemView;
 use std::sync::Arc;
 
 /// Scope columns under a relation's name, renamed by its alias.
-pub(super) fn named(columns: Vec<(&str, SqlType, usize)>, relation: &str, alias: Option<&Alias>) -> Result<Vec<ScopeColumn>> {
+pub(super) fn named(
+    columns: Vec<(&str, SqlType, usize)>,
+    relation: &str,
+    alias: Option<&Alias>,
+) -> Result<Vec<ScopeColumn>> {
     let given = alias.map_or(&[][..], |a| &a.columns);
     if given.len() > columns.len() {
         let message = format!(

@@ -155,8 +155,16 @@ fn is_reading(f: HostFunction) -> bool {
             | H::GetIndexdefColumn
             | H::GetConstraintdef
             | H::GetConstraintdefPretty
-            | H::Currval | H::Lastval | H::SetConfig | H::BlockingPids | H::TestSessionIsBlocked
-            | H::CancelBackend | H::TerminateBackend | H::TableIsVisible | H::GetUserById | H::RelationSize
+            | H::Currval
+            | H::Lastval
+            | H::SetConfig
+            | H::BlockingPids
+            | H::TestSessionIsBlocked
+            | H::CancelBackend
+            | H::TerminateBackend
+            | H::TableIsVisible
+            | H::GetUserById
+            | H::RelationSize
             | H::TotalRelationSize
     )
 }

@@ -83,7 +83,10 @@ pub fn quote(name: &str) -> String {
         .chars()
         .enumerate()
         .all(|(i, c)| c == '_' || c.is_ascii_lowercase() || (i > 0 && (c.is_ascii_digit() || c == '$')));
-    if plain && !name.is_empty() && !crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 == crate::syntax::keywords::Category::Reserved) {
+    if plain
+        && !name.is_empty()
+        && !crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 == crate::syntax::keywords::Category::Reserved)
+    {
         name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "\"\""))
@@ -210,33 +213,24 @@ impl<'a> PlanEnv<'a> {
     /// # Errors
     /// 3F000.
     pub fn schema_for(&self, name: &QualName) -> Result<Oid> {
-        let missing = |s: &str| {
-            SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist")).at(name.pos)
-        };
+        let missing =
+            |s: &str| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist")).at(name.pos);
         match name.schema() {
             Some(s @ ("pg_catalog" | "information_schema")) => {
                 let message = format!("permission denied to create \"{s}.{}\"", name.name());
-                Err(SqlError::new("42501", message)
-                    .detail("System catalog modifications are currently disallowed."))
+                Err(SqlError::new("42501", message).detail("System catalog modifications are currently disallowed."))
             }
             Some(s) => self.catalog.schema(self.database, s).map(|s| s.oid).ok_or_else(|| missing(s)),
-            None => self
-                .path
-                .iter()
-                .find_map(|s| self.catalog.schema(self.database, s))
-                .map(|s| s.oid)
-                .ok_or_else(|| {
+            None => {
+                self.path.iter().find_map(|s| self.catalog.schema(self.database, s)).map(|s| s.oid).ok_or_else(|| {
                     SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in").at(name.pos)
-                }),
+                })
+            }
         }
     }
 }
 
 /// The types of a relation's columns, dropped ones included.
 pub fn column_types(relation: &Relation) -> Arc<[SqlType]> {
-    relation
-        .columns
-        .iter()
-        .map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod })
-        .collect()
+    relation.columns.iter().map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod }).collect()
 }
