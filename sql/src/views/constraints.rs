@@ -203,7 +203,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
         columns.iter().map(|c| quote(&r.columns[*c].name)).collect::<Vec<_>>().join(", ")
     };
     for r in relations(run) {
-        for i in run.names.catalog.indexes(r.oid).filter(|i| i.oid == oid) {
+        if let Some(i) = run.names.catalog.indexes(r.oid).find(|i| i.oid == oid) {
             let columns: Vec<usize> = i.columns.iter().map(|c| c.column).collect();
             return Some(format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns)));
         }
