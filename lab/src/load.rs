@@ -223,6 +223,7 @@ async fn passes(
     done: &mut OneClient,
 ) -> Result<(), Error> {
     let mut random = Random::new(number);
+    // LOAD-1: the next pass begins when this one has ended. LOAD-2: the stop is looked at between passes only.
     while !run.phase.is(STOP) {
         let start = Instant::now();
         match pass(client, script, number, &mut random).await {

@@ -1,8 +1,8 @@
 //! Servers: started on loopback with a scratch directory and equal durability, or given by a URL.
 //!
 //! # Invariants
-//! - SRV-1: a server that the lab started ends with the lab: its process is killed when it is dropped.
-//! - SRV-2: settings differ from a server's defaults only as [`Launch`] lists them, and the list is printed with the figures.
+//! - LSRV-1: a server that the lab started ends with the lab: its process is killed when it is dropped.
+//! - LSRV-2: settings differ from a server's defaults only as [`Launch`] lists them, and the list is printed with the figures.
 
 use std::fs::{File, create_dir_all, read_to_string};
 use std::net::TcpListener;
@@ -107,6 +107,7 @@ struct Process {
     log: PathBuf,
 }
 
+/// LSRV-1
 impl Drop for Process {
     fn drop(&mut self) {
         // PostgreSQL's "immediate shutdown" ends its children too; Clearway and whatever does not listen is killed.
@@ -142,6 +143,7 @@ impl Server {
         };
         server.answers().await?;
         server.version = server.ask("SELECT version()").await.unwrap_or_else(|_| "version not told".to_owned());
+        // LAB-1: neither server's defaults waive a sync; what they say of it is printed.
         for name in ["transaction_isolation", "synchronous_commit", "fsync"] {
             let shown = server.ask(&format!("SHOW {name}")).await.unwrap_or_else(|_| "not told".to_owned());
             server.settings.push((name.to_owned(), shown));
@@ -292,7 +294,7 @@ fn postgres(launch: &Launch) -> Result<Server, LabError> {
         return Err(failed(name, String::from_utf8_lossy(&made.stderr).into_owned()));
     }
     let port = free_port().map_err(|error| failed(name, error.to_string()))?;
-    // What its users change first: memory, and room in the log, so that no checkpoint falls into a run.
+    // LSRV-2. What its users change first: memory, and room in the log, so that no checkpoint falls into a run.
     let settings: Vec<(String, String)> = [
         ("max_connections", (launch.clients + 50).to_string().as_str()),
         ("shared_buffers", "256MB"),

@@ -174,6 +174,7 @@ async fn measure(
     let window = Duration::from_secs_f64(outcome.seconds);
     let times = Times { warm_up: window / 4, window };
     let runs = outcome.repeats as usize * outcome.clients.len() * servers.len();
+    // LAB-2
     for repeat in 1..=outcome.repeats {
         if scenario.limit() == Some(Limit::Syncs) {
             let rate = limit::syncs(&scratch.0, LIMIT_WINDOW)?;
