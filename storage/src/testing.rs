@@ -367,7 +367,7 @@ impl Rig {
         let how = OpenHow::create(FileKind::Data);
         let twins = vfs.open(Path::new("/twins"), how).await.unwrap();
         let space = MemSpace::new(vfs.open(Path::new("/pages"), how).await.unwrap());
-        DoubleWrite::new(twins).restore(&space).await.unwrap();
+        DoubleWrite::new(twins).restore(&space, Lsn::ZERO).await.unwrap();
     }
 
     /// How many pages of the space are on disk with a wrong checksum.

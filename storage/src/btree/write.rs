@@ -22,6 +22,7 @@ use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::Latched;
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
+use crate::mutation::{self, Mutation};
 use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{Credit, PageLog, Purpose, Versions};
 use std::borrow::Cow;
@@ -324,7 +325,7 @@ impl Tree {
         let record = Record {
             kind: RecordKind::Compensation,
             txn: log.txn,
-            undo_next: entry.undo_next,
+            undo_next: if mutation::active(Mutation::NoUndoNext) { entry.lsn } else { entry.undo_next },
             undo: None,
             ops: &[PageOp { page: leaf.page().id(), op, payload: &[&head, value] }],
             body: &[],

@@ -4,7 +4,9 @@
 //! # Structure
 //! The file is an array of pages, each with its number and checksum; a batch fills it from the start. What an
 //! earlier, larger batch left behind does no harm: a twin is used only where the page in place is torn, and then
-//! it is the one with the highest LSN.
+//! it is the one with the highest LSN; and only if that lies behind the point where redo starts. A page that was
+//! being written at the crash was dirty, so its LSN does. An older twin may lack changes that redo will not bring
+//! back: what is damaged in place then is damaged, and told when it is read.
 //!
 //! # Crash safety
 //! - While the area is written: pages in place are whole; torn twins fail their checksum and are ignored.
@@ -67,8 +69,9 @@ impl DoubleWrite {
         Ok(batch)
     }
 
-    /// Writes the twins of torn pages over them and syncs. Idempotent; before redo, with nobody else about.
-    pub async fn restore(&self, space: &dyn PageSpace) -> Result<Restored, StorageError> {
+    /// Writes the twins of torn pages over them and syncs. Idempotent; before redo, which starts at `redo`, with nobody
+    /// else about.
+    pub async fn restore(&self, space: &dyn PageSpace, redo: Lsn) -> Result<Restored, StorageError> {
         let mut restored = Restored::default();
         let Some(file) = &self.file else {
             return Ok(restored);
@@ -82,6 +85,9 @@ impl DoubleWrite {
                 continue;
             };
             restored.twins += 1;
+            if lsn <= redo {
+                continue;
+            }
             let best = newest.entry(id).or_insert((lsn, offset));
             if lsn >= best.0 {
                 *best = (lsn, offset);

@@ -72,7 +72,9 @@ impl Store {
         let checkpoints = self.checkpoints();
         let old = checkpoints.control();
         let begin = self.wal().end_lsn();
-        self.write_old_pages(begin).await?;
+        if !mutation::active(Mutation::RedoFromBegin) {
+            self.write_old_pages(begin).await?;
+        }
         // BUF-7: the pages after the log's end.
         let redo = match self.pool().dirty_min_lsn().min(begin) {
             _ if mutation::active(Mutation::RedoFromBegin) => begin,

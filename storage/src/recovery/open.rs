@@ -179,7 +179,7 @@ async fn recover(
     space.open_files().await?;
     let double_write = open_double_write(vfs, &paths).await?;
     let restorer = DoubleWrite::new(double_write.clone());
-    report.pages_restored = restorer.restore(&*space).await?.pages.len();
+    report.pages_restored = restorer.restore(&*space, control.redo).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     redo(&known, &control, end.lsn, &pool, &mut report).await?;
@@ -187,6 +187,9 @@ async fn recover(
         space.create().await?;
     } else {
         space.load().await?;
+    }
+    if mutation::active(Mutation::NoLosers) {
+        findings.losers.clear();
     }
     for loser in &mut findings.losers {
         let bytes = loser.entries.iter().map(|entry| undo_estimate(&wal, entry)).sum();

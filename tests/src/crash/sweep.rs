@@ -13,7 +13,7 @@ use clearway_storage::recovery::Recovered;
 use clearway_storage::space::SpaceOptions;
 use clearway_storage::store::{Store, StoreOptions};
 use clearway_storage::wal::WalOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// The database's directory on the simulated disk.
@@ -211,6 +211,40 @@ pub fn crash_at(seed: u64, size: Size, point: u64) -> Result<(), String> {
         Ok(Ok(())) => {}
     }
     recover_and_check(seed ^ point, &ran.disk, &ran.history, point % 3)
+}
+
+/// The files of a database, with their lengths.
+///
+/// # Errors
+/// A directory that can't be listed.
+pub fn files(disk: &SimDisk) -> Result<Vec<(PathBuf, u64)>, String> {
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let listed = sim(1).block_on(async move {
+        let mut files = Vec::new();
+        for dir in ["", "wal", "data", "checkpoint"] {
+            let dir = Path::new(DIR).join(dir);
+            for entry in vfs.list(&dir).await? {
+                files.push((dir.join(&entry.name), entry.size));
+            }
+        }
+        Ok::<_, StorageError>(files)
+    });
+    let files = listed.map_err(|stop| stop.to_string())?.map_err(|err| err.to_string())?;
+    Ok(files.into_iter().filter(|(_, size)| *size > 0).collect())
+}
+
+/// Recovers a copy of `disk` with one bit flipped, and checks everything; the copy of the history is thrown away.
+///
+/// # Errors
+/// What storage said, which begins with `recovery:`, or what is wrong.
+pub fn recover_flipped(disk: &SimDisk, history: &Shared, path: &Path, offset: u64, bit: u8) -> Result<(), String> {
+    let disk = disk.restart();
+    disk.flip_bit(path, offset, bit).map_err(|err| format!("the flip: {err}"))?;
+    let history = history.lock().expect("history").clone();
+    match sim(offset).block_on(recover(disk, Arc::new(Mutex::new(history)), false)) {
+        Ok(checked) => checked.map(|_| ()),
+        Err(stop) => Err(stop.to_string()),
+    }
 }
 
 /// How many crash points the workload of `seed` has.

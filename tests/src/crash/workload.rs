@@ -21,7 +21,7 @@ pub struct Committed {
 }
 
 /// What happened, seen from outside.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct History {
     /// By task; task 0 made the shared trees.
     pub tasks: Vec<Committed>,
