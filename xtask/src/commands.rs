@@ -89,6 +89,8 @@ pub fn ci(root: &Path, report: &mut Report) {
     // Apart, so that the time of building is not that of testing.
     cargo(root, report, "build of tests", &["test", "--workspace", "--no-run"], &[]);
     cargo_test(root, report, "tests", &["test", "--workspace", "--no-fail-fast"], &[]);
+    let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];
+    cargo_test(root, report, "planted mistakes are found", &planted, &[]);
     loom(root, report);
 }
 
