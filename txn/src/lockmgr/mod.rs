@@ -25,6 +25,7 @@ mod detect;
 pub mod modes;
 mod owner;
 mod queue;
+mod release;
 pub mod report;
 pub mod tag;
 pub mod view;
@@ -368,123 +369,6 @@ impl LockManager {
         }
         wake
     }
-
-    /// LKM-3: strong modes that were given up are no longer announced.
-    fn retract(&self, tag: &LockTag, before: ModeSet, kept: ModeSet) {
-        let LockTag::Relation { database, relation } = *tag else {
-            return;
-        };
-        for _ in before.iter().filter(|m| m.is_strong_table_mode() && !kept.contains(*m)) {
-            self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
-    /// The transaction has committed, its record is in the log buffer: what it holds goes, and those who get it depend on `commit_lsn`.
-    /// Advisory locks stay until `release_transaction`: what they protect lies outside, where nobody waits for durability.
-    pub fn release_early(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
-        self.release(owner, commit_lsn, |tag| !matches!(tag, LockTag::Advisory { .. }));
-    }
-
-    /// The transaction has ended, durably if it committed: everything that is left goes, and those who get it depend on
-    /// `commit_lsn` (zero after an abort).
-    pub fn release_transaction(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
-        self.release(owner, commit_lsn, |_| true);
-    }
-
-    fn release(&self, owner: &Arc<Owner>, commit_lsn: Lsn, which: impl Fn(&LockTag) -> bool) {
-        let released = {
-            let mut held = owner.held.lock();
-            held.txn = None;
-            held.fast.clear();
-            held.trail.clear();
-            if held.locks.is_empty() {
-                owner.blocking.store(false, Ordering::SeqCst);
-                return;
-            }
-            let tags: Vec<LockTag> = held
-                .locks
-                .iter()
-                .filter(|(tag, lock)| !lock.txn.is_empty() && which(tag))
-                .map(|(tag, _)| tag.clone())
-                .collect();
-            tags
-        };
-        for tag in &released {
-            self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
-        }
-        owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
-    }
-
-    /// Whether anything taken for the transaction is still held.
-    pub fn holds_for_transaction(&self, owner: &Owner) -> bool {
-        owner.held.lock().locks.values().any(|lock| !lock.txn.is_empty())
-    }
-
-    /// The session ends: its session-level locks go.
-    pub fn release_session(&self, owner: &Arc<Owner>) {
-        let tags: Vec<LockTag> = {
-            let held = owner.held.lock();
-            held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect()
-        };
-        for tag in &tags {
-            self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
-        }
-    }
-
-    /// Gives up one acquisition at session level (`pg_advisory_unlock`). False if there was none.
-    pub fn release_one(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
-        let mut found = false;
-        self.release_where(owner, tag, Lsn::ZERO, |lock| {
-            if let Some(at) = lock.session.iter().position(|(m, _)| *m == mode) {
-                found = true;
-                lock.session[at].1 -= 1;
-                if lock.session[at].1 == 0 {
-                    lock.session.remove(at);
-                }
-            }
-        });
-        found
-    }
-
-    /// A savepoint is rolled back: what the transaction took since goes, latest first.
-    pub fn release_to(&self, owner: &Arc<Owner>, mark: LockMark) {
-        let steps = {
-            let mut held = owner.held.lock();
-            let from = mark.0.min(held.trail.len());
-            held.trail.split_off(from)
-        };
-        for step in steps.into_iter().rev() {
-            let fast = {
-                let mut held = owner.held.lock();
-                forget_fast(&mut held, &step.tag, step.mode)
-            };
-            if !fast {
-                self.release_where(owner, &step.tag, Lsn::ZERO, |lock| lock.txn = lock.txn.without(step.mode));
-            }
-        }
-    }
-
-    /// Changes what `owner` holds of one lock and passes on what it no longer holds.
-    fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
-        let mut guard = self.shard_of(tag).lock();
-        let (before, kept) = {
-            let mut held = owner.held.lock();
-            let Some(lock) = held.locks.get_mut(tag) else {
-                return;
-            };
-            let before = lock.modes();
-            change(lock);
-            let kept = lock.modes();
-            if kept.is_empty() {
-                held.locks.remove(tag);
-            }
-            (before, kept)
-        };
-        let wake = self.reduce(&mut guard, tag, owner, kept, lsn);
-        self.retract(tag, before, kept);
-        drop(guard);
-        wake.iter().for_each(|w| w.wake());
-    }
 }
 
 /// What a request came to.
@@ -577,21 +461,6 @@ fn forget(held: &mut owner::Held, tag: &LockTag, mode: LockMode, scope: LockScop
         held.trail.retain(|s| !(s.mode == mode && s.tag == *tag));
     }
     kept
-}
-
-/// Takes a mode out of a fast-path entry. False if there is none.
-fn forget_fast(held: &mut owner::Held, tag: &LockTag, mode: LockMode) -> bool {
-    let LockTag::Relation { database, relation } = *tag else {
-        return false;
-    };
-    let Some(at) = held.fast.iter().position(|f| f.relation == relation && f.database == database) else {
-        return false;
-    };
-    held.fast[at].modes = held.fast[at].modes.without(mode);
-    if held.fast[at].modes.is_empty() {
-        held.fast.swap_remove(at);
-    }
-    true
 }
 
 /// Under which event a wait for `tag` is booked.
