@@ -7,6 +7,7 @@ pub mod buffer;
 pub mod error;
 pub mod ids;
 pub mod mutation;
+mod pending;
 pub mod record;
 pub mod recovery;
 pub mod seams;

@@ -110,6 +110,10 @@ pub trait PageSpace: Send + Sync {
     }
     /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
     fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;
+    /// Whether a page is allocated, set aside, or withheld from reuse: if not, nobody may read it.
+    fn in_use(&self, _page: PageId) -> bool {
+        true
+    }
     /// The root of a tree, if it is known in memory.
     fn root_now(&self, tree: TreeId) -> Option<PageId>;
     /// The root of a tree.

@@ -18,11 +18,12 @@
 use crate::btree::Tree;
 use crate::buffer::{Pool, PoolOptions};
 use crate::error::StorageError;
-use crate::ids::{Lsn, TreeId};
+use crate::ids::TreeId;
+use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
-use crate::recovery::{self, Checkpoints, Opened, PendingDrop, Recovered};
+use crate::recovery::{self, Checkpoints, Opened, Recovered};
 use crate::seams::{BoxFuture, Versions};
-use crate::space::{Space, SpaceOptions, TreeKind, TreeState};
+use crate::space::{Space, SpaceOptions, TreeKind};
 use crate::sync::Bell;
 use crate::wal::{Wal, WalOptions};
 use clearway_base::sync::Mutex;
@@ -66,19 +67,19 @@ impl Default for StoreOptions {
 /// An open database.
 pub struct Store {
     vfs: Arc<dyn Vfs>,
-    wal: Arc<Wal>,
+    pub(crate) wal: Arc<Wal>,
     pool: Arc<Pool>,
-    space: Arc<Space>,
-    versions: Arc<dyn Versions>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) versions: Arc<dyn Versions>,
     checkpoints: Checkpoints,
-    pending: Mutex<Vec<PendingDrop>>,
+    pub(crate) pending: Pending,
     options: StoreOptions,
-    drop_bell: Bell,
+    pub(crate) drop_bell: Bell,
     checkpoint_bell: Bell,
-    dropping: crate::sync::Turn,
+    pub(crate) dropping: crate::sync::Turn,
     closing: AtomicBool,
     /// How often somebody said that there may be something to drop.
-    drop_rings: AtomicU64,
+    pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
 }
 
@@ -114,7 +115,7 @@ impl Store {
             space,
             versions,
             checkpoints,
-            pending: Mutex::new("storage/store/pending", pending),
+            pending,
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
             checkpoint_bell: Bell::new("storage/store/checkpoint_bell"),
@@ -167,47 +168,6 @@ impl Store {
         self.space.create_tree(log, kind).await
     }
 
-    /// The commit record at `commit` named these trees as dropped: they are freed once every snapshot is above it.
-    /// Called in the commit section or right after it.
-    pub fn dropped_at_commit(&self, trees: &[TreeId], commit: Lsn) {
-        self.pending.lock().extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
-        self.drops_changed();
-    }
-
-    /// Drops that are not done.
-    pub fn pending_drops(&self) -> Vec<PendingDrop> {
-        self.pending.lock().clone()
-    }
-
-    /// A tree was marked as dropping, or the horizon moved: the dropper should look.
-    pub fn drops_changed(&self) {
-        self.drop_rings.fetch_add(1, Ordering::SeqCst);
-        self.drop_bell.ring();
-    }
-
-    /// Frees the pages of one tree that nobody can see any more; false if there is none.
-    ///
-    /// # Errors
-    /// A failed read, poisoned.
-    pub async fn drop_step(&self) -> Result<bool, StorageError> {
-        let _turn = self.dropping.take().await;
-        if self.ended() {
-            return Ok(false);
-        }
-        // STO-1: what some transaction may still see is left for a later ring, not waited for.
-        let horizon = self.versions.horizon().min(self.wal.durable_lsn());
-        let settled = self.pending.lock().iter().find(|pending| pending.commit <= horizon).copied();
-        let undone = || self.space.trees().iter().find(|entry| entry.state == TreeState::Dropping).map(|e| e.tree);
-        let Some(tree) = settled.map(|pending| pending.tree).or_else(undone) else { return Ok(false) };
-        if self.space.tree(tree).is_some() {
-            let report = self.tree(tree).check().await?;
-            let pages: Vec<_> = report.pages.into_iter().collect();
-            self.space.free_pages(&pages, Some(tree)).await?;
-        }
-        self.pending.lock().retain(|pending| pending.tree != tree);
-        Ok(true)
-    }
-
     /// Whether it was closed, or has stopped after an error.
     pub fn ended(&self) -> bool {
         self.closing.load(Ordering::SeqCst) || self.wal.poisoned().is_some()
@@ -247,25 +207,6 @@ impl Store {
                 // Told to nobody: the log grows until its limit, and writers learn of the full disk there.
                 Err(StorageError::NoSpace(_)) => self.pace().await,
                 Err(_) => return,
-            }
-        }
-    }
-
-    async fn run_dropper(self: Arc<Self>) {
-        loop {
-            let rings = self.drop_rings.load(Ordering::SeqCst);
-            match self.drop_step().await {
-                Ok(true) => crate::sync::yield_now().await,
-                Ok(false) => {
-                    let rung = || self.drop_rings.load(Ordering::SeqCst) != rings;
-                    self.drop_bell.wait_until(|| rung() || self.ended()).await;
-                }
-                Err(err) => {
-                    self.wal.poison(&format!("a dropped tree could not be freed: {err}"));
-                }
-            }
-            if self.ended() {
-                return;
             }
         }
     }

@@ -204,7 +204,7 @@ impl Tree {
         }
     }
 
-    fn try_copy(&self, page: Optimistic<'_>) -> Result<Option<Copy>, StorageError> {
+    pub(super) fn try_copy(&self, page: Optimistic<'_>) -> Result<Option<Copy>, StorageError> {
         let node = Node(page.page);
         let (is_node, tree) = (node.0.kind() == kind::NODE, node.0.tree());
         let copy = Copy {

@@ -9,6 +9,7 @@
 //!   cursor    ranges, both ways, read-ahead
 //!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
+//!   dismantle  freeing a whole tree, piece by piece
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -17,6 +18,7 @@
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
 //! 13: `cursor`. 14: `bulk`. 15: `tidy`.
+//! 16: `dismantle`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -32,6 +34,7 @@ mod bulk;
 mod check;
 mod cursor;
 mod descend;
+mod dismantle;
 mod edit;
 mod image;
 mod node;

@@ -265,7 +265,10 @@ impl Tree {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         while next != PageId(0) {
             let Some(page) = self.pool().read(next) else {
-                self.pool().fetch(next).await?;
+                // What is free by now may not even be in a file any more.
+                if !self.pool().fetch_if_used(next).await? {
+                    return Ok(false);
+                }
                 continue;
             };
             chunk.clear();

@@ -23,6 +23,19 @@ impl Pool {
         self.load(id, Load::Existing).await.map(|_| ())
     }
 
+    /// The same for a page that may have been given back since it was pointed to; false if it was, since then it need
+    /// not be readable.
+    pub async fn fetch_if_used(&self, id: PageId) -> Result<bool, StorageError> {
+        if !self.space.in_use(id) {
+            return Ok(false);
+        }
+        match self.fetch(id).await {
+            Ok(()) => Ok(true),
+            Err(_) if !self.space.in_use(id) => Ok(false),
+            Err(err) => Err(err),
+        }
+    }
+
     /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The first
     /// page counts; that others can't be read shows when they are asked for.
     pub async fn fetch_all(&self, pages: &[PageId]) -> Result<(), StorageError> {

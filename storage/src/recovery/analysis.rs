@@ -3,9 +3,11 @@
 //! # Invariants
 //! - REC-3: each record says absolutely where its transaction's undo chain stands (a row change: here; a compensation:
 //!   at its `undo_next`), so reading a record twice, or one that the checkpoint knew already, changes nothing.
+//! - REC-10: a before-image that refers to an overflow chain is the note that the chain is to be freed if its
+//!   transaction commits; what was compensated by then is not superseded.
 //! - REC-4: a loser's undo is the chain from its last record; a link that leads nowhere is corruption.
 
-use super::saved::{PendingDrop, Saved};
+use super::saved::{PendingChain, PendingDrop, Saved};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, Tag, TreeId, TxnId};
 use crate::record::{Before, BeforeImage, RecordKind, RowUndo, TxnLog, UndoEntry};
@@ -72,10 +74,23 @@ struct Standing {
     entries: BTreeMap<u64, UndoEntry>,
 }
 
+impl Standing {
+    fn superseded(self, commit: Lsn) -> impl Iterator<Item = PendingChain> {
+        self.entries.into_values().filter_map(move |entry| match entry.before {
+            BeforeImage::Row { overflow: true, value, .. } => {
+                let reference = value.as_ref().try_into().ok()?;
+                Some(PendingChain { commit, tree: entry.tree, reference })
+            }
+            _ => None,
+        })
+    }
+}
+
 /// What the pass has learned so far.
 pub struct Analysis {
     txns: BTreeMap<TxnId, Standing>,
     pending: Vec<PendingDrop>,
+    chains: Vec<PendingChain>,
     tag_high_water: Tag,
     txn_high_water: TxnId,
     /// Records read.
@@ -88,6 +103,8 @@ pub struct Findings {
     pub losers: Vec<Loser>,
     /// Trees to be dropped; some may be gone already.
     pub pending: Vec<PendingDrop>,
+    /// Chains to be freed; some may be gone already.
+    pub chains: Vec<PendingChain>,
     /// No greater tag was ever written.
     pub tag_high_water: Tag,
     /// No greater transaction id was ever written.
@@ -106,6 +123,7 @@ impl Analysis {
         Analysis {
             txns,
             pending: saved.pending,
+            chains: saved.chains,
             tag_high_water: saved.active.tag_high_water,
             txn_high_water: saved.active.txn_high_water,
             records: 0,
@@ -140,7 +158,8 @@ impl Analysis {
                 let _ = standing.entries.split_off(&(record.undo_next.0 + 1));
             }
             RecordKind::Commit => {
-                self.txns.remove(&record.txn);
+                let standing = self.txns.remove(&record.txn).unwrap_or_default();
+                self.chains.extend(standing.superseded(record.lsn.end)); // REC-10
                 let Some(body) = CommitBody::decode(record.body) else {
                     return Err(odd(record, place(), "the body of a commit", "something else"));
                 };
@@ -186,11 +205,13 @@ impl Analysis {
             let log = TxnLog { txn, first_lsn: standing.first, last_lsn: standing.last, undo_reserved: 0 };
             losers.push(Loser { log, entries });
         }
-        let mut pending = self.pending;
+        let (mut pending, mut chains) = (self.pending, self.chains);
         pending.sort_unstable();
         pending.dedup();
+        chains.sort_unstable();
+        chains.dedup();
         let (tag_high_water, txn_high_water) = (self.tag_high_water, self.txn_high_water);
-        Ok(Findings { losers, pending, tag_high_water, txn_high_water })
+        Ok(Findings { losers, pending, chains, tag_high_water, txn_high_water })
     }
 }
 

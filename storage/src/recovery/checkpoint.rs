@@ -80,12 +80,16 @@ impl Store {
             _ if mutation::active(Mutation::RedoFromBegin) => begin,
             redo => redo,
         };
-        let mut saved = Saved { active: self.versions().for_checkpoint(old.begin), pending: self.pending_drops() };
+        let active = self.versions().for_checkpoint(old.begin);
+        // PND-1: after the question who is active.
+        let (pending, chains) = self.pending.saved();
+        let mut saved = Saved { active, pending, chains };
         if mutation::active(Mutation::NoSavedUndo) {
             saved.active.txns.clear();
         }
         if mutation::active(Mutation::DropPendingFrees) {
             saved.pending.clear();
+            saved.chains.clear();
         }
         for txn in &mut saved.active.txns {
             // What was compensated since it was asked for.

@@ -20,7 +20,7 @@
 //!
 //! # Invariants
 //! REC-1 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
-//! [`checkpoint`], REC-9 in [`undo`].
+//! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //!
 //! # Crash safety
 //! A crash at any step leaves what a crash before it left, or more: the tail's bytes are rewritten with themselves,
@@ -41,7 +41,7 @@ pub use analysis::{CommitBody, Findings, Loser};
 pub(crate) use checkpoint::Checkpoints;
 pub use open::Recovered;
 pub(crate) use open::{Opened, open};
-pub use saved::PendingDrop;
+pub use saved::{PendingChain, PendingDrop};
 pub use undo::{end_abort, undo_one};
 
 /// What recovery did.

@@ -3,13 +3,14 @@
 use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
 use super::redo::RedoPass;
-use super::saved::{PendingDrop, Saved};
+use super::saved::Saved;
 use super::{Checkpoints, RecoveryReport};
 use crate::btree;
 use crate::buffer::{DoubleWrite, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, Tag, TxnId};
 use crate::mutation::{self, Mutation};
+use crate::pending::Pending;
 use crate::record::{BeforeImage, UndoEntry};
 use crate::seams::Versions;
 use crate::space::{Space, SpaceOptions, SpaceRedo};
@@ -46,7 +47,7 @@ pub(crate) struct Opened {
     pub(crate) space: Arc<Space>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) checkpoints: Checkpoints,
-    pub(crate) pending: Vec<PendingDrop>,
+    pub(crate) pending: Pending,
     pub(crate) recovered: Recovered,
 }
 
@@ -195,11 +196,11 @@ async fn recover(
         let bytes = loser.entries.iter().map(|entry| undo_estimate(&wal, entry)).sum();
         wal.set_aside_for_loser(&mut loser.log, bytes);
     }
-    let Findings { losers, pending, tag_high_water, txn_high_water } = findings;
+    let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
     let checkpoints = Checkpoints::new(file, control, paths.checkpoint);
-    Ok(Opened { wal, space, pool, checkpoints, pending, recovered })
+    Ok(Opened { wal, space, pool, checkpoints, pending: Pending::new(pending, chains), recovered })
 }
 
 /// A file whose name a crash takes with it holds no twins: the name is synced before the first batch.

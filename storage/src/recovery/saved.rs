@@ -5,10 +5,11 @@
 //! CRC.
 //! ```text
 //!   0 magic u64   8 version u32   12 transactions u32   16 number u64   24 tag high-water u64   32 txn high-water u64
-//!  40 pending u32   44 zero u32   48 transactions: txn u64, first u64, last u64, entries u32, zero u32, entries
+//!  40 pending u32   44 chains u32   48 transactions: txn u64, first u64, last u64, entries u32, zero u32, entries
 //!   entry: lsn u64, undo_next u64, tree u64, tag u64, prev_tag u64, key_len u16, before u8, zero u8, before_len u32,
 //!          key, before
 //!   pending: tree u64, commit LSN u64
+//!   chains: tree u64, commit LSN u64, reference 16 bytes
 //! ```
 //!
 //! # Invariants
@@ -36,6 +37,17 @@ pub struct PendingDrop {
     pub commit: Lsn,
 }
 
+/// An overflow chain that a commit superseded and that is not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PendingChain {
+    /// The commit that superseded it.
+    pub commit: Lsn,
+    /// The tree that it belongs to.
+    pub tree: TreeId,
+    /// The reference to it, as the leaf held it.
+    pub reference: [u8; 16],
+}
+
 /// A checkpoint's content.
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
@@ -43,6 +55,8 @@ pub struct Saved {
     pub active: ActiveTxns,
     /// Drops that are not done.
     pub pending: Vec<PendingDrop>,
+    /// Superseded chains that are not freed.
+    pub chains: Vec<PendingChain>,
 }
 
 /// The path of a checkpoint's file.
@@ -61,7 +75,7 @@ impl Saved {
         out.extend_from_slice(&self.active.tag_high_water.0.to_le_bytes());
         out.extend_from_slice(&self.active.txn_high_water.0.to_le_bytes());
         out.extend_from_slice(&(self.pending.len() as u32).to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(self.chains.len() as u32).to_le_bytes());
         for txn in &self.active.txns {
             for number in [txn.log.txn.0, txn.log.first_lsn.0, txn.log.last_lsn.0] {
                 out.extend_from_slice(&number.to_le_bytes());
@@ -73,6 +87,11 @@ impl Saved {
         for pending in &self.pending {
             out.extend_from_slice(&pending.tree.0.to_le_bytes());
             out.extend_from_slice(&pending.commit.0.to_le_bytes());
+        }
+        for chain in &self.chains {
+            out.extend_from_slice(&chain.tree.0.to_le_bytes());
+            out.extend_from_slice(&chain.commit.0.to_le_bytes());
+            out.extend_from_slice(&chain.reference);
         }
         out
     }
@@ -87,10 +106,9 @@ impl Saved {
             return None;
         }
         let (tag_high_water, txn_high_water) = (Tag(at.u64()?), TxnId(at.u64()?));
-        let pending = at.u32()?;
-        at.u32()?;
-        let mut saved =
-            Saved { active: ActiveTxns { txns: Vec::new(), tag_high_water, txn_high_water }, pending: vec![] };
+        let (pending, chains) = (at.u32()?, at.u32()?);
+        let active = ActiveTxns { txns: Vec::new(), tag_high_water, txn_high_water };
+        let mut saved = Saved { active, ..Saved::default() };
         for _ in 0..txns {
             let mut log = TxnLog::new(TxnId(at.u64()?));
             log.first_lsn = Lsn(at.u64()?);
@@ -102,6 +120,10 @@ impl Saved {
         }
         for _ in 0..pending {
             saved.pending.push(PendingDrop { tree: TreeId(at.u64()?), commit: Lsn(at.u64()?) });
+        }
+        for _ in 0..chains {
+            let (tree, commit) = (TreeId(at.u64()?), Lsn(at.u64()?));
+            saved.chains.push(PendingChain { commit, tree, reference: at.take(16)?.try_into().ok()? });
         }
         at.rest().is_empty().then_some(saved)
     }

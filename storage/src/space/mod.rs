@@ -279,6 +279,11 @@ impl PageSpace for Space {
         Box::pin(async { Ok(Box::new(reservation::Freeing::new(self)) as Box<dyn FreeReservation + '_>) })
     }
 
+    fn in_use(&self, page: PageId) -> bool {
+        let (file, index) = self.split(page);
+        self.state.lock().files.get(file).is_some_and(|file| file.in_use(index))
+    }
+
     fn root_now(&self, tree: TreeId) -> Option<PageId> {
         // One that is being dropped, too: the dropper reads it to find its pages, and nobody else knows it any more.
         let state = self.state.lock();

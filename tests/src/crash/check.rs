@@ -40,7 +40,11 @@ async fn found(store: &Arc<Store>, book: &Book) -> Result<Result<Rows, Wrong>, S
                     return Ok(Err(format!("tree {}, key {key:?} has the tag {} of a loser", entry.tree, row.tag)));
                 }
                 if !row.ghost {
-                    rows.insert((entry.tree, key.to_vec()), row.value.to_vec());
+                    let value = match row.overflow {
+                        true => store.tree(entry.tree).read_chain(row.value).await?,
+                        false => row.value.to_vec(),
+                    };
+                    rows.insert((entry.tree, key.to_vec()), value);
                 }
             }
         }
@@ -59,8 +63,12 @@ fn difference(expected: &Rows, found: &Rows) -> Option<Wrong> {
     extra.map(|key| format!("SWP-1: {}: expected nothing, found a row", show(key)))
 }
 
-/// SWP-2: allocated pages against those that are referred to.
+/// SWP-2: nothing waits to be freed any more, and allocated pages against those that are referred to.
 async fn leaks(store: &Arc<Store>) -> Result<Option<Wrong>, StorageError> {
+    let (drops, chains) = (store.pending_drops().len(), store.pending_chains());
+    if drops + chains > 0 {
+        return Ok(Some(format!("SWP-2: {drops} trees and {chains} chains are still to be freed")));
+    }
     let mut owners: BTreeMap<PageId, String> =
         store.space().own_pages().into_iter().map(|page| (page, "space".to_owned())).collect();
     for entry in store.space().trees() {

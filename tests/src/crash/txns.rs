@@ -1,7 +1,7 @@
 //! As little of a transaction layer as storage needs above it: who is active, with which undo, and which tags are
 //! settled. No locks: every task of the workload has keys of its own.
 
-use clearway_storage::btree::Edit;
+use clearway_storage::btree::{Edit, RowBuf, Tree};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog, UndoEntry};
@@ -10,7 +10,6 @@ use clearway_storage::seams::{ActiveTxn, ActiveTxns, Purpose, Versions};
 use clearway_storage::space::TreeKind;
 use clearway_storage::store::Store;
 use clearway_storage::wal::Wal;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -29,6 +28,21 @@ struct Inner {
     committed: BTreeMap<Tag, Lsn>,
     last_txn: u64,
     last_tag: u64,
+    /// Snapshots that are held, by number.
+    held: BTreeMap<u64, Lsn>,
+    last_held: u64,
+}
+
+/// Holds the horizon back, as a long reader does, until it goes.
+pub struct Held {
+    book: Arc<Book>,
+    number: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.book.inner().held.remove(&self.number);
+    }
 }
 
 impl Book {
@@ -39,6 +53,20 @@ impl Book {
     /// Tells the book its log.
     pub fn attach(&self, wal: &Arc<Wal>) {
         let _ = self.wal.set(wal.clone());
+    }
+
+    fn durable(&self) -> Lsn {
+        self.wal.get().map_or(Lsn::ZERO, |wal| wal.durable_lsn())
+    }
+
+    /// A snapshot of what is durable now.
+    pub fn hold(self: &Arc<Self>) -> Held {
+        let snapshot = self.horizon();
+        let mut inner = self.inner();
+        inner.last_held += 1;
+        let number = inner.last_held;
+        inner.held.insert(number, snapshot);
+        Held { book: self.clone(), number }
     }
 
     /// Takes over what recovery found.
@@ -71,13 +99,14 @@ impl Book {
 
 impl Versions for Book {
     fn is_settled(&self, tag: Tag) -> bool {
-        let durable = self.wal.get().map_or(Lsn::ZERO, |wal| wal.durable_lsn());
+        let horizon = self.horizon();
         let inner = self.inner();
-        !inner.open_tags.contains(&tag) && inner.committed.get(&tag).is_none_or(|commit| *commit <= durable)
+        !inner.open_tags.contains(&tag) && inner.committed.get(&tag).is_none_or(|commit| *commit <= horizon)
     }
 
     fn horizon(&self) -> Lsn {
-        self.wal.get().map_or(Lsn::ZERO, |wal| wal.durable_lsn())
+        let durable = self.durable();
+        self.inner().held.values().copied().min().map_or(durable, |held| held.min(durable))
     }
 
     fn for_checkpoint(&self, previous: Lsn) -> ActiveTxns {
@@ -124,21 +153,32 @@ impl Txn {
         tag
     }
 
-    /// Puts a row, or a ghost.
+    /// Puts a row, or a ghost; a value too long for a leaf into a chain.
     pub async fn write(&mut self, tree: TreeId, key: &[u8], value: Option<&[u8]>) -> Result<(), StorageError> {
         let tag = self.next_tag();
         let handle = self.store.tree(tree);
-        let (value, ghost, overflow) = match value {
-            None => (Cow::Borrowed(&[][..]), true, false),
-            Some(value) => (Cow::Borrowed(value), false, false),
+        let ghost = value.is_none();
+        let long = value.filter(|value| value.len() > Tree::inline_max(key.len()));
+        let overflow = long.is_some();
+        let reference = match long {
+            None => [0; 16],
+            Some(value) => {
+                let mut undo = Vec::new();
+                let written = handle.write_overflow(&mut self.log, tag, value, &mut undo).await;
+                // Also what was written before it failed has to be undone.
+                self.undo.append(&mut undo);
+                self.book.set(&self.log, &self.undo);
+                written?
+            }
         };
+        let value = if overflow { &reference[..] } else { value.unwrap_or_default() };
         let undo_next = self.log.last_lsn;
         let edit = handle.edit(&mut self.log, key, value.len(), |leaf| {
             let before = leaf.row.map(|row| {
                 let image = BeforeImage::Row { ghost: row.ghost, overflow: row.overflow, value: row.value.into() };
                 (image, row.tag)
             });
-            (Edit::Put { value, tag, ghost, overflow }, before)
+            (Edit::Put { value: value.into(), tag, ghost, overflow }, before)
         });
         let (before, range) = edit.await?;
         let Some(range) = range else { return Ok(()) };
@@ -147,6 +187,14 @@ impl Txn {
         self.undo.push(UndoEntry { lsn, undo_next, tree, key: key.into(), tag, prev_tag, before });
         self.book.set(&self.log, &self.undo);
         Ok(())
+    }
+
+    /// The row with this key, ghosts excluded.
+    pub async fn read(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+        let mut row = RowBuf::default();
+        let found = self.store.tree(tree).get(key, &mut row).await?;
+        let live = matches!(found, clearway_storage::btree::Lookup::Found(_)) && !row.row().ghost;
+        Ok(live.then(|| row.row().value.to_vec()))
     }
 
     /// Creates a tree.
@@ -188,6 +236,16 @@ impl Txn {
         Ok(())
     }
 
+    fn superseded(&self) -> Vec<(TreeId, [u8; 16])> {
+        let chains = self.undo.iter().filter_map(|entry| match &entry.before {
+            BeforeImage::Row { overflow: true, value, .. } => {
+                Some((entry.tree, value.as_ref().try_into().expect("a reference of 16 bytes")))
+            }
+            _ => None,
+        });
+        chains.collect()
+    }
+
     /// Commits: `at` is told the commit's LSN as soon as it is in the log; returns once it is durable.
     pub async fn commit(mut self, at: impl FnOnce(Lsn)) -> Result<(), StorageError> {
         let body = CommitBody { dropped: std::mem::take(&mut self.dropped), ..CommitBody::default() };
@@ -206,6 +264,8 @@ impl Txn {
         // The commit section.
         let reservation = wal.reserve(&mut credit, len);
         let commit = reservation.range().end;
+        // Before a checkpoint learns that it is not active any more.
+        self.store.chains_superseded(&self.superseded(), commit);
         self.book.end(self.log.txn, &self.tags, Some(commit));
         at(commit);
         wal.fill(reservation, &record);

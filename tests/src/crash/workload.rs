@@ -50,13 +50,15 @@ pub struct Size {
     pub txns: u64,
     /// Keys per task and tree.
     pub keys: u64,
-    /// The longest value, in bytes.
+    /// The longest value in a leaf, in bytes.
     pub value_bytes: u64,
+    /// The longest value in a chain of pages, in bytes.
+    pub chain_bytes: u64,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Size { tasks: 3, txns: 10, keys: 40, value_bytes: 300 }
+        Size { tasks: 3, txns: 10, keys: 40, value_bytes: 300, chain_bytes: 40_000 }
     }
 }
 
@@ -103,7 +105,13 @@ pub async fn task(
 ) -> Result<(), StorageError> {
     let trees = history.lock().expect("history").trees.clone();
     let mut rows = Rows::new();
+    let mut held = None;
     for _ in 0..size.txns {
+        match rng.below(6) {
+            0 => held = Some(book.hold()),
+            1 | 2 => held = None,
+            _ => {}
+        }
         let mut txn = Txn::begin(&store, &book);
         let mut next = rows.clone();
         let mut own = next.keys().find(|(_, key)| key.is_empty()).map(|(tree, _)| *tree);
@@ -112,6 +120,7 @@ pub async fn task(
                 let tree = txn.create_tree().await?;
                 next.insert((tree, Vec::new()), Vec::new());
                 own = Some(tree);
+                fill(&mut txn, &mut next, tree, &mut rng).await?;
             }
             (Some(tree), 0) => {
                 txn.drop_tree(tree);
@@ -132,9 +141,14 @@ pub async fn task(
             txn.rollback_to(mark).await?;
             change(&mut txn, &mut next, &targets, task, &mut rng, size, 2).await?;
         }
-        if rng.chance(1, 16) {
-            store.checkpoint().await?;
+        match rng.below(16) {
+            0 => store.checkpoint().await?,
+            1 | 2 => {
+                store.tree(*rng.pick(&trees)).tidy().await?;
+            }
+            _ => {}
         }
+        reads_agree(&txn, &next, &mut rng).await?;
         if rng.chance(if large { 1 } else { 0 }, 2) || rng.chance(1, 4) {
             txn.abort().await?;
         } else {
@@ -144,6 +158,33 @@ pub async fn task(
             rows = next;
         }
         store.tick();
+        store.drops_changed();
+    }
+    drop(held);
+    Ok(())
+}
+
+/// So many rows that dropping the tree takes several records.
+async fn fill(txn: &mut Txn, rows: &mut Rows, tree: TreeId, rng: &mut Rng) -> Result<(), StorageError> {
+    for number in 0..rng.below(100) {
+        let key = format!("{number:06}").into_bytes();
+        let mut value = vec![0; 700];
+        rng.fill(&mut value);
+        txn.write(tree, &key, Some(&value)).await?;
+        rows.insert((tree, key), value);
+    }
+    Ok(())
+}
+
+/// A transaction reads what it wrote and what it found.
+async fn reads_agree(txn: &Txn, rows: &Rows, rng: &mut Rng) -> Result<(), StorageError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let ((tree, key), value) = rows.iter().nth(rng.index(rows.len())).expect("an index within");
+    if !key.is_empty() {
+        let found = txn.read(*tree, key).await?;
+        assert!(found.as_ref() == Some(value), "tree {tree}, key {key:?}: {:?} bytes", found.map(|value| value.len()));
     }
     Ok(())
 }
@@ -165,7 +206,8 @@ async fn change(
             txn.write(tree, &key, None).await?;
             rows.remove(&(tree, key));
         } else {
-            let mut value = vec![0; rng.below(size.value_bytes) as usize];
+            let longest = if rng.chance(1, 8) { size.chain_bytes } else { size.value_bytes };
+            let mut value = vec![0; rng.below(longest) as usize];
             rng.fill(&mut value);
             txn.write(tree, &key, Some(&value)).await?;
             rows.insert((tree, key), value);
