@@ -105,7 +105,7 @@ impl LockManager {
         let Some(lock) = shard.locks.get(tag) else {
             return Vec::new();
         };
-        let wanted = lock.queue.iter().fold(ModeSet::EMPTY, |set, w| set.union(w.mode.conflicts()));
+        let wanted = lock.queue.modes().iter().fold(ModeSet::EMPTY, |set, mode| set.union(mode.conflicts()));
         let against: Vec<Arc<Owner>> =
             lock.holders.iter().filter(|h| h.modes.meets(wanted)).map(|h| h.owner.clone()).collect();
         found.graph.add(LockQueue {
@@ -140,7 +140,7 @@ impl LockManager {
         let shard = self.shard_in(&mut shards, &victim.tag);
         let mut wake = Vec::new();
         if let Some(lock) = shard.locks.get_mut(&victim.tag) {
-            lock.queue.retain(|w| !Arc::ptr_eq(w, victim));
+            lock.queue.leave(victim);
             lock.version += 1;
             victim.killed(report.clone());
             wake = self.admit(lock);
@@ -167,7 +167,7 @@ impl LockManager {
             let tag = &collected.tags[*index];
             if let Some(lock) = self.shard_in(&mut shards, tag).locks.get_mut(tag) {
                 let place: HashMap<u32, usize> = order.iter().enumerate().map(|(i, o)| (*o, i)).collect();
-                lock.queue.make_contiguous().sort_by_key(|w| place.get(&w.owner.id).copied().unwrap_or(usize::MAX));
+                lock.queue.sort_by_key(|w| place.get(&w.owner.id).copied().unwrap_or(usize::MAX));
                 lock.version += 1;
                 wake.extend(self.admit(lock));
             }

@@ -16,12 +16,13 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. Nothing else is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
 //!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
 
 pub mod deadlock;
 mod detect;
+mod line;
 pub mod modes;
 mod owner;
 mod queue;
@@ -334,7 +335,7 @@ impl LockManager {
         let mut wake = Vec::new();
         if waiter.left() {
             if let Some(lock) = guard.locks.get_mut(&waiter.tag) {
-                lock.queue.retain(|w| !Arc::ptr_eq(w, waiter));
+                lock.queue.leave(waiter);
                 lock.version += 1;
                 wake = self.admit(lock);
             }

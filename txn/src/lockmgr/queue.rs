@@ -6,11 +6,11 @@
 //!   ahead of it, except that who already holds a mode for which somebody ahead must wait goes before him (else both would wait for ever).
 //! - LKM-7: after every change of holders or queue, nobody waits whom LKM-5 and LKM-6 let in.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use clearway_storage::ids::Lsn;
 
+use super::line::WaitLine;
 use super::modes::{LockMode, ModeSet};
 use super::owner::Owner;
 use super::wait::Waiter;
@@ -25,7 +25,7 @@ pub(super) struct Holder {
 #[derive(Default)]
 pub(super) struct Lock {
     pub(super) holders: Vec<Holder>,
-    pub(super) queue: VecDeque<Arc<Waiter>>,
+    pub(super) queue: WaitLine,
     /// Changes with every change of holders or queue.
     pub(super) version: u64,
     /// The highest commit LSN of those who gave the lock up: whoever gets it depends on that.
@@ -62,14 +62,14 @@ impl Lock {
         if mine.contains(mode) {
             return Decision::Grant;
         }
-        let mut ahead = ModeSet::EMPTY;
+        let mut ahead = self.queue.modes();
         let mut position = self.queue.len();
-        for (at, waiter) in self.queue.iter().enumerate() {
-            if waiter.mode.conflicts().meets(mine) {
-                position = at;
-                break;
-            }
-            ahead = ahead.with(waiter.mode);
+        // Only who holds the lock already may go before somebody.
+        if !mine.is_empty()
+            && let Some(at) = self.queue.iter().position(|w| w.mode.conflicts().meets(mine))
+        {
+            position = at;
+            ahead = self.queue.iter().take(at).fold(ModeSet::EMPTY, |set, w| set.with(w.mode));
         }
         if !mode.conflicts().meets(ahead) && !self.conflicts_with_holders(owner, mode) {
             Decision::Grant
@@ -112,8 +112,8 @@ impl Lock {
             if blocked {
                 ahead = ahead.with(waiter.mode);
                 at += 1;
-                // Nothing conflicts with less than nothing: a queue of exclusive waiters is not walked to its end.
-                if ahead.contains(LockMode::RowUpdate) || ahead.contains(LockMode::AccessExclusive) {
+                // If everything that is wanted conflicts with who stands ahead by now, the rest of the line need not be walked.
+                if self.queue.modes().iter().all(|mode| mode.conflicts().meets(ahead)) {
                     break;
                 }
             } else {
@@ -122,6 +122,7 @@ impl Lock {
                 admitted.push(waiter);
             }
         }
+        debug_assert!(self.queue.counts_hold(), "LKM-10");
         admitted
     }
 

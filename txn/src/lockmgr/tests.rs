@@ -317,6 +317,7 @@ impl LockManager {
                         assert!(holder.modes.iter().all(|m| !m.conflicts().meets(other.modes)), "LKM-5 {tag:?}");
                     }
                 }
+                assert!(lock.queue.counts_hold(), "LKM-10 {tag:?}");
                 let mut ahead = ModeSet::EMPTY;
                 for waiter in &lock.queue {
                     let held_up =

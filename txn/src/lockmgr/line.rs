@@ -1,0 +1,76 @@
+//! Those who wait for one lock, first come first, and which modes they want.
+//!
+//! # Invariants
+//! - LKM-10: `wanted[m]` is how many of the line want mode `m`. So a request, and the hand-off of a lock for which thousands wait, need not
+//!   walk the line to learn what stands in it.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::modes::{ALL_MODES, ModeSet};
+use super::wait::Waiter;
+
+/// The line; read as what it is, changed only here.
+#[derive(Default)]
+pub(super) struct WaitLine {
+    line: VecDeque<Arc<Waiter>>,
+    wanted: [u32; ALL_MODES.len()],
+}
+
+impl Deref for WaitLine {
+    type Target = VecDeque<Arc<Waiter>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.line
+    }
+}
+
+impl<'a> IntoIterator for &'a WaitLine {
+    type Item = &'a Arc<Waiter>;
+    type IntoIter = std::collections::vec_deque::Iter<'a, Arc<Waiter>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.line.iter()
+    }
+}
+
+impl WaitLine {
+    /// The modes that somebody in the line wants.
+    pub(super) fn modes(&self) -> ModeSet {
+        let wanted = ALL_MODES.into_iter().filter(|mode| self.wanted[*mode as usize] > 0);
+        wanted.fold(ModeSet::EMPTY, ModeSet::with)
+    }
+
+    /// Puts a waiter at a place of the line.
+    pub(super) fn insert(&mut self, at: usize, waiter: Arc<Waiter>) {
+        self.wanted[waiter.mode as usize] += 1;
+        self.line.insert(at, waiter);
+    }
+
+    /// Takes out whoever stands at a place.
+    pub(super) fn remove(&mut self, at: usize) {
+        if let Some(waiter) = self.line.remove(at) {
+            self.wanted[waiter.mode as usize] -= 1;
+        }
+    }
+
+    /// Takes this waiter out, if it is there.
+    pub(super) fn leave(&mut self, waiter: &Arc<Waiter>) {
+        if let Some(at) = self.line.iter().position(|w| Arc::ptr_eq(w, waiter)) {
+            self.remove(at);
+        }
+    }
+
+    /// Gives the line the order of these numbers.
+    pub(super) fn sort_by_key(&mut self, key: impl FnMut(&Arc<Waiter>) -> usize) {
+        self.line.make_contiguous().sort_by_key(key);
+    }
+
+    /// LKM-10, for assertions.
+    pub(super) fn counts_hold(&self) -> bool {
+        let mut wanted = [0; ALL_MODES.len()];
+        self.line.iter().for_each(|waiter| wanted[waiter.mode as usize] += 1);
+        wanted == self.wanted
+    }
+}
