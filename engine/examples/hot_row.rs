@@ -1,11 +1,16 @@
 //! One row that everybody increments, durably: by `update_with`, and by a closure that reads and then writes.
 //!
-//! `cargo run --release --example hot_row DIRECTORY [SECONDS [TASKS...]]`; prints a row per number of tasks and form. Each task waits
-//! until its increment is durable before it begins the next one. At the end the row must hold every increment that was acknowledged,
-//! and again after closing and opening.
+//! `cargo run --release -p clearway-engine --example hot_row DIRECTORY [SECONDS [TASKS...]]`; prints a row per number of tasks, then
+//! the same for the closure with an `r` before the numbers (`... 3 1 10 100 r 1 10`). Each task waits until its increment is durable before
+//! it begins the next one. At the end the row must hold every increment that was acknowledged, and again after closing and opening.
+//!
+//! `... --example hot_row kill DIRECTORY [SECONDS [TASKS...]]`: another process increments and says how many it has acknowledged; it is
+//! killed in the middle (SIGKILL), and the row must hold all of them.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clearway_base::sync::sleep;
@@ -71,23 +76,113 @@ async fn run(db: &Database, table: &Counters, form: Form, tasks: usize, seconds:
     took.len()
 }
 
-fn main() -> Result<(), Error> {
-    let mut args = std::env::args().skip(1);
-    let dir = args.next().unwrap_or_else(|| "hot-row-data".to_owned());
-    let seconds = args.next().and_then(|s| s.parse().ok()).unwrap_or(3);
-    let given: Vec<usize> = args.filter_map(|a| a.parse().ok()).collect();
-    let tasks = if given.is_empty() { vec![1, 10, 100, 1_000] } else { given };
-    let db = Database::open(&dir)?;
+fn counters(dir: &str) -> Result<(Database, Counters), Error> {
+    let db = Database::open(dir)?;
     let table: Counters = db.table("counters", &["id"], &["n"])?;
+    Ok((db, table))
+}
+
+/// Numbers of tasks by form; those behind an `r` are for the closure.
+fn plan(args: &[String]) -> Vec<(Form, usize)> {
+    let mut form = Form::UpdateWith;
+    let mut plan = Vec::new();
+    for arg in args {
+        match arg.parse() {
+            Ok(tasks) => plan.push((form, tasks)),
+            Err(_) => form = Form::ReadThenWrite,
+        }
+    }
+    match plan.is_empty() {
+        true => [1, 10, 100, 1_000].map(|tasks| (Form::UpdateWith, tasks)).to_vec(),
+        false => plan,
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime")
+}
+
+/// Increments until it is killed, and writes down how many are acknowledged.
+fn child(dir: &str, tasks: usize) -> Result<(), Error> {
+    let (db, table) = counters(dir)?;
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let runtime = runtime();
+    for _ in 0..tasks {
+        let (db, table, acknowledged) = (db.clone(), table.clone(), acknowledged.clone());
+        runtime.spawn(async move {
+            loop {
+                increment(&db, &table, Form::UpdateWith).await.expect("incremented");
+                acknowledged.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    }
+    runtime.block_on(async {
+        let mut out = std::io::stdout();
+        loop {
+            sleep(Duration::from_millis(1)).await;
+            writeln!(out, "{}", acknowledged.load(Ordering::SeqCst)).expect("somebody listens");
+        }
+    })
+}
+
+fn kill(dir: &str, seconds: u64, plan: &[(Form, usize)]) -> Result<(), Error> {
+    println!("| tasks | acknowledged before the kill | the row holds more | opened in ms |\n|---:|---:|---:|---:|");
+    let (db, table) = counters(dir)?;
+    db.transact(|txn| txn.put(&table, &1, &0))?;
+    db.close()?;
+    let mut held = 0;
+    for (_, tasks) in plan {
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program);
+        child.args(["child", dir, &tasks.to_string()]).stdout(Stdio::piped());
+        let mut child = child.spawn().expect("another process");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines().map_while(Result::ok);
+        let (mut said, mut began) = (0, None);
+        for line in lines.by_ref() {
+            said = line.parse().unwrap_or(said);
+            let began = *began.get_or_insert_with(now_ns);
+            if now_ns() - began > seconds * 1_000_000_000 {
+                break;
+            }
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        // What it had written when it died; a line that was cut short says less, never more.
+        said = lines.filter_map(|line| line.parse().ok()).fold(said, i64::max);
+        let opening = now_ns();
+        let (db, table) = counters(dir)?;
+        let opened_ms = (now_ns() - opening) as f64 / 1e6;
+        let stands = db.transact(|txn| txn.get(&table, &1))?.expect("the row is there");
+        assert!(stands - held >= said, "{said} were acknowledged, {} survived", stands - held);
+        println!("| {tasks} | {said} | {} | {opened_ms:.0} |", stands - held - said);
+        held = stands;
+        db.close()?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Error> {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let mode = args.first().filter(|arg| ["kill", "child"].contains(&arg.as_str())).cloned();
+    if mode.is_some() {
+        args.remove(0);
+    }
+    let dir = args.first().cloned().unwrap_or_else(|| "hot-row-data".to_owned());
+    let seconds = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(3);
+    let plan = plan(args.get(2..).unwrap_or_default());
+    match mode.as_deref() {
+        Some("kill") => return kill(&dir, seconds, &plan),
+        Some(_) => return child(&dir, seconds as usize),
+        None => {}
+    }
+    let (db, table) = counters(&dir)?;
     db.transact(|txn| txn.put(&table, &1, &0))?;
     println!("| form | tasks | increments/s | p50 ms | p99 ms | p99/p50 |");
     println!("|---|---:|---:|---:|---:|---:|");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let runtime = runtime();
     let mut acknowledged = 0;
-    for form in [Form::UpdateWith, Form::ReadThenWrite] {
-        for count in &tasks {
-            acknowledged += runtime.block_on(run(&db, &table, form, *count, seconds));
-        }
+    for (form, tasks) in plan {
+        acknowledged += runtime.block_on(run(&db, &table, form, tasks, seconds));
     }
     let stands = db.transact(|txn| txn.get(&table, &1))?;
     let locks = db.engine().transactions().locks();
@@ -96,8 +191,7 @@ fn main() -> Result<(), Error> {
     assert_eq!(stands, Some(acknowledged as i64), "no increment is lost");
     drop(runtime);
     db.close()?;
-    let db = Database::open(&dir)?;
-    let table: Counters = db.table("counters", &["id"], &["n"])?;
+    let (db, table) = counters(&dir)?;
     assert_eq!(db.transact(|txn| txn.get(&table, &1))?, stands, "nor by a restart");
     db.close()
 }
