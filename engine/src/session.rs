@@ -348,6 +348,7 @@ impl Session {
             Some(txn) => txn.view(read_lsn),
             None => View { read_lsn, ..View::default() },
         };
+        self.owner.statement_opens(view.mark);
         Statement { view, snapshot }
     }
 

@@ -421,6 +421,7 @@ impl<'m> Judge<'m, '_> {
             owner: record.txn.owner().clone(),
             txn: record.txn.id(),
             mode: record.strength,
+            change: record.position,
         });
         let request = Request {
             owner: self.state.owner(),

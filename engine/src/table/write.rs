@@ -212,6 +212,7 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
                                 owner: record.txn.owner().clone(),
                                 txn: record.txn.id(),
                                 mode: LockMode::Exclusive,
+                                change: record.position,
                             });
                         }
                     }

@@ -84,6 +84,8 @@ pub struct Implicit {
     pub txn: TxnId,
     /// What its change amounts to.
     pub mode: LockMode,
+    /// The how-manieth change of the transaction it is, from 0: by that the statement is found that took the lock.
+    pub change: u32,
 }
 
 /// A request for a lock.
@@ -435,7 +437,7 @@ impl Drop for Announced<'_> {
 fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
     let mut held = implicit.owner.held.lock();
     if held.txn == Some(implicit.txn) && !lock.held_by(&implicit.owner).contains(implicit.mode) {
-        held.add(tag, implicit.mode, LockScope::Transaction, now_ns);
+        held.add_implicit(tag, implicit.mode, implicit.change, now_ns);
         lock.grant(&implicit.owner, implicit.mode);
     }
 }

@@ -64,7 +64,8 @@ pub(super) struct Held {
     pub(super) fast: Vec<FastLock>,
     pub(super) trail: Vec<Step>,
     statement: Option<Arc<str>>,
-    statements: VecDeque<Arc<str>>,
+    /// With the number of changes that the transaction had made before each; none is known before the statement has opened.
+    statements: VecDeque<(Arc<str>, Option<u32>)>,
     statements_left_out: usize,
 }
 
@@ -123,6 +124,17 @@ impl Held {
         }
     }
 
+    /// Books a lock that a change of this transaction amounts to, to the statement that made the change.
+    pub(super) fn add_implicit(&mut self, tag: &LockTag, mode: LockMode, change: u32, now_ns: u64) {
+        let first = !self.locks.contains_key(tag);
+        self.add(tag, mode, LockScope::Transaction, now_ns);
+        let before = |from: Option<u32>| from.is_some_and(|from| from <= change);
+        let statement = self.statements.iter().rev().find(|(_, from)| before(*from));
+        if let (true, Some((text, _)), Some(lock)) = (first, statement, self.locks.get_mut(tag)) {
+            lock.statement = Some(text.clone());
+        }
+    }
+
     /// Books a weak table lock that needs no entry in the lock table.
     pub(super) fn add_fast(&mut self, database: u32, relation: u64, mode: LockMode, now_ns: u64) {
         let at = match self.fast.iter().position(|f| f.relation == relation && f.database == database) {
@@ -149,7 +161,7 @@ impl Held {
 
     /// The statements of the transaction, oldest first; a line says how many were left out.
     pub(super) fn statements(&self) -> Vec<Arc<str>> {
-        let mut all: Vec<Arc<str>> = self.statements.iter().cloned().collect();
+        let mut all: Vec<Arc<str>> = self.statements.iter().map(|(text, _)| text.clone()).collect();
         if self.statements_left_out > 0 {
             all.insert(1, format!("... {} statements ...", self.statements_left_out).into());
         }
@@ -207,7 +219,7 @@ impl Owner {
     /// A statement begins; the locks that it takes are booked to it.
     pub fn statement(&self, text: &Arc<str>) {
         let mut held = self.held.lock();
-        if held.statements.back().is_some_and(|last| Arc::ptr_eq(last, text)) {
+        if held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(last, text)) {
             return;
         }
         held.statement = Some(text.clone());
@@ -215,7 +227,14 @@ impl Owner {
             held.statements.remove(1);
             held.statements_left_out += 1;
         }
-        held.statements.push_back(text.clone());
+        held.statements.push_back((text.clone(), None));
+    }
+
+    /// The statement opens: the changes that its transaction makes from now on are its own, until the next one opens.
+    pub fn statement_opens(&self, changes: u32) {
+        if let Some((_, from)) = self.held.lock().statements.back_mut() {
+            from.get_or_insert(changes);
+        }
     }
 
     /// Where the transaction stands, for a savepoint.

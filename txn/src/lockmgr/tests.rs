@@ -114,7 +114,11 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
     let locks = LockManager::new();
     let (writer, waiter) = (locks.register(1), locks.register(2));
     writer.set_txn(TxnId(9));
-    let implicit = |mode| Some(Implicit { owner: writer.clone(), txn: TxnId(9), mode });
+    for (text, changes) in [("first", 0), ("second", 1), ("third", 2)] {
+        writer.statement(&text.into());
+        writer.statement_opens(changes);
+    }
+    let implicit = |mode| Some(Implicit { owner: writer.clone(), txn: TxnId(9), mode, change: 1 });
     let request = |implicit| Request {
         owner: &waiter,
         tag: row(1),
@@ -125,6 +129,8 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
     };
     let mut wait: Acquire<'_> = Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
     waits(&mut wait);
+    let held = locks.locks().into_iter().find(|l| l.granted && l.pid == 1).and_then(|l| l.statement);
+    assert_eq!(held.as_deref(), Some("second"), "the statement that made the change, not the latest");
     locks.release_transaction(&writer, Lsn(3));
     assert_eq!(given(&mut wait), Granted { dep_lsn: Lsn(3), waited: true });
     // LKM-9: the same transaction again, which has ended.

@@ -112,7 +112,7 @@ impl Ddl<'_> {
                 mode: LockMode::Share,
                 scope: LockScope::Session,
                 if_taken: IfTaken::Wait,
-                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive }),
+                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive, change: 0 }),
             };
             let wait = async { locks.acquire(request).await.map_err(|e| TxnError::from(e).into()) };
             let granted = self.core.lock_wait(wait).await.map_err(from_engine)?;
