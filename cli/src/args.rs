@@ -8,6 +8,8 @@ use clearway_base::vfs::{RealVfs, Vfs};
 use clearway_server::config::Config;
 use lexopt::prelude::*;
 
+use crate::sql::Target;
+
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
@@ -19,10 +21,24 @@ pub enum Command {
     Serve(Box<Config>),
     /// Check a directory.
     Check(PathBuf),
-    /// Show what it is for; with a directory: load that until killed.
-    Demo(Option<PathBuf>),
+    /// Show what it is for.
+    Demo(Demo),
+    /// A shell for SQL.
+    Sql(crate::sql::Target),
     /// The contention lab.
     Lab(crate::lab::Lab),
+}
+
+/// What part of the demonstration.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Demo {
+    /// All of it; at the end the server stays up where somebody sits at a terminal.
+    Show {
+        /// The server does not stay up in any case.
+        no_wait: bool,
+    },
+    /// Load this directory until killed: the demonstration starts itself with this.
+    Load(PathBuf),
 }
 
 /// The text of `--help`.
@@ -39,7 +55,10 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 do without TLS for other machines
     -c, --set NAME=VALUE        any setting of the file or of sessions
   clearway check DIR            check a directory that no server has open
-  clearway demo                 show what Clearway is for, in a scratch directory and less than a minute
+  clearway demo [--no-wait]     show what Clearway is for, in a scratch directory and less than a minute; then the
+                                server stays up, unless nobody sits at a terminal or --no-wait is given
+  clearway sql [URL]            a small shell for SQL [postgresql://postgres@127.0.0.1:5433/clearway]
+  clearway sql --data DIR       the same on a directory that nobody serves
   clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
   clearway lab run NAME         one of them against several servers
   clearway --version
@@ -57,6 +76,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("serve") => serve(parser),
             Some("check") => check(parser),
             Some("demo") => demo(parser),
+            Some("sql") => sql(parser),
             Some("lab") => crate::lab::parse(parser).map(Command::Lab),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },
@@ -65,15 +85,32 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut load = None;
+    let mut demo = Demo::Show { no_wait: false };
     while let Some(argument) = parser.next()? {
         match argument {
-            // The demonstration starts itself with this, to be killed.
-            Long("load") => load = Some(PathBuf::from(parser.value()?)),
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("no-wait") => demo = Demo::Show { no_wait: true },
+            Long("load") => demo = Demo::Load(PathBuf::from(parser.value()?)),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(Command::Demo(load))
+    Ok(Command::Demo(demo))
+}
+
+fn sql(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut target = None;
+    while let Some(argument) = parser.next()? {
+        let one = match argument {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Long("data") => Target::Data(PathBuf::from(parser.value()?)),
+            Value(url) => Target::Url(Some(url.string()?)),
+            other => return Err(other.unexpected()),
+        };
+        if target.replace(one).is_some() {
+            return Err("sql takes one URL or one --data DIR".into());
+        }
+    }
+    Ok(Command::Sql(target.unwrap_or(Target::Url(None))))
 }
 
 fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -137,15 +174,26 @@ mod tests {
     fn the_command_line() {
         assert_eq!(parsed(""), Ok(Command::Help));
         assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
+        assert_eq!(parsed("demo --no-wait"), Ok(Command::Demo(Demo::Show { no_wait: true })));
+        assert_eq!(parsed("sql"), Ok(Command::Sql(Target::Url(None))));
+        assert_eq!(parsed("sql --data d"), Ok(Command::Sql(Target::Data("d".into()))));
         let Ok(Command::Serve(config)) = parsed("serve --data x --listen 127.0.0.1:0 -c lock_timeout=5s --memory")
         else {
             panic!("it is well formed");
         };
         assert_eq!((config.data.to_str(), config.memory), (Some("x"), true));
         assert_eq!(config.settings, [("lock_timeout".to_owned(), "5s".to_owned())]);
-        for bad in
-            ["serv", "serve --date x", "serve x", "serve --listen nowhere", "serve -c x", "check", "check a b", "--x"]
-        {
+        for bad in [
+            "serv",
+            "serve --date x",
+            "serve x",
+            "serve --listen nowhere",
+            "serve -c x",
+            "check",
+            "check a b",
+            "--x",
+            "sql a b",
+        ] {
             assert!(parsed(bad).is_err(), "{bad}");
         }
     }

@@ -1,15 +1,16 @@
 //! The `clearway` command.
 //!
 //! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute),
-//! `lab` (the contention lab's command line); serving is `clearway_server::run`.
+//! `lab` (the contention lab's command line), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod args;
 mod check;
 mod demo;
 mod lab;
+mod sql;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use args::Command;
@@ -37,8 +38,12 @@ fn main() -> ExitCode {
             clearway_server::run::run(&config, &mut say).map_err(|error| error.to_string())
         }
         Command::Check(directory) => check::check(&directory),
-        Command::Demo(None) => demo::run(&mut |line| println!("{line}")).map_err(|error| error.to_string()),
-        Command::Demo(Some(load)) => demo::load_until_killed(&load).map_err(|error| error.to_string()),
+        Command::Demo(args::Demo::Show { no_wait }) => {
+            let end = if no_wait || !std::io::stdin().is_terminal() { demo::End::Stop } else { demo::End::Serve };
+            demo::run(end, &mut |line| println!("{line}")).map_err(|error| error.to_string())
+        }
+        Command::Demo(args::Demo::Load(dir)) => demo::load_until_killed(&dir).map_err(|error| error.to_string()),
+        Command::Sql(target) => sql::run(&target),
         Command::Lab(lab) => lab::run(&lab),
     };
     match done {

@@ -29,7 +29,7 @@ pub struct Request {
     pub seconds: f64,
     /// Client counts; empty: the scenario's.
     pub clients: Vec<u32>,
-    /// Equal runs, at least [`LEAST_REPEATS`].
+    /// Equal runs; below [`LEAST_REPEATS`] there is no spread to show.
     pub repeats: u32,
     /// The `clearway` binary.
     pub clearway: PathBuf,
@@ -116,7 +116,7 @@ async fn session(
         machine: machine::describe(&scratch.0),
         command: request.command.clone(),
         seconds: request.seconds,
-        repeats: request.repeats.max(LEAST_REPEATS),
+        repeats: request.repeats.max(1),
         clients,
         ..Outcome::default()
     };

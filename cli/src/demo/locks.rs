@@ -14,7 +14,8 @@ pub fn chain(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failure> 
     sessions[0].run("CREATE TABLE accounts (id int PRIMARY KEY, balance int)")?;
     sessions[0].run("INSERT INTO accounts VALUES (1, 100), (2, 100), (3, 100)")?;
     for (i, session) in sessions.iter_mut().enumerate() {
-        session.run(&format!("BEGIN; UPDATE accounts SET balance = balance - 1 WHERE id = {}", i + 1))?;
+        session.run("BEGIN")?;
+        session.run(&format!("UPDATE accounts SET balance = balance - 1 WHERE id = {}", i + 1))?;
     }
     let pids: Vec<i32> = sessions.iter().map(Local::pid).collect();
     let last = sessions.pop().expect("three sessions");
@@ -41,23 +42,29 @@ pub fn chain(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failure> 
 /// Prints a session and, below it, those whom it blocks.
 fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
     let locks = opened.db.transactions().locks();
-    let indent = "   ".to_owned() + &"   ".repeat(depth);
+    let indent = "   ".repeat(depth + 1);
     let rows: Vec<_> = locks.locks().into_iter().filter(|l| l.pid == pid).collect();
-    let wait = rows.iter().find(|l| !l.granted);
-    let backend = opened.backends.get(pid);
-    let statement = backend.map(|b| b.activity.lock().query.to_string()).unwrap_or_default();
-    match wait {
-        Some(lock) => {
-            let age_ms = clearway_base::waits::now_ns().saturating_sub(lock.since_ns) / 1_000_000;
-            say(&format!("{indent}└─ pid {pid} has waited {age_ms} ms: {statement}"));
+    let age_ms = |since_ns: u64| clearway_base::waits::now_ns().saturating_sub(since_ns) / 1_000_000;
+    match rows.iter().find(|l| !l.granted) {
+        Some(wait) => {
+            let backend = opened.backends.get(pid);
+            let statement = backend.map(|b| b.activity.lock().query.to_string()).unwrap_or_default();
+            say(&format!("{indent}└─ pid {pid} has waited {} ms to run: {statement}", age_ms(wait.since_ns)));
         }
-        None => say(&format!("{indent}pid {pid} waits for nobody; its lock was taken by: {statement}")),
+        None => say(&format!("{indent}pid {pid} waits for nobody")),
     }
-    let blocked: Vec<i32> = locks.locks().into_iter().filter(|l| !l.granted).map(|l| l.pid).collect();
-    for other in blocked {
-        if locks.blockers(other).contains(&pid) {
-            tree(opened, other, depth + 1, say);
+    let mut waiting: Vec<_> = locks.locks().into_iter().filter(|l| !l.granted).collect();
+    waiting.retain(|wait| locks.blockers(wait.pid).contains(&pid));
+    if let Some(first) = waiting.first() {
+        // The lock itself stands in the row where nobody else ever wanted it; then the transaction's last change took it.
+        let taken = rows.iter().filter(|l| l.granted && l.statement.is_some());
+        let lock = taken.clone().find(|l| l.tag == first.tag).or_else(|| taken.clone().max_by_key(|l| l.since_ns));
+        if let Some((lock, statement)) = lock.and_then(|l| Some((l, l.statement.clone()?))) {
+            say(&format!("{indent}   holds a lock since {} ms, taken by: {statement}", age_ms(lock.since_ns)));
         }
+    }
+    for wait in waiting {
+        tree(opened, wait.pid, depth + 1, say);
     }
 }
 
@@ -67,7 +74,8 @@ pub fn deadlock(opened: &Opened, say: &mut dyn FnMut(&str)) -> Result<(), Failur
     say("2. A deadlock of three");
     let mut sessions = sessions(opened, 3)?;
     for (i, session) in sessions.iter_mut().enumerate() {
-        session.run(&format!("BEGIN; UPDATE accounts SET balance = 0 WHERE id = {}", i + 1))?;
+        session.run("BEGIN")?;
+        session.run(&format!("UPDATE accounts SET balance = 0 WHERE id = {}", i + 1))?;
     }
     let threads: Vec<_> = sessions
         .into_iter()

@@ -1,12 +1,13 @@
 //! `clearway demo`: in less than a minute, in a scratch directory, what Clearway is for.
 //!
 //! Structure: `client` (a session inside the process), `locks` (who blocks whom, a deadlock), `hot_row` (one row, many clients),
-//! `crash` (kill -9 in the middle of the load).
+//! `crash` (kill -9 in the middle of the load), `serve` (the server that stays up).
 
 mod client;
 mod crash;
 mod hot_row;
 mod locks;
+mod serve;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,31 +51,44 @@ impl Opened {
     }
 }
 
+/// How the demonstration ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The server stays up until Ctrl-C.
+    Serve,
+    /// It stops: nobody sits there.
+    Stop,
+}
+
 /// Shows everything, in a scratch directory that goes afterwards.
 ///
 /// # Errors
 /// Whatever went wrong, as a sentence.
-pub fn run(say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+pub fn run(end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failure> {
     let dir = scratch();
     say(&format!("Clearway shows itself in {} ...", dir.display()));
-    let shown = show(&dir, say);
+    let shown = show(&dir, end, say);
     remove(&dir);
     shown
 }
 
-fn show(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    let opened = Opened::open(&dir.join("demo"))?;
+fn show(dir: &Path, end: End, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failure> {
+    let data = dir.join("demo");
+    let opened = Opened::open(&data)?;
     locks::chain(&opened, say)?;
     locks::deadlock(&opened, say)?;
-    hot_row::run(&opened, say)?;
     opened.close()?;
+    hot_row::run(dir, say)?;
     crash::run(&dir.join("crash"), say)?;
-    say("");
-    say("Three things to try next:");
-    say("  clearway serve                                  and then: psql -h 127.0.0.1 -p 5433 -U postgres clearway");
-    say("  pgbench -h 127.0.0.1 -p 5433 -U postgres -i -s 10 clearway");
-    say("  SELECT * FROM pg_locks;                         in a second psql, while the first one waits");
-    Ok(())
+    match end {
+        End::Serve => serve::run(&data, say),
+        End::Stop => {
+            say("");
+            say("5. On a terminal a server would stay up now: clearway serve");
+            serve::next_steps("5433", say);
+            Ok(())
+        }
+    }
 }
 
 /// The child of the crash: loads a directory until it is killed.
