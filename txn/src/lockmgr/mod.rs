@@ -283,6 +283,10 @@ impl LockManager {
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
+                if !lock.queue.is_empty() {
+                    // LKM-4: it may have passed by somebody who now waits for it, too.
+                    request.owner.blocking.store(true, Ordering::SeqCst);
+                }
                 request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
                 Entered::Granted(lock.dep_lsn, anew)
             }

@@ -4,6 +4,8 @@
 //! - LKM-5: the modes of two holders never conflict.
 //! - LKM-6: first come, first served: a request is granted at once only if it conflicts with no holder and with nobody who waits
 //!   ahead of it, except that who already holds a mode for which somebody ahead must wait goes before him (else both would wait for ever).
+//!   A row is different, as in PostgreSQL: what agrees with all its holders is granted at once, whoever waits; only those who have to
+//!   wait stand in line. (A foreign key's check passes by a `FOR UPDATE` that waits for other checks.)
 //! - LKM-7: after every change of holders or queue, nobody waits whom LKM-5 and LKM-6 let in.
 
 use std::sync::Arc;
@@ -71,7 +73,7 @@ impl Lock {
             position = at;
             ahead = self.queue.iter().take(at).fold(ModeSet::EMPTY, |set, w| set.with(w.mode));
         }
-        if !mode.conflicts().meets(ahead) && !self.conflicts_with_holders(owner, mode) {
+        if (mode.is_row_strength() || !mode.conflicts().meets(ahead)) && !self.conflicts_with_holders(owner, mode) {
             Decision::Grant
         } else {
             Decision::Wait(position)

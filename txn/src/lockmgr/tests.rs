@@ -74,6 +74,35 @@ fn compatible_waiters_are_admitted_as_a_group() {
     waits(&mut d);
 }
 
+/// LKM-6: row locks that agree with all holders pass by whoever waits; a ring that comes of it is found when it closes.
+#[test]
+fn a_row_lock_that_agrees_with_its_holders_passes_by_those_who_wait() {
+    let locks = LockManager::new();
+    let owners: Vec<_> = (1..=3).map(|pid| locks.register(pid)).collect();
+    given(&mut ask(&locks, &owners[0], row(1), LockMode::RowForShare));
+    let mut update = ask(&locks, &owners[1], row(1), LockMode::RowUpdate);
+    waits(&mut update);
+    assert!(!given(&mut ask(&locks, &owners[2], row(1), LockMode::RowForShare)).waited);
+    assert_eq!(locks.blockers(2), vec![1, 3]);
+    // Who holds a lock goes before those who hold none: the third gets its turn before the second.
+    let mut upgrade = ask(&locks, &owners[2], row(1), LockMode::RowUpdate);
+    waits(&mut upgrade);
+    locks.release_transaction(&owners[0], Lsn::ZERO);
+    given(&mut upgrade);
+    waits(&mut update);
+    locks.release_transaction(&owners[2], Lsn::ZERO);
+    given(&mut update);
+    // A ring through one that passes by: the second holds row 2 and waits for row 1, the third passes by it and then wants row 2.
+    locks.release_transaction(&owners[1], Lsn::ZERO);
+    given(&mut ask(&locks, &owners[1], row(2), LockMode::RowUpdate));
+    given(&mut ask(&locks, &owners[0], row(1), LockMode::RowForShare));
+    let mut second = ask(&locks, &owners[1], row(1), LockMode::RowUpdate);
+    waits(&mut second);
+    given(&mut ask(&locks, &owners[2], row(1), LockMode::RowForShare));
+    let mut third = ask(&locks, &owners[2], row(2), LockMode::RowUpdate);
+    assert!(matches!(poll(&mut third), Poll::Ready(Err(LockError::Deadlock(_)))), "LKM-4");
+}
+
 #[test]
 fn a_dropped_waiter_passes_its_grant_on() {
     let locks = LockManager::new();
