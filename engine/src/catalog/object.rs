@@ -225,6 +225,10 @@ pub struct Index {
     pub tree: u64,
     /// Its columns.
     pub columns: Vec<IndexColumn>,
+    /// INCLUDE: columns that are named with it and are no part of its key. Rows are found by the key and read from their table, so
+    /// nothing is stored twice for them.
+    #[serde(default)]
+    pub include: Vec<usize>,
     /// No two rows have the same values, nulls aside.
     pub unique: bool,
     /// It is the table's primary key.
@@ -238,6 +242,13 @@ pub struct Index {
     /// CLUSTER ... USING was asked for.
     #[serde(default)]
     pub clustered: bool,
+}
+
+impl Index {
+    /// Whether a column is one of its key's or is included.
+    pub fn names_column(&self, column: usize) -> bool {
+        self.columns.iter().any(|c| c.column == column) || self.include.contains(&column)
+    }
 }
 
 /// A sequence.

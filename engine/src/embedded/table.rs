@@ -273,6 +273,7 @@ async fn create<K: Key, V: Columns>(
             .iter()
             .map(|column| IndexColumn { column: *column, descending: false, nulls_first: false })
             .collect(),
+        include: Vec::new(),
         unique: true,
         primary: true,
         constraint: true,

@@ -210,8 +210,13 @@ impl TableShape {
 
     /// Whether a change from one row to another touches a column by which the row can be referred to: a column of a unique index.
     pub fn changes_key(&self, old: &[Value], new: &[Value]) -> bool {
+        self.key_and_unique_columns().any(|c| old[c] != new[c])
+    }
+
+    /// The columns to which a foreign key may refer, some of them more than once.
+    pub fn key_and_unique_columns(&self) -> impl Iterator<Item = usize> {
         let unique = self.indexes.iter().filter(|i| i.unique).flat_map(|i| &i.columns);
-        self.key.iter().chain(unique).any(|c| old[*c] != new[*c])
+        self.key.iter().chain(unique).copied()
     }
 
     /// Checks that every value fits its column.

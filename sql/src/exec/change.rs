@@ -9,7 +9,7 @@ use super::query::QueryRows;
 use super::{Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
-use crate::planner::plan::{Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
+use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
 use crate::syntax::ast::LockWait;
 use crate::types::Datum;
 use crate::types::text;
@@ -40,6 +40,16 @@ pub fn engine_row(row: &[Datum]) -> Vec<Value> {
 }
 
 impl Cx<'_> {
+    /// Runs whatever changes rows; none for a query.
+    pub async fn change(self, action: &Action) -> Result<Option<Changes>> {
+        Ok(match action {
+            Action::Select(_) => None,
+            Action::Insert(insert) => Some(self.insert(insert).await?),
+            Action::Update(update) => Some(self.update(update).await?),
+            Action::Delete(delete) => Some(self.delete(delete).await?),
+        })
+    }
+
     /// Runs an INSERT.
     pub async fn insert(self, insert: &Insert) -> Result<Changes> {
         let mut out = Changes::default();
@@ -156,8 +166,8 @@ impl Cx<'_> {
     async fn refuse_unseen(self, target: &Target, key: &[u8]) -> Result<()> {
         if self.run.isolation == clearway_engine::session::Isolation::RepeatableRead {
             let mut session = self.run.core.engine.take();
-            let mut view = self.run.view;
-            view.mark = u32::MAX;
+            // The transaction's own rows are seen, those of this very statement, too.
+            let view = session.renew_view(&self.run.view);
             let seen = session.get(&target.table.shape, &view, key).await.map_err(from_engine)?;
             if seen.is_none() {
                 return Err(super::errors::concurrent(false));

@@ -14,7 +14,7 @@ use crate::types::datum::Array;
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::sync::sleep;
-use clearway_engine::catalog::{Object, Sequence};
+use clearway_engine::catalog::{Catalog, Object, Sequence};
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +70,14 @@ impl Session for CxHost<'_> {
 
 fn int(args: &[Datum], i: usize) -> i64 {
     args.get(i).and_then(Datum::as_i64).unwrap_or(0)
+}
+
+fn sequence_in(catalog: &Catalog, oid: u32) -> Result<Sequence> {
+    match catalog.get(oid).map(|o| &**o) {
+        Some(Object::Sequence(s)) => Ok(s.clone()),
+        Some(other) => Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", other.name()))),
+        None => Err(SqlError::new(code::UNDEFINED_TABLE, format!("could not open relation with OID {oid}"))),
+    }
 }
 
 fn advisory(args: &[Datum]) -> AdvisoryKey {
@@ -249,19 +257,20 @@ impl Cx<'_> {
     }
 
     fn sequence(self, oid: u32) -> Result<Sequence> {
-        match self.run.names.catalog.get(oid).map(|o| &**o) {
-            Some(Object::Sequence(s)) => Ok(s.clone()),
-            Some(other) => {
-                Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", other.name())))
-            }
-            None => Err(SqlError::new(code::UNDEFINED_TABLE, format!("could not open relation with OID {oid}"))),
-        }
+        sequence_in(&self.run.names.catalog, oid)
+    }
+
+    /// A sequence as it is once nobody can alter it any more: whoever was doing so has ended while the lock was waited for.
+    async fn locked_sequence(self, oid: u32) -> Result<Sequence> {
+        let core = self.run.core;
+        core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        let catalog = core.engine.take().catalog();
+        sequence_in(&catalog, oid)
     }
 
     async fn nextval(self, oid: u32) -> Result<i64> {
-        let sequence = self.sequence(oid)?;
         let core = self.run.core;
-        core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        let sequence = self.locked_sequence(oid).await?;
         let given = core.db.sequences().next(&core.db, &sequence).await.map_err(from_engine)?;
         core.engine.take().depends_on(given.dep_lsn);
         let value = given.value.ok_or_else(|| {
@@ -275,8 +284,8 @@ impl Cx<'_> {
     }
 
     async fn setval(self, oid: u32, value: i64, called: bool) -> Result<Datum> {
-        let sequence = self.sequence(oid)?;
         let core = self.run.core;
+        let sequence = self.locked_sequence(oid).await?;
         if !(sequence.min..=sequence.max).contains(&value) {
             let message = format!(
                 "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
@@ -284,7 +293,6 @@ impl Cx<'_> {
             );
             return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
-        core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
         let lsn = core.db.sequences().set(&core.db, &sequence, value, called).await.map_err(from_engine)?;
         core.engine.take().depends_on(lsn);
         if called {

@@ -8,6 +8,7 @@ use crate::planner::plan::{Select, TableSlot};
 use crate::syntax::ast::{LockStrength, LockWait};
 use crate::types::Datum;
 use clearway_engine::session::{Isolation, Locked};
+use clearway_engine::value::Value;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 /// The lock mode of a FOR clause.
@@ -36,6 +37,13 @@ pub fn key_of(row: &[Datum], table: &TableSlot) -> Result<std::sync::Arc<[u8]>> 
         Some(Datum::Bytea(key)) => Ok(key.clone()),
         _ => Err(SqlError::internal("a row without its key (PLN-1)")),
     }
+}
+
+/// Whether the columns to which a foreign key may refer are in `values` what they were when `row` was read.
+fn keys_agree(table: &TableSlot, row: &[Datum], values: &[Value]) -> Result<bool> {
+    let mut fresh = Row::with_capacity(table.types.len());
+    read_row(values, &table.types, &mut fresh)?;
+    Ok(table.shape.key_and_unique_columns().all(|c| row.get(table.base + c) == fresh.get(c)))
 }
 
 impl Cx<'_> {
@@ -79,6 +87,10 @@ impl Cx<'_> {
             };
             let Locked { row: values, ghost, commit, mine, moved_to } = locked;
             let newer = commit > self.run.view.read_lsn;
+            if newer && !ghost && !moved && mode == LockMode::RowKeyShare && keys_agree(table, row, &values)? {
+                // What KEY SHARE protects is as it was read: the version that was read stays the statement's, as in PostgreSQL.
+                return Ok(Newest::Same);
+            }
             if newer && self.run.isolation == Isolation::RepeatableRead {
                 return Err(concurrent(ghost && moved_to.is_none()));
             }

@@ -5,7 +5,7 @@ use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
     Update, conjunction, split,
 };
-use super::{Planner, names};
+use super::{Planned, Planner, names};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::exec::errors::from_engine;
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
@@ -18,7 +18,6 @@ use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
-type Planned = (Action, Option<Vec<OutputColumn>>);
 /// The expressions of RETURNING and the columns that they make; none without the clause.
 type Returning = (Option<Vec<Bound>>, Option<Vec<OutputColumn>>);
 
@@ -128,9 +127,6 @@ impl Planner<'_> {
     }
 
     pub(super) fn insert(&mut self, s: &stmt::Insert, params: &mut Params) -> Result<Planned> {
-        if s.with.is_some() {
-            return Err(SqlError::unsupported("WITH in INSERT"));
-        }
         let privileges = match &s.on_conflict {
             Some(c) if c.update.is_some() => "aw",
             _ => "a",
@@ -413,9 +409,6 @@ impl Planner<'_> {
     }
 
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
-        if s.with.is_some() {
-            return Err(SqlError::unsupported("WITH in UPDATE"));
-        }
         let relation = self.changed(&s.table, "UPDATE", "rw")?.clone();
         let (layout, conditions, target) =
             self.changed_rows(&relation, &s.table, &s.from, s.filter.as_ref(), params)?;
@@ -429,9 +422,6 @@ impl Planner<'_> {
     }
 
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
-        if s.with.is_some() {
-            return Err(SqlError::unsupported("WITH in DELETE"));
-        }
         let relation = self.changed(&s.table, "DELETE", "rd")?.clone();
         let (layout, conditions, target) =
             self.changed_rows(&relation, &s.table, &s.using, s.filter.as_ref(), params)?;

@@ -6,22 +6,30 @@ use super::plan::{Access, Action, Body, JoinType, Node, Plan, Query};
 /// The lines of EXPLAIN.
 pub fn lines(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
-    match &plan.action {
-        Action::Select(q) => query(q, 0, &mut out),
+    for change in &plan.changes {
+        line(0, &format!("CTE {}", change.name), &mut out);
+        action(&change.action, 1, &mut out);
+    }
+    action(&plan.action, 0, &mut out);
+    out
+}
+
+fn action(action: &Action, depth: usize, out: &mut Vec<String>) {
+    match action {
+        Action::Select(q) => query(q, depth, out),
         Action::Insert(i) => {
-            line(0, &format!("Insert on {}", i.target.table.shape.name), &mut out);
-            query(&i.source, 1, &mut out);
+            line(depth, &format!("Insert on {}", i.target.table.shape.name), out);
+            query(&i.source, depth + 1, out);
         }
         Action::Update(u) => {
-            line(0, &format!("Update on {}", u.target.table.shape.name), &mut out);
-            node(&u.source, 1, &mut out);
+            line(depth, &format!("Update on {}", u.target.table.shape.name), out);
+            node(&u.source, depth + 1, out);
         }
         Action::Delete(d) => {
-            line(0, &format!("Delete on {}", d.target.table.shape.name), &mut out);
-            node(&d.source, 1, &mut out);
+            line(depth, &format!("Delete on {}", d.target.table.shape.name), out);
+            node(&d.source, depth + 1, out);
         }
     }
-    out
 }
 
 fn line(depth: usize, what: &str, out: &mut Vec<String>) {

@@ -27,11 +27,11 @@ mod with;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Scope, Subqueries};
-use crate::syntax::ast::{Expr, Query as AstQuery};
+use crate::syntax::ast::{Expr, Query as AstQuery, With};
 use crate::syntax::stmt::Statement;
 use crate::types::{SqlType, oid};
 use clearway_txn::lockmgr::LockMode;
-use plan::{Action, Plan, Subplan, TableLock};
+use plan::{Action, OutputColumn, Plan, Subplan, TableLock, WithChange};
 
 pub use names::PlanEnv;
 
@@ -43,12 +43,19 @@ pub struct Planner<'a> {
     locks: Vec<TableLock>,
     read_only: bool,
     ctes: Vec<with::Named>,
+    /// Statements in WITH that change rows, in the order in which they run.
+    changes: Vec<WithChange>,
+    /// Queries and changes around: only the outermost may have changes in its WITH.
+    level: u32,
     /// Working tables so far, and references to them.
     works: usize,
     working_uses: u32,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
 }
+
+/// What a statement does, and the columns of what it gives.
+type Planned = (Action, Option<Vec<OutputColumn>>);
 
 /// Views inside views.
 const VIEW_DEPTH_MAX: u32 = 60;
@@ -62,6 +69,8 @@ impl<'a> Planner<'a> {
             locks: Vec::new(),
             read_only: true,
             ctes: Vec::new(),
+            changes: Vec::new(),
+            level: 0,
             works: 0,
             working_uses: 0,
             view_depth: 0,
@@ -79,10 +88,10 @@ impl<'a> Planner<'a> {
                 let columns = Some(query.columns.clone());
                 (Action::Select(query), columns)
             }
-            Statement::Insert(s) => self.insert(s, params)?,
-            Statement::Update(s) => self.update(s, params)?,
-            Statement::Delete(s) => self.delete(s, params)?,
-            _ => return Ok(None),
+            _ => match self.change(statement, params)? {
+                Some(planned) => planned,
+                None => return Ok(None),
+            },
         };
         let types = params.types.iter().enumerate();
         let types = types
@@ -93,8 +102,30 @@ impl<'a> Planner<'a> {
                 })
             })
             .collect::<Result<_>>()?;
-        let read_only = self.read_only && matches!(action, Action::Select(_));
-        Ok(Some(Plan { action, subqueries: self.subplans, locks: self.locks, params: types, columns, read_only }))
+        let read_only = self.read_only && matches!(action, Action::Select(_)) && self.changes.is_empty();
+        let (changes, subqueries, locks) = (self.changes, self.subplans, self.locks);
+        Ok(Some(Plan { changes, action, subqueries, locks, params: types, columns, read_only }))
+    }
+
+    /// Plans INSERT, UPDATE or DELETE; none for any other statement.
+    fn change(&mut self, statement: &Statement, params: &mut Params) -> Result<Option<Planned>> {
+        let with: &Option<With> = match statement {
+            Statement::Insert(s) => &s.with,
+            Statement::Update(s) => &s.with,
+            Statement::Delete(s) => &s.with,
+            _ => return Ok(None),
+        };
+        let outer_ctes = self.ctes.len();
+        self.level += 1;
+        let planned = with.as_ref().map_or(Ok(()), |with| self.with(with, params)).and_then(|()| match statement {
+            Statement::Insert(s) => self.insert(s, params).map(Some),
+            Statement::Update(s) => self.update(s, params).map(Some),
+            Statement::Delete(s) => self.delete(s, params).map(Some),
+            _ => Ok(None),
+        });
+        self.level -= 1;
+        self.ctes.truncate(outer_ctes);
+        planned
     }
 
     /// Notes that the statement needs a table lock; the strongest mode of a table counts.

@@ -312,9 +312,22 @@ pub struct Join {
     pub hash: Option<(Vec<Bound>, Vec<Bound>)>,
 }
 
+/// A statement in WITH that changes rows.
+#[derive(Debug)]
+pub struct WithChange {
+    /// Its name.
+    pub name: String,
+    /// INSERT, UPDATE or DELETE.
+    pub action: Action,
+    /// Where the rows of its RETURNING are put.
+    pub work: usize,
+}
+
 /// A statement with all it needs.
 #[derive(Debug)]
 pub struct Plan {
+    /// What its WITH changes first; the rest of the statement does not see that but by RETURNING.
+    pub changes: Vec<WithChange>,
     /// What to do.
     pub action: Action,
     /// Subqueries of expressions, by id.

@@ -26,14 +26,14 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<Arc<Query>> {
         let outer_ctes = self.ctes.len();
-        if let Some(with) = &q.with {
-            self.with(with)?;
-        }
-        let plan = match &q.body {
+        self.level += 1;
+        let with = q.with.as_ref().map_or(Ok(()), |with| self.with(with, params));
+        let plan = with.and_then(|()| match &q.body {
             QueryBody::Select(s) => self.select(s, q, parent, params),
             QueryBody::Values(rows) => self.values(rows, q, parent, params),
             QueryBody::SetOp { op, all, left, right } => self.set_op((*op, *all, left, right), q, parent, params),
-        };
+        });
+        self.level -= 1;
         self.ctes.truncate(outer_ctes);
         Ok(Arc::new(plan?))
     }

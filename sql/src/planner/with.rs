@@ -1,9 +1,10 @@
-//! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table.
+//! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table, and a
+//! reference to one that changes rows reads the rows that its RETURNING gave before the rest of the statement began.
 
 use super::Planner;
 use super::from::{Layout, Placed};
 use super::leaf::{derived_leaf, work_leaf};
-use super::plan::{Body, OutputColumn, Query};
+use super::plan::{Body, OutputColumn, Query, WithChange};
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
 use crate::syntax::ast::{Alias, Cte, Query as AstQuery, QueryBody, SetOp, TableRef, With};
@@ -20,18 +21,37 @@ pub(super) struct Named {
     recursive: bool,
     /// Inside of its own recursive term: the working table and its columns.
     working: Option<(usize, Arc<[OutputColumn]>)>,
+    /// It changes rows: where those of its RETURNING are found, and their columns; none without RETURNING.
+    returned: Option<Option<(usize, Arc<[OutputColumn]>)>>,
 }
 
 impl Planner<'_> {
     /// Takes up the names of a WITH clause.
-    pub(super) fn with(&mut self, with: &With) -> Result<()> {
+    pub(super) fn with(&mut self, with: &With, params: &mut Params) -> Result<()> {
         for cte in &with.ctes {
-            if !matches!(&*cte.statement, Statement::Query(_)) {
-                return Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos));
-            }
-            self.ctes.push(Named { cte: Arc::new(cte.clone()), recursive: with.recursive, working: None });
+            let returned = match &*cte.statement {
+                Statement::Query(_) => None,
+                _ => Some(self.with_change(cte, params)?),
+            };
+            let cte = Arc::new(cte.clone());
+            self.ctes.push(Named { cte, recursive: with.recursive, working: None, returned });
         }
         Ok(())
+    }
+
+    /// A statement in WITH that changes rows.
+    fn with_change(&mut self, cte: &Cte, params: &mut Params) -> Result<Option<(usize, Arc<[OutputColumn]>)>> {
+        if self.level > 1 {
+            let message = "WITH clause containing a data-modifying statement must be at the top level";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(cte.pos));
+        }
+        let Some((action, columns)) = self.change(&cte.statement, params)? else {
+            return Err(SqlError::unsupported("this statement in WITH").at(cte.pos));
+        };
+        let work = self.works;
+        self.works += 1;
+        self.changes.push(WithChange { name: cte.name.clone(), action, work });
+        Ok(columns.map(|columns| (work, columns.into())))
     }
 
     /// A reference to the name at this place among those known.
@@ -53,11 +73,19 @@ impl Planner<'_> {
         if alias.columns.is_empty() {
             alias.columns.clone_from(&cte.columns);
         }
+        match named.returned {
+            None => {}
+            Some(Some((id, columns))) => return work_leaf(out, id, &columns, Some(&alias), &cte.name),
+            Some(None) => {
+                let message = format!("WITH query \"{}\" does not have a RETURNING clause", cte.name);
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(t.name.pos));
+            }
+        }
         let later = self.ctes.split_off(at);
         let plan = match &*cte.statement {
             Statement::Query(q) if named.recursive => self.recursive(&cte, q, parent, params),
             Statement::Query(q) => self.query(q, parent, params),
-            _ => Err(SqlError::unsupported("a data-modifying statement in WITH").at(cte.pos)),
+            _ => Err(SqlError::internal("a change in WITH without its rows")),
         };
         self.ctes.truncate(at);
         self.ctes.extend(later);
@@ -87,7 +115,7 @@ impl Planner<'_> {
         let work = self.works;
         self.works += 1;
         let working = Some((work, columns.clone().into()));
-        self.ctes.push(Named { cte: cte.clone(), recursive: false, working });
+        self.ctes.push(Named { cte: cte.clone(), recursive: false, working, returned: None });
         let step = self.query(right, parent, params);
         self.ctes.truncate(known);
         let step = step?;

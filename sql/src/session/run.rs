@@ -135,8 +135,10 @@ pub async fn begin(
     };
     let plan = &cached.plan;
     let read_only = core.engine.take().options().read_only;
-    if read_only && !matches!(plan.action, Action::Select(_)) {
-        let verb = match plan.action {
+    let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
+    let change = actions.find(|a| !matches!(a, Action::Select(_)));
+    if let Some(change) = change.filter(|_| read_only) {
+        let verb = match change {
             Action::Insert(_) => "INSERT",
             Action::Update(_) => "UPDATE",
             _ => "DELETE",
@@ -193,14 +195,21 @@ impl Execution {
 
     /// Carries out a statement that changes rows.
     async fn change(&mut self, core: &Core) -> Result<()> {
+        let plan = &self.cached.plan;
+        if plan.changes.is_empty() && matches!(plan.action, Action::Select(_)) {
+            return Ok(());
+        }
         let changes = {
             let run = self.run(core);
             let cx = Cx { run: &run, outer: &[] };
-            match &self.cached.plan.action {
-                Action::Select(_) => return Ok(()),
-                Action::Insert(insert) => cx.insert(insert).await?,
-                Action::Update(update) => cx.update(update).await?,
-                Action::Delete(delete) => cx.delete(delete).await?,
+            for change in &plan.changes {
+                if let Some(changes) = cx.change(&change.action).await? {
+                    self.state.set_work(change.work, Arc::new(changes.rows));
+                }
+            }
+            match cx.change(&plan.action).await? {
+                Some(changes) => changes,
+                None => return Ok(()),
             }
         };
         self.count = changes.count;

@@ -54,6 +54,7 @@ pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Da
 /// The value of an expression that names nothing.
 pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -> Result<Datum> {
     let plan = crate::planner::plan::Plan {
+        changes: Vec::new(),
         action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query {
             body: crate::planner::plan::Body::Values(Vec::new()),
             sort: Vec::new(),

@@ -496,7 +496,8 @@ fn pg_index(run: &Run<'_>) -> Vec<Row> {
     let mut out = Vec::new();
     for object in local(run) {
         let Object::Index(i) = object else { continue };
-        let keys = i.columns.iter().map(|c| Datum::Int2(c.column as i16 + 1)).collect();
+        let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+        let keys = columns.map(|c| Datum::Int2(c as i16 + 1)).collect();
         let mut keys = Array::one_dimensional(INT2, keys);
         keys.dims.iter_mut().for_each(|d| d.1 = 0);
         let n = Datum::Int2(i.columns.len() as i16);
@@ -504,7 +505,7 @@ fn pg_index(run: &Run<'_>) -> Vec<Row> {
         out.push(vec![
             int_oid(i.oid),
             int_oid(i.table),
-            n.clone(),
+            Datum::Int2((i.columns.len() + i.include.len()) as i16),
             n,
             Datum::Bool(i.unique),
             Datum::Bool(i.primary),
@@ -533,13 +534,15 @@ pub fn index_definition(run: &Run<'_>, i: &Index) -> String {
         shown
     };
     let columns: Vec<String> = i.columns.iter().map(column).collect();
+    let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
     format!(
-        "CREATE {}INDEX {} ON {}.{} USING btree ({})",
+        "CREATE {}INDEX {} ON {}.{} USING btree ({}){}",
         if i.unique { "UNIQUE " } else { "" },
         quote(&i.name),
         quote(&schema_name(run, table.schema)),
         quote(&table.name),
-        columns.join(", ")
+        columns.join(", "),
+        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
     )
 }
 

@@ -205,7 +205,11 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
     for r in relations(run) {
         if let Some(i) = run.names.catalog.indexes(r.oid).find(|i| i.oid == oid) {
             let columns: Vec<usize> = i.columns.iter().map(|c| c.column).collect();
-            return Some(format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns)));
+            let mut out = format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns));
+            if !i.include.is_empty() {
+                out.push_str(&format!(" INCLUDE ({})", list(r, &i.include)));
+            }
+            return Some(out);
         }
         if let Some(k) = r.foreign_keys.iter().find(|k| k.oid == oid) {
             let parent = run.names.catalog.relation(k.references)?;

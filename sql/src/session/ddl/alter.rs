@@ -226,7 +226,7 @@ impl Ddl<'_> {
         };
         let catalog = self.catalog();
         let indexes: Vec<Index> =
-            catalog.indexes(r.oid).filter(|i| i.columns.iter().any(|c| c.column == at)).cloned().collect();
+            catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
         let referred = catalog
             .referring(r.oid)
             .flat_map(|c| &c.foreign_keys)
@@ -270,21 +270,15 @@ impl Ddl<'_> {
         };
         match &c.kind {
             TableConstraintKind::PrimaryKey { columns, include, .. } => {
-                if !include.is_empty() {
-                    return Err(SqlError::unsupported("INCLUDE"));
-                }
-                let columns = list(columns)?;
-                self.add_primary_key(r, columns, c.name.as_deref()).await
+                let (columns, include) = (list(columns)?, list(include)?);
+                self.add_primary_key(r, columns, include, c.name.as_deref()).await
             }
             TableConstraintKind::Unique { columns, include, .. } => {
-                if !include.is_empty() {
-                    return Err(SqlError::unsupported("INCLUDE"));
-                }
-                let columns = list(columns)?;
+                let (columns, include) = (list(columns)?, list(include)?);
                 let mut parts = vec![r.name.as_str()];
-                parts.extend(columns.iter().map(|c| r.columns[*c].name.as_str()));
+                parts.extend(columns.iter().chain(&include).map(|c| r.columns[*c].name.as_str()));
                 let name = c.name.clone().unwrap_or_else(|| free_name(&self.catalog(), r.schema, &[], &parts, "key"));
-                let index = self.index_of(&r, name, &columns, false)?;
+                let index = self.index_of(&r, name, &columns, include, false)?;
                 self.make_index(&r, index).await
             }
             TableConstraintKind::Check(_, text) => {
@@ -318,7 +312,14 @@ impl Ddl<'_> {
         }
     }
 
-    fn index_of(&self, r: &Relation, name: String, columns: &[usize], primary: bool) -> Result<Index> {
+    fn index_of(
+        &self,
+        r: &Relation,
+        name: String,
+        columns: &[usize],
+        include: Vec<usize>,
+        primary: bool,
+    ) -> Result<Index> {
         if self.catalog().in_schema(r.schema, &name).is_some() {
             return Err(exists(&name));
         }
@@ -334,6 +335,7 @@ impl Ddl<'_> {
                 .iter()
                 .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false })
                 .collect(),
+            include,
             unique: true,
             primary,
             constraint: true,
@@ -344,7 +346,13 @@ impl Ddl<'_> {
     }
 
     /// The table is organised by its primary key: its rows move to a tree that is.
-    async fn add_primary_key(&self, mut r: Relation, columns: Vec<usize>, name: Option<&str>) -> Result<()> {
+    async fn add_primary_key(
+        &self,
+        mut r: Relation,
+        columns: Vec<usize>,
+        include: Vec<usize>,
+        name: Option<&str>,
+    ) -> Result<()> {
         if !r.key.is_empty() {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", r.name);
             return Err(SqlError::new("42P16", message));
@@ -354,7 +362,7 @@ impl Ddl<'_> {
         }
         let catalog = self.catalog();
         let name = name.map_or_else(|| free_name(&catalog, r.schema, &[], &[&r.name], "pkey"), str::to_owned);
-        let mut index = self.index_of(&r, name.clone(), &columns, true)?;
+        let mut index = self.index_of(&r, name.clone(), &columns, include, true)?;
         let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
         for c in &columns {
             r.columns[*c].not_null = true;

@@ -19,7 +19,6 @@ impl Ddl<'_> {
     pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
         let unsupported = [
             (s.filter.is_some(), "a partial index"),
-            (!s.include.is_empty(), "INCLUDE"),
             (s.nulls_not_distinct, "NULLS NOT DISTINCT"),
             (s.method.as_deref().is_some_and(|m| m != "btree"), "an index method other than btree"),
             (s.tablespace.as_deref().is_some_and(|t| t != "pg_default"), "TABLESPACE"),
@@ -59,11 +58,13 @@ impl Ddl<'_> {
             let nulls_first = k.nulls_first.unwrap_or(k.descending);
             columns.push(IndexColumn { column, descending: k.descending, nulls_first });
         }
+        let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
         let name = match &s.name {
             Some(name) => name.clone(),
             None => {
                 let mut parts = vec![relation.name.as_str()];
-                parts.extend(columns.iter().map(|c| relation.columns[c.column].name.as_str()));
+                let named = columns.iter().map(|c| c.column).chain(include.iter().copied());
+                parts.extend(named.map(|c| relation.columns[c].name.as_str()));
                 free_name(&catalog, relation.schema, &[], &parts, "idx")
             }
         };
@@ -83,6 +84,7 @@ impl Ddl<'_> {
             table,
             tree: 0,
             columns,
+            include,
             unique: s.unique,
             primary: false,
             constraint: false,

@@ -24,6 +24,7 @@ use std::sync::Arc;
 struct Unique {
     name: Option<String>,
     columns: Vec<usize>,
+    include: Vec<usize>,
     primary: bool,
 }
 
@@ -146,14 +147,12 @@ impl Ddl<'_> {
             };
             match &c.kind {
                 TableConstraintKind::PrimaryKey { columns, include, .. } => {
-                    no_include(include)?;
-                    let columns = list(columns, &d)?;
-                    d.uniques.push(Unique { name: c.name.clone(), columns, primary: true });
+                    let (columns, include) = (list(columns, &d)?, list(include, &d)?);
+                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: true });
                 }
                 TableConstraintKind::Unique { columns, include, .. } => {
-                    no_include(include)?;
-                    let columns = list(columns, &d)?;
-                    d.uniques.push(Unique { name: c.name.clone(), columns, primary: false });
+                    let (columns, include) = (list(columns, &d)?, list(include, &d)?);
+                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: false });
                 }
                 TableConstraintKind::Check(_, text) => {
                     let name = check_name(&d, c.name.as_deref(), s.name.name(), None);
@@ -181,10 +180,20 @@ impl Ddl<'_> {
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(_, text) => d.columns[at].default = Some(text.clone()),
                 ColumnConstraintKind::PrimaryKey(_) => {
-                    d.uniques.push(Unique { name: k.name.clone(), columns: vec![at], primary: true });
+                    d.uniques.push(Unique {
+                        name: k.name.clone(),
+                        columns: vec![at],
+                        include: Vec::new(),
+                        primary: true,
+                    });
                 }
                 ColumnConstraintKind::Unique(_) => {
-                    d.uniques.push(Unique { name: k.name.clone(), columns: vec![at], primary: false });
+                    d.uniques.push(Unique {
+                        name: k.name.clone(),
+                        columns: vec![at],
+                        include: Vec::new(),
+                        primary: false,
+                    });
                 }
                 ColumnConstraintKind::Check(_, text) => {
                     let name = check_name(d, k.name.as_deref(), s.name.name(), Some(&c.name));
@@ -309,7 +318,7 @@ impl Ddl<'_> {
             None if u.primary => free_name(&catalog, relation.schema, &[], &[&relation.name], "pkey"),
             None => {
                 let mut parts = vec![relation.name.as_str()];
-                parts.extend(u.columns.iter().map(|c| relation.columns[*c].name.as_str()));
+                parts.extend(u.columns.iter().chain(&u.include).map(|c| relation.columns[*c].name.as_str()));
                 free_name(&catalog, relation.schema, &[], &parts, "key")
             }
         };
@@ -326,6 +335,7 @@ impl Ddl<'_> {
             table: relation.oid,
             tree,
             columns: columns.collect(),
+            include: u.include,
             unique: true,
             primary: u.primary,
             constraint: true,
@@ -560,10 +570,6 @@ impl Ddl<'_> {
         }
         Ok(count)
     }
-}
-
-fn no_include(include: &[String]) -> Result<()> {
-    if include.is_empty() { Ok(()) } else { Err(SqlError::unsupported("INCLUDE")) }
 }
 
 fn named(columns: &[Column], name: &str, pos: Pos) -> Result<usize> {
