@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# PostgreSQL's own isolation suite (src/test/isolation of Debian's source package postgresql-15) under PostgreSQL's isolationtester,
+# against a fresh `clearway serve`. Output is compared byte for byte with expected/SPEC.out or one of its numbered alternatives and
+# counted per permutation; the last line is `N passed, N failed`.
+#
+# The source package is fetched by apt with a configuration of its own and kept in a cache directory outside the repository
+# ($CLEARWAY_SUITE, default ~/.cache/clearway/postgres-isolation); the machine's list of sources stays as it is.
+#
+# usage: tests/postgres-isolation.sh PATH-TO-clearway [SPEC ...]    those; without a name the specs that tests/postgres-isolation.list claims
+#        tests/postgres-isolation.sh PATH-TO-clearway --docs        every spec; rewrites the generated part of docs/compat.md
+#        KEEP=DIR: outputs and diffs stay in DIR
+set -u
+clearway=$(realpath "$1")
+shift
+repo=$(realpath "$(dirname "$0")/..")
+list=$repo/tests/postgres-isolation.list
+tester=/usr/lib/postgresql/15/lib/pgxs/src/test/isolation/isolationtester
+cache=${CLEARWAY_SUITE:-${XDG_CACHE_HOME:-$HOME/.cache}/clearway/postgres-isolation}
+scratch=$(mktemp -d)
+server=
+trap 'stop_server; rm -rf "$scratch"' EXIT
+out=${KEEP:-$scratch/out}
+mkdir -p "$out"
+
+# It could not be run at all: said loudly, and counted as a failure.
+give_up() {
+    {
+        echo "postgres-isolation: NOT RUN: $*"
+        echo "postgres-isolation: PostgreSQL's isolation suite has not been checked."
+    } >&2
+    echo "0 passed, 1 failed"
+    exit 1
+}
+
+# Puts specs/ and expected/ into $cache and their version into $cache/version.
+fetch_suite() {
+    local apt=$scratch/apt versions version
+    mkdir -p "$apt/etc" "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/src" "$cache"
+    for suites in "debian bookworm bookworm-updates" "debian-security bookworm-security"; do
+        set -- $suites
+        printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
+            "$1" "${*:2}" /usr/share/keyrings/debian-archive-keyring.gpg
+    done >"$apt/etc/source.sources"
+    local options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/etc" -o "Dir::State::lists=$apt/lists"
+        -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
+    timeout 300 apt-get -q "${options[@]}" update >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log" >&2; return 1; }
+    # The newest first; a mirror may not have that of the security archive.
+    versions=$(apt-cache "${options[@]}" showsrc postgresql-15 | sed -n 's/^Version: //p' | sort -Vru)
+    for version in $versions; do
+        if (cd "$apt/src" && timeout 300 apt-get -q "${options[@]}" source --download-only "postgresql-15=$version") \
+            >"$scratch/apt.log" 2>&1; then
+            tar -xf "$apt"/src/postgresql-15_*.orig.tar.* -C "$apt/src" --wildcards '*/src/test/isolation/*' || return 1
+            rm -rf "$cache/specs" "$cache/expected"
+            cp -r "$apt"/src/postgresql-*/src/test/isolation/{specs,expected,isolation_schedule} "$cache/" || return 1
+            echo "$version" >"$cache/version"
+            return 0
+        fi
+        echo "postgres-isolation: postgresql-15 $version can't be fetched: $(grep -m 1 '^E:' "$scratch/apt.log")" >&2
+    done
+    return 1
+}
+
+# A fresh server on a fresh directory, and the database that the suite expects; sets $port.
+start_server() {
+    rm -rf "$scratch/data" "$out/serve.log"
+    printf 'serializable = snapshot\nddl_block_window = -1\n' >"$scratch/clearway.conf"
+    "$clearway" serve --data "$scratch/data" --config "$scratch/clearway.conf" --listen 127.0.0.1:0 >"$out/serve.log" 2>&1 &
+    server=$!
+    port=
+    for _ in $(seq 200); do
+        port=$(grep -oE -- '-p [0-9]+' "$out/serve.log" 2>/dev/null | head -n 1 | cut -d' ' -f2)
+        [ -n "$port" ] && break
+        sleep 0.1
+    done
+    [ -n "$port" ] || give_up "clearway serve did not start: $(tail -n 3 "$out/serve.log")"
+    PGOPTIONS='' psql -Xq -h 127.0.0.1 -p "$port" -U postgres postgres -c 'CREATE DATABASE isolation_regression' \
+        || give_up "no database isolation_regression"
+}
+
+stop_server() {
+    [ -n "$server" ] && kill "$server" 2>/dev/null && wait "$server" 2>/dev/null
+    server=
+}
+
+# Prints how many permutations of file $2 are the same in file $1, and how many there are.
+permutations() {
+    awk '
+        FNR == 1 { file++; block = 0 }
+        /^starting permutation: / { block++ }
+        { text[file, block] = text[file, block] $0 "\n"; if (block > blocks[file]) blocks[file] = block }
+        END {
+            for (b = 1; b <= blocks[2]; b++) if (text[1, b] == text[2, b]) same++
+            print same + 0, blocks[2] + 0
+        }' "$1" "$2"
+}
+
+# Runs spec $1; sets $same, $total and $identical.
+run_spec() {
+    local spec=$1 expected at_most
+    PGAPPNAME=isolation/$spec PGDATESTYLE='Postgres, MDY' PGTZ=PST8PDT PGOPTIONS='-c intervalstyle=postgres_verbose' \
+        PGISOLATIONTIMEOUT="${PGISOLATIONTIMEOUT:-60}" timeout -k 5 "${SPEC_SECONDS:-300}" \
+        "$tester" "host=127.0.0.1 port=$port user=postgres dbname=isolation_regression" \
+        <"$cache/specs/$spec.spec" >"$out/$spec.out" 2>&1
+    same=-1 total=0 identical=no
+    for expected in "$cache/expected/$spec.out" "$cache/expected/$spec"_[0-9]*.out; do
+        [ -f "$expected" ] || continue
+        read -r at_most all < <(permutations "$out/$spec.out" "$expected")
+        [ "$at_most" -gt "$same" ] && same=$at_most total=$all && diff -u "$expected" "$out/$spec.out" >"$out/$spec.diff"
+        cmp -s "$expected" "$out/$spec.out" && identical=yes && rm -f "$out/$spec.diff" && break
+    done
+    # Something outside of the permutations differs.
+    [ "$identical" = no ] && [ "$same" = "$total" ] && [ "$same" -gt 0 ] && same=$((same - 1))
+    [ "$identical" = yes ]
+}
+
+# Why a spec is not claimed; nothing if it is, or is unknown.
+reason() { sed -n "s/^$1 *| *//p" "$list" | grep -vx claimed; }
+
+[ -x "$tester" ] || give_up "no $tester (package postgresql-client-15)"
+command -v psql >/dev/null || give_up "no psql"
+if [ ! -s "$cache/version" ]; then
+    fetch_suite || give_up "the source package postgresql-15 can't be fetched by apt"
+fi
+echo "postgres-isolation: suite of postgresql-15 $(cat "$cache/version")"
+
+docs=
+if [ "${1:-}" = --docs ]; then
+    docs=$scratch/compat.part
+    set -- $(cd "$cache/specs" && ls | sed 's/\.spec$//')
+elif [ $# = 0 ]; then
+    set -- $(sed -n 's/^\([^# |]*\) *| *claimed$/\1/p' "$list")
+fi
+start_server
+passed=0 failed=0 specs=0 good=0
+for spec in "$@"; do
+    [ -f "$cache/specs/$spec.spec" ] || give_up "no spec $spec in the suite"
+    specs=$((specs + 1))
+    if run_spec "$spec"; then
+        good=$((good + 1)) passed=$((passed + total))
+        echo "postgres-isolation $spec ... ok ($same of $total)"
+        [ -n "$docs" ] && echo "$spec|$same|$total|passes" >>"$docs"
+        continue
+    fi
+    passed=$((passed + (same > 0 ? same : 0)))
+    failed=$((failed + (total > same ? total - (same > 0 ? same : 0) : 1)))
+    echo "postgres-isolation $spec ... FAILED ($same of $total)"
+    [ -n "$docs" ] && echo "$spec|$same|$total|$(reason "$spec")" >>"$docs"
+    [ -z "$docs" ] && head -n "${DIFF_LINES:-40}" "$out/$spec.diff"
+    # What a failed spec left behind is no matter of the next one.
+    stop_server
+    start_server
+done
+echo "postgres-isolation: $good of $specs specs byte for byte, $passed of $((passed + failed)) permutations"
+if [ -n "$docs" ]; then
+    "$repo/tests/postgres-isolation-docs.sh" "$docs" "$(cat "$cache/version")" "$list" "$repo/docs/compat.md" || exit 1
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
