@@ -21,6 +21,7 @@ use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::seams::{BoxFuture, Versions};
 use clearway_storage::store::{Store, StoreOptions};
 use clearway_txn::mvcc::book::{VersionBook, View};
+use clearway_txn::mvcc::spill::SpillFile;
 use clearway_txn::read::{RowBatch, Scan};
 use clearway_txn::transaction::Transaction;
 use clearway_txn::transactions::Transactions;
@@ -40,12 +41,19 @@ pub struct DbOptions {
     pub dir: PathBuf,
     /// Sizes of log, page cache and files.
     pub store: StoreOptions,
+    /// Bytes of memory for undo; what is beyond goes to a file.
+    pub undo_bytes: u64,
 }
+
+/// The memory for undo when nothing else is said, in bytes.
+pub const UNDO_BYTES: u64 = 64 << 20;
+/// The least memory for undo that is of use, in bytes: what the sessions' own chunks take.
+pub const UNDO_BYTES_MIN: u64 = 1 << 20;
 
 impl DbOptions {
     /// A directory with default sizes.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> DbOptions {
-        DbOptions { vfs, dir: dir.to_owned(), store: StoreOptions::default() }
+        DbOptions { vfs, dir: dir.to_owned(), store: StoreOptions::default(), undo_bytes: UNDO_BYTES }
     }
 }
 
@@ -80,7 +88,11 @@ impl Db {
     ) -> Result<Arc<Db>, EngineError> {
         let book = Arc::new(VersionBook::new(Tag::SETTLED));
         let versions: Arc<dyn Versions> = book.clone();
+        let spill = SpillFile::new(options.vfs.clone(), &options.dir);
         let (store, recovered) = Store::open(options.vfs, &options.dir, options.store, versions).await?;
+        // The directory is ours from here on.
+        spill.remove().await?;
+        book.limit(options.undo_bytes.max(UNDO_BYTES_MIN), spill);
         book.undo().raise(recovered.tag_high_water);
         book.raise_txn(recovered.txn_high_water);
         let all = Arc::new(Transactions::new(store, book, recovered.visible_lsn));
@@ -199,6 +211,9 @@ impl Db {
     /// A failed file operation; the next opening recovers.
     pub async fn close(&self) -> Result<(), EngineError> {
         self.undo_losers().await?;
+        if let Some(file) = self.transactions.book().spill_file() {
+            file.remove().await?;
+        }
         self.transactions.store().close().await?;
         Ok(())
     }

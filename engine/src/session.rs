@@ -126,7 +126,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(db: Arc<Db>, pid: i32, database: Oid) -> Session {
         let owner = db.transactions().locks().register(pid);
-        let reader = db.transactions().book().snapshots().reader();
+        let reader = db.transactions().book().snapshots().reader_of(Some(owner.clone()));
         Session {
             db,
             database,

@@ -196,4 +196,9 @@ pub trait Versions: Send + Sync {
     fn for_checkpoint(&self, _previous: Lsn) -> ActiveTxns {
         ActiveTxns::default()
     }
+    /// The same for a layer that keeps undo in files: who is active is decided at one moment, the rest may read.
+    fn read_for_checkpoint(&self, previous: Lsn) -> BoxFuture<'_, Result<ActiveTxns, StorageError>> {
+        let active = self.for_checkpoint(previous);
+        Box::pin(async { Ok(active) })
+    }
 }

@@ -5,11 +5,12 @@
 //!   was gone belonged to a version that everybody sees, not to one that was rolled back in between.
 
 use clearway_storage::btree::{Cursor, Direction, KeyRange, Lookup, Row, RowBuf, Tree, TryGet};
-use clearway_storage::ids::Lsn;
+use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
 
 use crate::error::TxnError;
 use crate::mvcc::book::{VersionBook, View, Visible};
+use crate::mvcc::undo::Fetched;
 
 /// A row that was found is in the buffer.
 #[derive(Debug, Default)]
@@ -36,6 +37,7 @@ impl Reading {
         view: &View,
         dep_lsn: &mut Lsn,
     ) -> Result<bool, TxnError> {
+        let mut fetched = Fetched::default();
         loop {
             let lookup = match tree.try_get(key, &mut self.leaf) {
                 TryGet::Hit(seen) if !self.leaf.row().overflow => Lookup::Found(seen),
@@ -51,13 +53,17 @@ impl Reading {
                 return Ok(!row.ghost);
             }
             let mut dep = *dep_lsn;
-            let visible = book.resolve(row.tag, view, &mut dep);
+            let visible = book.resolve(row.tag, view, &mut dep, &fetched);
             // RDV-1
             if !tree.still(&seen) {
                 continue;
             }
             *dep_lsn = dep;
             return match visible {
+                Visible::Spilled(tag) => {
+                    book.fetch(tag, &mut fetched).await?;
+                    continue;
+                }
                 Visible::Nothing => Ok(false),
                 Visible::Current => Ok(!row.ghost),
                 Visible::Older(record) => match &record.before {
@@ -139,8 +145,10 @@ impl Scan {
     /// # Errors
     /// From the tree.
     pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
+        let mut fetched = Fetched::default();
         loop {
             out.clear();
+            let mut spilled: Vec<Tag> = Vec::new();
             let mut dep = *dep_lsn;
             let mut chains: Vec<(usize, Vec<u8>)> = Vec::new();
             let Some(leaf) = self.cursor.next_leaf().await? else {
@@ -148,7 +156,9 @@ impl Scan {
             };
             let mut last: Option<Vec<u8>> = None;
             let mut take = |(key, row): (&[u8], Row<'_>)| {
-                take_row(book, &self.view, key, row, &mut dep, out, &mut chains);
+                if let Some(tag) = take_row((book, &fetched), &self.view, key, row, &mut dep, out, &mut chains) {
+                    spilled.push(tag);
+                }
                 last = Some(key.to_vec());
             };
             match self.direction {
@@ -157,7 +167,10 @@ impl Scan {
             }
             let seen = leaf.seen();
             // RDV-1: else the same leaf again, which the cursor has left behind.
-            if !self.tree.still(&seen) {
+            if !self.tree.still(&seen) || !spilled.is_empty() {
+                for tag in spilled {
+                    book.fetch(tag, &mut fetched).await?;
+                }
                 self.cursor = self.tree.cursor(self.range.clone(), self.direction);
                 continue;
             }
@@ -193,15 +206,16 @@ impl Scan {
     }
 }
 
+/// Puts a row into the batch as the view sees it; or says which tag has to be fetched for that.
 fn take_row(
-    book: &VersionBook,
+    (book, fetched): (&VersionBook, &Fetched),
     view: &View,
     key: &[u8],
     row: Row<'_>,
     dep: &mut Lsn,
     out: &mut RowBatch,
     chains: &mut Vec<(usize, Vec<u8>)>,
-) {
+) -> Option<Tag> {
     let mut keep = |ghost: bool, overflow: bool, value: &[u8]| {
         if ghost {
             return;
@@ -211,10 +225,11 @@ fn take_row(
         }
         out.push(key, if overflow { &[] } else { value });
     };
-    if row.tag.is_settled() {
-        return keep(row.ghost, row.overflow, row.value);
-    }
-    match book.resolve(row.tag, view, dep) {
+    let visible = match row.tag.is_settled() {
+        true => Visible::Current,
+        false => book.resolve(row.tag, view, dep, fetched),
+    };
+    match visible {
         Visible::Nothing => {}
         Visible::Current => keep(row.ghost, row.overflow, row.value),
         Visible::Older(record) => {
@@ -222,5 +237,7 @@ fn take_row(
                 keep(*ghost, *overflow, value);
             }
         }
+        Visible::Spilled(tag) => return Some(tag),
     }
+    None
 }

@@ -23,8 +23,9 @@ use clearway_storage::space::TreeKind;
 use crate::error::TxnError;
 use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request};
 use crate::mvcc::book::{Newest, View};
+use crate::mvcc::record::{NewUndo, UndoRecord};
 use crate::mvcc::state::TxnState;
-use crate::mvcc::undo::{NewUndo, UndoRecord};
+use crate::mvcc::undo::{Fetched, Look};
 use crate::transactions::Transactions;
 
 /// Why the caller believes that it knows the row that it changes.
@@ -111,6 +112,7 @@ pub struct Transaction {
 enum Attempt<'m> {
     Finished(Changed, Option<Arc<UndoRecord>>),
     Wait(PendingLock<'m>),
+    Fetch(Tag),
     Refused,
 }
 
@@ -138,6 +140,7 @@ impl Transaction {
                 // The strongest that it may have been.
                 strength: LockMode::RowUpdate,
                 deletes: false,
+                rowless: entry.tag.is_settled(),
                 moved_to: None,
             };
             if entry.tag.is_settled() {
@@ -176,6 +179,7 @@ impl Transaction {
             before_lsn: Lsn::ZERO,
             strength: LockMode::RowNoKeyUpdate,
             deletes: false,
+            rowless: true,
             moved_to: None,
         };
         let (_, record) = self.all.book().undo().push(state.id().0 as usize, new);
@@ -252,6 +256,8 @@ impl Transaction {
         if_taken: IfTaken,
     ) -> Result<Changed, TxnError> {
         let state = self.assign()?;
+        // BUD-1
+        self.all.book().admit().await?;
         let value = match change {
             Change::Insert { value } | Change::Update { value, .. } => value,
             Change::Delete { .. } => &[],
@@ -260,8 +266,9 @@ impl Transaction {
         let reference = if overflow { self.write_chain(&state, tree, value).await? } else { [0; 16] };
         let value = if overflow { &reference[..] } else { value };
         let all = self.all.clone();
+        let mut fetched = Fetched::default();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
@@ -278,6 +285,7 @@ impl Transaction {
                     let granted = pending.wait().await?;
                     self.depends_on(granted.dep_lsn);
                 }
+                Attempt::Fetch(tag) => all.book().fetch(tag, &mut fetched).await?,
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
@@ -308,8 +316,9 @@ impl Transaction {
     ) -> Result<Option<LockedRow>, TxnError> {
         let state = self.assign()?;
         let all = self.all.clone();
+        let mut fetched = Fetched::default();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken };
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched };
             let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
@@ -322,6 +331,7 @@ impl Transaction {
                     let granted = pending.wait().await?;
                     self.depends_on(granted.dep_lsn);
                 }
+                LockAttempt::Fetch(tag) => all.book().fetch(tag, &mut fetched).await?,
                 LockAttempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
@@ -346,19 +356,28 @@ impl Transaction {
         let Some(state) = self.state.clone() else {
             return Ok(());
         };
-        let undo = self.all.book().undo();
+        let book = self.all.book().clone();
+        let mut fetched = Fetched::default();
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
             };
-            if let Some(record) = undo.get(tag)
-                && record.lsn() != Lsn::ZERO
-            {
-                undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
-                state.moved(&self.log);
+            match book.undo().look_with(tag, &fetched) {
+                Look::Gone => _ = state.pop_change(),
+                Look::Spilled(_) => {
+                    // The changes of one transaction lie side by side.
+                    fetched.clear();
+                    book.fetch(tag, &mut fetched).await?;
+                }
+                Look::Here(record) => {
+                    if record.lsn() != Lsn::ZERO {
+                        undo_one(self.all.store(), &mut self.log, &record.entry(tag)).await?;
+                        state.moved(&self.log);
+                    }
+                    state.pop_change();
+                    book.forget(tag, &record).await?;
+                }
             }
-            state.pop_change();
-            undo.free(tag);
         }
         Ok(())
     }
@@ -405,12 +424,14 @@ struct Judge<'m, 'a> {
     tree: &'a Tree,
     key: &'a [u8],
     if_taken: IfTaken,
+    fetched: &'a Fetched,
 }
 
 enum LockAttempt<'m> {
     Locked(LockedRow, Lsn),
     Absent,
     Wait(PendingLock<'m>),
+    Fetch(Tag),
     Refused,
 }
 
@@ -418,8 +439,8 @@ impl<'m> Judge<'m, '_> {
     /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
     fn ask(&self, mode: LockMode, busy: Option<&UndoRecord>) -> Result<Begun<'m>, ()> {
         let implicit = busy.map(|record| Implicit {
-            owner: record.txn.owner().clone(),
-            txn: record.txn.id(),
+            owner: record.live().owner().clone(),
+            txn: record.live().id(),
             mode: record.strength,
             change: record.position,
         });
@@ -448,8 +469,9 @@ impl<'m> Judge<'m, '_> {
             Change::Delete { .. } => LockMode::RowUpdate,
         };
         let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
-        let newest = self.all.book().newest(tag, self.state.id());
+        let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
         let busy = match &newest {
+            Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
             Newest::Busy(record) => Some(&**record),
             _ => None,
         };
@@ -470,7 +492,10 @@ impl<'m> Judge<'m, '_> {
         if let Some(no) = self.refuse(&leaf, change, basis, &newest) {
             return (Edit::Keep, Attempt::Finished(no, None));
         }
-        let (prev, before_lsn) = self.all.book().link(tag);
+        let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
+            Ok(link) => link,
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+        };
         let (deletes, moved_to) = match change {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
             _ => (false, None),
@@ -491,6 +516,7 @@ impl<'m> Judge<'m, '_> {
                 before_lsn,
                 strength,
                 deletes,
+                rowless: false,
                 moved_to,
             },
         );
@@ -516,8 +542,10 @@ impl<'m> Judge<'m, '_> {
         let Some(row) = leaf.row else {
             return (Edit::Keep, LockAttempt::Absent);
         };
-        let newest = self.all.book().newest(row.tag, self.state.id());
+        let book = self.all.book();
+        let newest = book.newest(row.tag, self.state.id(), self.fetched);
         let busy = match &newest {
+            Newest::Spilled => return (Edit::Keep, LockAttempt::Fetch(row.tag)),
             Newest::Busy(record) => Some(&**record),
             _ => None,
         };
@@ -536,10 +564,14 @@ impl<'m> Judge<'m, '_> {
             mine: None,
             moved_to: None,
         };
-        match self.all.book().newest(row.tag, self.state.id()) {
+        match book.newest(row.tag, self.state.id(), self.fetched) {
+            // Spilled between the two looks: the lock is held by now, and is granted at once the next time.
+            Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
-                locked.moved_to = self.all.book().undo().get(row.tag).and_then(|r| r.moved_to.clone());
+                if let Look::Here(record) = book.undo().look_with(row.tag, self.fetched) {
+                    locked.moved_to = record.moved_to.clone();
+                }
             }
             Newest::Mine(position) => locked.mine = Some(position),
             Newest::Settled => {}

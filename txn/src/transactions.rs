@@ -18,7 +18,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, yield_now};
 use clearway_storage::ids::Lsn;
 use clearway_storage::record::{Record, RecordKind, TxnLog};
 use clearway_storage::seams::Purpose;
@@ -32,6 +32,8 @@ use crate::mvcc::state::TxnState;
 
 /// After how many commits old versions are looked through.
 const PRUNE_EVERY: u64 = 64;
+/// How many kept changes are looked at between two yields.
+const LOOK_AT_ONCE: usize = 4096;
 
 /// All transactions of a database directory.
 pub struct Transactions {
@@ -133,15 +135,30 @@ impl Transactions {
         }
     }
 
-    /// One step of background upkeep: frees old versions and takes settled ghosts out of their trees. Returns how much it did.
+    /// One step of background upkeep: frees old versions, keeps undo within its memory, and takes settled ghosts out of their trees.
+    /// Returns how much it did.
     ///
     /// # Errors
-    /// From the trees.
+    /// From the trees and the spill file.
     pub async fn upkeep_step(&self) -> Result<usize, TxnError> {
         let mut done = {
             let _pruning = self.pruning.lock();
             self.book.prune(self.durable_snapshot())
         };
+        if self.book.has_moved() {
+            let mut left = self.book.held();
+            while left > 0 {
+                let step = left.min(LOOK_AT_ONCE);
+                done += {
+                    let _pruning = self.pruning.lock();
+                    self.book.look_again(step)
+                };
+                left -= step;
+                yield_now().await;
+            }
+        }
+        let (freed, spilled) = self.book.tend().await?;
+        done += freed + spilled;
         while let Some(row) = self.book.next_purgeable() {
             let tree = self.store.tree(row.tree);
             tree.purge(&row.key, &*self.book).await?;

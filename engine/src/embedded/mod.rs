@@ -187,7 +187,7 @@ impl Database {
                 Err(error) => refused = Some(error),
             }
         };
-        let options = DbOptions { vfs, dir: dir.to_owned(), store };
+        let options = DbOptions { store, ..DbOptions::new(vfs, dir) };
         let db = wait(Db::open(options, start))?;
         if let Some(error) = refused {
             // Without its loops the database would stand still sooner or later.

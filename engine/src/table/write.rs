@@ -12,6 +12,7 @@ use clearway_storage::ids::{Lsn, TxnId};
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Request};
 use clearway_txn::mvcc::book::Newest;
+use clearway_txn::mvcc::undo::Fetched;
 use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
 
 use super::shape::{IndexShape, TableShape};
@@ -198,19 +199,22 @@ impl Drop for Turn<'_> {
 async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8]) -> Result<Found, EngineError> {
     let me = txn.id().unwrap_or(TxnId::NONE);
     let book = txn.all().book().clone();
+    let mut fetched = Fetched::default();
     'again: loop {
         let mut cursor = tree.cursor(KeyRange::prefix(prefix), Direction::Forward);
         let mut found = Found::Nothing;
         let mut dep = Lsn::ZERO;
         while let Some(leaf) = cursor.next_leaf().await? {
+            let mut spilled = Vec::new();
             for (key, row) in leaf.iter() {
-                match book.newest(row.tag, me) {
+                match book.newest(row.tag, me, &fetched) {
+                    Newest::Spilled => spilled.push(row.tag),
                     Newest::Busy(record) => {
                         let own = key.get(prefix.len()..) == Some(own_row);
                         if !own {
                             found = Found::Busy(Implicit {
-                                owner: record.txn.owner().clone(),
-                                txn: record.txn.id(),
+                                owner: record.live().owner().clone(),
+                                txn: record.live().id(),
                                 mode: LockMode::Exclusive,
                                 change: record.position,
                             });
@@ -230,7 +234,10 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
                 }
             }
             let seen = leaf.seen();
-            if !tree.still(&seen) {
+            if !tree.still(&seen) || !spilled.is_empty() {
+                for tag in spilled {
+                    book.fetch(tag, &mut fetched).await.map_err(TxnError::from)?;
+                }
                 continue 'again;
             }
             if !matches!(found, Found::Nothing) {

@@ -80,7 +80,7 @@ impl Store {
             _ if mutation::active(Mutation::RedoFromBegin) => begin,
             redo => redo,
         };
-        let active = self.versions().for_checkpoint(old.begin);
+        let active = self.versions().read_for_checkpoint(old.begin).await?;
         // PND-1: after the question who is active.
         let (pending, chains) = self.pending.saved();
         let mut saved = Saved { active, pending, chains };

@@ -237,6 +237,11 @@ impl Owner {
         }
     }
 
+    /// The latest statement.
+    pub fn current_statement(&self) -> Option<Arc<str>> {
+        self.held.lock().statement.clone()
+    }
+
     /// Where the transaction stands, for a savepoint.
     pub fn mark(&self) -> LockMark {
         LockMark(self.held.lock().trail.len())

@@ -8,20 +8,26 @@
 //! - VER-1: the versions of a row are walked newest first; the first whose transaction is the reader's own (below its mark) or committed at
 //!   or below its snapshot is the one that it sees.
 //! - VER-3: a writer acts on no commit above `visible_lsn`: what it changes, the next statement of its transaction sees.
-//! - VER-2: nothing is freed, stripped or purged but for commits at or below min(every open snapshot, durable_lsn).
+//! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn); a version goes when its
+//!   successor's commit is durable and no open snapshot lies between the two.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
-use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
-use clearway_storage::seams::{ActiveTxn, ActiveTxns, Versions};
+use clearway_storage::seams::{ActiveTxn, ActiveTxns, BoxFuture, Versions};
 
+use super::budget::Budget;
+use super::prune::{Pruner, Purgeable};
+use super::record::UndoRecord;
 use super::snapshots::Snapshots;
+use super::span::Span;
 use super::state::{Status, TxnState};
-use super::undo::{UndoRecord, UndoStore};
+use super::undo::{Fetched, Look, UndoStore};
 use crate::lockmgr::Owner;
 
 /// Whose version a row's newest one is, for somebody who wants to change or check it.
@@ -35,6 +41,8 @@ pub enum Newest {
     Mine(u32),
     /// A transaction that still runs.
     Busy(Arc<UndoRecord>),
+    /// That stands in the spill file: fetch it, then ask again.
+    Spilled,
 }
 
 /// Who asks.
@@ -57,31 +65,17 @@ pub enum Visible {
     Older(Arc<UndoRecord>),
     /// None.
     Nothing,
-}
-
-/// Changes whose undo nobody needs once the horizon has passed.
-#[derive(Debug)]
-struct Retired {
-    commit: Lsn,
-    changes: Vec<Tag>,
-}
-
-/// A deleted row that can be taken out of its tree.
-#[derive(Clone, Debug)]
-pub struct Purgeable {
-    /// The tree.
-    pub tree: TreeId,
-    /// The key.
-    pub key: Box<[u8]>,
+    /// That stands in the spill file, under this tag: fetch it, then read the row again.
+    Spilled(Tag),
 }
 
 /// Undo records and snapshots together.
 #[derive(Debug)]
 pub struct VersionBook {
-    undo: UndoStore,
-    snapshots: Arc<Snapshots>,
-    retired: Mutex<VecDeque<Retired>>,
-    purgeable: Mutex<VecDeque<Purgeable>>,
+    pub(super) undo: UndoStore,
+    pub(super) snapshots: Arc<Snapshots>,
+    pub(super) pruner: Pruner,
+    pub(super) budget: Budget,
     active: Mutex<BTreeMap<TxnId, Arc<TxnState>>>,
     next_txn: AtomicU64,
     section: Mutex<()>,
@@ -94,8 +88,8 @@ impl VersionBook {
         VersionBook {
             undo: UndoStore::new(high_water),
             snapshots: Arc::new(Snapshots::new()),
-            retired: Mutex::new("txn/mvcc/retired", VecDeque::new()),
-            purgeable: Mutex::new("txn/mvcc/purgeable", VecDeque::new()),
+            pruner: Pruner::default(),
+            budget: Budget::default(),
             active: Mutex::new("txn/mvcc/active", BTreeMap::new()),
             next_txn: AtomicU64::new(1),
             section: Mutex::new("txn/commit/section", ()),
@@ -152,6 +146,11 @@ impl VersionBook {
         self.active.lock().values().cloned().collect()
     }
 
+    /// The next deleted row that can go.
+    pub fn next_purgeable(&self) -> Option<Purgeable> {
+        self.pruner.next_purgeable()
+    }
+
     /// The undo records.
     pub fn undo(&self) -> &UndoStore {
         &self.undo
@@ -163,153 +162,224 @@ impl VersionBook {
     }
 
     /// Whose the newest version is. The caller has the row's page latched, or re-validates it.
-    pub fn newest(&self, tag: Tag, me: TxnId) -> Newest {
+    pub fn newest(&self, tag: Tag, me: TxnId, fetched: &Fetched) -> Newest {
         if tag.is_settled() {
             return Newest::Settled;
         }
         // UND-1: under the latch the row's tag is live, so a record that is gone is a settled one.
-        let Some(record) = self.undo.get(tag) else {
-            return Newest::Settled;
+        let record = match self.undo.look_with(tag, fetched) {
+            Look::Gone => return Newest::Settled,
+            Look::Spilled(_) => return Newest::Spilled,
+            Look::Here(record) => record,
         };
-        match record.txn.status() {
+        match record.status() {
             // VER-3: between its status and the publishing of `visible_lsn` a transaction still holds its locks.
             Status::Committed(lsn) if lsn <= self.visible_lsn() => Newest::Committed(lsn),
-            Status::Active if record.txn.id() == me && me != TxnId::NONE => Newest::Mine(record.position),
+            Status::Active if record.live().id() == me && me != TxnId::NONE => Newest::Mine(record.position),
             _ => Newest::Busy(record),
         }
     }
 
     /// VER-1, with the highest commit LSN that was looked at on the way. The caller re-validates the page afterwards.
-    pub fn resolve(&self, tag: Tag, view: &View, dep_lsn: &mut Lsn) -> Visible {
-        let mut tag = tag;
-        let mut older: Option<Arc<UndoRecord>> = None;
-        loop {
-            if tag.is_settled() {
-                break;
+    pub fn resolve(&self, head: Tag, view: &View, dep_lsn: &mut Lsn, fetched: &Fetched) -> Visible {
+        'again: loop {
+            let mut tag = head;
+            let mut last: Option<(Tag, Arc<UndoRecord>)> = None;
+            while !tag.is_settled() {
+                let record = match self.undo.look_with(tag, fetched) {
+                    Look::Here(record) => record,
+                    Look::Gone if self.was_moved(last.as_ref()) => continue 'again,
+                    Look::Gone => break,
+                    // SPN-2: the common case needs no look at the record.
+                    Look::Spilled(span) if span.through() <= view.read_lsn => {
+                        *dep_lsn = span.through().max(*dep_lsn);
+                        break;
+                    }
+                    Look::Spilled(_) => return Visible::Spilled(tag),
+                };
+                match record.status() {
+                    Status::Committed(lsn) if lsn <= view.read_lsn => {
+                        *dep_lsn = lsn.max(*dep_lsn);
+                        break;
+                    }
+                    Status::Active if record.live().id() == view.txn && record.position < view.mark => break,
+                    _ => {}
+                }
+                if record.before == BeforeImage::Absent && !record.dropped {
+                    return Visible::Nothing;
+                }
+                last = Some((tag, record));
+                tag = last.as_ref().map_or(Tag::SETTLED, |(_, record)| record.prev);
             }
-            let Some(record) = self.undo.get(tag) else {
-                break;
+            let Some((_, older)) = last else {
+                return Visible::Current;
             };
-            match record.txn.status() {
-                Status::Committed(lsn) if lsn <= view.read_lsn => {
-                    *dep_lsn = lsn.max(*dep_lsn);
-                    break;
-                }
-                Status::Active if record.txn.id() == view.txn && record.position < view.mark => {
-                    break;
-                }
-                _ => {}
-            }
-            if record.before == BeforeImage::Absent {
-                return Visible::Nothing;
-            }
-            tag = record.prev;
-            older = Some(record);
+            assert!(!older.dropped, "PRU-2: {view:?} reads what {head:?} leads past: {older:?}");
+            return Visible::Older(older);
         }
-        older.map_or(Visible::Current, Visible::Older)
     }
 
-    /// Which tag a new version that replaces one with `tag`, committed at `commit`, has to point back to. The version before that one
-    /// is linked past when nobody can read it any more: so a hot row keeps a short chain however old the oldest snapshot is.
-    pub fn link(&self, tag: Tag) -> (Tag, Lsn) {
-        let mut tag = tag;
+    /// PRU-3: whether the record that led to one which is gone has been replaced since, so that the row leads elsewhere now.
+    fn was_moved(&self, last: Option<&(Tag, Arc<UndoRecord>)>) -> bool {
+        last.is_some_and(|(tag, record)| {
+            record.spot.is_none() && !matches!(self.undo.look(*tag), Look::Here(now) if Arc::ptr_eq(&now, record))
+        })
+    }
+
+    /// Reads what stands under a tag from the spill file, for `fetched`. Nothing is latched.
+    ///
+    /// # Errors
+    /// From the file.
+    pub async fn fetch(&self, tag: Tag, fetched: &mut Fetched) -> Result<(), StorageError> {
+        if let Look::Spilled(span) = self.undo.look_with(tag, fetched) {
+            fetched.keep(span.id, span.all(false).await?);
+        }
+        Ok(())
+    }
+
+    /// Frees a record whose change has been undone, wherever it stands by now.
+    ///
+    /// # Errors
+    /// From the file.
+    pub async fn forget(&self, tag: Tag, record: &Arc<UndoRecord>) -> Result<(), StorageError> {
+        let mut fetched = Fetched::default();
+        let mut record = record.clone();
+        while !self.undo.free(tag, &record) {
+            self.fetch(tag, &mut fetched).await?;
+            match self.undo.look_with(tag, &fetched) {
+                Look::Here(now) => record = now,
+                Look::Spilled(_) => {}
+                Look::Gone => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Which tag a new version that replaces one with `tag` has to point back to, and when the one that it replaces was committed.
+    /// Versions that nobody can read any more are linked past: so a row keeps a short chain however old the oldest snapshot is.
+    ///
+    /// # Errors
+    /// The tag of a record in the spill file that has to be fetched first; nothing has been changed then.
+    pub fn link(&self, tag: Tag, fetched: &Fetched) -> Result<(Tag, Lsn), Tag> {
         let horizon = self.snapshots.horizon();
+        let mut tag = tag;
         let mut committed = Lsn::ZERO;
-        while !tag.is_settled() {
-            let Some(record) = self.undo.get(tag) else {
-                return (Tag::SETTLED, committed);
+        let mut passed: Vec<(Tag, Arc<UndoRecord>)> = Vec::new();
+        let end = loop {
+            if tag.is_settled() {
+                break Tag::SETTLED;
+            }
+            let record = match self.undo.look_with(tag, fetched) {
+                Look::Gone if self.was_moved(passed.last()) => {
+                    tag = passed.pop().map_or(Tag::SETTLED, |(at, _)| at);
+                    continue;
+                }
+                Look::Gone => break Tag::SETTLED,
+                Look::Spilled(_) => return Err(tag),
+                Look::Here(record) => record,
             };
-            let Status::Committed(lsn) = record.txn.status() else {
-                return (tag, committed);
+            let Status::Committed(lsn) = record.status() else {
+                break tag;
             };
             committed = committed.max(lsn);
             if horizon.covers(lsn) {
-                return (Tag::SETTLED, committed);
+                break Tag::SETTLED;
             }
-            if record.before == BeforeImage::Absent || record.deletes || horizon.needs(record.before_lsn, lsn) {
-                return (tag, committed);
+            if !horizon.reaches(lsn) || record.is_needed(lsn, &horizon) {
+                break tag;
             }
-            self.undo.free(tag);
-            tag = record.prev;
+            let prev = record.prev;
+            passed.push((tag, record));
+            tag = prev;
+        };
+        for (at, record) in passed {
+            // PRU-3: the pruner came first: what stands there now leads on as well.
+            if !self.undo.free(at, &record) {
+                return Ok((at, committed));
+            }
         }
-        (tag, committed)
+        Ok((end, committed))
     }
 
-    fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<UndoEntry> {
-        let entry = |tag| self.undo.get(tag).map(|record| record.entry(tag));
-        let logged = |entry: &UndoEntry| entry.lsn != Lsn::ZERO && entry.lsn <= last;
-        state.all_changes().into_iter().filter_map(entry).filter(logged).collect()
+    /// The undo of a transaction up to a log record, oldest first; what is spilled as its span.
+    fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<Undo> {
+        let undo = |tag| match self.undo.look(tag) {
+            Look::Gone => None,
+            Look::Here(record) => Some(Undo::Entry(record.entry(tag))),
+            Look::Spilled(span) => Some(Undo::Spilled(tag, span)),
+        };
+        let logged = |undo: &Undo| match undo {
+            Undo::Entry(entry) => entry.lsn != Lsn::ZERO && entry.lsn <= last,
+            Undo::Spilled(..) => true,
+        };
+        state.all_changes().into_iter().filter_map(undo).filter(logged).collect()
     }
 
-    /// The transaction has ended; its undo goes when everybody sees its commit, or what it undid (`at`: the end of the log then).
-    pub fn retire(&self, txn: &TxnState, at: Lsn) {
-        let changes = txn.take_changes();
-        if !changes.is_empty() {
-            self.retired.lock().push_back(Retired { commit: at, changes });
+    /// Who is active, with their undo; at one moment, so that what is spilled is read later.
+    fn active_with_undo(&self, previous: Lsn) -> (ActiveTxns, Vec<Vec<Undo>>) {
+        let _section = self.section.lock();
+        let (mut txns, mut undos) = (Vec::new(), Vec::new());
+        for state in self.active() {
+            let log = state.log();
+            if state.status() != Status::Active || log.first_lsn == Lsn::ZERO {
+                continue;
+            }
+            undos.push(if log.first_lsn < previous { self.undo_of(&state, log.last_lsn) } else { Vec::new() });
+            txns.push(ActiveTxn { log, undo: Vec::new() });
         }
+        let next = self.next_txn().0;
+        let txn_high_water = TxnId(next - 1);
+        (ActiveTxns { txns, tag_high_water: self.undo.high_water(), txn_high_water }, undos)
     }
 
-    /// Frees what nobody needs; `durable` is the log's durable LSN. Returns how many records went.
-    pub fn prune(&self, durable: Lsn) -> usize {
-        let horizon = self.snapshots.refresh(durable);
-        let mut freed = 0;
-        loop {
-            let next = {
-                let mut retired = self.retired.lock();
-                match retired.front() {
-                    Some(front) if horizon.covers(front.commit) => retired.pop_front(),
-                    _ => None,
+    async fn save_undo(&self, previous: Lsn) -> Result<ActiveTxns, StorageError> {
+        let (mut active, undos) = self.active_with_undo(previous);
+        let mut fetched: Option<(u64, Vec<(Tag, Arc<UndoRecord>)>)> = None;
+        for (txn, undos) in active.txns.iter_mut().zip(undos) {
+            for undo in undos {
+                let (tag, span) = match undo {
+                    Undo::Entry(entry) => {
+                        txn.undo.push(entry);
+                        continue;
+                    }
+                    Undo::Spilled(tag, span) => (tag, span),
+                };
+                if fetched.as_ref().is_none_or(|(id, _)| *id != span.id) {
+                    // Also what was freed meanwhile: at the moment that is saved it stood.
+                    fetched = Some((span.id, span.all(true).await?));
                 }
-            };
-            let Some(next) = next else { return freed };
-            for tag in next.changes {
-                if let Some(record) = self.undo.get(tag)
-                    && record.deletes
-                {
-                    let purgeable = Purgeable { tree: record.tree, key: record.key.clone() };
-                    self.purgeable.lock().push_back(purgeable);
+                let records = fetched.as_ref().map_or(&[][..], |(_, records)| records);
+                if let Ok(at) = records.binary_search_by_key(&tag, |(tag, _)| *tag) {
+                    txn.undo.push(records[at].1.entry(tag));
                 }
-                self.undo.free(tag);
-                freed += 1;
             }
         }
+        Ok(active)
     }
+}
 
-    /// How many ended transactions still have undo.
-    pub fn retired(&self) -> usize {
-        self.retired.lock().len()
-    }
-
-    /// The next deleted row that can go.
-    pub fn next_purgeable(&self) -> Option<Purgeable> {
-        self.purgeable.lock().pop_front()
-    }
+/// One change of an active transaction, for a checkpoint.
+enum Undo {
+    Entry(UndoEntry),
+    Spilled(Tag, Arc<Span>),
 }
 
 impl Versions for VersionBook {
     fn is_settled(&self, tag: Tag) -> bool {
-        let Some(record) = self.undo.get(tag) else {
-            return true;
-        };
-        matches!(record.txn.status(), Status::Committed(lsn) if self.snapshots.horizon().covers(lsn))
+        let horizon = self.snapshots.horizon();
+        match self.undo.look(tag) {
+            Look::Gone => true,
+            Look::Here(record) => matches!(record.status(), Status::Committed(lsn) if horizon.covers(lsn)),
+            // SPN-2
+            Look::Spilled(span) => horizon.covers(span.through()),
+        }
     }
 
     fn horizon(&self) -> Lsn {
         self.snapshots.horizon().oldest()
     }
 
-    fn for_checkpoint(&self, previous: Lsn) -> ActiveTxns {
-        let _section = self.section.lock();
-        let mut txns = Vec::new();
-        for state in self.active() {
-            let log = state.log();
-            if state.status() != Status::Active || log.first_lsn == Lsn::ZERO {
-                continue;
-            }
-            let undo = if log.first_lsn < previous { self.undo_of(&state, log.last_lsn) } else { Vec::new() };
-            txns.push(ActiveTxn { log, undo });
-        }
-        let next = self.next_txn().0;
-        ActiveTxns { txns, tag_high_water: self.undo.high_water(), txn_high_water: TxnId(next - 1) }
+    fn read_for_checkpoint(&self, previous: Lsn) -> BoxFuture<'_, Result<ActiveTxns, StorageError>> {
+        Box::pin(self.save_undo(previous))
     }
 }

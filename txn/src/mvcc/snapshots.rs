@@ -21,13 +21,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use clearway_base::sync::Mutex;
+use clearway_base::waits::now_ns;
 use clearway_storage::ids::Lsn;
+
+use crate::lockmgr::Owner;
 
 const IDLE: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct Slot {
     read_lsn: AtomicU64,
+    /// When the snapshot was begun that the slot shows.
+    since_ns: AtomicU64,
+    owner: Option<Arc<Owner>>,
+}
+
+/// An open snapshot, for who asks what holds old versions.
+#[derive(Clone, Debug)]
+pub struct OpenSnapshot {
+    /// Commits at or below this are seen.
+    pub read_lsn: Lsn,
+    /// When it was begun, by the clock of wait events.
+    pub since_ns: u64,
+    /// Its session, if it is one's.
+    pub owner: Option<Arc<Owner>>,
 }
 
 /// What may be pruned: everything that no snapshot in `active` and none at or above `bound` can see.
@@ -48,13 +65,28 @@ impl Horizon {
         self.active.first().copied().unwrap_or(self.bound).min(self.bound)
     }
 
+    /// Whether a commit at this LSN is durable, and no snapshot that begins from now on can miss it.
+    pub fn reaches(&self, commit: Lsn) -> bool {
+        commit <= self.bound
+    }
+
+    /// The snapshots that were open below the bound, oldest first.
+    pub fn active(&self) -> &[Lsn] {
+        &self.active
+    }
+
+    /// The oldest snapshot that can read a version which was current from `from` until `until`.
+    pub fn reader(&self, from: Lsn, until: Lsn) -> Option<Lsn> {
+        let first = self.active.partition_point(|s| *s < from);
+        self.active.get(first).copied().filter(|s| *s < until)
+    }
+
     /// Whether a version that was current from `from` until `until` (commit LSNs) can still be read by anybody.
     pub fn needs(&self, from: Lsn, until: Lsn) -> bool {
         if until > self.bound {
             return true;
         }
-        let first = self.active.partition_point(|s| *s < from);
-        self.active.get(first).is_some_and(|s| *s < until)
+        self.reader(from, until).is_some()
     }
 }
 
@@ -82,9 +114,14 @@ impl Snapshots {
         }
     }
 
-    /// A session's place among the readers.
+    /// A place among the readers for something that is no session.
     pub fn reader(self: &Arc<Self>) -> Reader {
-        let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE) });
+        self.reader_of(None)
+    }
+
+    /// A session's place among the readers.
+    pub fn reader_of(self: &Arc<Self>, owner: Option<Arc<Owner>>) -> Reader {
+        let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE), since_ns: AtomicU64::new(0), owner });
         self.slots.lock().push(slot.clone());
         Reader { all: self.clone(), slot, open: Vec::new(), latest: Lsn::ZERO }
     }
@@ -108,11 +145,18 @@ impl Snapshots {
         self.horizon.lock().clone()
     }
 
-    /// The LSNs at which sessions read now, with the session's number in the order of registration; for views and for naming
-    /// who pins old versions.
-    pub fn active(&self) -> Vec<Lsn> {
+    /// The oldest snapshot of each session that has one, oldest first.
+    pub fn open(&self) -> Vec<OpenSnapshot> {
         let slots = self.slots.lock();
-        slots.iter().map(|s| Lsn(s.read_lsn.load(Ordering::Relaxed))).filter(|l| l.0 != IDLE).collect()
+        let shown = |slot: &Arc<Slot>| OpenSnapshot {
+            read_lsn: Lsn(slot.read_lsn.load(Ordering::Relaxed)),
+            since_ns: slot.since_ns.load(Ordering::Relaxed),
+            owner: slot.owner.clone(),
+        };
+        let mut open: Vec<OpenSnapshot> = slots.iter().map(shown).filter(|s| s.read_lsn.0 != IDLE).collect();
+        drop(slots);
+        open.sort_by_key(|s| (s.read_lsn, s.since_ns));
+        open
     }
 }
 
@@ -140,6 +184,7 @@ impl Reader {
             // SNP-3: never before what this session has seen.
             let read_lsn = lsn().max(self.latest);
             if self.open.is_empty() {
+                self.slot.since_ns.store(now_ns(), Ordering::Relaxed);
                 self.slot.read_lsn.store(read_lsn.0, Ordering::SeqCst);
                 fence(Ordering::SeqCst);
                 if self.all.bound.load(Ordering::SeqCst) > read_lsn.0 {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
+use clearway_base::waits::now_ns;
 use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::TxnLog;
 
@@ -34,6 +35,7 @@ pub struct TxnState {
     owner: Arc<Owner>,
     status: AtomicU64,
     position: AtomicU32,
+    since_ns: u64,
     /// The tags of its changes, oldest first.
     changes: Mutex<Vec<Tag>>,
     /// Its place in the log as checkpoints see it; its session has the original.
@@ -48,6 +50,7 @@ impl TxnState {
             owner,
             status: AtomicU64::new(ACTIVE),
             position: AtomicU32::new(0),
+            since_ns: now_ns(),
             changes: Mutex::new("txn/mvcc/changes", Vec::new()),
             log: Mutex::new("txn/mvcc/log", TxnLog::new(id)),
         })
@@ -61,6 +64,11 @@ impl TxnState {
     /// Its session.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
+    }
+
+    /// When it began to change something, by the clock of wait events.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
     }
 
     /// How it stands.

@@ -1,123 +1,84 @@
-//! Undo records: the versions before the newest one, and what a rollback needs. In memory, found by tag.
+//! The undo store: records found by tag, in memory up to a budget, beyond it in a file.
 //!
 //! # Structure
 //! ```text
 //! tag = chunk number << 6 | place        never reused; place 0..63, chunk numbers from 1, so no tag is 0 (settled)
-//! UndoStore ── directory shards: chunk number -> Chunk { 64 places, each an Arc<UndoRecord> or empty }
+//! UndoStore ── shards: chunk number -> Chunk { 64 places, each an Arc<UndoRecord> or empty }
+//!           │       └─ first chunk number -> Span: consecutive chunks whose records stand in the spill file
 //!           └─ current chunk per writer shard
 //! ```
-//! The place is the indirection: a record is freed on its own, and an old one that is still read pins its chunk's 64 places, half a
-//! kilobyte, and nothing else.
+//! The place is the indirection: a record is freed or replaced on its own, and an old one that is still read pins its chunk's 64
+//! places, half a kilobyte, until its chunk is spilled together with its neighbours.
 //!
 //! # Invariants
 //! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to one that no longer stands in any row; a reader
 //!   tells the two apart by re-validating the page afterwards.
-//! - UND-2: the records of a transaction stay until it has ended and, committed, its commit is at or below the horizon; or until a
-//!   later version of the row links past them because nobody can read the version before them.
+//! - UND-2: the records of a transaction stay until it has ended and, committed, its commit is at or below the horizon; or until
+//!   nobody can read the version before them, between snapshots.
 //! - UND-3: positions within a transaction rise by one with every change.
+//! - UND-4: a chunk number stands in a shard's chunks or within one of its spans, never in both: it changes from one to the other under
+//!   the shard's mutex, after the span has been written.
+//! - UND-5: `bytes` is the weight of all that is held in memory; whoever spills takes the oldest chunks first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
-use clearway_storage::ids::{Lsn, Tag, TreeId};
-use clearway_storage::record::{BeforeImage, UndoEntry};
+use clearway_storage::ids::{Lsn, Tag};
+use clearway_storage::record::UndoEntry;
 
-use super::state::TxnState;
-use crate::lockmgr::LockMode;
+use super::record::{NewUndo, Spot, UndoRecord, Writer};
+use super::span::Span;
 
 const PLACES: usize = 64;
 const PLACE_BITS: u32 = 6;
-const SHARDS: usize = 64;
+pub(super) const SHARDS: usize = 64;
+/// What a chunk weighs beside its records, in bytes.
+const CHUNK_BYTES: i64 = 640;
 
-/// One change of one row.
-#[derive(Debug)]
-pub struct UndoRecord {
-    /// Whose.
-    pub txn: Arc<TxnState>,
-    /// The how-manieth change of its transaction, from 0.
-    pub position: u32,
-    /// The tree.
-    pub tree: TreeId,
-    /// The key in it.
-    pub key: Box<[u8]>,
-    /// The row before the change.
-    pub before: BeforeImage,
-    /// The tag that the row had before.
-    pub prev: Tag,
-    /// When the version before the change had been committed; zero if nobody needs to know any more.
-    pub before_lsn: Lsn,
-    /// What lock the change amounts to: `RowUpdate` for a delete or a change of key, else `RowNoKeyUpdate`.
-    pub strength: LockMode,
-    /// The change deleted the row: what stands there now is a ghost.
-    pub deletes: bool,
-    /// For a delete that is half of a key update: the row's new key.
-    pub moved_to: Option<Box<[u8]>>,
-    lsn: AtomicU64,
-    undo_next: AtomicU64,
+/// What stands under a tag.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// Nothing: UND-1.
+    Gone,
+    /// A record in memory.
+    Here(Arc<UndoRecord>),
+    /// A record in the spill file, if it is in the span.
+    Spilled(Arc<Span>),
 }
 
-/// What a new record holds; see [`UndoRecord`].
-#[derive(Debug)]
-pub struct NewUndo {
-    /// Whose.
-    pub txn: Arc<TxnState>,
-    /// The tree.
-    pub tree: TreeId,
-    /// The key.
-    pub key: Box<[u8]>,
-    /// The row before.
-    pub before: BeforeImage,
-    /// Its tag.
-    pub prev: Tag,
-    /// When that version had been committed.
-    pub before_lsn: Lsn,
-    /// The lock that the change amounts to.
-    pub strength: LockMode,
-    /// The change deletes the row.
-    pub deletes: bool,
-    /// Where a key update went.
-    pub moved_to: Option<Box<[u8]>>,
+/// Spans that were read from the spill file for whoever looks at rows: kept by the caller until it is done with them.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    spans: HashMap<u64, Vec<(Tag, Arc<UndoRecord>)>>,
 }
 
-impl UndoRecord {
-    /// The position of the change's log record; zero until it is logged.
-    pub fn lsn(&self) -> Lsn {
-        Lsn(self.lsn.load(Ordering::Acquire))
+impl Fetched {
+    fn get(&self, tag: Tag, span: u64) -> Option<Option<&Arc<UndoRecord>>> {
+        let records = self.spans.get(&span)?;
+        let at = records.binary_search_by_key(&tag, |(tag, _)| *tag);
+        Some(at.ok().and_then(|at| records.get(at)).map(|(_, record)| record))
     }
 
-    /// The transaction's log record before that.
-    pub fn undo_next(&self) -> Lsn {
-        Lsn(self.undo_next.load(Ordering::Acquire))
+    /// Keeps the records of a span, by rising tag.
+    pub(super) fn keep(&mut self, span: u64, records: Vec<(Tag, Arc<UndoRecord>)>) {
+        self.spans.insert(span, records);
     }
 
-    /// The change was logged.
-    pub fn logged(&self, lsn: Lsn, undo_next: Lsn) {
-        self.undo_next.store(undo_next.0, Ordering::Release);
-        self.lsn.store(lsn.0, Ordering::Release);
+    /// How many spans are kept.
+    pub fn len(&self) -> usize {
+        self.spans.len()
     }
 
-    /// What it weighs in the budget, in bytes.
-    pub fn bytes(&self) -> usize {
-        let before = match &self.before {
-            BeforeImage::Absent => 0,
-            BeforeImage::Row { value, .. } => value.len(),
-        };
-        size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + before
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
     }
 
-    /// The change as its rollback needs it.
-    pub fn entry(&self, tag: Tag) -> UndoEntry {
-        UndoEntry {
-            lsn: self.lsn(),
-            undo_next: self.undo_next(),
-            tree: self.tree,
-            key: self.key.clone(),
-            tag,
-            prev_tag: self.prev,
-            before: self.before.clone(),
-        }
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.spans.clear();
     }
 }
 
@@ -128,18 +89,38 @@ struct Chunk {
 }
 
 #[derive(Debug, Default)]
-struct Shard {
-    chunks: HashMap<u64, Chunk>,
+pub(super) struct Shard {
+    chunks: BTreeMap<u64, Chunk>,
     /// The chunk that this shard's writers fill.
     current: Option<u64>,
+    /// By first chunk number.
+    pub(super) spans: BTreeMap<u64, Arc<Span>>,
+}
+
+/// Records of consecutive chunks of a shard that are to be spilled.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) chunks: Vec<u64>,
+    pub(super) records: Vec<(Tag, Arc<UndoRecord>)>,
+}
+
+/// Records that were moved from several spans to one, with the places that they had.
+pub(super) struct Moved<'a> {
+    pub(super) span: Arc<Span>,
+    pub(super) records: &'a [(Tag, Arc<UndoRecord>)],
+    pub(super) spots: &'a [Spot],
 }
 
 /// All undo records.
 #[derive(Debug)]
 pub struct UndoStore {
-    shards: Box<[Mutex<Shard>]>,
+    pub(super) shards: Box<[Mutex<Shard>]>,
     bytes: Box<[AtomicI64]>,
     next_chunk: AtomicU64,
+    /// Bytes that are not to be exceeded in memory.
+    ceiling: AtomicU64,
+    /// Whether they were when the last chunk began.
+    is_over: AtomicBool,
 }
 
 impl UndoStore {
@@ -149,33 +130,44 @@ impl UndoStore {
             shards: (0..SHARDS).map(|_| Mutex::new("txn/mvcc/undo", Shard::default())).collect(),
             bytes: (0..SHARDS).map(|_| AtomicI64::new(0)).collect(),
             next_chunk: AtomicU64::new((high_water.0 >> PLACE_BITS) / SHARDS as u64 + 1),
+            ceiling: AtomicU64::new(u64::MAX),
+            is_over: AtomicBool::new(false),
         }
+    }
+
+    /// Sets what memory is not to exceed, in bytes.
+    pub(super) fn set_ceiling(&self, bytes: u64) {
+        self.ceiling.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What memory is not to exceed, in bytes.
+    pub fn ceiling(&self) -> u64 {
+        self.ceiling.load(Ordering::Relaxed)
+    }
+
+    /// Whether writers have to wait until there is room: one load, looked at anew with each chunk and each spilling.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Looks again whether there is room.
+    pub(super) fn measure(&self) -> u64 {
+        let bytes = self.bytes();
+        self.is_over.store(bytes > self.ceiling(), Ordering::Relaxed);
+        bytes
     }
 
     /// Keeps a record and returns its tag. `writer` spreads the writers; the records of one writer lie close to each other.
     pub fn push(&self, writer: usize, new: NewUndo) -> (Tag, Arc<UndoRecord>) {
-        let position = new.txn.next_position();
-        let record = Arc::new(UndoRecord {
-            position,
-            txn: new.txn,
-            tree: new.tree,
-            key: new.key,
-            before: new.before,
-            prev: new.prev,
-            before_lsn: new.before_lsn,
-            strength: new.strength,
-            deletes: new.deletes,
-            moved_to: new.moved_to,
-            lsn: AtomicU64::new(0),
-            undo_next: AtomicU64::new(0),
-        });
+        let txn = new.txn.clone();
+        let record = Arc::new(UndoRecord::new(new));
         let tag = self.place(writer % SHARDS, record.clone());
-        record.txn.changed(tag);
+        txn.changed(tag);
         (tag, record)
     }
 
     fn place(&self, index: usize, record: Arc<UndoRecord>) -> Tag {
-        self.bytes[index].fetch_add(record.bytes() as i64, Ordering::Relaxed);
+        self.weigh(index, record.bytes() as i64);
         let mut shard = self.shards[index].lock();
         let number = match shard.current {
             Some(number) => number,
@@ -184,6 +176,8 @@ impl UndoStore {
                 let number = self.next_chunk.fetch_add(1, Ordering::Relaxed) * SHARDS as u64 + index as u64;
                 shard.current = Some(number);
                 shard.chunks.insert(number, Chunk { places: Vec::with_capacity(PLACES), live: 0 });
+                self.weigh(index, CHUNK_BYTES);
+                self.measure();
                 number
             }
         };
@@ -199,56 +193,100 @@ impl UndoStore {
 
     /// Puts back a record that a restart found, under the tag that its row carries.
     pub fn restore(&self, tag: Tag, entry: &UndoEntry, new: NewUndo) {
-        let record = UndoRecord {
-            position: new.txn.next_position(),
-            txn: new.txn,
-            tree: new.tree,
-            key: new.key,
-            before: new.before,
-            prev: new.prev,
-            before_lsn: new.before_lsn,
-            strength: new.strength,
-            deletes: new.deletes,
-            moved_to: new.moved_to,
-            lsn: AtomicU64::new(entry.lsn.0),
-            undo_next: AtomicU64::new(entry.undo_next.0),
-        };
+        let txn = new.txn.clone();
+        let record = UndoRecord::new(new);
+        record.logged(entry.lsn, entry.undo_next);
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
+        if !shard.chunks.contains_key(&number) {
+            self.weigh(index, CHUNK_BYTES);
+        }
         let chunk = shard.chunks.entry(number).or_default();
         if chunk.places.len() <= place {
             chunk.places.resize(place + 1, None);
         }
-        self.bytes[index].fetch_add(record.bytes() as i64, Ordering::Relaxed);
-        record.txn.changed(tag);
+        self.weigh(index, record.bytes() as i64);
+        txn.changed(tag);
         chunk.places[place] = Some(Arc::new(record));
         chunk.live += 1;
     }
 
-    /// The record of a tag; `None` is explained by UND-1.
-    pub fn get(&self, tag: Tag) -> Option<Arc<UndoRecord>> {
-        let (index, number, place) = locate(tag);
-        let shard = self.shards[index].lock();
-        shard.chunks.get(&number)?.places.get(place)?.clone()
+    pub(super) fn weigh(&self, index: usize, bytes: i64) {
+        self.bytes[index].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Frees a record; nothing happens if it is free already.
-    pub fn free(&self, tag: Tag) {
+    /// What stands under a tag.
+    pub fn look(&self, tag: Tag) -> Look {
+        let (index, number, place) = locate(tag);
+        let shard = self.shards[index].lock();
+        // UND-4
+        if let Some(chunk) = shard.chunks.get(&number) {
+            return chunk.places.get(place).and_then(Clone::clone).map_or(Look::Gone, Look::Here);
+        }
+        match shard.spans.range(..=number).next_back() {
+            Some((_, span)) if number <= span.last => Look::Spilled(span.clone()),
+            _ => Look::Gone,
+        }
+    }
+
+    /// The same, with what the caller has fetched in place of what was spilled.
+    pub fn look_with(&self, tag: Tag, fetched: &Fetched) -> Look {
+        match self.look(tag) {
+            Look::Spilled(span) => match fetched.get(tag, span.id) {
+                Some(Some(record)) => Look::Here(record.clone()),
+                Some(None) => Look::Gone,
+                None => Look::Spilled(span),
+            },
+            look => look,
+        }
+    }
+
+    /// Frees a record, if it still stands under its tag; whether it did.
+    pub fn free(&self, tag: Tag, record: &Arc<UndoRecord>) -> bool {
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
+        if let Some(spot) = record.spot {
+            return match shard.spans.range(..=number).next_back() {
+                Some((_, span)) if number <= span.last && span.id == spot.span => span.free(spot.index, record),
+                _ => false,
+            };
+        }
         let current = shard.current;
         let Some(chunk) = shard.chunks.get_mut(&number) else {
-            return;
+            return false;
         };
-        let Some(record) = chunk.places.get_mut(place).and_then(Option::take) else {
-            return;
+        let Some(slot) = chunk.places.get_mut(place) else {
+            return false;
         };
+        if !slot.as_ref().is_some_and(|standing| Arc::ptr_eq(standing, record)) {
+            return false;
+        }
+        *slot = None;
         chunk.live -= 1;
+        let mut bytes = record.bytes() as i64;
         if chunk.live == 0 && current != Some(number) {
             shard.chunks.remove(&number);
+            bytes += CHUNK_BYTES;
         }
         drop(shard);
-        self.bytes[index].fetch_sub(record.bytes() as i64, Ordering::Relaxed);
+        self.weigh(index, -bytes);
+        true
+    }
+
+    /// Puts another record in a record's place, if that still stands there; whether it did.
+    pub(super) fn replace(&self, tag: Tag, record: &Arc<UndoRecord>, by: UndoRecord) -> bool {
+        let (index, number, place) = locate(tag);
+        let by = Arc::new(by);
+        let change = by.bytes() as i64 - record.bytes() as i64;
+        let mut shard = self.shards[index].lock();
+        let slot = shard.chunks.get_mut(&number).and_then(|chunk| chunk.places.get_mut(place)).and_then(Option::as_mut);
+        let Some(slot) = slot.filter(|standing| Arc::ptr_eq(standing, record)) else {
+            return false;
+        };
+        *slot = by;
+        drop(shard);
+        self.weigh(index, change);
+        true
     }
 
     /// Tags up to `high_water` were given out before a restart: new ones lie above.
@@ -257,7 +295,7 @@ impl UndoStore {
         self.next_chunk.fetch_max(chunk, Ordering::Relaxed);
     }
 
-    /// Bytes held.
+    /// UND-5: bytes held in memory.
     pub fn bytes(&self) -> u64 {
         self.bytes.iter().map(|b| b.load(Ordering::Relaxed)).sum::<i64>().max(0) as u64
     }
@@ -266,9 +304,120 @@ impl UndoStore {
     pub fn high_water(&self) -> Tag {
         Tag(((self.next_chunk.load(Ordering::Relaxed) * SHARDS as u64) + SHARDS as u64) << PLACE_BITS)
     }
+
+    /// The shard whose oldest full chunk is the oldest of all.
+    pub(super) fn oldest_shard(&self, skip: &[bool; SHARDS]) -> Option<usize> {
+        let oldest = |index: &usize| {
+            let shard = self.shards[*index].lock();
+            shard.chunks.keys().find(|number| shard.current != Some(**number)).copied()
+        };
+        let shards = (0..SHARDS).filter(|index| !skip[*index]);
+        shards.filter_map(|index| oldest(&index).map(|number| (number, index))).min().map(|(_, index)| index)
+    }
+
+    /// UND-5: the oldest consecutive chunks of a shard that can be spilled, about `bytes` of them.
+    pub(super) fn gather(&self, index: usize, bytes: usize) -> Batch {
+        let shard = self.shards[index].lock();
+        let (mut batch, mut weight) = (Batch::default(), 0);
+        for (number, chunk) in &shard.chunks {
+            let records = || chunk.places.iter().flatten();
+            // A change that is not logged yet gets its LSN in place.
+            let unlogged = |r: &Arc<UndoRecord>| matches!(r.writer, Writer::Live(_)) && r.lsn() == Lsn::ZERO;
+            let gap = batch.chunks.first().is_some_and(|first| shard.spans.range(*first..*number).next().is_some());
+            if shard.current == Some(*number) || gap || records().any(unlogged) {
+                if batch.chunks.is_empty() {
+                    continue;
+                }
+                break;
+            }
+            batch.chunks.push(*number);
+            for (place, record) in chunk.places.iter().enumerate() {
+                if let Some(record) = record {
+                    batch.records.push((Tag((number << PLACE_BITS) | place as u64), record.clone()));
+                    weight += record.bytes();
+                }
+            }
+            if weight >= bytes {
+                break;
+            }
+        }
+        batch
+    }
+
+    /// UND-4: a batch has been written; true if it stands in `span` from now on. False if a record was replaced meanwhile.
+    pub(super) fn spilled(&self, index: usize, batch: &Batch, span: Arc<Span>) -> bool {
+        let mut shard = self.shards[index].lock();
+        let mut bytes = -(span.memory() as i64);
+        for (at, (tag, record)) in batch.records.iter().enumerate() {
+            let (_, number, place) = locate(*tag);
+            match shard.chunks.get(&number).and_then(|chunk| chunk.places.get(place)).and_then(Option::as_ref) {
+                None => _ = span.free(at as u32, record),
+                Some(standing) if Arc::ptr_eq(standing, record) => bytes += record.bytes() as i64,
+                Some(_) => return false,
+            }
+        }
+        for number in &batch.chunks {
+            if shard.chunks.remove(number).is_some() {
+                bytes += CHUNK_BYTES;
+            }
+        }
+        shard.spans.insert(span.first, span);
+        drop(shard);
+        self.weigh(index, -bytes);
+        true
+    }
+
+    /// All spans.
+    pub(super) fn spans(&self) -> Vec<(usize, Arc<Span>)> {
+        let of = |index: usize| {
+            let shard = self.shards[index].lock();
+            shard.spans.values().map(|span| (index, span.clone())).collect::<Vec<_>>()
+        };
+        (0..SHARDS).flat_map(of).collect()
+    }
+
+    /// Puts `by` in the place of a run of spans; nothing instead of it if none of their records is needed.
+    pub(super) fn respan(&self, index: usize, run: &[Arc<Span>], by: Option<Moved<'_>>) {
+        let mut shard = self.shards[index].lock();
+        let mut bytes = 0;
+        for span in run {
+            let was = shard.spans.remove(&span.first);
+            assert!(was.is_some_and(|was| Arc::ptr_eq(&was, span)), "UND-4: only one changes spans at a time");
+            bytes -= span.memory() as i64;
+        }
+        if let Some(Moved { span, records, spots }) = by {
+            // What was freed since it was read.
+            for (at, (spot, (_, record))) in spots.iter().zip(records).enumerate() {
+                if run.iter().any(|old| old.id == spot.span && old.is_freed(spot.index)) {
+                    span.free(at as u32, record);
+                }
+            }
+            bytes += span.memory() as i64;
+            shard.spans.insert(span.first, span);
+        }
+        drop(shard);
+        self.weigh(index, bytes);
+    }
+
+    /// Whether chunks of a shard between two numbers are in memory.
+    pub(super) fn has_chunks(&self, index: usize, from: u64, to: u64) -> bool {
+        self.shards[index].lock().chunks.range(from..to).next().is_some()
+    }
+
+    /// Every record in memory, for who asks what holds them.
+    pub(super) fn for_each(&self, mut f: impl FnMut(&UndoRecord)) {
+        for shard in &self.shards {
+            let records: Vec<Arc<UndoRecord>> = {
+                let shard = shard.lock();
+                shard.chunks.values().flat_map(|chunk| chunk.places.iter().flatten().cloned()).collect()
+            };
+            records.iter().for_each(|record| f(record));
+        }
+    }
 }
 
-fn locate(tag: Tag) -> (usize, u64, usize) {
+/// Shard, chunk number and place of a tag.
+pub(super) fn locate(tag: Tag) -> (usize, u64, usize) {
     let number = tag.0 >> PLACE_BITS;
     ((number % SHARDS as u64) as usize, number, (tag.0 & (PLACES as u64 - 1)) as usize)
 }

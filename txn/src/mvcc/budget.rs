@@ -1,0 +1,287 @@
+//! The memory budget of undo: what is beyond it goes to the spill file, oldest first, and who holds it is named.
+//!
+//! # Life of a spilled record
+//! in memory -> the budget is three quarters full: its chunk and the neighbours are written as a span -> in the directory as that ->
+//! freed one by one -> most of the span is free: what is left moves to a new span together with its neighbours | nobody needs any of it: gone.
+//!
+//! # Invariants
+//! - BUD-1: who changes something while memory is at the budget spills first, or waits for whoever does: so memory exceeds the budget by
+//!   no more than the chunks that writers are filling.
+//! - BUD-2: one spills at a time; records do not change in place meanwhile but by pruning, which makes the spiller try again.
+//! - BUD-3: nothing here waits for a transaction.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clearway_base::sync::{Mutex, sleep};
+use clearway_base::waits::{self, Object as WaitObject, WaitEvent};
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::{Lsn, Tag};
+
+use super::book::VersionBook;
+use super::holders::{Alarm, Listeners};
+use super::record::{UndoRecord, Writer};
+use super::snapshots::Horizon;
+use super::span::{Span, encode};
+use super::spill::SpillFile;
+use super::state::Status;
+use super::undo::{Moved, SHARDS};
+
+/// About how many bytes of memory make one span.
+const SPAN_BYTES: usize = 48 << 10;
+/// A span with less in it is joined with its neighbours.
+const SMALL_BYTES: usize = 8 << 10;
+/// How long who finds another one spilling waits before it looks again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Budget, file, and what was told about them.
+#[derive(Debug)]
+pub(super) struct Budget {
+    spill: OnceLock<Arc<SpillFile>>,
+    spilling: AtomicBool,
+    /// The oldest LSN and the number of open snapshots when spans were looked at last.
+    swept: Mutex<(Lsn, Box<[Lsn]>)>,
+    pub(super) alarms: Mutex<VecDeque<Alarm>>,
+    pub(super) alarms_total: AtomicU64,
+    pub(super) listeners: Listeners,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget {
+            spill: OnceLock::new(),
+            spilling: AtomicBool::new(false),
+            swept: Mutex::new("txn/mvcc/swept", (Lsn::ZERO, Box::default())),
+            alarms: Mutex::new("txn/mvcc/alarms", VecDeque::new()),
+            alarms_total: AtomicU64::new(0),
+            listeners: Listeners::default(),
+        }
+    }
+}
+
+/// BUD-2
+struct Turn<'a>(&'a AtomicBool);
+
+impl<'a> Turn<'a> {
+    fn take(flag: &'a AtomicBool) -> Option<Turn<'a>> {
+        (!flag.swap(true, Ordering::Acquire)).then_some(Turn(flag))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl VersionBook {
+    /// Sets the memory budget in bytes, and the file for what is beyond. At the opening.
+    pub fn limit(&self, bytes: u64, file: SpillFile) {
+        self.undo.set_ceiling(bytes);
+        let _ = self.budget.spill.set(Arc::new(file));
+    }
+
+    /// Sets another memory budget, in bytes.
+    pub fn set_budget(&self, bytes: u64) {
+        self.undo.set_ceiling(bytes);
+    }
+
+    /// The spill file.
+    pub fn spill_file(&self) -> Option<&Arc<SpillFile>> {
+        self.budget.spill.get()
+    }
+
+    /// BUD-1: before a change, with no latch held.
+    ///
+    /// # Errors
+    /// From the file; `NoSpace` where there is none.
+    pub async fn admit(&self) -> Result<(), StorageError> {
+        if self.undo.is_over() { self.make_room().await } else { Ok(()) }
+    }
+
+    async fn make_room(&self) -> Result<(), StorageError> {
+        while self.undo.measure() > self.undo.ceiling() {
+            match Turn::take(&self.budget.spilling) {
+                Some(turn) => return self.spill(&turn).await.map(|_| ()),
+                None => waits::in_wait(WaitEvent::UndoBudget, WaitObject::NONE, sleep(PAUSE)).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// A step of upkeep: looks at what was kept if snapshots have ended, at spans, and at the budget. Returns how many records went
+    /// and how many were spilled.
+    ///
+    /// # Errors
+    /// From the file.
+    pub async fn tend(&self) -> Result<(usize, usize), StorageError> {
+        let Some(turn) = Turn::take(&self.budget.spilling) else {
+            return Ok((0, 0));
+        };
+        let freed = self.sweep_spans(&turn).await?;
+        let spilled = if self.undo.measure() > self.undo.ceiling() / 4 * 3 { self.spill(&turn).await? } else { 0 };
+        if let Some(file) = self.spill_file() {
+            file.cut().await?;
+        }
+        Ok((freed, spilled))
+    }
+
+    /// Whether snapshots have ended since this was asked last: then what was kept for them is due.
+    pub fn has_moved(&self) -> bool {
+        let horizon = self.snapshots.horizon();
+        let mut swept = self.budget.swept.lock();
+        let ended = swept.1.iter().any(|lsn| horizon.active().binary_search(lsn).is_err());
+        let moved = ended || horizon.oldest() != swept.0;
+        *swept = (horizon.oldest(), horizon.active().into());
+        moved
+    }
+
+    /// UND-5: spills the oldest chunks until memory is half the budget.
+    async fn spill(&self, _turn: &Turn<'_>) -> Result<usize, StorageError> {
+        let Some(file) = self.spill_file() else {
+            return Err(StorageError::NoSpace("undo: there is no spill file".into()));
+        };
+        self.raise_alarm();
+        let (mut skip, mut spilled) = ([false; SHARDS], 0);
+        while self.undo.measure() > self.undo.ceiling() / 2 {
+            let Some(index) = self.undo.oldest_shard(&skip) else { break };
+            let batch = self.undo.gather(index, SPAN_BYTES);
+            let (Some(first), Some(last)) = (batch.chunks.first(), batch.chunks.last()) else {
+                skip[index] = true;
+                continue;
+            };
+            let encoded = encode(file.next_span(), &batch.records);
+            let offset = file.write(&encoded.bytes).await?;
+            let span = Arc::new(Span::new(encoded, (*first, *last), file.clone(), offset));
+            match self.undo.spilled(index, &batch, span) {
+                true => spilled += batch.records.len(),
+                // BUD-2
+                false => skip[index] = true,
+            }
+        }
+        Ok(spilled)
+    }
+
+    /// Drops spans that nobody needs, and makes few of many that are mostly free.
+    async fn sweep_spans(&self, _turn: &Turn<'_>) -> Result<usize, StorageError> {
+        let horizon = self.snapshots.horizon();
+        let (mut freed, mut run) = (0, Run::default());
+        for (index, span) in self.undo.spans() {
+            let (live, count) = span.records();
+            if horizon.covers(span.through()) || live == 0 {
+                for (_, record) in if span.deletes() > 0 { span.all(false).await? } else { Vec::new() } {
+                    if record.deletes {
+                        self.pruner.purge_later(&record);
+                    }
+                }
+                self.undo.respan(index, &[span], None);
+                freed += live as usize;
+                continue;
+            }
+            let dead = span.keeps && !horizon.needs(span.from, span.through());
+            let is_due = dead || live * 2 <= count;
+            let is_small = span.live_bytes() < SMALL_BYTES;
+            let joins = (is_due || is_small)
+                && run.takes(index, &span, |run| self.undo.has_chunks(index, run.last(), span.first));
+            if !joins {
+                freed += self.rewrite(std::mem::take(&mut run), &horizon).await?;
+            }
+            if is_due || is_small {
+                run.push(index, span, is_due);
+            }
+        }
+        Ok(freed + self.rewrite(run, &horizon).await?)
+    }
+
+    /// What is still needed of a run of spans, as one.
+    async fn rewrite(&self, run: Run, horizon: &Horizon) -> Result<usize, StorageError> {
+        let Some(file) = self.spill_file().filter(|_| run.is_due || run.spans.len() > 1) else { return Ok(0) };
+        let (Some(first), Some(last)) = (run.spans.first(), run.spans.last()) else { return Ok(0) };
+        let chunks = (first.first, last.last);
+        let (mut records, mut spots, mut freed) = (Vec::new(), Vec::new(), 0);
+        for span in &run.spans {
+            for (tag, record) in span.all(false).await? {
+                let Some(spot) = record.spot else { continue };
+                match self.still_needed(&record, horizon) {
+                    Some(record) => {
+                        records.push((tag, record));
+                        spots.push(spot);
+                    }
+                    None => freed += 1,
+                }
+            }
+        }
+        if records.is_empty() {
+            self.undo.respan(run.index, &run.spans, None);
+            return Ok(freed);
+        }
+        let span = self.write_span(file, &records, chunks).await?;
+        let moved = Moved { span, records: &records, spots: &spots };
+        self.undo.respan(run.index, &run.spans, Some(moved));
+        Ok(freed)
+    }
+
+    async fn write_span(
+        &self,
+        file: &Arc<SpillFile>,
+        records: &[(Tag, Arc<UndoRecord>)],
+        chunks: (u64, u64),
+    ) -> Result<Arc<Span>, StorageError> {
+        let encoded = encode(file.next_span(), records);
+        let offset = file.write(&encoded.bytes).await?;
+        Ok(Arc::new(Span::new(encoded, chunks, file.clone(), offset)))
+    }
+
+    /// A spilled record as it is to be kept, if it is.
+    fn still_needed(&self, record: &Arc<UndoRecord>, horizon: &Horizon) -> Option<Arc<UndoRecord>> {
+        let commit = match record.status() {
+            Status::Active => return Some(record.clone()),
+            Status::Aborted => return None,
+            Status::Committed(commit) => commit,
+        };
+        if horizon.covers(commit) || (record.rowless && horizon.reaches(commit)) {
+            if record.deletes {
+                self.pruner.purge_later(record);
+            }
+            return None;
+        }
+        if !horizon.reaches(commit) {
+            return Some(record.clone());
+        }
+        Some(match (record.is_needed(commit, horizon), &record.writer) {
+            // PRU-2
+            (false, _) if !record.dropped => Arc::new(record.link(commit, record.prev)),
+            (true, Writer::Live(_)) => Arc::new(record.ended(commit)),
+            _ => record.clone(),
+        })
+    }
+}
+
+/// Spans, one after the other in their shard, that are to become one.
+#[derive(Default)]
+struct Run {
+    index: usize,
+    spans: Vec<Arc<Span>>,
+    bytes: usize,
+    is_due: bool,
+}
+
+impl Run {
+    fn last(&self) -> u64 {
+        self.spans.last().map_or(0, |span| span.last)
+    }
+
+    fn takes(&self, index: usize, span: &Span, is_apart: impl Fn(&Run) -> bool) -> bool {
+        let fits = || index == self.index && self.bytes + span.live_bytes() <= SPAN_BYTES;
+        self.spans.is_empty() || (fits() && !is_apart(self))
+    }
+
+    fn push(&mut self, index: usize, span: Arc<Span>, is_due: bool) {
+        self.index = index;
+        self.bytes += span.live_bytes();
+        self.is_due |= is_due;
+        self.spans.push(span);
+    }
+}

@@ -1,0 +1,251 @@
+//! Who holds undo: open snapshots that can read old versions, and transactions that may have to take their changes back.
+//!
+//! # Not here
+//! What is done about them: nothing by itself. `pg_terminate_backend` ends a holder.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clearway_base::waits::{now_ns, wall_us};
+use clearway_storage::ids::{Lsn, TxnId};
+
+use super::book::VersionBook;
+use super::record::{UndoRecord, Writer};
+use super::snapshots::{Horizon, OpenSnapshot};
+use super::state::{Status, TxnState};
+
+/// How many alarms are kept for views.
+const ALARMS_KEPT: usize = 16;
+/// An alarm is not repeated before this has passed.
+const ALARM_PAUSE: Duration = Duration::from_secs(10);
+
+/// How somebody holds undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldKind {
+    /// By a snapshot that reads what has been replaced since.
+    Snapshot,
+    /// By changes that have not ended.
+    Transaction,
+}
+
+/// Somebody who holds undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// How.
+    pub kind: HoldKind,
+    /// The session's number, 0 for none.
+    pub pid: i32,
+    /// The transaction, if it has changed something.
+    pub txn: Option<TxnId>,
+    /// Where the snapshot reads.
+    pub read_lsn: Option<Lsn>,
+    /// Since when, in nanoseconds.
+    pub age_ns: u64,
+    /// How many bytes, in memory and in the spill file.
+    pub bytes: u64,
+    /// The session's latest statement.
+    pub statement: Option<Arc<str>>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            HoldKind::Snapshot => "snapshot",
+            HoldKind::Transaction => "transaction",
+        };
+        write!(f, "{} bytes by the {kind} of process {}", self.bytes, self.pid)?;
+        if let Some(txn) = self.txn {
+            write!(f, ", transaction {txn}")?;
+        }
+        write!(f, ", for {} s", self.age_ns / 1_000_000_000)?;
+        match &self.statement {
+            Some(text) => write!(f, ", in: {text}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Undo has exceeded its memory.
+#[derive(Clone, Debug)]
+pub struct Alarm {
+    /// When, by the wall clock, in microseconds since 1970.
+    pub at_us: i64,
+    /// When, by the clock of wait events.
+    pub at_ns: u64,
+    /// The budget in bytes.
+    pub budget: u64,
+    /// Bytes in the spill file before.
+    pub spilled: u64,
+    /// Who holds most.
+    pub holder: Option<Holder>,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "undo fills its memory of {} bytes and goes to disk ({} bytes so far)", self.budget, self.spilled)?;
+        match &self.holder {
+            Some(holder) => write!(f, "; most is held: {holder}"),
+            None => f.write_str("; no snapshot and no transaction holds it: the log is behind"),
+        }
+    }
+}
+
+/// What hears of alarms.
+type Listener = Box<dyn Fn(&Alarm) + Send + Sync>;
+
+/// Who is told when undo exceeds its memory.
+#[derive(Default)]
+pub(super) struct Listeners(OnceLock<Listener>);
+
+impl fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listeners")
+    }
+}
+
+/// What undo takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UndoUsage {
+    /// Bytes in memory.
+    pub memory_bytes: u64,
+    /// What they are not to exceed.
+    pub budget_bytes: u64,
+    /// Bytes of the spill file, holes included.
+    pub file_bytes: u64,
+    /// Bytes ever written to it.
+    pub written_bytes: u64,
+    /// Spans in it.
+    pub spans: u64,
+    /// How often the budget was exceeded and somebody was named.
+    pub alarms: u64,
+}
+
+impl VersionBook {
+    /// What undo takes.
+    pub fn usage(&self) -> UndoUsage {
+        UndoUsage {
+            memory_bytes: self.undo.bytes() + self.pruner.bytes(),
+            budget_bytes: self.undo.ceiling(),
+            file_bytes: self.spill_file().map_or(0, |file| file.bytes()),
+            written_bytes: self.spill_file().map_or(0, |file| file.written_bytes()),
+            spans: self.undo.spans().len() as u64,
+            alarms: self.budget.alarms_total.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Who holds undo, the greatest first. Goes through all that is in memory; a span counts for the oldest snapshot that may need it.
+    pub fn holders(&self) -> Vec<Holder> {
+        let horizon = self.snapshots.horizon();
+        let mut tally = Tally::default();
+        self.undo.for_each(|record| tally.add(record, &horizon));
+        for (_, span) in self.undo.spans() {
+            let reader = horizon.active().first().copied().filter(|lsn| *lsn < span.through());
+            match span.writer() {
+                Some(txn) => tally.transaction(txn, span.live_bytes() as u64),
+                None => _ = reader.map(|lsn| *tally.snapshots.entry(lsn).or_default() += span.live_bytes() as u64),
+            }
+        }
+        let now = now_ns();
+        let mut holders: Vec<Holder> =
+            tally.transactions.values().map(|(txn, bytes)| of_transaction(txn, *bytes)).collect();
+        for snapshot in self.snapshots.open() {
+            // Of several at one LSN the oldest bears it all.
+            if let Some(bytes) = tally.snapshots.remove(&snapshot.read_lsn) {
+                holders.push(of_snapshot(&snapshot, bytes, now));
+            }
+        }
+        holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(b.age_ns.cmp(&a.age_ns)));
+        holders
+    }
+
+    /// The latest alarms, oldest first.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        self.budget.alarms.lock().iter().cloned().collect()
+    }
+
+    /// Who is to be told when undo exceeds its memory; once.
+    pub fn on_alarm(&self, listener: impl Fn(&Alarm) + Send + Sync + 'static) {
+        let _ = self.budget.listeners.0.set(Box::new(listener));
+    }
+
+    pub(super) fn raise_alarm(&self) {
+        let now = now_ns();
+        let last = self.budget.alarms.lock().back().map(|alarm| alarm.at_ns);
+        if last.is_some_and(|at| now.saturating_sub(at) < ALARM_PAUSE.as_nanos() as u64) {
+            return;
+        }
+        let alarm = Alarm {
+            at_us: wall_us(),
+            at_ns: now,
+            budget: self.undo.ceiling(),
+            spilled: self.spill_file().map_or(0, |file| file.bytes()),
+            holder: self.holders().into_iter().next(),
+        };
+        if let Some(listener) = self.budget.listeners.0.get() {
+            listener(&alarm);
+        }
+        self.budget.alarms_total.fetch_add(1, Ordering::Relaxed);
+        let mut alarms = self.budget.alarms.lock();
+        if alarms.len() == ALARMS_KEPT {
+            alarms.pop_front();
+        }
+        alarms.push_back(alarm);
+    }
+}
+
+/// Bytes by holder.
+#[derive(Default)]
+struct Tally {
+    snapshots: HashMap<Lsn, u64>,
+    transactions: HashMap<TxnId, (Arc<TxnState>, u64)>,
+}
+
+impl Tally {
+    fn transaction(&mut self, txn: &Arc<TxnState>, bytes: u64) {
+        self.transactions.entry(txn.id()).or_insert_with(|| (txn.clone(), 0)).1 += bytes;
+    }
+
+    fn add(&mut self, record: &UndoRecord, horizon: &Horizon) {
+        let bytes = record.bytes() as u64;
+        match (record.status(), &record.writer) {
+            (Status::Active, Writer::Live(txn)) => self.transaction(txn, bytes),
+            (Status::Committed(commit), _) => {
+                let from = if record.dropped { Lsn::ZERO } else { record.before_lsn };
+                if let Some(lsn) = horizon.reader(from, commit) {
+                    *self.snapshots.entry(lsn).or_default() += bytes;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn of_transaction(txn: &Arc<TxnState>, bytes: u64) -> Holder {
+    let owner = txn.owner();
+    Holder {
+        kind: HoldKind::Transaction,
+        pid: owner.pid(),
+        txn: Some(txn.id()),
+        read_lsn: None,
+        age_ns: now_ns().saturating_sub(txn.since_ns()),
+        bytes,
+        statement: owner.current_statement(),
+    }
+}
+
+fn of_snapshot(snapshot: &OpenSnapshot, bytes: u64, now: u64) -> Holder {
+    let owner = snapshot.owner.as_ref();
+    Holder {
+        kind: HoldKind::Snapshot,
+        pid: owner.map_or(0, |owner| owner.pid()),
+        txn: owner.and_then(|owner| owner.txn()),
+        read_lsn: Some(snapshot.read_lsn),
+        age_ns: now.saturating_sub(snapshot.since_ns),
+        bytes,
+        statement: owner.and_then(|owner| owner.current_statement()),
+    }
+}

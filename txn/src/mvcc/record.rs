@@ -1,0 +1,206 @@
+//! One undo record: the version before a change, and what a rollback needs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clearway_storage::ids::{Lsn, Tag, TreeId};
+use clearway_storage::record::{BeforeImage, UndoEntry};
+
+use super::snapshots::Horizon;
+use super::state::{Status, TxnState};
+use crate::lockmgr::LockMode;
+
+/// Who made a change.
+#[derive(Clone, Debug)]
+pub enum Writer {
+    /// A transaction that runs, or whose end not everybody may know of yet.
+    Live(Arc<TxnState>),
+    /// One whose commit, at this LSN, is durable.
+    Ended(Lsn),
+}
+
+/// Where a record that was read from the spill file stands in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) span: u64,
+    pub(super) index: u32,
+}
+
+/// One change of one row.
+#[derive(Debug)]
+pub struct UndoRecord {
+    /// Whose.
+    pub writer: Writer,
+    /// The how-manieth change of its transaction, from 0.
+    pub position: u32,
+    /// The tree.
+    pub tree: TreeId,
+    /// The key in it; empty if nobody asks for it any more.
+    pub key: Box<[u8]>,
+    /// The row before the change.
+    pub before: BeforeImage,
+    /// The row before the change is not kept: nobody can read it, the record only leads on to `prev` (PRU-2).
+    pub dropped: bool,
+    /// The tag that the row had before.
+    pub prev: Tag,
+    /// When the version before the change had been committed; zero if nobody needs to know any more.
+    pub before_lsn: Lsn,
+    /// What lock the change amounts to: `RowUpdate` for a delete or a change of key, else `RowNoKeyUpdate`.
+    pub strength: LockMode,
+    /// The change deleted the row: what stands there now is a ghost.
+    pub deletes: bool,
+    /// No row carries its tag: the undo of a tree or of pages.
+    pub rowless: bool,
+    /// For a delete that is half of a key update: the row's new key.
+    pub moved_to: Option<Box<[u8]>>,
+    pub(super) lsn: AtomicU64,
+    pub(super) undo_next: AtomicU64,
+    pub(super) spot: Option<Spot>,
+}
+
+/// What a new record holds; see [`UndoRecord`].
+#[derive(Debug)]
+pub struct NewUndo {
+    /// Whose.
+    pub txn: Arc<TxnState>,
+    /// The tree.
+    pub tree: TreeId,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The row before.
+    pub before: BeforeImage,
+    /// Its tag.
+    pub prev: Tag,
+    /// When that version had been committed.
+    pub before_lsn: Lsn,
+    /// The lock that the change amounts to.
+    pub strength: LockMode,
+    /// The change deletes the row.
+    pub deletes: bool,
+    /// No row carries its tag.
+    pub rowless: bool,
+    /// Where a key update went.
+    pub moved_to: Option<Box<[u8]>>,
+}
+
+impl UndoRecord {
+    /// The next record of a transaction.
+    pub(super) fn new(new: NewUndo) -> UndoRecord {
+        UndoRecord {
+            position: new.txn.next_position(),
+            writer: Writer::Live(new.txn),
+            tree: new.tree,
+            key: new.key,
+            before: new.before,
+            dropped: false,
+            prev: new.prev,
+            before_lsn: new.before_lsn,
+            strength: new.strength,
+            deletes: new.deletes,
+            rowless: new.rowless,
+            moved_to: new.moved_to,
+            lsn: AtomicU64::new(0),
+            undo_next: AtomicU64::new(0),
+            spot: None,
+        }
+    }
+
+    /// How its transaction stands.
+    pub fn status(&self) -> Status {
+        match &self.writer {
+            Writer::Live(txn) => txn.status(),
+            Writer::Ended(lsn) => Status::Committed(*lsn),
+        }
+    }
+
+    /// Its transaction, for a record whose writer somebody may have to wait for.
+    ///
+    /// # Panics
+    /// If the commit is durable already (PRU-1): nobody waits for that.
+    pub fn live(&self) -> &Arc<TxnState> {
+        match &self.writer {
+            Writer::Live(txn) => txn,
+            Writer::Ended(lsn) => panic!("PRU-1: committed at {lsn:?}, and durable"),
+        }
+    }
+
+    /// The position of the change's log record; zero until it is logged.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Ordering::Acquire))
+    }
+
+    /// The transaction's log record before that.
+    pub fn undo_next(&self) -> Lsn {
+        Lsn(self.undo_next.load(Ordering::Acquire))
+    }
+
+    /// The change was logged.
+    pub fn logged(&self, lsn: Lsn, undo_next: Lsn) {
+        self.undo_next.store(undo_next.0, Ordering::Release);
+        self.lsn.store(lsn.0, Ordering::Release);
+    }
+
+    /// Whether a snapshot can read the version before the change, which was committed at `commit`.
+    pub(super) fn is_needed(&self, commit: Lsn, horizon: &Horizon) -> bool {
+        !self.dropped && !self.rowless && horizon.needs(self.before_lsn, commit)
+    }
+
+    /// What it weighs in the budget, in bytes: itself, and its transaction with the first.
+    pub fn bytes(&self) -> usize {
+        let before = match &self.before {
+            BeforeImage::Absent => 0,
+            BeforeImage::Row { value, .. } => value.len(),
+        };
+        let txn = match &self.writer {
+            // The tag in the list of changes, which grows by doubling.
+            Writer::Live(_) if self.position > 0 => 2 * size_of::<Tag>(),
+            Writer::Live(_) => size_of::<TxnState>() + 4 * size_of::<Tag>(),
+            Writer::Ended(_) => 0,
+        };
+        let moved = self.moved_to.as_ref().map_or(0, |key| key.len());
+        size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + before + moved + txn
+    }
+
+    /// The change as its rollback needs it.
+    pub fn entry(&self, tag: Tag) -> UndoEntry {
+        UndoEntry {
+            lsn: self.lsn(),
+            undo_next: self.undo_next(),
+            tree: self.tree,
+            key: self.key.clone(),
+            tag,
+            prev_tag: self.prev,
+            before: self.before.clone(),
+        }
+    }
+
+    /// The same for a commit that is durable: its transaction need not be remembered.
+    pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
+        UndoRecord {
+            writer: Writer::Ended(commit),
+            key: self.key.clone(),
+            before: self.before.clone(),
+            moved_to: self.moved_to.clone(),
+            lsn: AtomicU64::new(self.lsn.load(Ordering::Acquire)),
+            undo_next: AtomicU64::new(self.undo_next.load(Ordering::Acquire)),
+            spot: None,
+            ..*self
+        }
+    }
+
+    /// The same without the version before, leading to `prev` (PRU-2).
+    pub(super) fn link(&self, commit: Lsn, prev: Tag) -> UndoRecord {
+        UndoRecord {
+            writer: Writer::Ended(commit),
+            key: if self.deletes { self.key.clone() } else { Box::default() },
+            before: BeforeImage::Absent,
+            dropped: true,
+            prev,
+            moved_to: self.moved_to.clone(),
+            lsn: AtomicU64::new(0),
+            undo_next: AtomicU64::new(0),
+            spot: None,
+            ..*self
+        }
+    }
+}

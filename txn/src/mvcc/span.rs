@@ -1,0 +1,366 @@
+//! A span: undo records of consecutive chunks as they stand in the spill file.
+//!
+//! # Structure
+//! ```text
+//! crc32c 4 | length 4 | span 8 | count 4 | (tag 8, offset 4) x count, by rising tag | record ...
+//! record = flags 1 | strength 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
+//!          | key | value of the row before | new key       each with a length of 4 before it
+//! ```
+//! All numbers little-endian. `writer` is a commit LSN, or with a flag the place of a transaction in the span's list in memory, so
+//! that an end after the writing is seen.
+//!
+//! # Invariants
+//! - SPN-1: the bytes of a span never change; its place in the file is given to others when the last holder of the span drops it. So
+//!   whoever has found a span in the directory can read it for as long as he likes.
+//! - SPN-2: `through` is at or above the commit LSN of each record in it, and `Lsn::MAX` while a writer of one of them runs.
+//!
+//! # Crash safety
+//! The file is of no use after a crash: no snapshot survives one, and what losers need stands in the log and in checkpoints.
+//!
+//! # Errors
+//! What does not decode is a `Corruption` that names the file and the offset.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use clearway_storage::error::{Corruption, StorageError};
+use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::record::BeforeImage;
+
+use super::record::{Spot, UndoRecord, Writer};
+use super::spill::SpillFile;
+use super::state::{Status, TxnState};
+use crate::lockmgr::modes::ALL_MODES;
+
+const HEAD: usize = 20;
+const ENTRY: usize = 12;
+
+const ABSENT: u8 = 1;
+const GHOST: u8 = 2;
+const OVERFLOW: u8 = 4;
+const DROPPED: u8 = 8;
+const DELETES: u8 = 16;
+const ROWLESS: u8 = 32;
+const MOVED: u8 = 64;
+const LIVE: u8 = 128;
+
+/// Records in the spill file.
+#[derive(Debug)]
+pub struct Span {
+    /// Never reused.
+    pub(super) id: u64,
+    /// The first chunk number.
+    pub(super) first: u64,
+    /// The last chunk number.
+    pub(super) last: u64,
+    file: Arc<SpillFile>,
+    offset: u64,
+    len: usize,
+    count: u32,
+    /// One bit a record.
+    freed: Box<[AtomicU64]>,
+    gone: AtomicU32,
+    /// Records that made ghosts and are not freed.
+    deletes: AtomicU32,
+    /// No version in it was current before this LSN.
+    pub(super) from: Lsn,
+    ended: Lsn,
+    writers: Box<[Arc<TxnState>]>,
+    /// Whether any record keeps the version before its change.
+    pub(super) keeps: bool,
+    through: AtomicU64,
+}
+
+/// What a span is made of, before it has a place in the file.
+pub(super) struct Encoded {
+    pub(super) bytes: Vec<u8>,
+    id: u64,
+    count: u32,
+    deletes: u32,
+    from: Lsn,
+    ended: Lsn,
+    keeps: bool,
+    writers: Vec<Arc<TxnState>>,
+}
+
+impl Span {
+    /// A span that was written at `offset`.
+    pub(super) fn new(encoded: Encoded, chunks: (u64, u64), file: Arc<SpillFile>, offset: u64) -> Span {
+        let Encoded { bytes, id, count, deletes, from, ended, keeps, writers } = encoded;
+        Span {
+            id,
+            first: chunks.0,
+            last: chunks.1,
+            file,
+            offset,
+            len: bytes.len(),
+            count,
+            freed: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            gone: AtomicU32::new(0),
+            deletes: AtomicU32::new(deletes),
+            from,
+            ended,
+            writers: writers.into(),
+            keeps,
+            through: AtomicU64::new(Lsn::MAX.0),
+        }
+    }
+
+    /// Frees a record; false if it is free already. Under the shard's mutex.
+    pub(super) fn free(&self, index: u32, record: &UndoRecord) -> bool {
+        let bit = 1 << (index % 64);
+        let is_new = self.freed[index as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0;
+        if is_new {
+            self.gone.fetch_add(1, Ordering::Relaxed);
+            if record.deletes {
+                self.deletes.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        is_new
+    }
+
+    pub(super) fn is_freed(&self, index: u32) -> bool {
+        self.freed[index as usize / 64].load(Ordering::Relaxed) & (1 << (index % 64)) != 0
+    }
+
+    /// Records that are not freed, and how many there were.
+    pub(super) fn records(&self) -> (u32, u32) {
+        (self.count - self.gone.load(Ordering::Relaxed), self.count)
+    }
+
+    /// Bytes in the file of what is not freed, about.
+    pub(super) fn live_bytes(&self) -> usize {
+        let (live, count) = self.records();
+        self.len * live as usize / (count as usize).max(1)
+    }
+
+    /// Records that made ghosts and are not freed.
+    pub(super) fn deletes(&self) -> u32 {
+        self.deletes.load(Ordering::Relaxed)
+    }
+
+    /// What it weighs in memory.
+    pub(super) fn memory(&self) -> usize {
+        let writers = self.writers.len() * (size_of::<TxnState>() + size_of::<usize>());
+        size_of::<Span>() + 64 + self.freed.len() * 8 + writers
+    }
+
+    /// SPN-2: every record in it was committed at or below this.
+    pub fn through(&self) -> Lsn {
+        let known = Lsn(self.through.load(Ordering::Acquire));
+        if known != Lsn::MAX {
+            return known;
+        }
+        let mut through = self.ended;
+        for writer in &self.writers {
+            match writer.status() {
+                Status::Active => return Lsn::MAX,
+                Status::Committed(lsn) => through = through.max(lsn),
+                Status::Aborted => {}
+            }
+        }
+        self.through.store(through.0, Ordering::Release);
+        through
+    }
+
+    /// A transaction that runs and has changes in it.
+    pub(super) fn writer(&self) -> Option<&Arc<TxnState>> {
+        self.writers.iter().find(|txn| txn.status() == Status::Active)
+    }
+
+    async fn read(&self) -> Result<Vec<u8>, StorageError> {
+        self.file.read(self.offset, self.len).await
+    }
+
+    /// All by rising tag, or all that are not freed.
+    pub(super) async fn all(&self, freed: bool) -> Result<Vec<(Tag, Arc<UndoRecord>)>, StorageError> {
+        let bytes = self.read().await?;
+        let view = self.view(&bytes)?;
+        let mut all = Vec::with_capacity(view.count as usize);
+        for index in (0..view.count).filter(|index| freed || !self.is_freed(*index)) {
+            let (tag, at) = view.entry(index).ok_or_else(|| self.damage("an entry", HEAD))?;
+            let record = view.decode(index, at).ok_or_else(|| self.damage("a record", at))?;
+            all.push((tag, Arc::new(record)));
+        }
+        Ok(all)
+    }
+
+    fn view<'a>(&'a self, bytes: &'a [u8]) -> Result<View<'a>, StorageError> {
+        let head = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
+        let sum = bytes.get(4..).map(crc32c::crc32c);
+        if head(0) != sum || head(4) != Some(self.len as u32) || head(16) != Some(self.count) {
+            return Err(self.damage("a span with its checksum", 0));
+        }
+        Ok(View { span: self, bytes, count: self.count })
+    }
+
+    fn damage(&self, expected: &str, at: usize) -> StorageError {
+        Corruption {
+            file: self.file.name(),
+            offset: Some(self.offset + at as u64),
+            page: None,
+            lsn: None,
+            expected: format!("{expected} of span {}", self.id),
+            found: "other bytes".to_owned(),
+        }
+        .into()
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        // SPN-1
+        self.file.give_back(self.offset, self.len);
+    }
+}
+
+/// The bytes of a span whose checksum is right.
+struct View<'a> {
+    span: &'a Span,
+    bytes: &'a [u8],
+    count: u32,
+}
+
+impl View<'_> {
+    fn entry(&self, index: u32) -> Option<(Tag, usize)> {
+        let mut reader = Reader(self.bytes.get(HEAD + index as usize * ENTRY..)?);
+        Some((Tag(reader.u64()?), reader.u32()? as usize))
+    }
+
+    fn decode(&self, index: u32, at: usize) -> Option<UndoRecord> {
+        let mut reader = Reader(self.bytes.get(at..)?);
+        let (flags, strength) = (reader.u8()?, *ALL_MODES.get(usize::from(reader.u8()?))?);
+        let writer = reader.u64()?;
+        let writer = match flags & LIVE {
+            0 => Writer::Ended(Lsn(writer)),
+            _ => Writer::Live(self.span.writers.get(usize::try_from(writer).ok()?)?.clone()),
+        };
+        let position = reader.u32()?;
+        let (tree, prev, before_lsn) = (TreeId(reader.u64()?), Tag(reader.u64()?), Lsn(reader.u64()?));
+        let (lsn, undo_next) = (AtomicU64::new(reader.u64()?), AtomicU64::new(reader.u64()?));
+        let (key, value, moved_to) = (reader.bytes()?, reader.bytes()?, reader.bytes()?);
+        let before = match flags & ABSENT {
+            0 => BeforeImage::Row { ghost: flags & GHOST != 0, overflow: flags & OVERFLOW != 0, value: value.into() },
+            _ => BeforeImage::Absent,
+        };
+        Some(UndoRecord {
+            writer,
+            position,
+            tree,
+            key: key.into(),
+            before,
+            dropped: flags & DROPPED != 0,
+            prev,
+            before_lsn,
+            strength,
+            deletes: flags & DELETES != 0,
+            rowless: flags & ROWLESS != 0,
+            moved_to: (flags & MOVED != 0).then(|| moved_to.into()),
+            lsn,
+            undo_next,
+            spot: Some(Spot { span: self.span.id, index }),
+        })
+    }
+}
+
+/// Numbers and strings off the front of bytes.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1).and_then(|b| b.first().copied())
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.u32()? as usize;
+        self.take(len)
+    }
+}
+
+/// Records, by rising tag, as the bytes of the span `id`.
+pub(super) fn encode(id: u64, records: &[(Tag, Arc<UndoRecord>)]) -> Encoded {
+    let mut encoded = Encoded {
+        bytes: vec![0; HEAD + records.len() * ENTRY],
+        id,
+        count: records.len() as u32,
+        deletes: 0,
+        from: Lsn::MAX,
+        ended: Lsn::ZERO,
+        keeps: false,
+        writers: Vec::new(),
+    };
+    let mut places = HashMap::new();
+    for (at, (tag, record)) in records.iter().enumerate() {
+        let offset = encoded.bytes.len() as u32;
+        let entry = HEAD + at * ENTRY;
+        encoded.bytes[entry..entry + 8].copy_from_slice(&tag.0.to_le_bytes());
+        encoded.bytes[entry + 8..entry + ENTRY].copy_from_slice(&offset.to_le_bytes());
+        encode_record(record, &mut places, &mut encoded);
+    }
+    let len = encoded.bytes.len() as u32;
+    encoded.bytes[4..8].copy_from_slice(&len.to_le_bytes());
+    encoded.bytes[8..16].copy_from_slice(&id.to_le_bytes());
+    encoded.bytes[16..20].copy_from_slice(&encoded.count.to_le_bytes());
+    let sum = crc32c::crc32c(&encoded.bytes[4..]);
+    encoded.bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    encoded
+}
+
+fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded: &mut Encoded) {
+    let (mut flags, mut value): (u8, &[u8]) = (0, &[]);
+    let mut flag = |on: bool, bit: u8| flags |= if on { bit } else { 0 };
+    match &record.before {
+        BeforeImage::Absent => flag(true, ABSENT),
+        BeforeImage::Row { ghost, overflow, value: bytes } => {
+            flag(*ghost, GHOST);
+            flag(*overflow, OVERFLOW);
+            value = bytes;
+        }
+    }
+    flag(record.dropped, DROPPED);
+    flag(record.deletes, DELETES);
+    flag(record.rowless, ROWLESS);
+    flag(record.moved_to.is_some(), MOVED);
+    let writer = match &record.writer {
+        Writer::Ended(lsn) => {
+            encoded.ended = encoded.ended.max(*lsn);
+            lsn.0
+        }
+        Writer::Live(txn) => {
+            flag(true, LIVE);
+            *places.entry(txn.id()).or_insert_with(|| {
+                encoded.writers.push(txn.clone());
+                encoded.writers.len() as u64 - 1
+            })
+        }
+    };
+    encoded.deletes += u32::from(record.deletes);
+    encoded.keeps |= !record.dropped;
+    encoded.from = encoded.from.min(record.before_lsn);
+    let out = &mut encoded.bytes;
+    out.extend_from_slice(&[flags, record.strength as u8]);
+    out.extend_from_slice(&writer.to_le_bytes());
+    out.extend_from_slice(&record.position.to_le_bytes());
+    for number in [record.tree.0, record.prev.0, record.before_lsn.0, record.lsn().0, record.undo_next().0] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    for bytes in [&record.key, value, record.moved_to.as_deref().unwrap_or_default()] {
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(bytes);
+    }
+}
