@@ -17,8 +17,8 @@ use super::ops;
 use super::tree::Tree;
 use super::write::{record_bytes, take_credit};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
-use crate::buffer::Pin;
 use crate::buffer::page::PAGE_BYTES;
+use crate::buffer::{Pin, Why};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag};
 use crate::record::PageOp;
@@ -108,7 +108,7 @@ impl BulkLoad {
             drop((credit, pins, reservation));
             match flushed {
                 Flushed::Done(taken, pending) => break (taken, pending),
-                Flushed::Miss(page) => tree.pool().fetch(page).await?,
+                Flushed::Miss(page) => tree.pool().fetch(page, Why::Path).await?,
                 Flushed::Pages(needed) => pages = needed,
                 Flushed::Again => {}
             }
@@ -144,7 +144,7 @@ impl BulkLoad {
         if pins.len() != needed {
             return Ok(Flushed::Pages(needed));
         }
-        let Some(mut last) = page.latch() else {
+        let Some(mut last) = tree.latch(&page) else {
             return Ok(Flushed::Again);
         };
         let node = node_of(last.page());

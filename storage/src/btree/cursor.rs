@@ -12,11 +12,11 @@
 //!   order: the next step begins at the fence where this one ended.
 
 use super::descend::{Descent, Target};
-use super::image::{NodeRow, Rows};
+use super::leaf_copy::LeafCopy;
 use super::node::Node;
-use super::tree::{Row, Tree};
+use super::tree::Tree;
+use crate::buffer::Optimistic;
 use crate::buffer::page::kind;
-use crate::buffer::{Optimistic, Seen};
 use crate::error::StorageError;
 use crate::ids::PageId;
 
@@ -77,47 +77,6 @@ pub struct Cursor {
     copy: LeafCopy,
 }
 
-/// The rows of one leaf that lie in a range, in ascending order.
-#[derive(Default)]
-pub struct LeafCopy {
-    rows: Rows,
-    seen: Option<Seen>,
-    memory_locks: bool,
-}
-
-impl LeafCopy {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether it has no rows; a range goes on behind an empty leaf.
-    pub fn is_empty(&self) -> bool {
-        self.rows.len() == 0
-    }
-
-    /// The key and row at an index.
-    pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
-        let NodeRow { key, value, tag, ghost, overflow } = self.rows.get(index);
-        (key, Row { value, tag, ghost, overflow })
-    }
-
-    /// Keys and rows in ascending order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Row<'_>)> {
-        (0..self.len()).map(|index| self.get(index))
-    }
-
-    /// Where to ask whether the leaf still is as it was copied.
-    pub fn seen(&self) -> Seen {
-        self.seen.expect("a copy that was made")
-    }
-
-    /// The leaf's hint that rows of it have locks in the lock manager.
-    pub fn memory_locks(&self) -> bool {
-        self.memory_locks
-    }
-}
-
 /// The way on from a leaf.
 struct Onward {
     low: Vec<u8>,
@@ -144,7 +103,7 @@ impl Cursor {
             match self.try_leaf(root)? {
                 Ok(()) => return Ok(Some(&self.copy)),
                 Err(Some(page)) => self.fetch_ahead(root, page).await?,
-                Err(None) => self.tree.pool().counters().restarts.add(1),
+                Err(None) => self.tree.pool().counters().read_restarts.add(1),
             }
         }
     }
@@ -159,7 +118,7 @@ impl Cursor {
                     Direction::Forward => Target::Key(&self.range.from),
                     Direction::Backward => Target::Below(self.range.to.as_deref()),
                 };
-                match tree.descend(root, target, 0)? {
+                match tree.descend_to_read(root, target)? {
                     Descent::At(leaf, _) => leaf,
                     Descent::Miss(page) => return Ok(Err(Some(page))),
                 }
@@ -178,6 +137,7 @@ impl Cursor {
         if self.right == PageId(0) {
             return None;
         }
+        tree.pool().counters().reads.add(1);
         let page = tree.pool().read(self.right)?;
         let node = Node(page.page);
         let is_next = node.0.kind() == kind::NODE
@@ -193,12 +153,14 @@ impl Cursor {
         let place = |key: &[u8]| node.search(key).unwrap_or_else(|index| index);
         let from = place(&self.range.from);
         let to = self.range.to.as_deref().map_or(node.count(), place);
-        self.copy.rows.clear();
-        self.copy.rows.extend(node, from, to);
-        self.copy.memory_locks = node.0.flags() & super::node::MEMORY_LOCKS != 0;
+        self.copy.take(node);
         self.copy.seen = Some(leaf.seen());
         let onward = Onward { low: node.low(), high: node.high(), right: node.right() };
-        leaf.validate().then_some(onward)
+        if !leaf.validate() {
+            return None;
+        }
+        self.copy.decode(from..to);
+        Some(onward)
     }
 
     fn go_on(&mut self, onward: Onward) {

@@ -9,8 +9,8 @@
 
 use super::node::Node;
 use super::tree::Tree;
-use crate::buffer::Optimistic;
 use crate::buffer::page::kind;
+use crate::buffer::{Latched, Optimistic};
 use crate::error::{Corruption, StorageError};
 use crate::ids::PageId;
 use crate::mutation::{self, Mutation};
@@ -80,15 +80,36 @@ impl Target<'_> {
 }
 
 impl Tree {
-    /// Finds the node at `level` for `target`. Counts as one descent however often it begins again.
+    /// Finds the node at `level` for `target`, for a change. Counts as one descent however often it begins again.
     pub(super) fn descend(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Descent<'_>, StorageError> {
-        self.pool().counters().descents.add(1);
+        let counters = self.pool().counters();
+        counters.descents.add(1);
         loop {
             match self.descend_once(root, target, level)? {
                 Some(descent) => return Ok(descent),
-                None => self.pool().counters().restarts.add(1),
+                None => counters.restarts.add(1),
             }
         }
+    }
+
+    /// Finds the leaf for `target`, to read it.
+    pub(super) fn descend_to_read(&self, root: PageId, target: Target<'_>) -> Result<Descent<'_>, StorageError> {
+        let counters = self.pool().counters();
+        counters.reads.add(1);
+        loop {
+            match self.descend_once(root, target, 0)? {
+                Some(descent) => return Ok(descent),
+                None => counters.read_restarts.add(1),
+            }
+        }
+    }
+
+    /// The latch on a node of this tree, if it is still of the version that was read.
+    pub(super) fn latch<'p>(&self, page: &Optimistic<'p>) -> Option<Latched<'p>> {
+        if Some(page.id()) == self.root_now() && page.page.level() > 0 {
+            self.pool().counters().root_latches.add(1);
+        }
+        page.latch()
     }
 
     fn descend_once(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Option<Descent<'_>>, StorageError> {

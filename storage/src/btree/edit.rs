@@ -22,8 +22,12 @@ fn shared_after(page: &PageMut<'_>, row: &NodeRow<'_>, is_new: bool) -> Tag {
 
 /// Puts a row in, or replaces the one with its key.
 pub(super) fn put(page: &PageMut<'_>, row: &NodeRow<'_>) -> Result<(), Full> {
+    put_at(page, row, node_of(page).search(row.key))
+}
+
+/// The same, where the row stands or would stand is known.
+pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize, usize>) -> Result<(), Full> {
     let node = node_of(page);
-    let found = node.search(row.key);
     let shared = shared_after(page, row, found.is_err());
     let own = !row.tag.is_settled() && row.tag != shared;
     let prefix_len = node.prefix_len();

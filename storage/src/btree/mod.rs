@@ -6,7 +6,7 @@
 //!   descend   root to leaf without a latch        split    compact, strip, split, separators
 //!   node      a node's bytes, for reading         edit     changes of one node
 //!   image     a node built afresh                 ops      operations in the log, redo
-//!   cursor    ranges, both ways, read-ahead
+//!   cursor    ranges, both ways, read-ahead       leaf_copy  the rows of a leaf as a scan hands them out
 //!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //!   dismantle  freeing a whole tree, piece by piece
@@ -17,8 +17,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`.
-//! 16: `dismantle`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -37,6 +36,7 @@ mod descend;
 mod dismantle;
 mod edit;
 mod image;
+mod leaf_copy;
 mod node;
 mod ops;
 mod overflow;
@@ -48,7 +48,8 @@ mod write;
 
 pub use bulk::BulkLoad;
 pub use check::TreeReport;
-pub use cursor::{Cursor, Direction, KeyRange, LeafCopy};
+pub use cursor::{Cursor, Direction, KeyRange};
+pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use tidy::Tidied;

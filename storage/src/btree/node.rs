@@ -47,7 +47,7 @@ pub const MEMORY_LOCKS: u16 = 1;
 /// Bytes of an overflow reference: length u64, first page u32, checksum of the value u32.
 pub const OVERFLOW_REF_BYTES: usize = 16;
 pub(super) const OVERFLOW_CODE: u8 = 255;
-const LONG: usize = 240;
+pub(super) const LONG: usize = 240;
 /// More slots than a page can hold.
 const SLOTS_MAX: usize = (PAGE_BYTES - SLOTS) / SLOT_BYTES;
 

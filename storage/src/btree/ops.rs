@@ -48,18 +48,17 @@ const PUT_OVERFLOW: u8 = 2;
 const WITH_KEY: u8 = 4;
 const WITH_TAG: u8 = 8;
 
-/// The arguments of PUT before the value.
-pub(super) fn put_head(row: &NodeRow<'_>, with_key: bool, out: &mut Vec<u8>) {
-    let mut flags = if row.ghost { PUT_GHOST } else { 0 } | if row.overflow { PUT_OVERFLOW } else { 0 };
-    if with_key {
-        flags |= WITH_KEY | WITH_TAG;
-    }
-    out.push(flags);
-    if with_key {
-        out.extend_from_slice(&(row.key.len() as u16).to_le_bytes());
-        out.extend_from_slice(row.key);
-        out.extend_from_slice(&row.tag.0.to_le_bytes());
-    }
+/// The arguments of PUT before the value, where key and tag stand in the record's undo part.
+pub(super) fn put_flags(row: &NodeRow<'_>) -> u8 {
+    u8::from(row.ghost) * PUT_GHOST | u8::from(row.overflow) * PUT_OVERFLOW
+}
+
+/// The arguments of PUT before the value, where the record has no undo part.
+pub(super) fn put_head(row: &NodeRow<'_>, out: &mut Vec<u8>) {
+    out.push(put_flags(row) | WITH_KEY | WITH_TAG);
+    out.extend_from_slice(&(row.key.len() as u16).to_le_bytes());
+    out.extend_from_slice(row.key);
+    out.extend_from_slice(&row.tag.0.to_le_bytes());
 }
 
 /// The arguments of REMOVE.

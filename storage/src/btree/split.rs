@@ -28,7 +28,7 @@ use super::ops;
 use super::tree::Tree;
 use super::write::{has_room, record_bytes, take_credit};
 use crate::buffer::page::PAGE_BYTES;
-use crate::buffer::{Latched, Pin};
+use crate::buffer::{Latched, Pin, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::record::{PageOp, Record};
@@ -142,7 +142,7 @@ fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option
 enum Outcome {
     Done(Option<Pending>),
     Needless,
-    Miss(PageId),
+    Miss(PageId, Why),
     Again,
     /// The node is the root, or no longer is: so many pages are needed.
     Pages(usize),
@@ -166,7 +166,7 @@ impl Tree {
         let Descent::At(leaf, _) = self.descend(root, Target::Key(key), 0)? else {
             return Ok(false);
         };
-        let Some(mut leaf) = leaf.latch() else {
+        let Some(mut leaf) = self.latch(&leaf) else {
             return Ok(false);
         };
         if !self.strip_latched(&mut leaf, &mut credit) || !has_room(&mut leaf, key, max_value) {
@@ -216,7 +216,7 @@ impl Tree {
             match outcome {
                 Outcome::Needless | Outcome::Done(None) => return Ok(()),
                 Outcome::Done(Some(pending)) => return self.put_separator(pending).await,
-                Outcome::Miss(page) => self.pool().fetch(page).await?,
+                Outcome::Miss(page, why) => self.pool().fetch(page, why).await?,
                 Outcome::Pages(needed) => pages = needed,
                 Outcome::Again => {}
             }
@@ -235,14 +235,14 @@ impl Tree {
         pins: &[Pin<'_>],
     ) -> Result<Outcome, StorageError> {
         let page = match self.descend(root, Target::Key(key), level)? {
-            Descent::Miss(page) => return Ok(Outcome::Miss(page)),
+            Descent::Miss(page) => return Ok(Outcome::Miss(page, Why::Path)),
             Descent::At(page, _) => page,
         };
         let needed = if page.id() == root { 2 } else { 1 };
         if pins.len() != needed {
             return Ok(Outcome::Pages(needed));
         }
-        let Some(mut node) = page.latch() else {
+        let Some(mut node) = self.latch(&page) else {
             return Ok(Outcome::Again);
         };
         if has_room(&mut node, key, max_value) {
@@ -364,7 +364,7 @@ impl Tree {
             drop(credit);
             match outcome {
                 Outcome::Done(_) | Outcome::Needless => return Ok(()),
-                Outcome::Miss(page) => self.pool().fetch(page).await?,
+                Outcome::Miss(page, why) => self.pool().fetch(page, why).await?,
                 Outcome::Again => self.pool().counters().restarts.add(1),
                 Outcome::Pages(_) => {
                     Box::pin(self.split(&pending.separator, 4, pending.level, Purpose::System)).await?;
@@ -375,7 +375,7 @@ impl Tree {
 
     fn try_separator(&self, root: PageId, pending: &Pending, credit: &mut Credit<'_>) -> Result<Outcome, StorageError> {
         let parent = match self.descend(root, Target::Key(&pending.separator), pending.level)? {
-            Descent::Miss(page) => return Ok(Outcome::Miss(page)),
+            Descent::Miss(page) => return Ok(Outcome::Miss(page, Why::Path)),
             Descent::At(page, _) => page,
         };
         if Node(parent.page).search(&pending.separator).is_ok() {
@@ -384,7 +384,7 @@ impl Tree {
         // BTR-10: seen alive while the parent, at this version, does not know it; so nobody can have merged it
         // away when the latch is taken at this very version.
         let Some(child) = self.pool().read(pending.child) else {
-            return Ok(Outcome::Miss(pending.child));
+            return Ok(Outcome::Miss(pending.child, Why::Neighbour));
         };
         let node = Node(child.page);
         let is_child = node.0.kind() == crate::buffer::page::kind::NODE
@@ -397,7 +397,7 @@ impl Tree {
         if !is_child {
             return Ok(Outcome::Needless);
         }
-        let Some(mut parent) = parent.latch() else {
+        let Some(mut parent) = self.latch(&parent) else {
             return Ok(Outcome::Again);
         };
         if !has_room(&mut parent, &pending.separator, 4) {
@@ -406,7 +406,7 @@ impl Tree {
         let value = pending.child.0.to_le_bytes();
         let row = NodeRow { key: &pending.separator, value: &value, tag: Tag::SETTLED, ghost: false, overflow: false };
         let mut head = Vec::with_capacity(16 + row.key.len());
-        ops::put_head(&row, true, &mut head);
+        ops::put_head(&row, &mut head);
         parent.will_change();
         put(parent.page(), &row).expect("BTR-9: room was made");
         let op = PageOp { page: parent.page().id(), op: ops::PUT, payload: &[&head, &value] };

@@ -111,7 +111,7 @@ impl Tree {
         if !self.pool().is_dirty(&leaf) {
             return Ok(false);
         }
-        let Some(mut leaf) = leaf.latch() else {
+        let Some(mut leaf) = self.latch(&leaf) else {
             return Ok(false);
         };
         Ok(self.strip_latched(&mut leaf, &mut credit))
@@ -193,7 +193,7 @@ impl Tree {
         let (Some(mut left), Some(mut right)) = (pair.left.read().latch(), pair.right.read().latch()) else {
             return false;
         };
-        let Some(mut parent) = pair.parent.latch() else {
+        let Some(mut parent) = self.latch(&pair.parent) else {
             return false;
         };
         let (left_node, right_node) = (node_of(left.page()), node_of(right.page()));
@@ -259,7 +259,7 @@ impl Tree {
         let Some(mut lower) = pin.read().latch() else {
             return Ok(false);
         };
-        let Some(mut top) = page.latch() else {
+        let Some(mut top) = self.latch(&page) else {
             return Ok(false);
         };
         let lower_node = node_of(lower.page());

@@ -2,13 +2,14 @@
 
 use super::descend::{Descent, Target};
 use super::node::{GHOST, MEMORY_LOCKS, Node};
-use crate::buffer::{Optimistic, Pool, Seen};
+use crate::buffer::{Optimistic, Pool, Seen, Why};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag, TreeId};
 use crate::mutation::{self, Mutation};
 use crate::seams::Versions;
 use clearway_base::sync::yield_now;
 use std::borrow::Cow;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 /// A handle on a tree; cheap to clone.
@@ -143,6 +144,22 @@ impl Tree {
         &*self.inner.versions
     }
 
+    /// Where the next key of an ascending run may belong; a hint, looked at like any other pointer (BTR-6).
+    pub(super) fn append_leaf(&self) -> Option<PageId> {
+        let page = self.pool().hint(self.id()).load(Relaxed);
+        (page != 0).then_some(PageId(page))
+    }
+
+    /// Notes where a change stood, if it stood behind all rows of its leaf.
+    pub(super) fn note_append(&self, leaf: PageId, is_append: bool) {
+        let page = if is_append { leaf.0 } else { 0 };
+        // Tested first: threads that change rows all over the tree share the line.
+        let hint = self.pool().hint(self.id());
+        if hint.load(Relaxed) != page {
+            hint.store(page, Relaxed);
+        }
+    }
+
     pub(super) fn root_now(&self) -> Option<PageId> {
         if let Some(root) = self.inner.root.get() {
             return Some(*root);
@@ -166,14 +183,14 @@ impl Tree {
             return TryGet::Miss;
         };
         loop {
-            let leaf = match self.descend(root, Target::Key(key), 0) {
+            let leaf = match self.descend_to_read(root, Target::Key(key)) {
                 Ok(Descent::At(leaf, _)) => leaf,
                 Ok(Descent::Miss(_)) | Err(_) => return TryGet::Miss,
             };
             match copy_row(&leaf, key, out) {
                 Some(Lookup::Found(seen)) => return TryGet::Hit(seen),
                 Some(Lookup::Absent(seen)) => return TryGet::Absent(seen),
-                None => self.pool().counters().restarts.add(1),
+                None => self.pool().counters().read_restarts.add(1),
             }
         }
     }
@@ -182,7 +199,7 @@ impl Tree {
     pub async fn get(&self, key: &[u8], out: &mut RowBuf) -> Result<Lookup, StorageError> {
         let mut root = self.root().await?;
         loop {
-            let miss = match self.descend(root, Target::Key(key), 0)? {
+            let miss = match self.descend_to_read(root, Target::Key(key))? {
                 Descent::Miss(page) => Some(page),
                 Descent::At(leaf, _) => match copy_row(&leaf, key, out) {
                     Some(Lookup::Found(seen)) if out.overflow => {
@@ -197,7 +214,7 @@ impl Tree {
             };
             match miss {
                 Some(page) => {
-                    self.pool().fetch(page).await?;
+                    self.pool().fetch(page, Why::Path).await?;
                     if mutation::active(Mutation::ResumeAfterMiss) {
                         // Between the end of a read and the reader stands the run queue; here, a long one.
                         for _ in 0..64 {
@@ -206,7 +223,7 @@ impl Tree {
                         root = page;
                     }
                 }
-                None => self.pool().counters().restarts.add(1),
+                None => self.pool().counters().read_restarts.add(1),
             }
         }
     }

@@ -13,13 +13,14 @@
 //! - BTR-9: the closure runs exactly once, under the latch of the leaf that owns the key, and what it decides fits.
 
 use super::descend::{Descent, Pending, Target};
-use super::edit::{put, remove};
+use super::edit::{put, put_at, remove};
 use super::image::{NodeRow, node_of, row_bytes};
-use super::node::{GHOST, MEMORY_LOCKS};
+use super::node::{GHOST, MEMORY_LOCKS, Node};
 use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
-use crate::buffer::Latched;
+use crate::buffer::page::kind;
+use crate::buffer::{Latched, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
@@ -95,17 +96,16 @@ impl Tree {
     {
         self.check_lengths(key, max_value)?;
         let root = self.root().await?;
-        let wal = self.pool().log().clone();
+        let wal = &**self.pool().log();
         // The before-image may be any row with this key; its undo is paid for as well.
         let before_max = ROW_BYTES_MAX - key.len();
-        let bytes = record_bytes(&*wal, 1, 16 + key.len() + max_value + key.len() + before_max)
-            + undo_bytes(&*wal, key.len(), before_max);
+        let bytes = record_bytes(wal, 1, 16 + key.len() + max_value + key.len() + before_max)
+            + undo_bytes(wal, key.len(), before_max);
         let mut f = Some(f);
         let mut before = RowBuf::default();
-        before.value.reserve(before_max.min(256));
         self.pool().throttle().await?;
         loop {
-            let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
+            let mut credit = take_credit(wal, Purpose::Change, bytes).await?;
             let attempt = self.try_edit(root, log, &mut credit, key, max_value, &mut before, &mut f)?;
             // BTR-8.
             drop(credit);
@@ -125,7 +125,7 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<(), StorageError> {
         match hurdle {
-            Hurdle::Miss(page) => self.pool().fetch(page).await,
+            Hurdle::Miss(page) => self.pool().fetch(page, Why::Path).await,
             Hurdle::Room => self.make_room(key, max_value, purpose).await,
             Hurdle::Separator(pending) => self.put_separator(pending).await,
             Hurdle::Again => {
@@ -135,12 +135,33 @@ impl Tree {
         }
     }
 
+    /// The leaf that owns `key`, latched, if a run of ascending keys goes on there.
+    fn latch_append_leaf(&self, key: &[u8]) -> Option<Latched<'_>> {
+        let page = self.pool().read(self.append_leaf()?)?;
+        let node = Node(page.page);
+        // BTR-6: the same questions as at the end of a descent.
+        let is_here = node.0.kind() == kind::NODE
+            && node.0.tree() == self.id()
+            && node.is_leaf()
+            && node.low_admits(key)
+            && node.high_admits(key);
+        if !is_here {
+            return None;
+        }
+        let leaf = page.latch()?;
+        self.pool().counters().appends.add(1);
+        Some(leaf)
+    }
+
     /// The leaf that owns `key`, latched.
     fn latch_leaf(&self, root: PageId, key: &[u8]) -> Attempt<Latched<'_>> {
+        if let Some(leaf) = self.latch_append_leaf(key) {
+            return Ok(Ok(leaf));
+        }
         Ok(match self.descend(root, Target::Key(key), 0)? {
             Descent::Miss(page) => Err(Hurdle::Miss(page)),
             Descent::At(_, Some(pending)) => Err(Hurdle::Separator(pending)),
-            Descent::At(leaf, None) => leaf.latch().ok_or(Hurdle::Again),
+            Descent::At(leaf, None) => self.latch(&leaf).ok_or(Hurdle::Again),
         })
     }
 
@@ -171,6 +192,7 @@ impl Tree {
             read_row(node, index, before);
         }
         let slot = found.unwrap_or_else(|index| index);
+        self.note_append(node.0.id(), found.is_err() && slot == node.count());
         let row = found.is_ok().then(|| before.row());
         let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
         let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
@@ -189,25 +211,26 @@ impl Tree {
                     "BTR-9: a value longer than announced"
                 );
                 let row = NodeRow { key, value: &value, tag, ghost, overflow };
-                Some(self.log_put(&mut leaf, log, credit, &row, before))
+                Some(self.log_put(&mut leaf, log, credit, &row, found, before))
             }
             Edit::Remove => before.map(|before| self.log_remove(&mut leaf, log, credit, key, before)),
         };
         Ok(Ok((result, range)))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of one change")]
     fn log_put(
         &self,
         leaf: &mut Latched<'_>,
         log: &mut TxnLog,
         credit: &mut Credit<'_>,
         row: &NodeRow<'_>,
+        found: Result<usize, usize>,
         before: Option<Row<'_>>,
     ) -> LsnRange {
-        let mut head = Vec::with_capacity(1);
-        ops::put_head(row, false, &mut head);
         leaf.will_change();
-        put(leaf.page(), row).expect("BTR-9: room was made");
+        put_at(leaf.page(), row, found).expect("BTR-9: room was made");
+        let head = [ops::put_flags(row)];
         let payload = [&head[..], row.value];
         self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
     }
@@ -317,7 +340,7 @@ impl Tree {
             }
             BeforeImage::Row { ghost, overflow, value } => {
                 let row = NodeRow { key: &entry.key, value, tag: entry.prev_tag, ghost: *ghost, overflow: *overflow };
-                ops::put_head(&row, true, &mut head);
+                ops::put_head(&row, &mut head);
                 put(leaf.page(), &row).expect("BTR-9: room was made");
                 (ops::PUT, value)
             }

@@ -58,8 +58,20 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Pages read from disk.
+    /// Pages read from disk: the sum of the five that follow.
     misses,
+    /// Of these, for a descent: the next page on the way.
+    path_reads,
+    /// Ahead of a scan.
+    ahead_reads,
+    /// For an overflow chain.
+    chain_reads,
+    /// To be pinned or redone.
+    pin_reads,
+    /// A neighbour or child, beside the way, that a change of structure asked for.
+    neighbour_reads,
+    /// Merges that were left because a neighbour was not in memory.
+    neighbours_absent,
     /// Pages that came into memory to be formatted, unread.
     new_pages,
     /// Pages that left memory.
@@ -76,10 +88,16 @@ counters! {
     frame_waits,
     /// Reads, writes or awaits begun by a thread that held a latch. Must stay 0.
     io_under_latch,
-    /// Descents from a root.
+    /// Descents from a root, for changes.
     descents,
-    /// Descents that began again because a page changed under them.
+    /// Descents for changes that began again because a page changed under them.
     restarts,
+    /// Reads of rows and of leaves of a range.
+    reads,
+    /// Reads that began again because a page changed under them.
+    read_restarts,
+    /// Changes that found their leaf without a descent, behind the one before them.
+    appends,
     /// Steps to the right because a parent did not know of a split yet.
     right_steps,
     /// Leaves split.
@@ -92,8 +110,7 @@ counters! {
     splits_avoided,
     /// Pairs of nodes merged.
     merges,
-    /// Neighbours read from disk in order to be latched. Must stay 0.
-    neighbours_read,
-    /// Latches on a whole tree. Must stay 0; there is no such latch.
-    tree_latches,
+    /// Latches on the root of a tree of several levels, which every descent passes: to change it. A change of a row
+    /// takes none.
+    root_latches,
 }

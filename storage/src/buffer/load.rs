@@ -19,17 +19,17 @@ use std::sync::atomic::{AtomicU64, fence};
 
 impl Pool {
     /// Brings a page into memory. It may be gone again, or be another page by then: look again.
-    pub async fn fetch(&self, id: PageId) -> Result<(), StorageError> {
-        self.load(id, Load::Existing).await.map(|_| ())
+    pub async fn fetch(&self, id: PageId, why: Why) -> Result<(), StorageError> {
+        self.load(id, Load::Existing, why).await.map(|_| ())
     }
 
     /// The same for a page that may have been given back since it was pointed to; false if it was, since then it need
     /// not be readable.
-    pub async fn fetch_if_used(&self, id: PageId) -> Result<bool, StorageError> {
+    pub async fn fetch_if_used(&self, id: PageId, why: Why) -> Result<bool, StorageError> {
         if !self.space.in_use(id) {
             return Ok(false);
         }
-        match self.fetch(id).await {
+        match self.fetch(id, why).await {
             Ok(()) => Ok(true),
             Err(_) if !self.space.in_use(id) => Ok(false),
             Err(err) => Err(err),
@@ -42,13 +42,13 @@ impl Pool {
         let Some((first, others)) = pages.split_first() else {
             return Ok(());
         };
-        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first))];
+        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first, Why::Path))];
         for page in others.iter().take(self.frames() / 4) {
             let page = *page;
             if !Word(self.entry(page).load(Relaxed)).is_resident() {
                 reads.push(Box::pin(async move {
                     // A hint may be out of date; the page is verified when it is needed.
-                    let _ = self.fetch(page).await;
+                    let _ = self.fetch(page, Why::Ahead).await;
                     Ok(())
                 }));
             }
@@ -62,7 +62,7 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok(pin);
             }
-            self.load(id, Load::Existing).await?;
+            self.load(id, Load::Existing, Why::Pin).await?;
         }
     }
 
@@ -72,7 +72,7 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok(pin);
             }
-            self.load(id, Load::New).await?;
+            self.load(id, Load::New, Why::Pin).await?;
         }
     }
 
@@ -84,12 +84,12 @@ impl Pool {
             if let Some(pin) = self.try_pin(id) {
                 return Ok((pin, whole));
             }
-            whole = self.load(id, Load::Redo).await?;
+            whole = self.load(id, Load::Redo, Why::Pin).await?;
         }
     }
 
     /// Loads a page unless it is in memory. False: it was damaged or never written (only for redo).
-    async fn load(&self, id: PageId, how: Load) -> Result<bool, StorageError> {
+    async fn load(&self, id: PageId, how: Load, why: Why) -> Result<bool, StorageError> {
         let entry = self.entry(id);
         let ticket = loop {
             let word = Word(entry.load(Acquire));
@@ -123,7 +123,7 @@ impl Pool {
         }
         let (place, offset) = self.space.locate(id)?;
         let buf = place.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
-        self.counters.misses.add(1);
+        self.count_read(why);
         match verify(id, &buf) {
             Ok(bytes) => {
                 self.install(loading, ticket, Some(bytes));
@@ -135,6 +135,18 @@ impl Pool {
             }
             Err(corruption) => Err(corruption.in_file(self.space.file_name(id)).into()),
         }
+    }
+
+    fn count_read(&self, why: Why) {
+        self.counters.misses.add(1);
+        let reason = match why {
+            Why::Path => &self.counters.path_reads,
+            Why::Ahead => &self.counters.ahead_reads,
+            Why::Chain => &self.counters.chain_reads,
+            Why::Pin => &self.counters.pin_reads,
+            Why::Neighbour => &self.counters.neighbour_reads,
+        };
+        reason.add(1);
     }
 
     /// Makes the page resident with these bytes, or as an empty page of kind FREE.
@@ -155,6 +167,21 @@ impl Pool {
         loading.done = true;
         self.gates.of(loading.id).open();
     }
+}
+
+/// What a page is read for; each reason has its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is the next on a descent's way.
+    Path,
+    /// A scan will come to it.
+    Ahead,
+    /// It is part of an overflow chain.
+    Chain,
+    /// It is to stay in its frame.
+    Pin,
+    /// It stands beside the way of a change of structure.
+    Neighbour,
 }
 
 /// What a load expects.

@@ -172,6 +172,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Copies bytes `range` to the same place in `out`, and up to seven more at either end; beyond the page nothing.
+    pub fn copy_range(&self, range: std::ops::Range<usize>, out: &mut PageBytes) {
+        let (first, end) = (range.start.min(PAGE_BYTES) / 8, range.end.min(PAGE_BYTES).div_ceil(8));
+        if first >= end {
+            return;
+        }
+        for (chunk, word) in out[first * 8..end * 8].chunks_exact_mut(8).zip(&self.words[first..end]) {
+            chunk.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+    }
+
     /// The number that the page says it has.
     pub fn id(&self) -> PageId {
         PageId(self.u32_aligned(AT_PAGE_ID))

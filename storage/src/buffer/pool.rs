@@ -7,7 +7,7 @@ use super::guard::{Optimistic, Pin, Seen};
 use super::page::{PAGE_BYTES, PAGE_WORDS, Page};
 use super::table::{FRAMES_MAX, State, Table, Word};
 use crate::error::StorageError;
-use crate::ids::{Lsn, PageId};
+use crate::ids::{Lsn, PageId, TreeId};
 use crate::seams::{PageLog, PageSpace};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -70,7 +70,11 @@ pub struct Pool {
     turn: Turn,
     poison: OnceLock<Arc<str>>,
     chains: AtomicU64,
+    hints: Box<[AtomicU32]>,
 }
+
+/// Places for hints; trees that share one lead each other astray, at the price of a look.
+const HINTS: usize = 256;
 
 impl Pool {
     /// A pool of empty frames.
@@ -107,6 +111,7 @@ impl Pool {
             turn: Turn::default(),
             poison: OnceLock::new(),
             chains: AtomicU64::new(0),
+            hints: (0..HINTS).map(|_| AtomicU32::new(0)).collect(),
         })
     }
 
@@ -133,6 +138,13 @@ impl Pool {
     /// Frames whose page is newer than on disk.
     pub fn dirty_pages(&self) -> usize {
         self.dirty.load(Relaxed)
+    }
+
+    /// A page number that users of a tree keep for each other, for as long as the pool lives; 0 at first. It may be
+    /// any other tree's.
+    #[inline]
+    pub(crate) fn hint(&self, tree: TreeId) -> &AtomicU32 {
+        &self.hints[tree.0 as usize % HINTS]
     }
 
     /// The error that every later call gets, once a page write or sync has failed.

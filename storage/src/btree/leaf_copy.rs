@@ -1,0 +1,166 @@
+//! The rows of one leaf as a scan hands them out: the page's used bytes copied once, rows decoded from the copy.
+//!
+//! Copying row by row out of a page of atomic words costs some 70 ns a row of 100 bytes; copying the page costs 300 ns,
+//! and a row decoded from plain bytes 10 ns. Values stay where they are in the copy; keys, of which the page holds the
+//! prefix once and two bytes in the slot, are put together.
+//!
+//! # Invariants
+//! - BTR-17: no bytes make decoding panic or leave the copy. What was copied is believed only after the page's version
+//!   was validated, but a page from disk may be damaged in ways that its checksum agrees with.
+
+use super::node::{GHOST, LONG, MEMORY_LOCKS, NO_HIGH, OFFSET, OVERFLOW_CODE, OVERFLOW_REF_BYTES, OWN, SHARED};
+use super::node::{Node, SLOT_BYTES, SLOTS};
+use super::tree::Row;
+use crate::buffer::Seen;
+use crate::buffer::page::{PAGE_BYTES, PageBytes};
+use crate::ids::Tag;
+use std::ops::Range;
+
+/// The rows of one leaf that lie in a range, in ascending order.
+pub struct LeafCopy {
+    bytes: Box<PageBytes>,
+    rows: Vec<Span>,
+    keys: Vec<u8>,
+    pub(super) seen: Option<Seen>,
+    memory_locks: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    key_end: u32,
+    value_at: u16,
+    value_len: u16,
+    tag: Tag,
+    ghost: bool,
+    overflow: bool,
+}
+
+impl Default for LeafCopy {
+    fn default() -> Self {
+        LeafCopy {
+            bytes: Box::new([0; PAGE_BYTES]),
+            rows: Vec::new(),
+            keys: Vec::new(),
+            seen: None,
+            memory_locks: false,
+        }
+    }
+}
+
+impl LeafCopy {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has no rows; a range goes on behind an empty leaf.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The key and row at an index.
+    pub fn get(&self, index: usize) -> (&[u8], Row<'_>) {
+        let span = self.rows[index];
+        let from = if index == 0 { 0 } else { self.rows[index - 1].key_end as usize };
+        let at = usize::from(span.value_at);
+        let value = &self.bytes[at..at + usize::from(span.value_len)];
+        let row = Row { value, tag: span.tag, ghost: span.ghost, overflow: span.overflow };
+        (&self.keys[from..span.key_end as usize], row)
+    }
+
+    /// Keys and rows in ascending order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], Row<'_>)> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Where to ask whether the leaf still is as it was copied.
+    pub fn seen(&self) -> Seen {
+        self.seen.expect("a copy that was made")
+    }
+
+    /// The leaf's hint that rows of it have locks in the lock manager.
+    pub fn memory_locks(&self) -> bool {
+        self.memory_locks
+    }
+
+    /// Copies rows `range` of a node, which may change meanwhile: [`LeafCopy::decode`] after the validation.
+    pub(super) fn take(&mut self, node: Node<'_>) {
+        node.0.copy_range(0..SLOTS + SLOT_BYTES * node.count(), &mut self.bytes);
+        node.0.copy_range(node.heap_top()..PAGE_BYTES, &mut self.bytes);
+        self.memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
+    }
+
+    /// Decodes rows `range` of the node that was copied.
+    pub(super) fn decode(&mut self, range: Range<usize>) {
+        self.rows.clear();
+        self.keys.clear();
+        let bytes = &self.bytes[..];
+        let (tail, prefix_len) = (short(bytes, super::node::AT_TAIL), short(bytes, super::node::AT_PREFIX_LEN));
+        let prefix = bytes.get(tail..tail + prefix_len).unwrap_or(&[]);
+        let at = super::node::AT_SHARED_TAG;
+        let shared = Tag(u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")));
+        for index in range {
+            let at = SLOTS + SLOT_BYTES * index;
+            let Some(slot) = bytes.get(at..at + SLOT_BYTES) else { break };
+            let slot = u32::from_le_bytes(slot.try_into().expect("four bytes"));
+            let Some((rest, span)) = cell(bytes, slot, shared) else { continue };
+            self.keys.extend_from_slice(prefix);
+            self.keys.extend_from_slice(&((slot >> 16) as u16).to_be_bytes()[..rest.head]);
+            self.keys.extend_from_slice(rest.bytes);
+            self.rows.push(Span { key_end: self.keys.len() as u32, ..span });
+        }
+    }
+}
+
+fn short(bytes: &[u8], at: usize) -> usize {
+    let len = u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    // A node without an upper fence says so with a length that no field here has.
+    if len == NO_HIGH { 0 } else { usize::from(len) }
+}
+
+/// A key's part beyond the prefix: how many of the slot's two bytes, and the rest.
+struct KeyRest<'b> {
+    head: usize,
+    bytes: &'b [u8],
+}
+
+/// Decodes a cell; none if it leaves the page (BTR-17).
+#[inline]
+fn cell(bytes: &[u8], slot: u32, shared: Tag) -> Option<(KeyRest<'_>, Span)> {
+    let mut at = (slot & OFFSET) as usize;
+    let suffix_len = length(bytes, &mut at)?;
+    let overflow = *bytes.get(at)? == OVERFLOW_CODE;
+    let value_len = match overflow {
+        true => {
+            at += 1;
+            OVERFLOW_REF_BYTES
+        }
+        false => length(bytes, &mut at)?,
+    };
+    let mut tag = if slot & SHARED != 0 { shared } else { Tag::SETTLED };
+    if slot & OWN != 0 {
+        tag = Tag(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().expect("eight bytes")));
+        at += 8;
+    }
+    let rest = suffix_len.saturating_sub(2);
+    let value_at = at + rest;
+    if value_at + value_len > PAGE_BYTES {
+        return None;
+    }
+    let key = KeyRest { head: suffix_len.min(2), bytes: &bytes[at..value_at] };
+    let (value_at, value_len) = (value_at as u16, value_len as u16);
+    Some((key, Span { key_end: 0, value_at, value_len, tag, ghost: slot & GHOST != 0, overflow }))
+}
+
+/// Decodes a length and steps over it.
+#[inline]
+fn length(bytes: &[u8], at: &mut usize) -> Option<usize> {
+    let first = usize::from(*bytes.get(*at)?);
+    *at += 1;
+    if first < LONG {
+        return Some(first);
+    }
+    let second = usize::from(*bytes.get(*at)?);
+    *at += 1;
+    Some(LONG + (first - LONG) * 256 + second)
+}
