@@ -180,8 +180,13 @@ impl Clearway {
         Clearway { tree: Tree::new(TreeId(1), pool.clone(), Arc::new(AllSettled)), pool, space }
     }
 
-    pub fn put(&self, log: &mut TxnLog, key: &[u8], value: &[u8]) {
-        block_on(self.tree.edit(log, key, value.len(), |_| (Edit::put(value, Tag::SETTLED), ()))).unwrap();
+    pub fn put(&self, log: &mut TxnLog, rows: impl Iterator<Item = u64> + Send, value: &[u8]) {
+        block_on(async {
+            for key in rows {
+                let key = key.to_be_bytes();
+                self.tree.edit(log, &key, value.len(), |_| (Edit::put(value, Tag::SETTLED), ())).await.unwrap();
+            }
+        });
     }
 
     pub fn log() -> TxnLog {

@@ -36,9 +36,7 @@ impl Engine for Clearway {
     }
     fn put(&self, from: u64, to: u64, key: &(dyn Fn(u64) -> u64 + Sync), fill: u8) {
         let mut log = Clearway::log();
-        for i in from..to {
-            Clearway::put(self, &mut log, &key(i).to_be_bytes(), &[fill; VALUE]);
-        }
+        Clearway::put(self, &mut log, (from..to).map(key), &[fill; VALUE]);
     }
     fn reader(&self) -> Box<dyn FnMut(u64, usize) -> usize + '_> {
         let mut out = RowBuf::default();
@@ -122,7 +120,6 @@ impl Engine for Redb {
     fn reader(&self) -> Box<dyn FnMut(u64, usize) -> usize + '_> {
         let table = self.0.begin_read().unwrap().open_table(TABLE).unwrap();
         Box::new(move |key, rows| {
-            use redb::ReadableTable;
             let key = key.to_be_bytes();
             match rows {
                 1 => usize::from(std::hint::black_box(table.get(&key[..]).unwrap().map(|v| v.value().to_vec())).is_some()),
@@ -289,10 +286,8 @@ fn row_size(dir: &Path, rows: u64) {
         let mut log = Clearway::log();
         // Random keys of a dense range, as row numbers are: the order is random, not the numbers.
         let mask = rows.next_power_of_two() - 1;
-        for i in 0..rows {
-            let number = if name.starts_with("in") { key(i) } else { i.wrapping_mul(0x9e37_79b1) & mask };
-            tree.put(&mut log, &number.to_be_bytes(), &[0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        }
+        let numbers = (0..rows).map(|i| if name.starts_with("in") { key(i) } else { i.wrapping_mul(0x9e37_79b1) & mask });
+        tree.put(&mut log, numbers, &[0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         report(name, f64::from(tree.pages()) * 8192.0 / rows as f64, tree.pages());
     }
     let _ = std::fs::remove_dir_all(dir);

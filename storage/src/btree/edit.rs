@@ -33,7 +33,8 @@ pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize,
     let prefix_len = node.prefix_len();
     let has_prefix =
         row.key.len() >= prefix_len && page.compare(node.tail(), prefix_len, &row.key[..prefix_len]) == Ordering::Equal;
-    if has_prefix {
+    // The first row brings its whole key as the prefix: cheap to shorten for the second.
+    if has_prefix && node.count() > 0 {
         let slot_and_cell = row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
         let cell_len = slot_and_cell - SLOT_BYTES;
         match found {

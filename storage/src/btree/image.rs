@@ -73,7 +73,9 @@ struct RowSpan {
 impl Rows {
     /// The rows of a node, from index `from` to `to`.
     pub(super) fn of(node: Node<'_>, from: usize, to: usize) -> Rows {
-        let mut rows = Rows::default();
+        let count = to.min(node.count()).saturating_sub(from);
+        // Keys whole again, prefixes and all; a guess.
+        let mut rows = Rows { bytes: Vec::with_capacity(PAGE_BYTES + 8 * count), rows: Vec::with_capacity(count + 1) };
         rows.extend(node, from, to);
         rows
     }

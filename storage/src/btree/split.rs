@@ -21,9 +21,9 @@
 //! Step 2 is one record with the allocation. A crash before step 3 leaves a tree that is whole.
 
 use super::descend::{Descent, Pending, Target};
-use super::edit::{Strip, put, separator, truncate};
-use super::image::{Frame, Image, NodeRow, Rows, node_of};
-use super::node::Node;
+use super::edit::{Strip, put, separator};
+use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes};
+use super::node::{Node, SLOT_BYTES, common_prefix};
 use super::ops;
 use super::tree::Tree;
 use super::write::{has_room, record_bytes, take_credit};
@@ -42,13 +42,12 @@ const WORTH_COMPACTING: usize = PAGE_BYTES / 24;
 /// Not logged: what the node holds stays the same (BTR-3).
 pub(super) fn compact(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> bool {
     let node = node_of(leaf.page());
-    // A cheap look before the dear one: prefixes can win about as much as garbage, hardly more.
-    if node.garbage() == 0 && node.prefix_len() > 0 && node.gap() < 64 && max_value > 64 {
+    let found = node.search(key);
+    if !may_win(node, key, max_value, found) {
         return false;
     }
     let mut rows = Rows::of(node, 0, node.count());
     let frame = Frame::of(node);
-    let found = node.search(key);
     let replaced = found.is_ok();
     let mut with = Rows::of(node, 0, node.count());
     let index = found.unwrap_or_else(|index| index);
@@ -71,6 +70,19 @@ pub(super) fn compact(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> b
     leaf.rearranged();
     image.store(leaf.page());
     true
+}
+
+/// A cheap look before the dear one: whether garbage, a longer prefix and the row that goes could make room at all.
+fn may_win(node: Node<'_>, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
+    let count = node.count();
+    if count == 0 {
+        return true;
+    }
+    let shared = common_prefix(&node.key(0), &node.key(count - 1));
+    let longer = shared.saturating_sub(node.prefix_len()) * count;
+    let replaced = found.map_or(0, |index| SLOT_BYTES + node.cell(node.slot(index)).len());
+    let least = row_bytes(key.len().saturating_sub(shared), max_value, false, true);
+    node.gap() + node.garbage() + longer + replaced >= least
 }
 
 /// How a node is cut in two.
@@ -282,7 +294,8 @@ impl Tree {
             PageOp { page: pin.id(), op: ops::INIT, payload: &right_args },
         ];
         plan.right.store(right.page());
-        truncate(node.page(), plan.cut.keep, pin.id(), &plan.cut.separator).expect("the plan was built");
+        // What `truncate` would make of the node; redo does.
+        plan.left.store(node.page());
         let end = self.append_structure(credit, &ops, space);
         right.changed(end);
         node.changed(end);
