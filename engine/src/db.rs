@@ -30,6 +30,7 @@ use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, Object, Oid, SEQUENC
 use crate::error::EngineError;
 use crate::sequence::Sequences;
 use crate::session::Session;
+use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
 
 /// What to open, and how.
@@ -65,6 +66,7 @@ pub struct Db {
     row_ids: RowIds,
     sequences: Sequences,
     losers: Mutex<Vec<Transaction>>,
+    ghosts: GhostSweep,
 }
 
 /// One change of the catalog by a transaction.
@@ -109,8 +111,12 @@ impl Db {
             row_ids: RowIds::default(),
             sequences: Sequences::default(),
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
+            ghosts: GhostSweep::default(),
         };
         let db = Arc::new(db);
+        if !recovered.report.clean {
+            db.ghosts.begin(db.transactions.store());
+        }
         for (name, task) in db.transactions.store().background() {
             spawn(name, task);
         }
@@ -200,6 +206,11 @@ impl Db {
         Ok(count)
     }
 
+    /// The sweep for ghosts that a crash left behind.
+    pub fn ghosts(&self) -> &GhostSweep {
+        &self.ghosts
+    }
+
     /// A session has ended with a transaction open: it is undone in the background.
     pub(crate) fn leave(&self, txn: Transaction) {
         self.losers.lock().push(txn);
@@ -252,8 +263,9 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
+        let _ = db.ghosts.step(&db.transactions).await;
         let store = db.transactions.store();
-        if !store.pending_drops().is_empty() {
+        if store.pending_chains() > 0 || !store.pending_drops().is_empty() {
             store.drops_changed();
         }
         store.tick();

@@ -2,5 +2,6 @@
 
 mod it {
     pub mod basics;
+    pub mod space;
     pub mod support;
 }

@@ -262,13 +262,35 @@ impl Transaction {
             Change::Insert { value } | Change::Update { value, .. } => value,
             Change::Delete { .. } => &[],
         };
-        let overflow = value.len() > Tree::inline_max(key.len());
-        let reference = if overflow { self.write_chain(&state, tree, value).await? } else { [0; 16] };
-        let value = if overflow { &reference[..] } else { value };
+        if value.len() <= Tree::inline_max(key.len()) {
+            return self.put(&state, tree, key, change, basis, if_taken, (value, false)).await;
+        }
+        let before = state.changes();
+        let reference = self.write_chain(&state, tree, value).await?;
+        let done = self.put(&state, tree, key, change, basis, if_taken, (&reference, true)).await;
+        // A chain to which no row leads goes at once: a commit would leave it behind.
+        if !matches!(done, Ok(Changed::Done)) {
+            self.undo_changes(before).await?;
+        }
+        done
+    }
+
+    /// The change with what stands in the leaf afterwards: the value, or a reference to its chain.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one change, from one caller")]
+    async fn put(
+        &mut self,
+        state: &Arc<TxnState>,
+        tree: &Tree,
+        key: &[u8],
+        change: Change<'_>,
+        basis: Basis,
+        if_taken: IfTaken,
+        (value, overflow): (&[u8], bool),
+    ) -> Result<Changed, TxnError> {
         let all = self.all.clone();
         let mut fetched = Fetched::default();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched };
+            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &fetched };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
@@ -375,6 +397,9 @@ impl Transaction {
                         state.moved(&self.log);
                     }
                     state.pop_change();
+                    if !record.rowless {
+                        state.restored(&record.before);
+                    }
                     book.forget(tag, &record).await?;
                 }
             }
@@ -505,6 +530,7 @@ impl<'m> Judge<'m, '_> {
             overflow: r.overflow,
             value: r.value.into(),
         });
+        self.state.superseded(self.tree.id(), &before);
         let (new_tag, record) = self.all.book().undo().push(
             self.state.id().0 as usize,
             NewUndo {

@@ -107,10 +107,15 @@ impl Transactions {
         let bytes = Wal::record_bytes(&record);
         let wal = self.store.wal();
         let mut credit = wal.credit(Purpose::System, bytes).await?;
+        let superseded = txn.take_superseded();
         // COM-1, COM-2
         let reservation = {
             let _section = self.book.section().lock();
             let reservation = wal.reserve(&mut credit, bytes);
+            // TXN-5: before a checkpoint learns that it is not active any more.
+            if !superseded.is_empty() {
+                self.store.chains_superseded(&superseded, reservation.range().end);
+            }
             txn.committed(reservation.range().end);
             self.book.publish(reservation.range().end);
             reservation

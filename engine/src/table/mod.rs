@@ -4,8 +4,10 @@
 //! ```text
 //! shape   how rows are laid out          write   rows and entries changed together
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
+//! ghosts  deleted rows that a crash left
 //! ```
 
+pub mod ghosts;
 pub mod row_id;
 pub mod scan;
 pub mod shape;

@@ -93,6 +93,7 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            include: Vec::new(),
         };
         session.put_object(Object::Index(index)).await.expect("an index");
     }

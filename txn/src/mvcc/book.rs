@@ -242,6 +242,10 @@ impl VersionBook {
     /// # Errors
     /// From the file.
     pub async fn forget(&self, tag: Tag, record: &Arc<UndoRecord>) -> Result<(), StorageError> {
+        if matches!(record.before, BeforeImage::Row { ghost: true, .. }) {
+            // Whoever put a row over the ghost has taken its record along with the purge that was due.
+            self.pruner.purge_later(record);
+        }
         let mut fetched = Fetched::default();
         let mut record = record.clone();
         while !self.undo.free(tag, &record) {

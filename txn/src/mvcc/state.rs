@@ -3,6 +3,8 @@
 //! # Invariants
 //! - TXN-1: the status leaves `Active` once; to `Committed` inside the commit section, after the record was reserved; to
 //!   `Aborted` when the last change is undone.
+//! - TXN-5: `superseded` names the chain of each change that stands and replaced an overflow value, in their order; storage gets the list
+//!   in the commit section, so that a checkpoint finds each chain with the transaction or among what is to be freed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_base::waits::now_ns;
-use clearway_storage::ids::{Lsn, Tag, TxnId};
-use clearway_storage::record::TxnLog;
+use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::record::{BeforeImage, TxnLog};
 
 use crate::lockmgr::Owner;
 
@@ -38,6 +40,8 @@ pub struct TxnState {
     since_ns: u64,
     /// The tags of its changes, oldest first.
     changes: Mutex<Vec<Tag>>,
+    /// The overflow chains that its changes superseded, oldest first.
+    superseded: Mutex<Vec<(TreeId, [u8; 16])>>,
     /// Its place in the log as checkpoints see it; its session has the original.
     log: Mutex<TxnLog>,
 }
@@ -52,6 +56,7 @@ impl TxnState {
             position: AtomicU32::new(0),
             since_ns: now_ns(),
             changes: Mutex::new("txn/mvcc/changes", Vec::new()),
+            superseded: Mutex::new("txn/mvcc/superseded", Vec::new()),
             log: Mutex::new("txn/mvcc/log", TxnLog::new(id)),
         })
     }
@@ -135,9 +140,36 @@ impl TxnState {
         self.changes.lock().clone()
     }
 
+    /// A change put another version in the place of one whose value stands in an overflow chain.
+    pub fn superseded(&self, tree: TreeId, before: &BeforeImage) {
+        if let Some(reference) = chain_of(before) {
+            self.superseded.lock().push((tree, reference));
+        }
+    }
+
+    /// Such a change, the latest that stands, has been undone.
+    pub fn restored(&self, before: &BeforeImage) {
+        if chain_of(before).is_some() {
+            self.superseded.lock().pop();
+        }
+    }
+
+    /// The chains that go when it has committed (TXN-5).
+    pub fn take_superseded(&self) -> Vec<(TreeId, [u8; 16])> {
+        std::mem::take(&mut *self.superseded.lock())
+    }
+
     /// Takes the whole list, when the transaction has ended.
     pub fn take_changes(&self) -> Vec<Tag> {
         std::mem::take(&mut *self.changes.lock())
+    }
+}
+
+/// The overflow chain in which a version's value stands.
+fn chain_of(before: &BeforeImage) -> Option<[u8; 16]> {
+    match before {
+        BeforeImage::Row { overflow: true, value, .. } => value[..].try_into().ok(),
+        _ => None,
     }
 }
 

@@ -1,0 +1,207 @@
+//! What changes leave behind is given back: superseded values, ghosts, undo; also when the world ends in between.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::for_each_seed;
+use clearway_base::sync::sleep;
+use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
+use clearway_base::vfs::Vfs;
+use clearway_base::vfs::sim::SimDisk;
+use clearway_engine::db::{Db, DbOptions};
+use clearway_engine::session::{Durability, Session, TxnOptions};
+use clearway_engine::table::shape::TableShape;
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::ids::TreeId;
+use clearway_txn::transaction::{Basis, Changed};
+
+use super::support::{DATABASE, create, key, memory, open, row, run};
+
+/// One version after the other of row 1, each in a transaction of its own; every seventh is rolled back.
+async fn replace(session: &mut Session, shape: &TableShape, a: i64, bytes: usize) {
+    session.begin(TxnOptions::default());
+    let statement = session.open_statement(&"replace".into(), clearway_engine::session::StatementMode::Write);
+    let old = session.get(shape, &statement.view, &key(shape, 1)).await.expect("read").expect("the row");
+    let new = row(1, a, &char::from(b'a' + (a % 26) as u8).to_string().repeat(bytes));
+    let basis = Basis::Read(statement.view);
+    assert_eq!(session.update(shape, &key(shape, 1), &old, &new, basis).await.expect("updated"), Changed::Done);
+    session.close_statement(statement);
+    if a % 7 == 6 {
+        session.roll_back().await.expect("rolled back");
+    } else {
+        session.commit(Durability::Wait).await.expect("committed");
+    }
+}
+
+fn pages(db: &Db) -> usize {
+    db.transactions().store().space().allocated().len()
+}
+
+/// Until everything that was superseded is free.
+async fn settle(db: &Db) {
+    for _ in 0..600 {
+        if db.transactions().store().pending_chains() == 0 {
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} chains are still not free", db.transactions().store().pending_chains());
+}
+
+#[test]
+fn a_large_value_that_is_replaced_1000_times_takes_the_space_of_a_few() {
+    // TXN-5, PND-1. A megabyte in the long form (CLEARWAY_LONG), 64 kB else.
+    let bytes = if std::env::var_os("CLEARWAY_LONG").is_some() { 1 << 20 } else { 64 << 10 };
+    let db = open(&memory());
+    let mut session = db.session(1, DATABASE);
+    run(async {
+        let shape = create(&mut session, true, false).await;
+        session.begin(TxnOptions::default());
+        session.insert(&shape, &row(1, 0, "first")).await.expect("inserted");
+        session.commit(Durability::Wait).await.expect("committed");
+        let empty = pages(&db);
+        let mut highest = 0;
+        for a in 0..1000 {
+            replace(&mut session, &shape, a, bytes).await;
+            highest = highest.max(pages(&db) - empty);
+            // Upkeep comes each 100 ms: what is between two of its steps may pile up, not more.
+            if a % 50 == 49 {
+                settle(&db).await;
+                assert!(pages(&db) - empty <= bytes / 8000 + 4, "{} pages after {a}", pages(&db) - empty);
+            }
+        }
+        println!("at most {highest} pages for values of {} pages", bytes / 8192);
+        assert!(highest <= 60 * (bytes / 8000 + 1), "{highest} pages for a value of {} pages", bytes / 8192);
+    });
+}
+
+async fn on(disk: &SimDisk) -> Arc<Db> {
+    let dir = Path::new("/db");
+    if disk.create_dir(dir).await.is_ok() {
+        disk.sync_dir(Path::new("/")).await.expect("a durable name");
+    }
+    let mut options = DbOptions::new(Arc::new(disk.clone()), dir);
+    options.store.wal.caller_flushes = false;
+    options.store.wal.ring_bytes = 256 << 10;
+    options.store.wal.segment_bytes = 256 << 10;
+    options.store.wal.ahead_bytes = 256 << 10;
+    options.store.wal.floor_bytes = 64 << 10;
+    options.store.checkpoint_bytes = 100 << 10;
+    options.store.pool.frames = 256;
+    Db::open(options, |name, task| {
+        testkit::spawn(name, task);
+    })
+    .await
+    .expect("opened")
+}
+
+async fn shape_of(session: &mut Session) -> Arc<TableShape> {
+    let catalog = session.catalog();
+    let table = catalog.objects().find(|o| o.kind() == "table").map(|o| o.oid());
+    match table {
+        Some(oid) => TableShape::new(&catalog, oid).expect("a shape"),
+        None => create(session, true, true).await,
+    }
+}
+
+/// One life: the value is replaced again and again until the world ends.
+async fn life(disk: SimDisk, updates: i64) -> usize {
+    const BYTES: usize = 30_000;
+    let db = on(&disk).await;
+    let mut session = db.session(1, DATABASE);
+    let shape = shape_of(&mut session).await;
+    session.begin(TxnOptions::default());
+    if session.insert(&shape, &row(1, 0, "first")).await.is_ok() {
+        session.commit(Durability::Wait).await.expect("committed");
+    } else {
+        session.roll_back().await.expect("rolled back");
+    }
+    for a in 0..updates {
+        replace(&mut session, &shape, a, BYTES).await;
+    }
+    drop(session);
+    db.undo_losers().await.expect("undone");
+    settle(&db).await;
+    let pages = pages(&db);
+    db.close().await.expect("closed");
+    pages
+}
+
+#[test]
+fn large_values_leave_nothing_behind_over_many_crashes() {
+    for_each_seed!(3, |seed| {
+        let options = || SimOptions { steps_max: 5_000_000 };
+        let whole = SimDisk::new(seed);
+        let disk = whole.clone();
+        let alone = Sim::with_options(seed, options()).block_on(life(disk, 40)).expect("the run ends");
+        let mut rng = Rng::new(seed);
+        let mut disk = SimDisk::new(seed);
+        for _ in 0..8 {
+            disk.crash_at(rng.range(1..whole.points()));
+            match Sim::with_options(seed, options()).block_on(life(disk.clone(), 40)) {
+                Err(Stop::Crashed) => {}
+                other => assert!(other.is_ok(), "{other:?}"),
+            }
+            disk = disk.restart();
+        }
+        let after = Sim::with_options(seed, options()).block_on(life(disk, 1)).expect("the run ends");
+        assert!(after <= alone + 2, "{after} pages after eight crashes, {alone} without");
+    });
+}
+
+async fn ghosts(db: &Db, tree: TreeId) -> usize {
+    let tree = db.transactions().store().tree(tree);
+    let mut cursor = tree.cursor(KeyRange::all(), Direction::Forward);
+    let mut ghosts = 0;
+    while let Some(leaf) = cursor.next_leaf().await.expect("readable") {
+        ghosts += leaf.iter().filter(|(_, row)| row.ghost).count();
+    }
+    ghosts
+}
+
+#[test]
+fn ghosts_that_a_crash_left_are_purged_after_the_restart() {
+    // GHO-1: the crash comes right after the commit, before any upkeep.
+    let disk = SimDisk::new(1);
+    let first = disk.clone();
+    let left = Sim::new(1).block_on(async move {
+        let db = on(&first).await;
+        let mut session = db.session(1, DATABASE);
+        let shape = shape_of(&mut session).await;
+        for deletes in [false, true] {
+            session.begin(TxnOptions::default());
+            for id in 0..400 {
+                let (key, row) = (key(&shape, id), row(id, id, "x"));
+                match deletes {
+                    false => _ = session.insert(&shape, &row).await.expect("inserted"),
+                    true => _ = session.delete(&shape, &key, &row, Basis::Locked).await.expect("deleted"),
+                }
+            }
+            session.commit(Durability::Wait).await.expect("committed");
+        }
+        testkit::crash();
+    });
+    assert_eq!(left.err(), Some(Stop::Crashed));
+    let second = disk.restart();
+    Sim::new(2)
+        .block_on(async move {
+            let db = on(&second).await;
+            let mut session = db.session(1, DATABASE);
+            let shape = shape_of(&mut session).await;
+            let trees = [shape.tree, shape.indexes[0].tree];
+            assert!(ghosts(&db, trees[0]).await > 0, "nothing to purge: the test shows nothing");
+            for _ in 0..100 {
+                if db.ghosts().progress().0 == 0 {
+                    break;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+            for tree in trees {
+                assert_eq!(ghosts(&db, tree).await, 0, "{tree:?}, {:?}", db.ghosts().progress());
+            }
+            drop(session);
+            db.close().await.expect("closed");
+        })
+        .expect("the run ends");
+}
