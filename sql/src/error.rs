@@ -4,6 +4,7 @@
 //! 1-based character position that clients print as `LINE 1: ... ^`.
 
 use std::fmt;
+use std::panic::Location;
 
 /// The result of everything in this crate that can refuse.
 pub type Result<T> = std::result::Result<T, SqlError>;
@@ -71,21 +72,62 @@ pub struct Fields {
     pub hint: Option<String>,
     /// Where in the text of the query, in bytes.
     pub at: Option<Pos>,
+    /// Where in our own text it was made.
+    pub source: Source,
     /// The objects that the error is about, by the byte of their field in an ErrorResponse: s schema, t table, c column,
     /// d data type, n constraint, W context.
     pub names: Vec<(u8, String)>,
 }
 
+/// A place in our own text. Two errors that differ in nothing else are the same.
+#[derive(Clone, Copy)]
+pub struct Source(&'static Location<'static>);
+
+impl Source {
+    /// The file, from the root of the repository.
+    pub fn file(self) -> &'static str {
+        self.0.file()
+    }
+    /// The line, from 1.
+    pub fn line(self) -> u32 {
+        self.0.line()
+    }
+    /// The module: `exec::change` of `sql/src/exec/change.rs`.
+    pub fn routine(self) -> String {
+        let path = self.0.file();
+        let inner = path.split_once("src/").map_or(path, |(_, inner)| inner);
+        inner.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::")
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Source {}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file(), self.line())
+    }
+}
+
 impl SqlError {
     /// An error with a code and a message.
+    #[track_caller]
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Fields { code, message: message.into(), detail: None, hint: None, at: None, names: Vec::new() }))
+        let (source, message) = (Source(Location::caller()), message.into());
+        Self(Box::new(Fields { code, message, detail: None, hint: None, at: None, source, names: Vec::new() }))
     }
     /// 0A000: `what is not supported`.
+    #[track_caller]
     pub fn unsupported(what: impl fmt::Display) -> Self {
         Self::new(code::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
     /// XX000, for a state that other code was to exclude.
+    #[track_caller]
     pub fn internal(what: impl Into<String>) -> Self {
         Self::new(code::INTERNAL_ERROR, what)
     }

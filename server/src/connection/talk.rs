@@ -213,7 +213,7 @@ impl<D: Sessions> Talk<'_, D> {
                 self.backend.interrupt.forget();
                 let limit_ms = self.session.timeouts().statement_ms;
                 let work = self.session.execute(&self.name, max_rows, &mut self.channel);
-                timed(limit_ms, &self.backend, work).await
+                self.backend.interrupt.timed(limit_ms, work).await
             }
         };
         match failed {
@@ -233,9 +233,8 @@ impl<D: Sessions> Talk<'_, D> {
         };
         self.backend.runs(Arc::clone(&text));
         self.backend.interrupt.forget();
-        let limit_ms = self.session.timeouts().statement_ms;
-        let work = self.session.simple(&text, &mut self.channel);
-        if let Err(error) = timed(limit_ms, &self.backend, work).await {
+        // Each statement of the text has its own timeout; the session keeps it.
+        if let Err(error) = self.session.simple(&text, &mut self.channel).await {
             self.report(error, Some(&text))?;
         }
         self.ready().await
@@ -311,28 +310,4 @@ impl<D: Sessions> Talk<'_, D> {
         backend::error(self.channel.output(), "ERROR", &error, text);
         Ok(())
     }
-}
-
-/// Runs a statement under `statement_timeout`: when it passes, the session's interrupt is raised, which the statement itself takes
-/// where it may be cut off.
-async fn timed<F: Future>(limit_ms: u64, backend: &Backend, work: F) -> F::Output {
-    if limit_ms == 0 {
-        return work.await;
-    }
-    let mut work = pin!(work);
-    let mut timer = pin!(sleep(Duration::from_millis(limit_ms)));
-    let mut fired = false;
-    poll_fn(|cx| {
-        if let Poll::Ready(output) = work.as_mut().poll(cx) {
-            return Poll::Ready(output);
-        }
-        if !fired && timer.as_mut().poll(cx).is_ready() {
-            fired = true;
-            backend.interrupt.raise(Reason::StatementTimeout);
-            // A statement that computes between two polls looks at the interrupt by itself.
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
-    })
-    .await
 }

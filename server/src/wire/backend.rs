@@ -226,5 +226,8 @@ fn fields(out: &mut Vec<u8>, severity: Severity, error: &SqlError, text: Option<
     for (tag, name) in &facts.names {
         field(*tag, name);
     }
+    field(b'F', facts.source.file());
+    field(b'L', &facts.source.line().to_string());
+    field(b'R', &facts.source.routine());
     out.push(0);
 }

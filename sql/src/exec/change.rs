@@ -361,12 +361,14 @@ impl Cx<'_> {
                 "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                 c.name, shape.name
             );
-            return Err(SqlError::new("23502", message).detail(self.failing(target, row)));
+            let error = SqlError::new("23502", message).detail(self.failing(target, row));
+            return Err(self.about(error, shape.oid).column(c.name.as_str()));
         }
         for (name, check) in target.checks.iter() {
             if self.value_now(check, row)?.as_bool() == Some(false) {
                 let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
-                return Err(SqlError::new("23514", message).detail(self.failing(target, row)));
+                let error = SqlError::new("23514", message).detail(self.failing(target, row));
+                return Err(self.about(error, shape.oid).constraint(name.as_str()));
             }
         }
         Ok(())
@@ -399,7 +401,13 @@ impl Cx<'_> {
         let secondary = shape.indexes.iter().find(|i| i.oid == oid);
         let columns = secondary.map_or(&shape.key, |i| &i.columns);
         let detail = format!("{} already exists.", self.key_shown(&target.table, columns, row));
-        SqlError::new("23505", format!("duplicate key value violates unique constraint \"{index}\"")).detail(detail)
+        let message = format!("duplicate key value violates unique constraint \"{index}\"");
+        self.about(SqlError::new("23505", message).detail(detail), shape.oid).constraint(index)
+    }
+
+    /// With the table that an error is about.
+    pub(super) fn about(self, error: SqlError, table: u32) -> SqlError {
+        super::errors::about(error, &self.run.names.catalog, table)
     }
 }
 

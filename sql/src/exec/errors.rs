@@ -1,6 +1,7 @@
 //! What the engine's errors become: SQLSTATE and PostgreSQL's words, in one table.
 
 use crate::error::{SqlError, code};
+use clearway_engine::catalog::{Catalog, Oid};
 use clearway_engine::error::EngineError;
 use clearway_storage::error::StorageError;
 use clearway_txn::error::TxnError;
@@ -94,6 +95,13 @@ fn awaited(p: &Participant, next: &Participant) -> (&'static str, String) {
             (p.mode.name(), format!("advisory lock [{database},{class},{object},{sub}]"))
         }
     }
+}
+
+/// With the table that an error is about.
+pub fn about(error: SqlError, catalog: &Catalog, table: Oid) -> SqlError {
+    let Some(relation) = catalog.relation(table) else { return error };
+    let schema = catalog.get(relation.schema).map_or("", |s| s.name());
+    error.table(schema, relation.name.as_str())
 }
 
 /// 40001: a row that the transaction's snapshot does not see as it is now.

@@ -117,7 +117,7 @@ impl<'a> Cx<'a> {
             table.shape.name, key.name
         );
         let detail = format!("{shown} is not present in table \"{}\".", parent.shape.name);
-        Err(SqlError::new("23503", message).detail(detail))
+        Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
     }
 
     /// A key has gone: its referrers go, change, or forbid it.
@@ -163,8 +163,9 @@ impl<'a> Cx<'a> {
                 key.name, key.child_name
             );
             let shown = self.key_shown(&target.table, &key.columns, old);
-            return Err(SqlError::new("23503", message)
-                .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name)));
+            let error = SqlError::new("23503", message)
+                .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
+            return Err(self.about(error, key.child).constraint(key.name.as_str()));
         }
         self.act(relation, rows, key, action, new).await
     }

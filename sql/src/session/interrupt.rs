@@ -12,8 +12,9 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, sleep};
 
 use crate::error::{Result, SqlError};
 
@@ -166,6 +167,30 @@ impl Interrupt {
         })
         .await
     }
+
+    /// Runs a future under `statement_timeout`: when `limit_ms` (0: none) have passed, the reason is raised, which the future itself
+    /// takes where it may be cut off.
+    pub async fn timed<F: Future>(&self, limit_ms: u64, work: F) -> F::Output {
+        if limit_ms == 0 {
+            return work.await;
+        }
+        let mut work = pin!(work);
+        let mut timer = pin!(sleep(Duration::from_millis(limit_ms)));
+        let mut fired = false;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(output);
+            }
+            if !fired && timer.as_mut().poll(context).is_ready() {
+                fired = true;
+                self.raise(Reason::StatementTimeout);
+                // A statement that computes between two polls looks at the interrupt by itself.
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +210,15 @@ mod tests {
         assert!(thread.is_ok_and(|t| t.join().is_ok()));
         assert!(interrupt.check().is_ok(), "a cancel is taken once");
         assert!(block_on(interrupt.guard(sleep(Duration::from_millis(1)))).is_ok());
+    }
+
+    #[test]
+    fn a_timed_statement_is_cut_off_and_the_next_one_has_its_own_time() {
+        let interrupt = Interrupt::default();
+        let wait = interrupt.guard(std::future::pending::<()>());
+        let error = block_on(interrupt.timed(1, wait)).expect_err("its time is over");
+        assert_eq!((error.code(), error.message()), ("57014", "canceling statement due to statement timeout"));
+        assert!(block_on(interrupt.timed(60_000, interrupt.guard(std::future::ready(())))).is_ok());
     }
 
     #[test]

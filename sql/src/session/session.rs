@@ -286,7 +286,9 @@ impl Session {
         self.begin_implicit();
         let core = self.core.clone();
         let interrupt = &core.backend.interrupt;
-        interrupt.guard(self.statement(prepared, &statement, Arc::from([]), client)).await?.map(Some)
+        let limit_ms = core.settings.lock().statement_timeout_ms;
+        let work = interrupt.guard(self.statement(prepared, &statement, Arc::from([]), client));
+        interrupt.timed(limit_ms, work).await?.map(Some)
     }
 
     /// Runs a statement that is none about transactions, with all its rows.

@@ -3,7 +3,7 @@
 use super::table::{Foreign, key_type, storage_options};
 use super::{Ddl, exists, free_name, missing};
 use crate::error::{Result, SqlError, code};
-use crate::exec::errors::from_engine;
+use crate::exec::errors::{about, from_engine};
 use crate::planner::dml::column_of;
 use crate::planner::names::quote;
 use crate::session::utility::{constant_of, find_object, with_env};
@@ -211,7 +211,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         let message = format!("column \"{column}\" of relation \"{}\" contains null values", r.name);
-        Err(SqlError::new("23502", message))
+        Err(about(SqlError::new("23502", message), &self.catalog(), r.oid).column(column.as_str()))
     }
 
     async fn drop_column(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
@@ -295,7 +295,7 @@ impl Ddl<'_> {
                     return Ok(());
                 }
                 let message = format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", r.name);
-                Err(SqlError::new("23514", message))
+                Err(about(SqlError::new("23514", message), &self.catalog(), r.oid).constraint(name))
             }
             TableConstraintKind::Foreign { columns, references } => {
                 let f = Foreign {

@@ -457,7 +457,8 @@ impl Ddl<'_> {
                 "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
                 child.name, key.name
             );
-            return Err(SqlError::new("23503", message));
+            let error = crate::exec::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
+            return Err(error.constraint(key.name.as_str()));
         }
         Ok(())
     }
