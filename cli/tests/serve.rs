@@ -1,54 +1,11 @@
 //! The real program: it starts, says where it is, keeps what was committed, refuses a second start, stops on SIGTERM.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod program;
 
+use std::process::Command;
+
+use program::{Running, command, scratch, start, stop};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-
-/// A running server; it is killed when the test ends in any other way.
-struct Running {
-    child: Child,
-    port: u16,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn command(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clearway"));
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn start(directory: &Path) -> Running {
-    let mut child = command(directory).spawn().expect("starts");
-    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    let mut port = 0;
-    for line in lines.map_while(Result::ok) {
-        if let Some(found) = line.strip_prefix("listening at 127.0.0.1:") {
-            port = found.parse().expect("a port");
-        }
-        if line.starts_with("connect with: psql ") {
-            return Running { child, port };
-        }
-    }
-    let mut error = String::new();
-    let _ = child.stderr.take().expect("piped").read_to_string(&mut error);
-    let _ = child.wait();
-    panic!("it did not start: {error}");
-}
-
-fn stop(mut running: Running) {
-    let pid = running.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
-    assert!(running.child.wait().expect("ends").success(), "SIGTERM ends it cleanly");
-}
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
@@ -65,12 +22,6 @@ async fn value(client: &Client, sql: &str) -> String {
     let messages = client.simple_query(sql).await.expect("runs");
     let row = messages.iter().find_map(|m| if let SimpleQueryMessage::Row(row) = m { Some(row) } else { None });
     row.and_then(|row| row.get(0)).expect("a value").to_owned()
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("clearway-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&path);
-    path
 }
 
 #[test]

@@ -299,7 +299,8 @@ async fn authenticate<D: Sessions>(
     }
     if beyond || server.options.password_on_loopback {
         backend::authentication(channel.output(), Authentication::Sasl);
-        let stored = login.as_ref().filter(|login| login.allowed).and_then(|login| login.password.as_deref());
+        // Whoever proves the password of a role that may not log in is told so, as PostgreSQL does: below.
+        let stored = login.as_ref().and_then(|login| login.password.as_deref());
         let Some(first) = password_message(&mut channel).await? else {
             return Err(refuse(channel, "08P01", "expected SASL response"));
         };

@@ -1,0 +1,70 @@
+//! The real program as a child of a test.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A running server; it is killed when the test ends in any other way.
+pub struct Running {
+    pub child: Child,
+    pub port: u16,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn command(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clearway"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(directory);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub fn start(directory: &Path) -> Running {
+    start_with(directory, &[])
+}
+
+pub fn start_with(directory: &Path, arguments: &[String]) -> Running {
+    let mut child = command(directory).args(arguments).spawn().expect("starts");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    let (mut port, mut line) = (0, String::new());
+    while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        if let Some(found) = line.trim_end().strip_prefix("listening at ") {
+            port = found.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        }
+        if line.starts_with("connect with: psql ") {
+            return Running { child, port, output };
+        }
+        line.clear();
+    }
+    panic!("it did not start: {}", rest(&mut child, &mut output));
+}
+
+/// What it still says on both outputs, once it has ended.
+fn rest(child: &mut Child, output: &mut impl std::io::Read) -> String {
+    let mut said = String::new();
+    let _ = output.read_to_string(&mut said);
+    if let Some(errors) = &mut child.stderr {
+        let _ = errors.read_to_string(&mut said);
+    }
+    said
+}
+
+pub fn stop(mut running: Running) {
+    let pid = running.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+    let said = rest(&mut running.child, &mut running.output);
+    let status = running.child.wait().expect("ends");
+    assert!(status.success(), "SIGTERM ends it cleanly, not with {status}: {said}");
+}
+
+pub fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("clearway-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
