@@ -8,6 +8,7 @@
 //! - SES-3: only a statement that is proven to read only, outside a block or in a read-only one, reads at the durable LSN; everything
 //!   else reads what is visible and notes what it depends on. So a session that got a lock sees what the one before it committed.
 //! - SES-4: rows, counts and errors leave only when everything that they depend on is durable; `wait_reply` and `commit` see to that.
+//! - SES-6: whatever was looked up in the catalog depends on the commit that made that version of it.
 //! - SES-5: a name that is created or dropped is locked until the transaction ends, so two transactions never publish one name.
 
 mod ddl;
@@ -163,6 +164,8 @@ impl Session {
     /// The catalog as this session sees it: with its own changes.
     pub fn catalog(&mut self) -> Arc<Catalog> {
         let published = self.db.catalog();
+        // SES-6
+        self.dep_lsn = self.dep_lsn.max(published.lsn);
         if self.changes.is_empty() {
             return published;
         }
@@ -332,6 +335,7 @@ impl Session {
                 };
                 let kept = self.reader.begin(lsn);
                 self.kept = Some(kept);
+                self.txn().set_snapshot(kept.read_lsn);
                 (kept.read_lsn, None)
             }
             _ => {

@@ -7,26 +7,27 @@
 //!
 //! # Invariants
 //! - TXN-2: what a statement sees of its own transaction are the changes below its mark, so it never meets its own rows again.
-//! - TXN-3: a row that another transaction has locked is not changed: whoever changes a row in a page that bears the hint "has memory locks"
-//!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them go.
+//! - TXN-3, 6 and 7 in judge.rs.
 
-use std::borrow::Cow;
+mod judge;
+
 use std::sync::Arc;
 
-use clearway_storage::btree::{Edit, LeafRow, Tree};
+use clearway_storage::btree::Tree;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
-use clearway_storage::record::{BeforeImage, TxnLog, UndoEntry};
+use clearway_storage::record::{TxnLog, UndoEntry};
 use clearway_storage::recovery::{Loser, end_abort, undo_one};
 use clearway_storage::space::TreeKind;
 
 use crate::error::TxnError;
-use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, PendingLock, Request};
-use crate::mvcc::book::{Newest, View};
-use crate::mvcc::record::{NewUndo, UndoRecord};
+use crate::lockmgr::{IfTaken, LockMark, LockMode, Owner};
+use crate::mvcc::book::View;
+use crate::mvcc::record::NewUndo;
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, Look};
 use crate::transactions::Transactions;
+use judge::{Attempt, Judge, LockAttempt};
 
 /// Why the caller believes that it knows the row that it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,8 @@ pub enum Change<'a> {
 pub enum Changed {
     /// It is done.
     Done,
-    /// Nothing was changed: the newest version is not the one that was read, or there is none. Lock the row and look again.
+    /// Nothing was changed: the newest version is not the one that was read, or there is none. Lock the row and look again. Of an
+    /// insert: the transaction's snapshot has a row there.
     Newer,
     /// Nothing was inserted: a row stands there. `mine`: this transaction put it there.
     Exists {
@@ -106,21 +108,15 @@ pub struct Transaction {
     state: Option<Arc<TxnState>>,
     log: TxnLog,
     read_only: bool,
+    snapshot: Option<Lsn>,
     dep_lsn: Lsn,
-}
-
-enum Attempt<'m> {
-    Finished(Changed, Option<Arc<UndoRecord>>),
-    Wait(PendingLock<'m>),
-    Fetch(Tag),
-    Refused,
 }
 
 impl Transaction {
     /// Begins; nothing is written before the first change.
     pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
         owner.begin();
-        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, dep_lsn: Lsn::ZERO }
+        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, snapshot: None, dep_lsn: Lsn::ZERO }
     }
 
     /// A transaction that a restart found unfinished: to be rolled back. Its undo is put where its rows' tags lead.
@@ -151,8 +147,8 @@ impl Transaction {
             }
         }
         all.book().adopt(&state);
-        let dep_lsn = Lsn::ZERO;
-        Transaction { all, owner, state: Some(state), log: loser.log, read_only: false, dep_lsn }
+        let log = loser.log;
+        Transaction { all, owner, state: Some(state), log, read_only: false, snapshot: None, dep_lsn: Lsn::ZERO }
     }
 
     /// Creates an empty tree; it goes if the transaction is rolled back.
@@ -199,6 +195,11 @@ impl Transaction {
     /// Changes nothing any more, or may again.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.read_only = read_only;
+    }
+
+    /// The transaction reads all it reads at this LSN: it puts no new row where that has one that was deleted since (TXN-7).
+    pub fn set_snapshot(&mut self, read_lsn: Lsn) {
+        self.snapshot = Some(read_lsn);
     }
 
     /// All transactions.
@@ -290,13 +291,16 @@ impl Transaction {
         let all = self.all.clone();
         let mut fetched = Fetched::default();
         loop {
-            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &fetched };
+            let snapshot = self.snapshot;
+            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &fetched, snapshot };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
                 .await?;
             match attempt {
-                Attempt::Finished(changed, record) => {
+                Attempt::Finished(changed, record, judged) => {
+                    // A refusal is a reply, too.
+                    self.depends_on(judged);
                     if let (Some(record), Some(range)) = (record, logged) {
                         record.logged(range.start, prev_lsn);
                         state.moved(&self.log);
@@ -340,7 +344,8 @@ impl Transaction {
         let all = self.all.clone();
         let mut fetched = Fetched::default();
         loop {
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched };
+            let snapshot = None;
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched, snapshot };
             let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
@@ -361,7 +366,8 @@ impl Transaction {
 
     /// Where the transaction stands.
     pub fn mark(&self) -> Mark {
-        Mark { changes: self.state.as_ref().map_or(0, |s| s.changes()), locks: self.owner.mark() }
+        let (changes, position) = self.state.as_ref().map_or((0, 0), |s| (s.changes(), s.position()));
+        Mark { changes, locks: self.owner.mark().after_changes(position) }
     }
 
     /// Goes back to a mark: undoes changes, latest first, then gives up the locks taken since (TXN-4).
@@ -442,182 +448,3 @@ impl Transaction {
     }
 }
 
-/// Judges the newest version of a row under its leaf's latch.
-struct Judge<'m, 'a> {
-    all: &'m Transactions,
-    state: &'a Arc<TxnState>,
-    tree: &'a Tree,
-    key: &'a [u8],
-    if_taken: IfTaken,
-    fetched: &'a Fetched,
-}
-
-enum LockAttempt<'m> {
-    Locked(LockedRow, Lsn),
-    Absent,
-    Wait(PendingLock<'m>),
-    Fetch(Tag),
-    Refused,
-}
-
-impl<'m> Judge<'m, '_> {
-    /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
-    fn ask(&self, mode: LockMode, busy: Option<&UndoRecord>) -> Result<Begun<'m>, ()> {
-        let implicit = busy.map(|record| Implicit {
-            owner: record.live().owner().clone(),
-            txn: record.live().id(),
-            mode: record.strength,
-            change: record.position,
-        });
-        let request = Request {
-            owner: self.state.owner(),
-            tag: LockTag::Row { tree: self.tree.id(), key: self.key.into() },
-            mode,
-            scope: LockScope::Transaction,
-            if_taken: self.if_taken,
-            implicit,
-        };
-        self.all.locks().begin(&request).map_err(|_| ())
-    }
-
-    fn change<'v>(
-        &self,
-        leaf: LeafRow<'_>,
-        change: Change<'_>,
-        basis: Basis,
-        value: &'v [u8],
-        overflow: bool,
-    ) -> (Edit<'v>, Attempt<'m>) {
-        let strength = match change {
-            Change::Insert { .. } => LockMode::RowNoKeyUpdate,
-            Change::Update { strength, .. } => strength,
-            Change::Delete { .. } => LockMode::RowUpdate,
-        };
-        let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
-        let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
-        let busy = match &newest {
-            Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
-            Newest::Busy(record) => Some(&**record),
-            _ => None,
-        };
-        // TXN-3
-        if leaf.memory_locks || busy.is_some() {
-            match self.ask(strength, busy) {
-                Err(()) => return (Edit::Keep, Attempt::Refused),
-                Ok(Begun::Queued(pending)) => {
-                    return (Edit::SetMemoryLockHint, Attempt::Wait(pending));
-                }
-                // The writer ended between the look at its status and the request.
-                Ok(Begun::Granted(_)) if busy.is_some() => {
-                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None));
-                }
-                Ok(Begun::Granted(_)) => {}
-            }
-        }
-        if let Some(no) = self.refuse(&leaf, change, basis, &newest) {
-            return (Edit::Keep, Attempt::Finished(no, None));
-        }
-        let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
-            Ok(link) => link,
-            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
-        };
-        let (deletes, moved_to) = match change {
-            Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
-            _ => (false, None),
-        };
-        let before = leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
-            ghost: r.ghost,
-            overflow: r.overflow,
-            value: r.value.into(),
-        });
-        self.state.superseded(self.tree.id(), &before);
-        let (new_tag, record) = self.all.book().undo().push(
-            self.state.id().0 as usize,
-            NewUndo {
-                txn: self.state.clone(),
-                tree: self.tree.id(),
-                key: self.key.into(),
-                before,
-                prev,
-                before_lsn,
-                strength,
-                deletes,
-                rowless: false,
-                moved_to,
-            },
-        );
-        let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
-        (edit, Attempt::Finished(Changed::Done, Some(record)))
-    }
-
-    /// Why nothing is to be changed, if so.
-    fn refuse(&self, leaf: &LeafRow<'_>, change: Change<'_>, basis: Basis, newest: &Newest) -> Option<Changed> {
-        let live = leaf.row.is_some_and(|r| !r.ghost);
-        if let Change::Insert { .. } = change {
-            return live.then_some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) });
-        }
-        match (basis, newest) {
-            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => Some(Changed::Again),
-            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => Some(Changed::Newer),
-            _ if !live => Some(Changed::Newer),
-            _ => None,
-        }
-    }
-
-    fn lock(&self, leaf: LeafRow<'_>, mode: LockMode) -> (Edit<'static>, LockAttempt<'m>) {
-        let Some(row) = leaf.row else {
-            return (Edit::Keep, LockAttempt::Absent);
-        };
-        let book = self.all.book();
-        let newest = book.newest(row.tag, self.state.id(), self.fetched);
-        let busy = match &newest {
-            Newest::Spilled => return (Edit::Keep, LockAttempt::Fetch(row.tag)),
-            Newest::Busy(record) => Some(&**record),
-            _ => None,
-        };
-        let dep_lsn = match self.ask(mode, busy) {
-            Err(()) => return (Edit::Keep, LockAttempt::Refused),
-            Ok(Begun::Queued(pending)) => {
-                return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
-            }
-            Ok(Begun::Granted(granted)) => granted.dep_lsn,
-        };
-        let mut locked = LockedRow {
-            value: row.value.to_vec(),
-            overflow: row.overflow,
-            ghost: row.ghost,
-            commit: Lsn::ZERO,
-            mine: None,
-            moved_to: None,
-        };
-        match book.newest(row.tag, self.state.id(), self.fetched) {
-            // Spilled between the two looks: the lock is held by now, and is granted at once the next time.
-            Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
-            Newest::Committed(lsn) => {
-                locked.commit = lsn;
-                if let Look::Here(record) = book.undo().look_with(row.tag, self.fetched) {
-                    locked.moved_to = record.moved_to.clone();
-                }
-            }
-            Newest::Mine(position) => locked.mine = Some(position),
-            Newest::Settled => {}
-            // A writer whose change is compatible with the lock: what it changes is not what the lock protects; the version
-            // before its change is the newest committed one.
-            Newest::Busy(record) => before_of(&record, &mut locked),
-        }
-        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
-    }
-}
-
-/// The version before a change that is still in progress.
-fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
-    match &record.before {
-        BeforeImage::Absent => locked.ghost = true,
-        BeforeImage::Row { ghost, overflow, value } => {
-            locked.value = value.to_vec();
-            locked.ghost = *ghost;
-            locked.overflow = *overflow;
-            locked.commit = record.before_lsn;
-        }
-    }
-}

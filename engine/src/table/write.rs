@@ -29,14 +29,15 @@ enum Found {
 /// Puts a row in under `key` and its entries into the indexes.
 ///
 /// # Errors
-/// `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
+/// `ConcurrentDelete` if the transaction's snapshot has a row there; `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
 pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: &[Value]) -> Result<(), EngineError> {
     let tree = txn.all().store().tree(shape.tree);
     let value = shape.value_of(row);
     let change = Change::Insert { value: &value };
     match txn.change(&tree, key, change, Basis::Locked, IfTaken::Wait).await? {
         Changed::Done => {}
-        _ => return Err(duplicate_key(shape)),
+        Changed::Newer => return Err(TxnError::ConcurrentDelete.into()),
+        Changed::Exists { .. } | Changed::Again => return Err(duplicate_key(shape)),
     }
     for index in &shape.indexes {
         insert_entry(txn, index, key, row).await?;

@@ -16,7 +16,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. Nothing else is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
 //!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
 
@@ -84,7 +84,8 @@ pub struct Implicit {
     pub txn: TxnId,
     /// What its change amounts to.
     pub mode: LockMode,
-    /// The how-manieth change of the transaction it is, from 0: by that the statement is found that took the lock.
+    /// The first of the transaction's changes that make it a holder, from 0: by that the statement is found that took the lock, and
+    /// whether a rollback to a savepoint leaves it.
     pub change: u32,
 }
 
@@ -440,9 +441,18 @@ impl Drop for Announced<'_> {
 /// LKM-9: enters a holder on its behalf, if its transaction has not begun to release.
 fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
     let mut held = implicit.owner.held.lock();
-    if held.txn == Some(implicit.txn) && !lock.held_by(&implicit.owner).contains(implicit.mode) {
+    if held.txn != Some(implicit.txn) {
+        return;
+    }
+    if !lock.held_by(&implicit.owner).contains(implicit.mode) {
         held.add_implicit(tag, implicit.mode, implicit.change, now_ns);
         lock.grant(&implicit.owner, implicit.mode);
+    }
+    // LKM-11, also where the transaction had locked the row itself, after the change.
+    if matches!(tag, LockTag::Row { .. })
+        && let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == implicit.mode && s.tag == *tag)
+    {
+        step.change = Some(step.change.map_or(implicit.change, |c| c.min(implicit.change)));
     }
 }
 

@@ -16,6 +16,8 @@
 //!   announces one moves the entry to the lock table before it looks for conflicts.
 //! - LKM-4: `blocking` is set, under the shard's mutex, before the waiter's own search begins; so of two owners that begin to wait
 //!   for each other at the same time at least one sees the other.
+//! - LKM-11: the lock of a row that was changed lasts as long as the change. A waiter enters it in the trail late, perhaps behind a
+//!   savepoint that came after the change; so the entry names the change, and a rollback that leaves the change leaves the lock.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -34,7 +36,18 @@ const STATEMENTS_MAX: usize = 64;
 
 /// Position in a transaction: a lock taken at or after a savepoint's mark goes when the savepoint is rolled back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LockMark(pub(super) usize);
+pub struct LockMark {
+    pub(super) trail: usize,
+    pub(super) changes: u32,
+}
+
+impl LockMark {
+    /// The mark of a transaction that has made this many changes: rows that it changed by then stay locked.
+    #[must_use]
+    pub fn after_changes(self, changes: u32) -> LockMark {
+        LockMark { changes, ..self }
+    }
+}
 
 /// How long a lock is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +106,8 @@ pub(super) struct HeldLock {
 pub(super) struct Step {
     pub(super) tag: LockTag,
     pub(super) mode: LockMode,
+    /// Entered because of this change, however late: LKM-11.
+    pub(super) change: Option<u32>,
 }
 
 impl HeldLock {
@@ -115,7 +130,7 @@ impl Held {
             LockScope::Transaction if lock.txn.contains(mode) => {}
             LockScope::Transaction => {
                 lock.txn = lock.txn.with(mode);
-                self.trail.push(Step { tag: tag.clone(), mode });
+                self.trail.push(Step { tag: tag.clone(), mode, change: None });
             }
             LockScope::Session => match lock.session.iter_mut().find(|(m, _)| *m == mode) {
                 Some((_, count)) => *count += 1,
@@ -155,7 +170,7 @@ impl Held {
         };
         if !lock.modes.contains(mode) {
             lock.modes = lock.modes.with(mode);
-            self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode });
+            self.trail.push(Step { tag: LockTag::Relation { database, relation }, mode, change: None });
         }
     }
 
@@ -244,7 +259,7 @@ impl Owner {
 
     /// Where the transaction stands, for a savepoint.
     pub fn mark(&self) -> LockMark {
-        LockMark(self.held.lock().trail.len())
+        LockMark { trail: self.held.lock().trail.len(), changes: 0 }
     }
 }
 

@@ -38,18 +38,15 @@ impl LockManager {
             let mut held = owner.held.lock();
             held.txn = None;
             held.fast.clear();
-            held.trail.clear();
+            let trail = std::mem::take(&mut held.trail);
             if held.locks.is_empty() {
                 owner.blocking.store(false, Ordering::SeqCst);
                 return;
             }
-            let tags: Vec<LockTag> = held
-                .locks
-                .iter()
-                .filter(|(tag, lock)| !lock.txn.is_empty() && which(tag))
-                .map(|(tag, _)| tag.clone())
-                .collect();
-            tags
+            // In the order in which they were taken: what follows a release follows it in the same order in every run.
+            let (gone, left): (Vec<_>, Vec<_>) = trail.into_iter().partition(|step| which(&step.tag));
+            held.trail = left;
+            gone.into_iter().map(|step| step.tag).filter(|tag| held.locks.contains_key(tag)).collect::<Vec<LockTag>>()
         };
         for tag in &released {
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
@@ -66,7 +63,10 @@ impl LockManager {
     pub fn release_session(&self, owner: &Arc<Owner>) {
         let tags: Vec<LockTag> = {
             let held = owner.held.lock();
-            held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect()
+            let mut tags: Vec<LockTag> =
+                held.locks.iter().filter(|(_, l)| !l.session.is_empty()).map(|(t, _)| t.clone()).collect();
+            tags.sort_unstable();
+            tags
         };
         for tag in &tags {
             self.release_where(owner, tag, Lsn::ZERO, |lock| lock.session.clear());
@@ -92,8 +92,13 @@ impl LockManager {
     pub fn release_to(&self, owner: &Arc<Owner>, mark: LockMark) {
         let steps = {
             let mut held = owner.held.lock();
-            let from = mark.0.min(held.trail.len());
-            held.trail.split_off(from)
+            let from = mark.trail.min(held.trail.len());
+            let since = held.trail.split_off(from);
+            // LKM-11
+            let stays = |step: &owner::Step| step.change.is_some_and(|change| change < mark.changes);
+            let (stay, gone): (Vec<_>, Vec<_>) = since.into_iter().partition(stays);
+            held.trail.extend(stay);
+            gone
         };
         for step in steps.into_iter().rev() {
             let fast = {

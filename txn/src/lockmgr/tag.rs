@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clearway_storage::ids::{TreeId, TxnId};
 
 /// The thing that a lock protects.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockTag {
     /// A table, index, view or sequence of a database, by its object id.
     Relation {

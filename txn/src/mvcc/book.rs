@@ -180,6 +180,22 @@ impl VersionBook {
         }
     }
 
+    /// The first of a transaction's changes of one row that stand; `record`, of a transaction that runs, is its latest. The version
+    /// before it is the newest that anybody else may see.
+    ///
+    /// # Errors
+    /// The tag of a record in the spill file that has to be fetched first.
+    pub fn first_of(&self, record: &Arc<UndoRecord>, fetched: &Fetched) -> Result<Arc<UndoRecord>, Tag> {
+        let mut first = record.clone();
+        loop {
+            match self.undo.look_with(first.prev, fetched) {
+                Look::Here(before) if before.is_of(record) => first = before,
+                Look::Spilled(_) => return Err(first.prev),
+                _ => return Ok(first),
+            }
+        }
+    }
+
     /// VER-1, with the highest commit LSN that was looked at on the way. The caller re-validates the page afterwards.
     pub fn resolve(&self, head: Tag, view: &View, dep_lsn: &mut Lsn, fetched: &Fetched) -> Visible {
         'again: loop {

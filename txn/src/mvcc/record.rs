@@ -124,6 +124,14 @@ impl UndoRecord {
         }
     }
 
+    /// Whether both are changes of one transaction that runs.
+    pub fn is_of(&self, other: &UndoRecord) -> bool {
+        match (&self.writer, &other.writer) {
+            (Writer::Live(a), Writer::Live(b)) => a.id() == b.id(),
+            _ => false,
+        }
+    }
+
     /// The position of the change's log record; zero until it is logged.
     pub fn lsn(&self) -> Lsn {
         Lsn(self.lsn.load(Ordering::Acquire))

@@ -1,0 +1,257 @@
+//! What becomes of a change or of a lock, decided under the row's leaf's latch.
+//!
+//! # Invariants
+//! - TXN-3: a row that another transaction has locked is not changed: whoever changes a row in a page that bears the hint "has memory locks"
+//!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
+//! - TXN-7: a transaction with one snapshot has one version of a key: no row of its own stands where the snapshot shows one that somebody
+//!   else deleted, else an entry of an index that leads to the one would come to the other.
+//! - TXN-6: of several changes of one row by one transaction the last one's tag speaks for the strongest, and whoever may look past it
+//!   looks past them all.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use clearway_storage::btree::{Edit, LeafRow, Tree};
+use clearway_storage::ids::{Lsn, Tag};
+use clearway_storage::record::BeforeImage;
+
+use super::{Basis, Change, Changed, LockedRow};
+use crate::lockmgr::{Begun, IfTaken, Implicit, LockMode, LockScope, LockTag, PendingLock, Request};
+use crate::mvcc::book::{Newest, View, Visible};
+use crate::mvcc::record::{NewUndo, UndoRecord};
+use crate::mvcc::state::TxnState;
+use crate::mvcc::undo::{Fetched, Look};
+use crate::transactions::Transactions;
+
+/// What an attempt to change a row came to.
+pub(super) enum Attempt<'m> {
+    /// With the commit of the version that was judged.
+    Finished(Changed, Option<Arc<UndoRecord>>, Lsn),
+    Wait(PendingLock<'m>),
+    Fetch(Tag),
+    Refused,
+}
+
+/// Judges the newest version of a row under its leaf's latch.
+pub(super) struct Judge<'m, 'a> {
+    pub(super) all: &'m Transactions,
+    pub(super) state: &'a Arc<TxnState>,
+    pub(super) tree: &'a Tree,
+    pub(super) key: &'a [u8],
+    pub(super) if_taken: IfTaken,
+    pub(super) fetched: &'a Fetched,
+    pub(super) snapshot: Option<Lsn>,
+}
+
+/// What an attempt to lock a row came to.
+pub(super) enum LockAttempt<'m> {
+    Locked(LockedRow, Lsn),
+    Absent,
+    Wait(PendingLock<'m>),
+    Fetch(Tag),
+    Refused,
+}
+
+impl<'m> Judge<'m, '_> {
+    /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
+    fn ask(&self, mode: LockMode, busy: Option<(&Arc<UndoRecord>, u32)>) -> Result<Begun<'m>, ()> {
+        let implicit = busy.map(|(record, first)| Implicit {
+            owner: record.live().owner().clone(),
+            txn: record.live().id(),
+            mode: record.strength,
+            change: first,
+        });
+        let request = Request {
+            owner: self.state.owner(),
+            tag: LockTag::Row { tree: self.tree.id(), key: self.key.into() },
+            mode,
+            scope: LockScope::Transaction,
+            if_taken: self.if_taken,
+            implicit,
+        };
+        self.all.locks().begin(&request).map_err(|_| ())
+    }
+
+    pub(super) fn change<'v>(
+        &self,
+        leaf: LeafRow<'_>,
+        change: Change<'_>,
+        basis: Basis,
+        value: &'v [u8],
+        overflow: bool,
+    ) -> (Edit<'v>, Attempt<'m>) {
+        let strength = match change {
+            Change::Insert { .. } => LockMode::RowNoKeyUpdate,
+            Change::Update { strength, .. } => strength,
+            Change::Delete { .. } => LockMode::RowUpdate,
+        };
+        let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
+        let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
+        let (busy, judged) = match &newest {
+            Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
+            Newest::Busy(record) => match self.all.book().first_of(record, self.fetched) {
+                Ok(first) => (Some((record, first.position)), Lsn::ZERO),
+                Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+            },
+            Newest::Committed(lsn) => (None, *lsn),
+            _ => (None, Lsn::ZERO),
+        };
+        // TXN-3
+        if leaf.memory_locks || busy.is_some() {
+            match self.ask(strength, busy) {
+                Err(()) => return (Edit::Keep, Attempt::Refused),
+                Ok(Begun::Queued(pending)) => {
+                    return (Edit::SetMemoryLockHint, Attempt::Wait(pending));
+                }
+                // The writer ended between the look at its status and the request.
+                Ok(Begun::Granted(_)) if busy.is_some() => {
+                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None, judged));
+                }
+                Ok(Begun::Granted(_)) => {}
+            }
+        }
+        match self.refuse(&leaf, change, basis, &newest) {
+            Ok(Some(no)) => return (Edit::Keep, Attempt::Finished(no, None, judged)),
+            Ok(None) => {}
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+        }
+        // TXN-6
+        let strength = match (&newest, self.all.book().undo().look_with(tag, self.fetched)) {
+            (Newest::Mine(_), Look::Here(mine)) => strength.max(mine.strength),
+            _ => strength,
+        };
+        let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
+            Ok(link) => link,
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
+        };
+        let (deletes, moved_to) = match change {
+            Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
+            _ => (false, None),
+        };
+        let before = leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
+            ghost: r.ghost,
+            overflow: r.overflow,
+            value: r.value.into(),
+        });
+        self.state.superseded(self.tree.id(), &before);
+        let (new_tag, record) = self.all.book().undo().push(
+            self.state.id().0 as usize,
+            NewUndo {
+                txn: self.state.clone(),
+                tree: self.tree.id(),
+                key: self.key.into(),
+                before,
+                prev,
+                before_lsn,
+                strength,
+                deletes,
+                rowless: false,
+                moved_to,
+            },
+        );
+        let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
+        (edit, Attempt::Finished(Changed::Done, Some(record), judged))
+    }
+
+    /// Why nothing is to be changed, if so; or the tag of a version that has to be fetched first.
+    fn refuse(
+        &self,
+        leaf: &LeafRow<'_>,
+        change: Change<'_>,
+        basis: Basis,
+        newest: &Newest,
+    ) -> Result<Option<Changed>, Tag> {
+        let live = leaf.row.is_some_and(|r| !r.ghost);
+        if let Change::Insert { .. } = change {
+            return match live {
+                true => Ok(Some(Changed::Exists { mine: matches!(newest, Newest::Mine(_)) })),
+                false => self.shows_a_row(leaf, newest).map(|shows| shows.then_some(Changed::Newer)),
+            };
+        }
+        Ok(match (basis, newest) {
+            (Basis::Read(view), Newest::Mine(position)) if *position >= view.mark => Some(Changed::Again),
+            (Basis::Read(view), Newest::Committed(lsn)) if *lsn > view.read_lsn => Some(Changed::Newer),
+            _ if !live => Some(Changed::Newer),
+            _ => None,
+        })
+    }
+
+    /// TXN-7: whether the transaction's snapshot has a row where somebody else's ghost stands.
+    fn shows_a_row(&self, leaf: &LeafRow<'_>, newest: &Newest) -> Result<bool, Tag> {
+        let (Some(read_lsn), Some(row), Newest::Committed(deleted)) = (self.snapshot, leaf.row, newest) else {
+            return Ok(false);
+        };
+        let view = View { read_lsn, ..View::default() };
+        if *deleted <= read_lsn {
+            return Ok(false);
+        }
+        match self.all.book().resolve(row.tag, &view, &mut Lsn::default(), self.fetched) {
+            Visible::Older(record) => Ok(matches!(record.before, BeforeImage::Row { ghost: false, .. })),
+            Visible::Spilled(tag) => Err(tag),
+            _ => Ok(false),
+        }
+    }
+
+    pub(super) fn lock(&self, leaf: LeafRow<'_>, mode: LockMode) -> (Edit<'static>, LockAttempt<'m>) {
+        let Some(row) = leaf.row else {
+            return (Edit::Keep, LockAttempt::Absent);
+        };
+        let book = self.all.book();
+        let newest = book.newest(row.tag, self.state.id(), self.fetched);
+        let busy = match &newest {
+            Newest::Spilled => return (Edit::Keep, LockAttempt::Fetch(row.tag)),
+            Newest::Busy(record) => match book.first_of(record, self.fetched) {
+                Ok(first) => Some((record, first.position)),
+                Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
+            },
+            _ => None,
+        };
+        let dep_lsn = match self.ask(mode, busy) {
+            Err(()) => return (Edit::Keep, LockAttempt::Refused),
+            Ok(Begun::Queued(pending)) => {
+                return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
+            }
+            Ok(Begun::Granted(granted)) => granted.dep_lsn,
+        };
+        let mut locked = LockedRow {
+            value: row.value.to_vec(),
+            overflow: row.overflow,
+            ghost: row.ghost,
+            commit: Lsn::ZERO,
+            mine: None,
+            moved_to: None,
+        };
+        match book.newest(row.tag, self.state.id(), self.fetched) {
+            // Spilled between the two looks: the lock is held by now, and is granted at once the next time.
+            Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
+            Newest::Committed(lsn) => {
+                locked.commit = lsn;
+                if let Look::Here(record) = book.undo().look_with(row.tag, self.fetched) {
+                    locked.moved_to = record.moved_to.clone();
+                }
+            }
+            Newest::Mine(position) => locked.mine = Some(position),
+            Newest::Settled => {}
+            // A writer whose change is compatible with the lock: what it changes is not what the lock protects; the version
+            // before its change is the newest committed one.
+            Newest::Busy(record) => match book.first_of(&record, self.fetched) {
+                Ok(first) => before_of(&first, &mut locked),
+                Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
+            },
+        }
+        (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
+    }
+}
+
+/// The version before a change that is still in progress.
+fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
+    match &record.before {
+        BeforeImage::Absent => locked.ghost = true,
+        BeforeImage::Row { ghost, overflow, value } => {
+            locked.value = value.to_vec();
+            locked.ghost = *ghost;
+            locked.overflow = *overflow;
+            locked.commit = record.before_lsn;
+        }
+    }
+}
