@@ -6,5 +6,17 @@ mod checker;
 mod checker_tests;
 #[path = "history/crashes.rs"]
 mod crashes;
+#[path = "history/cut.rs"]
+mod cut;
+#[path = "history/oracle.rs"]
+mod oracle;
+#[path = "history/oracle_tests.rs"]
+mod oracle_tests;
+#[path = "history/replies.rs"]
+mod replies;
+#[path = "history/rows.rs"]
+mod rows;
+#[path = "history/statements.rs"]
+mod statements;
 #[path = "history/world.rs"]
 mod world;

@@ -10,6 +10,7 @@ use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::{Db, DbOptions};
 use clearway_engine::embedded::{AsyncTxn, Database, Error, Isolation, Table, TableNames, TxnOptions};
+use clearway_engine::error::EngineError;
 
 use super::checker::{Element, Key, Op, Outcome, Txn};
 
@@ -42,6 +43,11 @@ fn decode(bytes: &[u8]) -> Vec<Element> {
 }
 
 pub async fn open(disk: &SimDisk) -> Result<Database, Error> {
+    Database::on_engine(open_engine(disk).await?)
+}
+
+/// Small sizes, so that segments, checkpoints and frames have their limits met.
+pub async fn open_engine(disk: &SimDisk) -> Result<Arc<Db>, EngineError> {
     let dir = Path::new("/db");
     if disk.create_dir(dir).await.is_ok() {
         disk.sync_dir(Path::new("/")).await.expect("a durable name");
@@ -54,11 +60,10 @@ pub async fn open(disk: &SimDisk) -> Result<Database, Error> {
     options.store.wal.floor_bytes = 64 << 10;
     options.store.checkpoint_bytes = 48 << 10;
     options.store.pool.frames = 128;
-    let db = Db::open(options, |name, task| {
+    Db::open(options, |name, task| {
         testkit::spawn(name, task);
     })
-    .await?;
-    Database::on_engine(db)
+    .await
 }
 
 async fn lists(db: &Database) -> Result<Lists, Error> {

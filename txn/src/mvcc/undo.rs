@@ -405,7 +405,7 @@ impl UndoStore {
     }
 
     /// Every record in memory, for who asks what holds them.
-    pub(super) fn for_each(&self, mut f: impl FnMut(&UndoRecord)) {
+    pub fn for_each(&self, mut f: impl FnMut(&UndoRecord)) {
         for shard in &self.shards {
             let records: Vec<Arc<UndoRecord>> = {
                 let shard = shard.lock();
