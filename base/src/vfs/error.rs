@@ -86,6 +86,16 @@ impl VfsError {
         self.source.kind()
     }
 
+    /// Whether the disk or the quota is full; a failed sync never counts as that, for what it covered is in doubt.
+    pub fn is_full(&self) -> bool {
+        !self.is_sync() && matches!(self.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether a sync failed, of a file or of a directory: never to be tried again.
+    pub fn is_sync(&self) -> bool {
+        matches!(self.op, OpKind::SyncData | OpKind::SyncDir)
+    }
+
     /// Whether a simulated disk lost power: the caller is running in a world that no longer exists.
     pub fn is_power_off(&self) -> bool {
         self.source.get_ref().is_some_and(|inner| inner.is::<PowerOff>())

@@ -20,6 +20,8 @@
 //!   any subset.
 //! - DISK-3: a failed sync makes a random part of what it covered durable and forgets that the rest was
 //!   ever written: later syncs succeed without it (as Linux does, which marks the pages clean).
+//! - DISK-5: the death of the process alone keeps what readers saw, durable or not; of what was in flight any part
+//!   may happen.
 //! - DISK-4: after power off nothing ends well: operations fail with [`super::PowerOff`].
 //!
 //! # Crash safety
@@ -102,6 +104,30 @@ impl SimDisk {
         let mut disk = self.disk();
         assert!(point > disk.points, "crash point {point} is past");
         disk.crash_at = Some(point);
+    }
+
+    /// Ends the process at point `point`, which must lie ahead; the machine lives on (DISK-5). What the process had
+    /// opened has to be dropped, and [`SimDisk::process_died`] called, before the next one begins.
+    pub fn die_at(&self, point: u64) {
+        let mut disk = self.disk();
+        assert!(point > disk.points, "crash point {point} is past");
+        disk.die_at = Some(point);
+    }
+
+    /// The process is gone, at the point set by [`SimDisk::die_at`] or by itself: what it had in flight ends or not,
+    /// its locks are free, and the next process may begin.
+    pub fn process_died(&self) {
+        self.disk().process_died();
+    }
+
+    /// Whether the process or the power went at the point that was set.
+    pub fn is_stopped(&self) -> bool {
+        self.disk().stopped()
+    }
+
+    /// Total length of all files after each operation that made a file longer.
+    pub fn growths(&self) -> Vec<u64> {
+        self.disk().growths.clone()
     }
 
     /// Takes the power away now; inside a simulation also stops it.

@@ -107,7 +107,12 @@ pub(super) struct Disk {
     pub(super) faults: Faults,
     pub(super) points: u64,
     pub(super) crash_at: Option<u64>,
+    pub(super) die_at: Option<u64>,
     pub(super) power_off: bool,
+    /// The process is gone, the machine is not.
+    pub(super) process_dead: bool,
+    /// Total length of all files after each growth.
+    pub(super) growths: Vec<u64>,
     pub(super) visible: Names<Ino>,
     pub(super) durable: Names<Ino>,
     pub(super) pending_names: Vec<NameOp>,
@@ -124,7 +129,10 @@ impl Disk {
             faults: Faults::default(),
             points: 0,
             crash_at: None,
+            die_at: None,
             power_off: false,
+            process_dead: false,
+            growths: Vec::new(),
             visible: Names::new(),
             durable: Names::new(),
             pending_names: Vec::new(),
@@ -146,11 +154,40 @@ impl Disk {
 
     /// Passes a crash point; false if the world ends here (or has ended).
     pub(super) fn pass_point(&mut self) -> bool {
-        if !self.power_off {
+        if !self.stopped() {
             self.points += 1;
             self.power_off = self.crash_at == Some(self.points);
+            self.process_dead = self.die_at == Some(self.points);
         }
-        !self.power_off
+        !self.stopped()
+    }
+
+    /// Whether nobody is there any more to begin or end an operation.
+    pub(super) fn stopped(&self) -> bool {
+        self.power_off || self.process_dead
+    }
+
+    /// What the process had in flight ends or not, any part of it; nobody is told (DISK-5).
+    pub(super) fn process_died(&mut self) {
+        self.process_dead = false;
+        self.die_at = None;
+        self.locked.clear();
+        let inos: Vec<Ino> = self.inodes.keys().copied().collect();
+        for ino in inos {
+            for op in std::mem::take(&mut self.inode(ino).in_flight).into_values() {
+                let cut = match op {
+                    DataOp::Write { offset, mut bytes } => {
+                        let sectors = bytes.len().div_ceil(SECTOR) as u64;
+                        bytes.truncate(self.rng.below(sectors + 1) as usize * SECTOR);
+                        DataOp::Write { offset, bytes }
+                    }
+                    whole => whole,
+                };
+                if self.rng.chance(1, 2) {
+                    self.make_visible(ino, cut);
+                }
+            }
+        }
     }
 
     pub(super) fn inode(&mut self, ino: Ino) -> &mut Inode {
@@ -239,7 +276,7 @@ impl Disk {
     }
 
     /// Total length of all files.
-    fn used_bytes(&self) -> u64 {
+    pub(super) fn used_bytes(&self) -> u64 {
         self.inodes.values().map(|inode| inode.visible.len() as u64).sum()
     }
 
@@ -274,8 +311,14 @@ impl Disk {
 
     fn make_visible(&mut self, ino: Ino, op: DataOp) {
         let inode = self.inode(ino);
+        let before = inode.visible.len();
         op.apply(&mut inode.visible);
+        let grown = inode.visible.len() > before;
         inode.pending.push(op);
+        if grown {
+            let used = self.used_bytes();
+            self.growths.push(used);
+        }
     }
 
     /// Begins a change of content; the result names it to `end_data`.

@@ -265,3 +265,34 @@ fn removed_files_live_while_they_are_open() {
     file.write_at(0, IoBuf::from_slice(b"still")).wait().expect("writes");
     assert_eq!(file.len().wait().expect("len"), 5);
 }
+
+#[test]
+fn a_dead_process_leaves_what_was_seen_and_the_power_takes_it() {
+    let (mut kept, mut lost) = (0, 0);
+    for seed in 0..40 {
+        let disk = SimDisk::new(seed);
+        disk.create_dir(Path::new("/db")).wait().expect("create");
+        disk.sync_dir(Path::new("/")).wait().expect("sync");
+        // Open, write and sync of the directory have passed six points.
+        disk.die_at(disk.points() + 7);
+        let run = Sim::new(seed).block_on({
+            let disk = disk.clone();
+            async move {
+                let file = disk.open(Path::new("/db/file"), CREATE).await?;
+                disk.sync_dir(Path::new("/db")).await?;
+                file.write_at(0, IoBuf::from_slice(b"seen")).await?;
+                file.sync_data().await
+            }
+        });
+        assert!(matches!(run, Err(Stop::Crashed)), "{run:?}");
+        assert!(disk.is_stopped() && !disk.is_off());
+        disk.process_died();
+        // DISK-5: the write had ended, the sync had not.
+        assert_eq!(read_all(&disk, "/db/file").expect("the process died, not the machine"), b"seen", "seed {seed}");
+        match read_all(&disk.restart(), "/db/file").expect("the name was synced").as_slice() {
+            b"seen" => kept += 1,
+            _ => lost += 1,
+        }
+    }
+    assert!(kept > 0 && lost > 0, "{kept} kept, {lost} lost");
+}

@@ -44,7 +44,7 @@ impl<T> SimOp<T> {
         let SimOp { disk, op, path, offset, start } = self;
         let (alive, fault, finish) = {
             let mut state = disk.disk();
-            if state.power_off {
+            if state.stopped() {
                 (false, None, None)
             } else {
                 let fault = state.faults.call(op, &path);
@@ -65,7 +65,7 @@ impl<T> Flying<T> {
     fn end_now(self) -> Result<T, VfsError> {
         let Flying { disk, op, path, offset, fault, finish } = self;
         let mut state = disk.disk();
-        if state.power_off {
+        if state.stopped() {
             drop(state);
             return Err(power_went(op, &path));
         }
@@ -204,7 +204,7 @@ impl Vfs for SimDisk {
         let failed = |err: io::Error| LockError::Io(VfsError::new(OpKind::Lock, path, err));
         let name = normal(path).map_err(failed)?;
         let mut disk = self.disk();
-        if disk.power_off {
+        if disk.stopped() {
             return Err(failed(io::Error::other(PowerOff)));
         }
         if let Some(err) = disk.faults.call(OpKind::Lock, path) {
