@@ -26,11 +26,12 @@ use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, SpaceOptions, TreeKind};
 use crate::sync::Bell;
 use crate::wal::{Wal, WalOptions};
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, timeout};
 use clearway_base::vfs::{DirLock, LockError, Vfs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Sizes and habits of a database.
 #[derive(Clone, Debug)]
@@ -63,6 +64,9 @@ impl Default for StoreOptions {
         }
     }
 }
+
+/// After a checkpoint that found the disk full, the next one is tried so much later.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
 
 /// An open database.
 pub struct Store {
@@ -204,14 +208,18 @@ impl Store {
             }
             match self.checkpoint().await {
                 Ok(()) => {}
-                // Told to nobody: the log grows until its limit, and writers learn of the full disk there.
-                Err(StorageError::NoSpace(_)) => self.pace().await,
+                // Whoever waits for this checkpoint to free log learns of the full disk; the rest goes on.
+                Err(StorageError::NoSpace(_)) => {
+                    self.wal.refuse_waiting();
+                    let ended = self.checkpoint_bell.wait_until(|| self.ended());
+                    let _elapsed = timeout(FULL_DISK_PAUSE, ended).await;
+                }
                 Err(_) => return,
             }
         }
     }
 
-    /// The background loops, by name; they end when the store is closed or poisoned.
+    /// The background loops, by name; they end when the store is closed, most of them already when it is poisoned.
     pub fn background(self: &Arc<Self>) -> Vec<(&'static str, BoxFuture<'static, ()>)> {
         let (flusher, preparer) = (self.wal.clone(), self.wal.clone());
         vec![
@@ -224,18 +232,21 @@ impl Store {
     }
 
     /// Closes properly: everything goes to disk, and the next opening has nothing to recover. No transaction may be
-    /// active. The background loops end.
+    /// active. The background loops end, and the directory is free, also after an error.
     ///
     /// # Errors
-    /// A failed file operation or sync; the next opening recovers.
+    /// A failed file operation or sync, a full disk; the next opening recovers.
     pub async fn close(&self) -> Result<(), StorageError> {
         // The first checkpoint's file becomes needless with the second, which nothing runs beside.
-        self.take_checkpoint(false).await?;
+        let first = self.take_checkpoint(false).await;
         self.closing.store(true, Ordering::SeqCst);
         self.drop_bell.ring();
         self.checkpoint_bell.ring();
         let _turn = self.dropping.take().await;
-        let closed = self.take_checkpoint(true).await;
+        let closed = match first {
+            Ok(()) => self.take_checkpoint(true).await,
+            Err(err) => Err(err),
+        };
         self.wal.close();
         // The background loops may still hold the store for a moment; another may open the directory now.
         drop(self.lock.lock().take());

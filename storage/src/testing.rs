@@ -332,6 +332,8 @@ impl Rig {
         let rig = Rig::new(vfs, frames).await;
         let mut records = self.log.records.lock().clone();
         records.retain(|record| record.range.end <= until);
+        rig.log.end.store(self.log.end.load(SeqCst), SeqCst);
+        rig.log.durable.store(until.0, SeqCst);
         for record in &records {
             let undo = record.undo.as_ref().map(|undo| RowUndo {
                 tree: undo.tree,
@@ -355,8 +357,6 @@ impl Rig {
             Pages { next: inner.next, free: inner.free.clone(), used: inner.used.clone(), roots: inner.roots.clone() }
         };
         *rig.space.inner.lock() = pages;
-        rig.log.end.store(self.log.end.load(SeqCst), SeqCst);
-        rig.log.durable.store(until.0, SeqCst);
         rig
     }
 }
@@ -367,7 +367,7 @@ impl Rig {
         let how = OpenHow::create(FileKind::Data);
         let twins = vfs.open(Path::new("/twins"), how).await.unwrap();
         let space = MemSpace::new(vfs.open(Path::new("/pages"), how).await.unwrap());
-        DoubleWrite::new(twins).restore(&space, Lsn::ZERO).await.unwrap();
+        DoubleWrite::new(twins).restore(&space, Lsn::ZERO, Lsn(u64::MAX)).await.unwrap();
     }
 
     /// How many pages of the space are on disk with a wrong checksum.

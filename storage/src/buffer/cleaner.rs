@@ -9,6 +9,7 @@
 //! ```
 //!
 //! # Invariants
+//! - BUF-14: after a failed write or sync the twins of that batch stay as they are.
 //! - BUF-12: while `writing` is set, `dirty_min_lsn` counts it, and no second copy of the page is written.
 //!
 //! # Errors
@@ -189,6 +190,8 @@ impl Pool {
             twins.extend_from_slice(&copied.bytes[..]);
         }
         let _turn = self.double_write_turn().await;
+        // BUF-14: while we waited, a batch may have failed whose twins are all that is left of its pages.
+        self.poisoned()?;
         let result = self.write_twice(&batch, twins).await;
         if let Err(error) = &result {
             self.poison(&format!("pages could not be written: {error}"));

@@ -8,6 +8,11 @@
 //! being written at the crash was dirty, so its LSN does. An older twin may lack changes that redo will not bring
 //! back: what is damaged in place then is damaged, and told when it is read.
 //!
+//! # Invariants
+//! - BUF-15: a page that reads well after a crash may still not be on disk: if the sync of its batch failed, later ones
+//!   succeed without it. Nothing was written after that batch (BUF-14), so its twins are all that can be concerned, and
+//!   they are written in place again before anything rests on them.
+//!
 //! # Crash safety
 //! - While the area is written: pages in place are whole; torn twins fail their checksum and are ignored.
 //! - After its sync, while pages are written in place: each is whole or has a whole twin (BUF-9).
@@ -16,7 +21,7 @@
 //! When to restore (before redo; recovery's).
 
 use super::page::{self, PAGE_BYTES, PageBytes};
-use crate::error::StorageError;
+use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
 use crate::seams::PageSpace;
 use clearway_base::vfs::{IoBuf, VfsFile};
@@ -33,7 +38,7 @@ pub struct DoubleWrite {
 pub struct Restored {
     /// Whole twins found.
     pub twins: usize,
-    /// Pages that were torn in place and written again.
+    /// Pages that were torn in place, or whose batch may not have been synced (BUF-15); written again.
     pub pages: Vec<PageId>,
 }
 
@@ -69,9 +74,12 @@ impl DoubleWrite {
         Ok(batch)
     }
 
-    /// Writes the twins of torn pages over them and syncs. Idempotent; before redo, which starts at `redo`, with nobody
-    /// else about.
-    pub async fn restore(&self, space: &dyn PageSpace, redo: Lsn) -> Result<Restored, StorageError> {
+    /// Writes twins over torn pages and over pages that say the same (BUF-15), and syncs. Idempotent; before redo, which
+    /// starts at `redo`, with nobody else about.
+    ///
+    /// # Errors
+    /// A failed file operation; a twin of a change behind `end`, where the log ends (BUF-16).
+    pub async fn restore(&self, space: &dyn PageSpace, redo: Lsn, end: Lsn) -> Result<Restored, StorageError> {
         let mut restored = Restored::default();
         let Some(file) = &self.file else {
             return Ok(restored);
@@ -85,6 +93,12 @@ impl DoubleWrite {
                 continue;
             };
             restored.twins += 1;
+            if lsn > end {
+                let expected = format!("a change at or before LSN {end}, where the log ends");
+                let found = format!("one of LSN {lsn}: the end of the log is lost");
+                let twin = Corruption { offset: Some(offset), ..Corruption::in_page(id, lsn, expected, found) };
+                return Err(twin.in_file("double-write").into());
+            }
             if lsn <= redo {
                 continue;
             }
@@ -93,19 +107,25 @@ impl DoubleWrite {
                 *best = (lsn, offset);
             }
         }
-        for (id, (_, offset)) in newest {
+        let mut files: Vec<Arc<dyn VfsFile>> = Vec::new();
+        for (id, (lsn, offset)) in newest {
             // A twin beyond the space is of a page that was given back since.
             let Ok((place, at)) = space.locate(id) else {
                 continue;
             };
             let in_place = place.read_at(at, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
-            if whole(&in_place).is_some_and(|(found, _)| found == id) {
+            if whole(&in_place).is_some_and(|(found, there)| found == id && there != lsn) {
                 continue;
             }
             let twin = file.read_at(offset, IoBuf::with_capacity(PAGE_BYTES), PAGE_BYTES).await?;
             place.write_at(at, twin).await?;
-            place.sync_data().await?;
+            if !files.iter().any(|known| Arc::ptr_eq(known, &place)) {
+                files.push(place);
+            }
             restored.pages.push(id);
+        }
+        for file in files {
+            file.sync_data().await?;
         }
         Ok(restored)
     }

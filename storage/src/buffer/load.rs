@@ -3,6 +3,7 @@
 //! # Invariants
 //! - BUF-4 (see `table`): a frame gets into an entry here and nowhere else.
 //! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
+//! - BUF-16: a page whose LSN lies behind the end of the log is damage: not of the page, but of the log (BUF-8).
 
 use super::evict::Ticket;
 use super::guard::Pin;
@@ -126,6 +127,7 @@ impl Pool {
         self.count_read(why);
         match verify(id, &buf) {
             Ok(bytes) => {
+                self.not_ahead(id, bytes).map_err(|corruption| corruption.in_file(self.space.file_name(id)))?;
                 self.install(loading, ticket, Some(bytes));
                 Ok(true)
             }
@@ -147,6 +149,17 @@ impl Pool {
             Why::Neighbour => &self.counters.neighbour_reads,
         };
         reason.add(1);
+    }
+
+    /// BUF-16
+    fn not_ahead(&self, id: PageId, bytes: &PageBytes) -> Result<(), Corruption> {
+        let lsn = Lsn(u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")));
+        let end = self.log.end_lsn();
+        if lsn <= end {
+            return Ok(());
+        }
+        let expected = format!("a change at or before LSN {end}, where the log ends");
+        Err(Corruption::in_page(id, lsn, expected, format!("one of LSN {lsn}: the end of the log is lost")))
     }
 
     /// Makes the page resident with these bytes, or as an empty page of kind FREE.

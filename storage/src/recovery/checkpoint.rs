@@ -63,7 +63,7 @@ impl Store {
         taken.map_err(|err| match err {
             StorageError::Poisoned(_) | StorageError::NoSpace(_) => err,
             // The old checkpoint holds; a full disk is told and tried again later.
-            StorageError::Io(io) if is_full(&io) => StorageError::NoSpace("a checkpoint".into()),
+            StorageError::Io(io) if io.is_full() => StorageError::NoSpace("a checkpoint".into()),
             err => self.wal().poison(&format!("a checkpoint failed: {err}")),
         })
     }
@@ -149,9 +149,4 @@ impl Store {
         *checkpoints.control.lock() = control;
         Ok(())
     }
-}
-
-fn is_full(err: &clearway_base::vfs::VfsError) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(err.kind(), StorageFull | QuotaExceeded) && err.op != clearway_base::vfs::OpKind::SyncData
 }

@@ -12,6 +12,8 @@
 //! # Invariants
 //! - REC-1: at rest both copies are equal. After a crash at least one is whole, and the one with the higher generation
 //!   counts; what it refers to was synced before it was written, and what the lower one refers to was not yet removed.
+//! - REC-11: a copy that reads well may not be on disk, if its sync failed. So what only the other copy refers to is
+//!   removed after both were written and synced again.
 //!
 //! # Errors
 //! A version newer than this program's refuses; two damaged copies are corruption.

@@ -6,7 +6,7 @@ use super::redo::RedoPass;
 use super::saved::Saved;
 use super::{Checkpoints, RecoveryReport};
 use crate::btree;
-use crate::buffer::{DoubleWrite, Pool};
+use crate::buffer::{DoubleWrite, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, Tag, TxnId};
 use crate::mutation::{self, Mutation};
@@ -149,7 +149,6 @@ async fn recover(
             Saved::read(vfs, &paths.checkpoint, number, len, crc).await?
         }
     };
-    remove_leftovers(vfs, &paths, control.checkpoint).await?;
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
     let (mut findings, end) = analyse(&known, &control, saved, &mut report).await?;
     if control.clean && end.lsn != control.durable {
@@ -173,14 +172,16 @@ async fn recover(
     control.clean = false;
     control.generation += 1;
     file.write(&control).await?;
+    // REC-11
+    remove_leftovers(vfs, &paths, control.checkpoint).await?;
 
     let wal = start_log(vfs, options, &paths, &control, end.lsn, head).await?;
     let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
     let space = Space::new(vfs.clone(), &paths.data, space_options, wal.clone(), versions.clone());
     space.open_files().await?;
-    let double_write = open_double_write(vfs, &paths).await?;
+    let double_write = open_double_write(vfs, &paths, options.pool.batch_pages).await?;
     let restorer = DoubleWrite::new(double_write.clone());
-    report.pages_restored = restorer.restore(&*space, control.redo).await?.pages.len();
+    report.pages_restored = restorer.restore(&*space, control.redo, end.lsn).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     redo(&known, &control, end.lsn, &pool, &mut report).await?;
@@ -203,9 +204,19 @@ async fn recover(
     Ok(Opened { wal, space, pool, checkpoints, pending: Pending::new(pending, chains), recovered })
 }
 
-/// A file whose name a crash takes with it holds no twins: the name is synced before the first batch.
-async fn open_double_write(vfs: &Arc<dyn Vfs>, paths: &Paths) -> Result<Arc<dyn VfsFile>, StorageError> {
+/// A file whose name a crash takes with it holds no twins: the name is synced before the first batch. It is long enough
+/// for every batch from the beginning, so that pages can be written when the disk is full.
+async fn open_double_write(vfs: &Arc<dyn Vfs>, paths: &Paths, pages: usize) -> Result<Arc<dyn VfsFile>, StorageError> {
     let file = vfs.open(&paths.double_write, OpenHow::create(FileKind::DoubleWrite).direct()).await?;
+    let bytes = (pages * PAGE_BYTES) as u64;
+    if file.len().await? < bytes {
+        match file.preallocate(0, bytes).await {
+            // It may never have to grow: what is there is enough for smaller batches.
+            Err(err) if err.is_full() => {}
+            grown => grown?,
+        }
+        file.sync_data().await?;
+    }
     if let Some(dir) = paths.double_write.parent() {
         vfs.sync_dir(dir).await?;
     }

@@ -222,23 +222,19 @@ impl Space {
 
     /// What a failed growth means: a full disk refuses, everything else is handed on; a failed sync poisons.
     fn refused(&self, err: clearway_base::vfs::VfsError) -> StorageError {
-        if err.op == clearway_base::vfs::OpKind::SyncData {
-            return self.wal.poison(&format!("a data file could not be synced: {err}"));
+        if err.is_sync() {
+            return self.wal.poison(&format!("the space of pages could not be synced: {err}"));
         }
-        match err.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                StorageError::NoSpace("pages".into())
-            }
-            _ => err.into(),
-        }
+        if err.is_full() { StorageError::NoSpace("pages".into()) } else { err.into() }
     }
 
     /// Opens a new last file and makes its first extent; none of its pages is free yet. Returns how many it has.
     pub(super) async fn start_file(&self, number: usize) -> Result<u32, StorageError> {
-        let file = self.vfs.open(&self.path(number), OpenHow::create(FileKind::Data).direct()).await?;
+        let opened = self.vfs.open(&self.path(number), OpenHow::create(FileKind::Data).direct()).await;
+        let file = opened.map_err(|err| self.refused(err))?;
         let pages = self.options.extent_pages.max(2).min(self.options.pages_per_file);
         self.extend(&file, 0, pages).await?;
-        self.vfs.sync_dir(&self.dir).await?;
+        self.vfs.sync_dir(&self.dir).await.map_err(|err| self.refused(err))?;
         self.state.lock().files.push(SpaceFile::new(file, 1));
         Ok(pages)
     }

@@ -37,13 +37,11 @@ use crate::record::{LsnRange, Record, TxnLog};
 use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
 use crate::sync::Bell;
 use clearway_base::sync::Mutex;
-use clearway_base::vfs::{OpKind, VfsError};
 use credit::Accounts;
 use flush::FlushState;
 use ring::Ring;
 use segments::Segments;
 use std::cell::RefCell;
-use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use waiters::Waiters;
@@ -369,6 +367,12 @@ impl Wal {
         recycled.map_err(|err| self.poison(&format!("log segments could not be recycled: {err}")))
     }
 
+    /// Nothing will free log soon: those who wait for it are told that there is no space.
+    pub fn refuse_waiting(&self) {
+        self.prepare_failures.fetch_add(1, Ordering::SeqCst);
+        self.credit_waiters.wake(u64::MAX, usize::MAX);
+    }
+
     /// Bytes of live log that recovery would read.
     pub fn live_bytes(&self) -> u64 {
         self.ring.tail().0 - self.needed.load(Ordering::SeqCst)
@@ -423,7 +427,7 @@ impl Wal {
                 self.credit_waiters.wake(u64::MAX, usize::MAX);
                 Ok(true)
             }
-            Err(StorageError::Io(err)) if disk_full(&err) => {
+            Err(StorageError::Io(err)) if err.is_full() => {
                 self.prepare_failures.fetch_add(1, Ordering::SeqCst);
                 self.credit_waiters.wake(u64::MAX, usize::MAX);
                 Err(StorageError::NoSpace("a segment of the log".into()))
@@ -475,10 +479,6 @@ impl Wal {
             file_bytes: self.segments.bytes(),
         }
     }
-}
-
-fn disk_full(err: &VfsError) -> bool {
-    err.op != OpKind::SyncData && matches!(err.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 impl CreditBank for Wal {
