@@ -1,15 +1,16 @@
-//! The crash sweep, short: some seeds, some points of each.
+//! The sweeps, short: some seeds, some points, some failing calls of each.
 
-use clearway_tests::crash::sweep;
 use clearway_tests::crash::workload::Size;
+use clearway_tests::crash::{faults, stale, sweep};
+use std::collections::BTreeSet;
 
 #[test]
 fn every_crash_leaves_what_was_acknowledged() {
     let size = Size::default();
-    clearway_base::for_each_seed!(4, |seed| {
+    clearway_base::for_each_seed!(3, |seed| {
         let points = sweep::points(seed, size).expect("without a crash");
         // A step that shares no factor with what repeats in the workload; long form: the binary crash-sweep.
-        for point in (1..=points).step_by(37) {
+        for point in (1 + seed..=points).step_by(97) {
             if let Err(wrong) = sweep::crash_at(seed, size, point) {
                 panic!("crash at point {point} of {points}: {wrong}");
             }
@@ -17,19 +18,27 @@ fn every_crash_leaves_what_was_acknowledged() {
     });
 }
 
-/// Crashes that once found a mistake; what a seed runs into changes with the program, so each has a name of its own.
-fn regression(seed: u64, point: u64) {
-    if let Err(wrong) = sweep::crash_at(seed, Size::default(), point) {
-        panic!("seed {seed}, crash at point {point}: {wrong}");
-    }
+#[test]
+fn every_failing_call_is_told_and_loses_nothing() {
+    let size = Size::default();
+    clearway_base::for_each_seed!(1, |seed| {
+        let all = faults::disturbances(seed, size).expect("undisturbed");
+        let mut outcomes = BTreeSet::new();
+        for what in all.into_iter().skip(seed as usize).step_by(29) {
+            match faults::disturb(seed, size, what) {
+                Ok(outcome) => drop(outcomes.insert(outcome)),
+                Err(wrong) => panic!("{what:?}: {wrong}"),
+            }
+        }
+        assert!(outcomes.len() > 1, "too much alike: {outcomes:?}");
+    });
 }
 
 #[test]
-fn a_first_opening_that_crashed_leaves_no_file_behind() {
-    (1..=38).for_each(|point| regression(27, point));
-}
-
-#[test]
-fn two_operations_of_a_record_on_one_page_are_both_applied_again() {
-    regression(46, 297);
+fn records_behind_an_earlier_end_of_the_log_stay_dead() {
+    clearway_base::for_each_seed!(16, |seed| {
+        if let Err(wrong) = stale::stale_records(seed) {
+            panic!("{wrong}");
+        }
+    });
 }

@@ -6,7 +6,10 @@
 //!   workload  tasks with keys of their own: commits, aborts, savepoints, large rollbacks, trees made and dropped
 //!   txns      a transaction layer without locks
 //!   check     the state that the log's end implies, against the state that is there; and no page leaks
-//!   sweep     run, crash at point n, recover, perhaps crash again in between, check
+//!   sweep     life after life of one database: open, recover, compare, work; crash at point n, and again in between
+//!   faults    the n-th call fails; a sync fails and lies; the disk is full
+//!   flips     one bit of one file is another
+//!   stale     records of an earlier end of the log that fit behind a later one
 //! ```
 //!
 //! # Invariants
@@ -14,8 +17,15 @@
 //!   acknowledged commit is.
 //! - SWP-2: the pages that are allocated are those that trees and space refer to, no more and no less.
 //! - SWP-3: an end of the log that recovery accepted never moves back.
+//! - SWP-4: the log does not end behind what was ever put into it.
+//! - SWP-5: a call that fails is told as that, or stops the database; it is not taken for damage, and nobody waits or
+//!   turns in circles for ever.
+//! - SWP-6: a rollback does not fail for want of space.
 
 mod check;
+pub mod faults;
+pub mod flips;
+pub mod stale;
 pub mod sweep;
 pub mod txns;
 pub mod workload;

@@ -1,9 +1,13 @@
-//! One run of the workload on a simulated disk, with a crash or a fault, and what comes after.
+//! One world: a database on a simulated disk that is opened, worked on and stopped, life after life.
+//!
+//! # Life of a life
+//! open and recover -> SWP-3, SWP-4 -> undo the losers -> compare (SWP-1, SWP-2) -> work, if asked -> close, if asked. A stop
+//! may fall anywhere in it: the power goes, or only the process.
 
 use super::check;
 use super::txns::{Book, undo_loser};
 use super::workload::{self, History, Shared, Size};
-use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, Stop, spawn};
+use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, spawn};
 use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::{SimDisk, SimDiskOptions};
 use clearway_storage::buffer::PoolOptions;
@@ -12,8 +16,8 @@ use clearway_storage::ids::Lsn;
 use clearway_storage::recovery::Recovered;
 use clearway_storage::space::SpaceOptions;
 use clearway_storage::store::{Store, StoreOptions};
-use clearway_storage::wal::WalOptions;
-use std::path::{Path, PathBuf};
+use clearway_storage::wal::{Wal, WalOptions};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// The database's directory on the simulated disk.
@@ -73,26 +77,210 @@ impl Running {
     /// # Errors
     /// As storage.
     pub async fn close(self) -> Result<(), StorageError> {
-        self.store.close().await?;
+        let closed = self.store.close().await;
         for task in self.background {
             task.await;
         }
-        Ok(())
+        closed
     }
 }
 
-/// Runs the workload from nothing; closes at the end.
-///
-/// # Errors
-/// As storage.
-async fn run_workload(disk: SimDisk, history: Shared, seed: u64, size: Size, close: bool) -> Result<(), StorageError> {
-    let (running, _) = Running::open(&disk).await?;
-    workload::prepare(&running.store, &running.book, &history, size).await?;
-    let mut rng = Rng::new(seed ^ 0x5eed);
+/// What stops a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopper {
+    /// Nothing: it ends by itself.
+    None,
+    /// The power goes at this point.
+    Power(u64),
+    /// The process dies at this point.
+    Process(u64),
+}
+
+/// What is done in a life after recovery.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Doing {
+    /// The workload.
+    pub work: bool,
+    /// When the work is done the disk gets room again, and the workload runs once more.
+    pub room_then_more: bool,
+    /// A proper close.
+    pub close: bool,
+}
+
+/// Why a life ended before its time.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// What storage said.
+    Storage(StorageError),
+    /// What is wrong.
+    Wrong(String),
+}
+
+impl From<StorageError> for Ended {
+    fn from(err: StorageError) -> Ended {
+        Ended::Storage(err)
+    }
+}
+
+/// A database and all that is known of it from outside.
+pub struct World {
+    /// The disk.
+    pub disk: SimDisk,
+    /// What the tasks were told.
+    pub history: Shared,
+    seed: u64,
+    size: Size,
+    lives: u64,
+    /// The greatest end of the log that recovery accepted.
+    reached: Lsn,
+    /// The log of the life that runs, or ran last.
+    wal: Arc<Mutex<Option<Arc<Wal>>>>,
+    /// Where the log ended when the last life did.
+    appended: Lsn,
+}
+
+impl World {
+    /// An empty disk.
+    pub fn new(seed: u64, size: Size) -> World {
+        World {
+            disk: SimDisk::with_options(seed, SimDiskOptions::default()),
+            history: Arc::new(Mutex::new(History::default())),
+            seed,
+            size,
+            lives: 0,
+            reached: Lsn::ZERO,
+            wal: Arc::default(),
+            appended: Lsn(u64::MAX),
+        }
+    }
+
+    /// A copy as a power cut now leaves it; what is known is copied too.
+    pub fn fork(&self) -> World {
+        let history = self.history.lock().expect("history").clone();
+        World { disk: self.disk.restart(), history: Arc::new(Mutex::new(history)), wal: Arc::default(), ..*self }
+    }
+
+    /// One life; true if the stopper stopped it.
+    ///
+    /// # Errors
+    /// What storage said though nothing stopped it, or what is wrong.
+    pub fn live(&mut self, doing: Doing, stopper: Stopper) -> Result<bool, Ended> {
+        match stopper {
+            Stopper::None => {}
+            Stopper::Power(point) => self.disk.crash_at(point),
+            Stopper::Process(point) => self.disk.die_at(point),
+        }
+        self.lives += 1;
+        let sim = Sim::with_options(self.seed ^ (self.lives << 32), SimOptions { steps_max: 3_000_000 });
+        let ended = sim.block_on(life(self.life(), doing));
+        let wal = self.wal.lock().expect("wal").take();
+        if let Some(wal) = wal {
+            self.appended = wal.end_lsn();
+        }
+        let stopped = self.disk.is_stopped();
+        if stopped && stopper != Stopper::None {
+            match stopper {
+                Stopper::Process(_) => self.disk.process_died(),
+                _ => self.disk = self.disk.restart(),
+            }
+        }
+        match ended {
+            Ok(Err(Ended::Wrong(wrong))) => Err(Ended::Wrong(wrong)),
+            _ if stopped => Ok(true),
+            Ok(Ok(visible)) => {
+                self.reached = self.reached.max(visible);
+                // The stop lay behind the end.
+                self.disk.process_died();
+                Ok(false)
+            }
+            Ok(Err(storage)) => {
+                self.disk.process_died();
+                Err(storage)
+            }
+            Err(stop) => Err(Ended::Wrong(format!("{stop}"))),
+        }
+    }
+
+    /// One life that nothing stops and nothing disturbs.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn live_well(&mut self, doing: Doing) -> Result<(), String> {
+        self.live(doing, Stopper::None).map(|_| ()).map_err(|ended| match ended {
+            Ended::Storage(err) => format!("recovery: {err}"),
+            Ended::Wrong(wrong) => wrong,
+        })
+    }
+
+    fn life(&self) -> Life {
+        Life {
+            disk: self.disk.clone(),
+            history: self.history.clone(),
+            wal: self.wal.clone(),
+            rng: Rng::new(self.seed ^ 0x5eed ^ (self.lives << 40)),
+            size: self.size,
+            reached: self.reached,
+            appended: self.appended,
+        }
+    }
+}
+
+/// What one life needs of its world.
+struct Life {
+    disk: SimDisk,
+    history: Shared,
+    wal: Arc<Mutex<Option<Arc<Wal>>>>,
+    rng: Rng,
+    size: Size,
+    reached: Lsn,
+    appended: Lsn,
+}
+
+async fn life(mut life: Life, doing: Doing) -> Result<Lsn, Ended> {
+    let (running, recovered) = Running::open(&life.disk).await?;
+    *life.wal.lock().expect("wal") = Some(running.store.wal().clone());
+    let visible = recovered.visible_lsn;
+    if visible < life.reached {
+        return Err(Ended::Wrong(format!("SWP-3: the log ended at {} and ends at {visible}", life.reached)));
+    }
+    if visible > life.appended {
+        return Err(Ended::Wrong(format!(
+            "SWP-4: the log ends at {visible}, and nothing was put behind {}",
+            life.appended
+        )));
+    }
+    // What lay behind the end of the log is gone for good; the positions are given out again from here on.
+    life.history.lock().expect("history").forget_above(visible);
+    for loser in recovered.losers {
+        undo_loser(&running.store, &running.book, loser).await?;
+    }
+    let expected = check::expected(&life.history.lock().expect("history"), visible).map_err(Ended::Wrong)?;
+    check::check(&running.store, &running.book, &expected).await?.map_err(Ended::Wrong)?;
+    if doing.work {
+        workload::prepare(&running.store, &running.book, &life.history, life.size).await?;
+        work(&running, &mut life).await?;
+        if doing.room_then_more {
+            life.disk.set_capacity(u64::MAX);
+            life.disk.clear_faults();
+            let tolerant = std::mem::take(&mut life.history.lock().expect("history").tolerant);
+            if running.store.wal().poisoned().is_none() {
+                work(&running, &mut life).await?;
+            }
+            life.history.lock().expect("history").tolerant = tolerant;
+        }
+    }
+    if doing.close {
+        running.close().await?;
+    }
+    Ok(visible)
+}
+
+async fn work(running: &Running, life: &mut Life) -> Result<(), StorageError> {
     let mut tasks = Vec::new();
-    for task in 1..=size.tasks as usize {
+    for task in 1..=life.size.tasks as usize {
         let (store, book) = (running.store.clone(), running.book.clone());
-        tasks.push(spawn("task", workload::task(store, book, history.clone(), task, rng.fork(), size)));
+        let rng = life.rng.fork();
+        tasks.push(spawn("task", workload::task(store, book, life.history.clone(), task, rng, life.size)));
     }
     let mut first = Ok(());
     for task in tasks {
@@ -101,150 +289,51 @@ async fn run_workload(disk: SimDisk, history: Shared, seed: u64, size: Size, clo
             first = result;
         }
     }
-    first?;
-    if close { running.close().await } else { Ok(()) }
+    first
 }
 
-fn disk(seed: u64) -> SimDisk {
-    SimDisk::with_options(seed, SimDiskOptions::default())
-}
+/// Nothing but opening, undoing and comparing.
+pub const LOOK: Doing = Doing { work: false, room_then_more: false, close: false };
+/// The same, and a proper close.
+pub const CLOSE: Doing = Doing { close: true, ..LOOK };
+/// The workload, and a proper close.
+pub const WORK: Doing = Doing { work: true, ..CLOSE };
 
-fn sim(seed: u64) -> Sim {
-    Sim::with_options(seed, SimOptions { steps_max: 5_000_000 })
-}
-
-/// What a run left.
-pub struct Ran {
-    /// What the tasks were told.
-    pub history: Shared,
-    /// The disk.
-    pub disk: SimDisk,
-    /// How it ended.
-    pub result: Result<Result<(), StorageError>, Stop>,
-}
-
-/// Runs the workload of `seed`, with `before` applied to the disk first.
-pub fn run(seed: u64, size: Size, close: bool, before: impl FnOnce(&SimDisk)) -> Ran {
-    let history: Shared = Arc::new(Mutex::new(History::default()));
-    let disk = disk(seed);
-    before(&disk);
-    let result = sim(seed).block_on(run_workload(disk.clone(), history.clone(), seed, size, close));
-    Ran { history, disk, result }
-}
-
-/// Recovers, and checks everything.
-///
-/// # Errors
-/// What is wrong, in words.
-async fn recover(disk: SimDisk, history: Shared, close: bool) -> Result<Lsn, String> {
-    let storage = |err: StorageError| format!("recovery: {err}");
-    let (running, recovered) = Running::open(&disk).await.map_err(storage)?;
-    let visible = recovered.visible_lsn;
-    // What lay behind the end of the log is gone for good; the positions are given out again from here on.
-    history.lock().expect("history").forget_above(visible);
-    for loser in recovered.losers {
-        undo_loser(&running.store, &running.book, loser).await.map_err(storage)?;
-    }
-    let expected = check::expected(&history.lock().expect("history"), visible)?;
-    check::check(&running.store, &running.book, &expected).await.map_err(storage)??;
-    if close {
-        running.close().await.map_err(storage)?;
-    }
-    Ok(visible)
-}
-
-/// Recovers what a crash left, as often as `again` says with another crash in between, and then once more after a
-/// proper close.
-///
-/// # Errors
-/// What is wrong.
-pub fn recover_and_check(seed: u64, disk: &SimDisk, history: &Shared, again: u64) -> Result<(), String> {
-    let mut rng = Rng::new(seed);
-    let mut disk = disk.restart();
-    let mut reached = Lsn::ZERO;
-    let mut points = 60;
-    for round in 0..again {
-        // The second crash falls anywhere in the recovery before it.
-        let at = disk.points() + 1 + rng.below(points);
-        disk.crash_at(at);
-        let begun = disk.points();
-        let recovery = recover(disk.clone(), history.clone(), false);
-        match sim(seed + round).block_on(recovery) {
-            Ok(Ok(visible)) => reached = in_order(reached, visible)?,
-            Ok(Err(wrong)) if !disk.is_off() => return Err(wrong),
-            Ok(Err(_)) | Err(Stop::Crashed) => {}
-            Err(stop) => return Err(format!("recovery: {stop}")),
-        }
-        points = (disk.points() - begun).max(8);
-        disk = disk.restart();
-    }
-    for close in [true, false] {
-        match sim(seed + 99).block_on(recover(disk.clone(), history.clone(), close)) {
-            Ok(Ok(visible)) => reached = in_order(reached, visible)?,
-            Ok(Err(wrong)) => return Err(wrong),
-            Err(stop) => return Err(format!("recovery: {stop}")),
-        }
-        disk = disk.restart();
-    }
-    Ok(())
-}
-
-fn in_order(before: Lsn, now: Lsn) -> Result<Lsn, String> {
-    if now < before {
-        return Err(format!("SWP-3: the log ended at {before} and ends at {now}"));
-    }
-    Ok(now)
-}
-
-/// One point of the sweep.
+/// One point of the sweep: the first life is stopped at `point`. Then, by turns, some lives that are stopped too, some
+/// in recovery and some in more work; then two that are not.
 ///
 /// # Errors
 /// What is wrong.
 pub fn crash_at(seed: u64, size: Size, point: u64) -> Result<(), String> {
-    let ran = run(seed, size, true, |disk| disk.crash_at(point));
-    match &ran.result {
-        Err(Stop::Crashed) => {}
-        Err(stop) => return Err(format!("the workload: {stop}")),
-        // The last points are behind the workload's end, or met it on the way out.
-        Ok(result) if ran.disk.is_off() || result.is_ok() => {}
-        Ok(Err(err)) => return Err(format!("the workload: {err}")),
-        Ok(Ok(())) => {}
-    }
-    recover_and_check(seed ^ point, &ran.disk, &ran.history, point % 3)
-}
-
-/// The files of a database, with their lengths.
-///
-/// # Errors
-/// A directory that can't be listed.
-pub fn files(disk: &SimDisk) -> Result<Vec<(PathBuf, u64)>, String> {
-    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
-    let listed = sim(1).block_on(async move {
-        let mut files = Vec::new();
-        for dir in ["", "wal", "data", "checkpoint"] {
-            let dir = Path::new(DIR).join(dir);
-            for entry in vfs.list(&dir).await? {
-                files.push((dir.join(&entry.name), entry.size));
-            }
+    let mut world = World::new(seed, size);
+    let mut rng = Rng::new(seed ^ (point << 20));
+    let stopper = |rng: &mut Rng, point| if rng.chance(1, 3) { Stopper::Process(point) } else { Stopper::Power(point) };
+    let mut stop = stopper(&mut rng, point);
+    let mut doing = WORK;
+    for more in 0..=point % 4 {
+        let begun = world.disk.points();
+        let stopped = world.live(doing, stop).map_err(|ended| format!("life {more}: {ended:?}"))?;
+        if !stopped {
+            break;
         }
-        Ok::<_, StorageError>(files)
-    });
-    let files = listed.map_err(|stop| stop.to_string())?.map_err(|err| err.to_string())?;
-    Ok(files.into_iter().filter(|(_, size)| *size > 0).collect())
+        // The next stop falls anywhere in a recovery as long as this life was, at most, or in work after it.
+        let lived = world.disk.points().saturating_sub(begun).clamp(8, 120);
+        doing = if rng.chance(1, 2) { WORK } else { LOOK };
+        let next = world.disk.points() + 1 + rng.below(if doing.work { 400 } else { lived });
+        stop = stopper(&mut rng, next);
+    }
+    after(&mut world)
 }
 
-/// Recovers a copy of `disk` with one bit flipped, and checks everything; the copy of the history is thrown away.
+/// Two lives without a stop: what is there is right, and so it is after a proper close.
 ///
 /// # Errors
-/// What storage said, which begins with `recovery:`, or what is wrong.
-pub fn recover_flipped(disk: &SimDisk, history: &Shared, path: &Path, offset: u64, bit: u8) -> Result<(), String> {
-    let disk = disk.restart();
-    disk.flip_bit(path, offset, bit).map_err(|err| format!("the flip: {err}"))?;
-    let history = history.lock().expect("history").clone();
-    match sim(offset).block_on(recover(disk, Arc::new(Mutex::new(history)), false)) {
-        Ok(checked) => checked.map(|_| ()),
-        Err(stop) => Err(stop.to_string()),
-    }
+/// What is wrong.
+pub fn after(world: &mut World) -> Result<(), String> {
+    // A stopper that lay behind the end of its life must not fall into the next.
+    world.disk = world.disk.restart();
+    world.live_well(CLOSE)?;
+    world.live_well(LOOK)
 }
 
 /// How many crash points the workload of `seed` has.
@@ -252,13 +341,9 @@ pub fn recover_flipped(disk: &SimDisk, history: &Shared, path: &Path, offset: u6
 /// # Errors
 /// It fails without a crash.
 pub fn points(seed: u64, size: Size) -> Result<u64, String> {
-    let ran = run(seed, size, true, |_| {});
-    match ran.result {
-        Ok(Ok(())) => {
-            recover_and_check(seed, &ran.disk, &ran.history, 0)?;
-            Ok(ran.disk.points())
-        }
-        Ok(Err(err)) => Err(format!("the workload: {err}")),
-        Err(stop) => Err(format!("the workload: {stop}")),
-    }
+    let mut world = World::new(seed, size);
+    world.live_well(WORK)?;
+    let points = world.disk.points();
+    after(&mut world)?;
+    Ok(points)
 }

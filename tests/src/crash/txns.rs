@@ -130,6 +130,8 @@ pub struct Txn {
     undo: Vec<UndoEntry>,
     tags: Vec<Tag>,
     dropped: Vec<TreeId>,
+    /// Its commit record is reserved, or the end of its abort is logged.
+    over: bool,
 }
 
 impl Txn {
@@ -140,8 +142,15 @@ impl Txn {
             inner.last_txn += 1;
             TxnId(inner.last_txn)
         };
-        let log = TxnLog::new(txn);
-        Txn { store: store.clone(), book: book.clone(), log, undo: Vec::new(), tags: Vec::new(), dropped: Vec::new() }
+        Txn {
+            store: store.clone(),
+            book: book.clone(),
+            log: TxnLog::new(txn),
+            undo: Vec::new(),
+            tags: Vec::new(),
+            dropped: Vec::new(),
+            over: false,
+        }
     }
 
     fn next_tag(&mut self) -> Tag {
@@ -226,13 +235,19 @@ impl Txn {
         Ok(())
     }
 
-    /// Undoes everything and ends.
-    pub async fn abort(mut self) -> Result<(), StorageError> {
+    /// Whether there is nothing left to be rolled back or committed.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Undoes everything and ends; after an error it may be called again.
+    pub async fn abort(&mut self) -> Result<(), StorageError> {
         self.rollback_to(0).await?;
         if self.log.first_lsn != Lsn::ZERO {
             recovery::end_abort(self.store.wal(), &mut self.log).await?;
         }
         self.book.end(self.log.txn, &self.tags, None);
+        self.over = true;
         Ok(())
     }
 
@@ -247,8 +262,8 @@ impl Txn {
     }
 
     /// Commits: `at` is told the commit's LSN as soon as it is in the log; returns once it is durable.
-    pub async fn commit(mut self, at: impl FnOnce(Lsn)) -> Result<(), StorageError> {
-        let body = CommitBody { dropped: std::mem::take(&mut self.dropped), ..CommitBody::default() };
+    pub async fn commit(&mut self, at: impl FnOnce(Lsn)) -> Result<(), StorageError> {
+        let body = CommitBody { dropped: self.dropped.clone(), ..CommitBody::default() };
         let bytes = body.encode();
         let record = Record {
             kind: RecordKind::Commit,
@@ -264,6 +279,7 @@ impl Txn {
         // The commit section.
         let reservation = wal.reserve(&mut credit, len);
         let commit = reservation.range().end;
+        self.over = true;
         // Before a checkpoint learns that it is not active any more.
         self.store.chains_superseded(&self.superseded(), commit);
         self.book.end(self.log.txn, &self.tags, Some(commit));

@@ -1,6 +1,6 @@
 //! Random transactions by several tasks, and a record of what they were told.
 
-use super::txns::{Book, Txn};
+use super::txns::{Book, Held, Txn};
 use clearway_base::testkit::{Rng, yield_now};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, TreeId};
@@ -27,7 +27,9 @@ pub struct History {
     pub tasks: Vec<Committed>,
     /// The shared trees.
     pub trees: Vec<TreeId>,
-    /// Errors other than a stop.
+    /// Errors are expected: a task rolls back and goes on, as a client would.
+    pub tolerant: bool,
+    /// The errors that it met then.
     pub errors: Vec<StorageError>,
 }
 
@@ -72,12 +74,18 @@ fn acknowledged(history: &Shared, task: usize) {
     committed.acknowledged = committed.states.last().map_or(Lsn::ZERO, |(lsn, _)| *lsn);
 }
 
-/// Makes the shared trees.
+/// Makes the shared trees, unless an earlier life has.
 ///
 /// # Errors
 /// As storage.
 pub async fn prepare(store: &Arc<Store>, book: &Arc<Book>, history: &Shared, size: Size) -> Result<(), StorageError> {
-    history.lock().expect("history").tasks = vec![Committed::default(); size.tasks as usize + 1];
+    {
+        let mut history = history.lock().expect("history");
+        if history.tasks.first().is_some_and(|task| !task.states.is_empty()) {
+            return Ok(());
+        }
+        history.tasks = vec![Committed::default(); size.tasks as usize + 1];
+    }
     let mut txn = Txn::begin(store, book);
     let trees = [txn.create_tree().await?, txn.create_tree().await?];
     let at = |lsn| {
@@ -94,127 +102,172 @@ pub async fn prepare(store: &Arc<Store>, book: &Arc<Book>, history: &Shared, siz
 /// One task: transaction after transaction.
 ///
 /// # Errors
-/// As storage.
+/// As storage; if errors are expected, only what stops the database.
 pub async fn task(
     store: Arc<Store>,
     book: Arc<Book>,
     history: Shared,
     task: usize,
-    mut rng: Rng,
+    rng: Rng,
     size: Size,
 ) -> Result<(), StorageError> {
-    let trees = history.lock().expect("history").trees.clone();
-    let mut rows = Rows::new();
-    let mut held = None;
+    let (trees, rows) = {
+        let history = history.lock().expect("history");
+        let rows = history.tasks[task].states.last().map(|(_, rows)| rows.clone()).unwrap_or_default();
+        (history.trees.clone(), rows)
+    };
+    let mut worker = Worker { store, book, history, task, rng, size, trees, rows, held: None };
     for _ in 0..size.txns {
-        match rng.below(6) {
-            0 => held = Some(book.hold()),
-            1 | 2 => held = None,
+        let mut txn = Txn::begin(&worker.store, &worker.book);
+        if let Err(err) = worker.transaction(&mut txn).await
+            && !worker.goes_on(err, &mut txn).await?
+        {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+struct Worker {
+    store: Arc<Store>,
+    book: Arc<Book>,
+    history: Shared,
+    task: usize,
+    rng: Rng,
+    size: Size,
+    trees: Vec<TreeId>,
+    /// Its rows as it committed them last.
+    rows: Rows,
+    held: Option<Held>,
+}
+
+impl Worker {
+    /// After an error: rolls back, if the transaction still runs. False if even that fails, from reads: the database has
+    /// to be opened again then.
+    async fn goes_on(&self, err: StorageError, txn: &mut Txn) -> Result<bool, StorageError> {
+        let poisoned = self.store.wal().poisoned().is_some() || matches!(err, StorageError::Poisoned(_));
+        if poisoned || !self.history.lock().expect("history").tolerant {
+            return Err(err);
+        }
+        assert!(!matches!(err, StorageError::Corruption(_)), "SWP-5: a failed call was taken for damage: {err}");
+        self.history.lock().expect("history").errors.push(err);
+        for _ in 0..4 {
+            match txn.is_over() {
+                true => return Ok(true),
+                false => match txn.abort().await {
+                    Err(StorageError::NoSpace(what)) => panic!("SWP-6: a rollback failed for want of space: {what}"),
+                    Err(err @ StorageError::Poisoned(_)) => return Err(err),
+                    Ok(()) | Err(_) => {}
+                },
+            }
+        }
+        Ok(false)
+    }
+
+    async fn transaction(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        match self.rng.below(6) {
+            0 => self.held = Some(self.book.hold()),
+            1 | 2 => self.held = None,
             _ => {}
         }
-        let mut txn = Txn::begin(&store, &book);
-        let mut next = rows.clone();
-        let mut own = next.keys().find(|(_, key)| key.is_empty()).map(|(tree, _)| *tree);
-        match (own, rng.below(6)) {
-            (None, 0) => {
-                let tree = txn.create_tree().await?;
-                next.insert((tree, Vec::new()), Vec::new());
-                own = Some(tree);
-                fill(&mut txn, &mut next, tree, &mut rng).await?;
-            }
-            (Some(tree), 0) => {
-                txn.drop_tree(tree);
-                next.retain(|(of, _), _| *of != tree);
-                own = None;
-            }
-            _ => {}
-        }
-        let targets: Vec<TreeId> = trees.iter().copied().chain(own).collect();
-        let large = rng.chance(1, 8);
-        let steps = if large { 60 } else { 1 + rng.below(6) };
-        change(&mut txn, &mut next, &targets, task, &mut rng, size, steps).await?;
-        if rng.chance(1, 3) {
+        let mut next = self.rows.clone();
+        let own = self.change_own_tree(txn, &mut next).await?;
+        let targets: Vec<TreeId> = self.trees.iter().copied().chain(own).collect();
+        let large = self.rng.chance(1, 8);
+        let steps = if large { 60 } else { 1 + self.rng.below(6) };
+        self.change(txn, &mut next, &targets, steps).await?;
+        if self.rng.chance(1, 3) {
             let mark = txn.savepoint();
             let mut lost = next.clone();
-            let steps = 1 + rng.below(8);
-            change(&mut txn, &mut lost, &targets, task, &mut rng, size, steps).await?;
+            let steps = 1 + self.rng.below(8);
+            self.change(txn, &mut lost, &targets, steps).await?;
             txn.rollback_to(mark).await?;
-            change(&mut txn, &mut next, &targets, task, &mut rng, size, 2).await?;
+            self.change(txn, &mut next, &targets, 2).await?;
         }
-        match rng.below(16) {
-            0 => store.checkpoint().await?,
+        match self.rng.below(16) {
+            0 => self.store.checkpoint().await?,
             1 | 2 => {
-                store.tree(*rng.pick(&trees)).tidy().await?;
+                let tree = *self.rng.pick(&self.trees);
+                self.store.tree(tree).tidy().await?;
             }
             _ => {}
         }
-        reads_agree(&txn, &next, &mut rng).await?;
-        if rng.chance(if large { 1 } else { 0 }, 2) || rng.chance(1, 4) {
+        self.reads_agree(txn, &next).await?;
+        if self.rng.chance(if large { 1 } else { 0 }, 2) || self.rng.chance(1, 4) {
             txn.abort().await?;
         } else {
-            let state = next.clone();
-            txn.commit(|lsn| note(&history, task, lsn, state)).await?;
-            acknowledged(&history, task);
-            rows = next;
+            let (history, task, state) = (&self.history, self.task, next.clone());
+            txn.commit(|lsn| note(history, task, lsn, state)).await?;
+            acknowledged(&self.history, self.task);
+            self.rows = next;
         }
-        store.tick();
-        store.drops_changed();
+        self.store.tick();
+        self.store.drops_changed();
+        Ok(())
     }
-    drop(held);
-    Ok(())
-}
 
-/// So many rows that dropping the tree takes several records.
-async fn fill(txn: &mut Txn, rows: &mut Rows, tree: TreeId, rng: &mut Rng) -> Result<(), StorageError> {
-    for number in 0..rng.below(100) {
-        let key = format!("{number:06}").into_bytes();
-        let mut value = vec![0; 700];
-        rng.fill(&mut value);
-        txn.write(tree, &key, Some(&value)).await?;
-        rows.insert((tree, key), value);
-    }
-    Ok(())
-}
-
-/// A transaction reads what it wrote and what it found.
-async fn reads_agree(txn: &Txn, rows: &Rows, rng: &mut Rng) -> Result<(), StorageError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let ((tree, key), value) = rows.iter().nth(rng.index(rows.len())).expect("an index within");
-    if !key.is_empty() {
-        let found = txn.read(*tree, key).await?;
-        assert!(found.as_ref() == Some(value), "tree {tree}, key {key:?}: {:?} bytes", found.map(|value| value.len()));
-    }
-    Ok(())
-}
-
-async fn change(
-    txn: &mut Txn,
-    rows: &mut Rows,
-    trees: &[TreeId],
-    task: usize,
-    rng: &mut Rng,
-    size: Size,
-    steps: u64,
-) -> Result<(), StorageError> {
-    for _ in 0..steps {
-        let tree = *rng.pick(trees);
-        // Keys of all tasks are mixed in every leaf.
-        let key = format!("{:04}-{task}", rng.below(size.keys)).into_bytes();
-        if rng.chance(1, 4) {
-            txn.write(tree, &key, None).await?;
-            rows.remove(&(tree, key));
-        } else {
-            let longest = if rng.chance(1, 8) { size.chain_bytes } else { size.value_bytes };
-            let mut value = vec![0; rng.below(longest) as usize];
-            rng.fill(&mut value);
+    /// Now and then makes a tree of its own, large enough that dropping it takes several records, or drops it.
+    async fn change_own_tree(&mut self, txn: &mut Txn, rows: &mut Rows) -> Result<Option<TreeId>, StorageError> {
+        let own = rows.keys().find(|(_, key)| key.is_empty()).map(|(tree, _)| *tree);
+        if self.rng.below(6) > 0 {
+            return Ok(own);
+        }
+        if let Some(tree) = own {
+            txn.drop_tree(tree);
+            rows.retain(|(of, _), _| *of != tree);
+            return Ok(None);
+        }
+        let tree = txn.create_tree().await?;
+        rows.insert((tree, Vec::new()), Vec::new());
+        for number in 0..self.rng.below(100) {
+            let key = format!("{number:06}").into_bytes();
+            let mut value = vec![0; 700];
+            self.rng.fill(&mut value);
             txn.write(tree, &key, Some(&value)).await?;
             rows.insert((tree, key), value);
         }
-        if rng.chance(1, 4) {
-            yield_now().await;
-        }
+        Ok(Some(tree))
     }
-    Ok(())
+
+    /// A transaction reads what it wrote and what it found.
+    async fn reads_agree(&mut self, txn: &Txn, rows: &Rows) -> Result<(), StorageError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let ((tree, key), value) = rows.iter().nth(self.rng.index(rows.len())).expect("an index within");
+        if !key.is_empty() {
+            let found = txn.read(*tree, key).await?;
+            let len = found.as_ref().map(Vec::len);
+            assert!(found.as_ref() == Some(value), "SWP-1: tree {tree}, key {key:?}: {len:?} bytes");
+        }
+        Ok(())
+    }
+
+    async fn change(
+        &mut self,
+        txn: &mut Txn,
+        rows: &mut Rows,
+        trees: &[TreeId],
+        steps: u64,
+    ) -> Result<(), StorageError> {
+        for _ in 0..steps {
+            let tree = *self.rng.pick(trees);
+            // Keys of all tasks are mixed in every leaf.
+            let key = format!("{:04}-{}", self.rng.below(self.size.keys), self.task).into_bytes();
+            if self.rng.chance(1, 4) {
+                txn.write(tree, &key, None).await?;
+                rows.remove(&(tree, key));
+            } else {
+                let longest = if self.rng.chance(1, 8) { self.size.chain_bytes } else { self.size.value_bytes };
+                let mut value = vec![0; self.rng.below(longest) as usize];
+                self.rng.fill(&mut value);
+                txn.write(tree, &key, Some(&value)).await?;
+                rows.insert((tree, key), value);
+            }
+            if self.rng.chance(1, 4) {
+                yield_now().await;
+            }
+        }
+        Ok(())
+    }
 }
