@@ -5,6 +5,8 @@
 //! undone in the background while their rows stay locked. close: no session is left, everything goes to disk.
 //!
 //! # Invariants
+//! - DB-2: the published form of an index that a transaction made public, or whose tree it replaced, is valid from that transaction's commit:
+//!   a snapshot below it does not see the entries that it made, whatever its catalog says.
 //! - DB-1: the published catalog holds exactly what committed transactions made; a transaction publishes its changes before its locks go.
 
 use std::collections::HashMap;
@@ -26,7 +28,9 @@ use clearway_txn::read::{RowBatch, Scan};
 use clearway_txn::transaction::Transaction;
 use clearway_txn::transactions::Transactions;
 
-use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, Object, Oid, SEQUENCE_TREE, decode_object};
+use crate::catalog::{
+    CATALOG_TREE, Catalog, FIRST_USER_OID, Index, IndexState, Object, Oid, SEQUENCE_TREE, decode_object,
+};
 use crate::error::EngineError;
 use crate::sequence::Sequences;
 use crate::session::Session;
@@ -67,6 +71,8 @@ pub struct Db {
     sequences: Sequences,
     losers: Mutex<Vec<Transaction>>,
     ghosts: GhostSweep,
+    /// Indexes whose building was given up.
+    orphans: Mutex<Vec<Oid>>,
 }
 
 /// One change of the catalog by a transaction.
@@ -112,6 +118,7 @@ impl Db {
             sequences: Sequences::default(),
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
             ghosts: GhostSweep::default(),
+            orphans: Mutex::new("engine/orphans", Vec::new()),
         };
         let db = Arc::new(db);
         if !recovered.report.clean {
@@ -138,8 +145,27 @@ impl Db {
         let catalog = self.read_catalog().await?;
         let highest = catalog.objects().map(|o| o.oid()).max().unwrap_or(0);
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed);
+        let unfinished = |o: &&Arc<Object>| matches!(&***o, Object::Index(i) if i.state == IndexState::WriteOnly);
+        self.orphans.lock().extend(catalog.objects().filter(unfinished).map(|o| o.oid()));
         *self.catalog.lock() = Arc::new(catalog);
-        Ok(())
+        self.drop_orphans().await
+    }
+
+    /// The building of an index was given up: it goes, in the background if need be.
+    pub(crate) fn orphaned(&self, index: Oid) {
+        self.orphans.lock().push(index);
+    }
+
+    /// Drops the indexes whose building was given up or cut off by a crash.
+    ///
+    /// # Errors
+    /// From the catalog and the trees; what is left is tried again.
+    pub async fn drop_orphans(self: &Arc<Self>) -> Result<(), EngineError> {
+        loop {
+            let Some(index) = self.orphans.lock().last().copied() else { return Ok(()) };
+            self.session(0, 0).drop_unfinished(index).await?;
+            self.orphans.lock().retain(|oid| *oid != index);
+        }
     }
 
     async fn read_catalog(&self) -> Result<Catalog, EngineError> {
@@ -187,7 +213,8 @@ impl Db {
     /// DB-1: a transaction that changed the catalog has committed.
     pub(crate) fn publish(&self, changes: &[CatalogChange], lsn: Lsn) {
         let mut catalog = self.catalog.lock();
-        let mut next = apply(&catalog, changes).expect("names are locked from their creation to the commit");
+        let changes: Vec<CatalogChange> = changes.iter().map(|change| valid_from(&catalog, change, lsn)).collect();
+        let mut next = apply(&catalog, &changes).expect("names are locked from their creation to the commit");
         next.lsn = lsn;
         *catalog = Arc::new(next);
     }
@@ -230,6 +257,16 @@ impl Db {
     }
 }
 
+/// DB-2
+fn valid_from(before: &Catalog, change: &CatalogChange, lsn: Lsn) -> CatalogChange {
+    let Some(Object::Index(index)) = change.object.as_deref() else { return change.clone() };
+    let was = before.index(change.oid).filter(|was| was.state == IndexState::Public && was.tree == index.tree);
+    // What concerns its name or its owner leaves its entries alone.
+    let valid_from_lsn = was.map_or(lsn.0, |was| was.valid_from_lsn);
+    let index = Index { valid_from_lsn, ..index.clone() };
+    CatalogChange { oid: change.oid, object: Some(Arc::new(Object::Index(index))) }
+}
+
 /// A catalog with changes applied.
 pub(crate) fn apply(catalog: &Catalog, changes: &[CatalogChange]) -> Result<Catalog, EngineError> {
     let mut next = catalog.clone();
@@ -263,6 +300,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
+        let _ = db.drop_orphans().await;
         let _ = db.ghosts.step(&db.transactions).await;
         let store = db.transactions.store();
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() {

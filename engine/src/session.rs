@@ -12,6 +12,7 @@
 //! - SES-5: a name that is created or dropped is locked until the transaction ends, so two transactions never publish one name.
 
 mod ddl;
+pub mod online;
 
 use std::sync::Arc;
 

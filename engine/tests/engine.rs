@@ -2,6 +2,7 @@
 
 mod it {
     pub mod basics;
+    pub mod indexes;
     pub mod space;
     pub mod support;
 }

@@ -146,3 +146,42 @@ fn scripts_answer_as_postgresql_does() {
     assert!(count > 0, "no scripts");
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
+
+#[test]
+fn an_index_is_built_concurrently_or_leaves_nothing() {
+    let script = "CREATE TABLE t (id int PRIMARY KEY, a int)\n\
+                  INSERT INTO t SELECT i, i % 90 FROM generate_series(1, 100) AS i\n\
+                  CREATE INDEX CONCURRENTLY by_a ON t (a)\n\
+                  SELECT count(*) FROM t WHERE a = 5\n\
+                  CREATE UNIQUE INDEX CONCURRENTLY just_one ON t (a)\n\
+                  SELECT pg_sleep(0.5)\n\
+                  SELECT relname FROM pg_class WHERE relname IN ('by_a', 'just_one')\n\
+                  INSERT INTO t VALUES (101, 5)\n\
+                  SELECT count(*) FROM t WHERE a = 5\n\
+                  BEGIN\n\
+                  CREATE INDEX CONCURRENTLY inside ON t (a)\n\
+                  ROLLBACK\n\
+                  DELETE FROM t WHERE id > 90\n\
+                  CREATE UNIQUE INDEX CONCURRENTLY just_one ON t (a)\n\
+                  INSERT INTO t VALUES (102, 5)\n";
+    let answers: Vec<String> = run(script).lines().filter(|l| !script.contains(*l)).map(str::to_owned).collect();
+    let expected = [
+        "CREATE TABLE",
+        "INSERT 0 100",
+        "CREATE INDEX",
+        "2",
+        "ERROR:  23505: could not create unique index \"just_one\"",
+        "DETAIL:  Key values are duplicated.",
+        "",
+        "by_a",
+        "INSERT 0 1",
+        "3",
+        "ERROR:  25001: CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
+        "DELETE 11",
+        "CREATE INDEX",
+        "ERROR:  23505: duplicate key value violates unique constraint \"just_one\"",
+        "DETAIL:  Key (a)=(5) already exists.",
+    ];
+    let expected: Vec<&str> = expected.iter().copied().filter(|l| !script.contains(*l)).collect();
+    assert_eq!(answers, expected);
+}

@@ -96,6 +96,14 @@ impl Catalog {
         }
     }
 
+    /// The index of this number.
+    pub fn index(&self, oid: Oid) -> Option<&Index> {
+        match &**self.objects.get(&oid)? {
+            Object::Index(index) => Some(index),
+            _ => None,
+        }
+    }
+
     /// The indexes of a table, in the order of their numbers, the primary key's included.
     pub fn indexes(&self, table: Oid) -> impl Iterator<Item = &Index> {
         let oids = self.indexes_of.get(&table).map_or(&[][..], |v| v);

@@ -7,10 +7,12 @@
 //!   snapshot, and whoever is about to put a row there waits for everybody who may.
 //! - TAB-3: entries of a row are changed only by whoever has just changed the row, or locked it: nobody else can be at them.
 
+use std::sync::Arc;
+
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_storage::ids::{Lsn, TxnId};
 use clearway_txn::error::TxnError;
-use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Request};
+use clearway_txn::lockmgr::{IfTaken, Implicit, LockManager, LockMode, LockScope, LockTag, Owner, Request};
 use clearway_txn::mvcc::book::Newest;
 use clearway_txn::mvcc::undo::Fetched;
 use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
@@ -153,18 +155,7 @@ async fn insert_unique(
     let owner = txn.owner().clone();
     let tag = LockTag::UniqueKey { tree: index.tree, key: prefix.as_slice().into() };
     loop {
-        // At session level, so that it can go before the transaction ends; a rollback in between drops it with the future.
-        let turn = Request {
-            owner: &owner,
-            tag: tag.clone(),
-            mode: LockMode::Exclusive,
-            scope: LockScope::Session,
-            if_taken: IfTaken::Wait,
-            implicit: None,
-        };
-        let granted = locks.acquire(turn).await.map_err(TxnError::from)?;
-        txn.depends_on(granted.dep_lsn);
-        let turn = Turn { locks: &locks, owner: &owner, tag: &tag };
+        let turn = take_turn(txn, &locks, &owner, &tag).await?;
         let tree = txn.all().store().tree(index.tree);
         match search(txn, &tree, &prefix, row_key).await? {
             Found::Row => {
@@ -183,10 +174,62 @@ async fn insert_unique(
     }
 }
 
+/// Puts the entry of a row into an index that is being built, unless somebody has done so; whoever is changing another row of the same
+/// key is returned instead of waited for.
+///
+/// # Errors
+/// `Duplicate` (TAB-2).
+pub(crate) async fn build_entry(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    row_key: &[u8],
+    row: &[Value],
+) -> Result<Option<Implicit>, EngineError> {
+    let mut entry = index.prefix_of(row);
+    if !index.constrains(row) {
+        entry.extend_from_slice(row_key);
+        return put_entry(txn, index, &entry).await.map(|()| None);
+    }
+    txn.assign()?;
+    let (locks, owner) = (txn.all().locks().clone(), txn.owner().clone());
+    let tag = LockTag::UniqueKey { tree: index.tree, key: entry.as_slice().into() };
+    let _turn = take_turn(txn, &locks, &owner, &tag).await?;
+    let tree = txn.all().store().tree(index.tree);
+    match search(txn, &tree, &entry, row_key).await? {
+        Found::Row => Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid }),
+        Found::Busy(writer) => Ok(Some(writer)),
+        Found::Nothing => {
+            entry.extend_from_slice(row_key);
+            put_entry(txn, index, &entry).await.map(|()| None)
+        }
+    }
+}
+
+/// Waits for the turn to decide about a key.
+async fn take_turn<'a>(
+    txn: &mut Transaction,
+    locks: &'a LockManager,
+    owner: &'a Arc<Owner>,
+    tag: &'a LockTag,
+) -> Result<Turn<'a>, EngineError> {
+    // At session level, so that it can go before the transaction ends; a rollback in between drops it with the future.
+    let turn = Request {
+        owner,
+        tag: tag.clone(),
+        mode: LockMode::Exclusive,
+        scope: LockScope::Session,
+        if_taken: IfTaken::Wait,
+        implicit: None,
+    };
+    let granted = locks.acquire(turn).await.map_err(TxnError::from)?;
+    txn.depends_on(granted.dep_lsn);
+    Ok(Turn { locks, owner, tag })
+}
+
 /// The turn to decide about a key; given up on drop.
 struct Turn<'a> {
-    locks: &'a clearway_txn::lockmgr::LockManager,
-    owner: &'a std::sync::Arc<clearway_txn::lockmgr::Owner>,
+    locks: &'a LockManager,
+    owner: &'a Arc<Owner>,
     tag: &'a LockTag,
 }
 
@@ -221,6 +264,8 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
                             });
                         }
                     }
+                    // The row's own entry, when an index is being built and its writer came first.
+                    _ if key.get(prefix.len()..) == Some(own_row) => {}
                     newest if !row.ghost => {
                         if let Newest::Committed(lsn) = newest {
                             dep = dep.max(lsn);
@@ -252,7 +297,7 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
 }
 
 /// Waits for the end of a transaction, as one who shares its id's lock.
-async fn wait_for(txn: &mut Transaction, writer: Implicit) -> Result<(), EngineError> {
+pub(crate) async fn wait_for(txn: &mut Transaction, writer: Implicit) -> Result<(), EngineError> {
     let owner = txn.owner().clone();
     let locks = txn.all().locks().clone();
     let tag = LockTag::Transaction(writer.txn);

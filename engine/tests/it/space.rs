@@ -1,22 +1,20 @@
 //! What changes leave behind is given back: superseded values, ghosts, undo; also when the world ends in between.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_base::for_each_seed;
 use clearway_base::sync::sleep;
 use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
-use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
-use clearway_engine::db::{Db, DbOptions};
+use clearway_engine::db::Db;
 use clearway_engine::session::{Durability, Session, TxnOptions};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
 use clearway_txn::transaction::{Basis, Changed};
 
-use super::support::{DATABASE, create, key, memory, open, row, run};
+use super::support::{DATABASE, create, key, memory, open, row, run, simulated};
 
 /// One version after the other of row 1, each in a transaction of its own; every seventh is rolled back.
 async fn replace(session: &mut Session, shape: &TableShape, a: i64, bytes: usize) {
@@ -76,26 +74,6 @@ fn a_large_value_that_is_replaced_1000_times_takes_the_space_of_a_few() {
     });
 }
 
-async fn on(disk: &SimDisk) -> Arc<Db> {
-    let dir = Path::new("/db");
-    if disk.create_dir(dir).await.is_ok() {
-        disk.sync_dir(Path::new("/")).await.expect("a durable name");
-    }
-    let mut options = DbOptions::new(Arc::new(disk.clone()), dir);
-    options.store.wal.caller_flushes = false;
-    options.store.wal.ring_bytes = 256 << 10;
-    options.store.wal.segment_bytes = 256 << 10;
-    options.store.wal.ahead_bytes = 256 << 10;
-    options.store.wal.floor_bytes = 64 << 10;
-    options.store.checkpoint_bytes = 100 << 10;
-    options.store.pool.frames = 256;
-    Db::open(options, |name, task| {
-        testkit::spawn(name, task);
-    })
-    .await
-    .expect("opened")
-}
-
 async fn shape_of(session: &mut Session) -> Arc<TableShape> {
     let catalog = session.catalog();
     let table = catalog.objects().find(|o| o.kind() == "table").map(|o| o.oid());
@@ -108,7 +86,7 @@ async fn shape_of(session: &mut Session) -> Arc<TableShape> {
 /// One life: the value is replaced again and again until the world ends.
 async fn life(disk: SimDisk, updates: i64) -> usize {
     const BYTES: usize = 30_000;
-    let db = on(&disk).await;
+    let db = simulated(&disk).await;
     let mut session = db.session(1, DATABASE);
     let shape = shape_of(&mut session).await;
     session.begin(TxnOptions::default());
@@ -166,7 +144,7 @@ fn ghosts_that_a_crash_left_are_purged_after_the_restart() {
     let disk = SimDisk::new(1);
     let first = disk.clone();
     let left = Sim::new(1).block_on(async move {
-        let db = on(&first).await;
+        let db = simulated(&first).await;
         let mut session = db.session(1, DATABASE);
         let shape = shape_of(&mut session).await;
         for deletes in [false, true] {
@@ -186,7 +164,7 @@ fn ghosts_that_a_crash_left_are_purged_after_the_restart() {
     let second = disk.restart();
     Sim::new(2)
         .block_on(async move {
-            let db = on(&second).await;
+            let db = simulated(&second).await;
             let mut session = db.session(1, DATABASE);
             let shape = shape_of(&mut session).await;
             let trees = [shape.tree, shape.indexes[0].tree];

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::testkit;
+use clearway_base::vfs::sim::SimDisk;
 use clearway_base::vfs::{MemVfs, Vfs};
 use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
 use clearway_engine::db::{Db, DbOptions};
@@ -31,6 +33,27 @@ pub fn open(vfs: &Arc<dyn Vfs>) -> Arc<Db> {
         .await
         .expect("a database")
     })
+}
+
+/// Opens a directory on a simulated disk, in a task of its scheduler, with a small log and a small cache.
+pub async fn simulated(disk: &SimDisk) -> Arc<Db> {
+    let dir = Path::new("/db");
+    if disk.create_dir(dir).await.is_ok() {
+        disk.sync_dir(Path::new("/")).await.expect("a durable name");
+    }
+    let mut options = DbOptions::new(Arc::new(disk.clone()), dir);
+    options.store.wal.caller_flushes = false;
+    options.store.wal.ring_bytes = 256 << 10;
+    options.store.wal.segment_bytes = 256 << 10;
+    options.store.wal.ahead_bytes = 256 << 10;
+    options.store.wal.floor_bytes = 64 << 10;
+    options.store.checkpoint_bytes = 100 << 10;
+    options.store.pool.frames = 256;
+    Db::open(options, |name, task| {
+        testkit::spawn(name, task);
+    })
+    .await
+    .expect("opened")
 }
 
 pub fn run<T>(future: impl Future<Output = T>) -> T {
@@ -79,26 +102,31 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
     session.put_object(Object::Relation(relation)).await.expect("a table");
     if unique_a {
         let index_tree = session.create_tree().await.expect("a tree");
-        let index = Index {
-            oid: session.db().new_oid(),
-            database: DATABASE,
-            schema: SCHEMA,
-            name: format!("t{oid}_a_key"),
-            table: oid,
-            tree: index_tree.0,
-            columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
-            unique: true,
-            primary: false,
-            constraint: true,
-            state: IndexState::Public,
-            valid_from_lsn: 0,
-            clustered: false,
-            include: Vec::new(),
-        };
+        let index = Index { tree: index_tree.0, constraint: true, ..index_on_a(session, oid, true) };
         session.put_object(Object::Index(index)).await.expect("an index");
     }
     session.commit(Durability::Wait).await.expect("committed");
     TableShape::new(&session.catalog(), oid).expect("a shape")
+}
+
+/// An index on `a`, without a tree.
+pub fn index_on_a(session: &Session, table: Oid, unique: bool) -> Index {
+    Index {
+        oid: session.db().new_oid(),
+        database: DATABASE,
+        schema: SCHEMA,
+        name: format!("t{table}_a_key"),
+        table,
+        tree: 0,
+        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
+        unique,
+        primary: false,
+        constraint: false,
+        state: IndexState::Public,
+        valid_from_lsn: 0,
+        clustered: false,
+        include: Vec::new(),
+    }
 }
 
 pub fn row(id: i64, a: i64, b: &str) -> Vec<Value> {

@@ -11,11 +11,10 @@ use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
-use clearway_txn::error::TxnError;
-use clearway_txn::lockmgr::{IfTaken, Implicit, LockMode, LockScope, LockTag, Request};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 impl Ddl<'_> {
-    /// CREATE INDEX. CONCURRENTLY reads the table under the same lock once all writers have gone.
+    /// CREATE INDEX. CONCURRENTLY builds beside writers (engine/src/session/online.rs).
     pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
         let unsupported = [
             (s.filter.is_some(), "a partial index"),
@@ -28,11 +27,8 @@ impl Ddl<'_> {
         }
         super::table::storage_options(&s.storage)?;
         let (table, _) = relation_oid(self.core, &s.table)?;
-        if s.concurrently {
-            self.core.lock_relation(table, LockMode::ShareUpdateExclusive, IfTaken::Wait).await?;
-            self.wait_for_writers(table).await?;
-        }
-        self.core.lock_relation(table, LockMode::Share, IfTaken::Wait).await?;
+        let mode = if s.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
+        self.core.lock_relation(table, mode, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
@@ -92,36 +88,23 @@ impl Ddl<'_> {
             valid_from_lsn: 0,
             clustered: false,
         };
-        self.make_index(relation, index).await?;
+        match s.concurrently {
+            true => self.build_online(index).await?,
+            false => self.make_index(relation, index).await?,
+        }
         Ok("CREATE INDEX")
     }
 
-    /// Waits for the transactions that are changing a table now, without holding new ones up.
-    async fn wait_for_writers(&self, table: u32) -> Result<()> {
-        let locks = self.core.db.transactions().locks().clone();
-        let me = self.engine().owner().clone();
-        let conflicting = LockMode::Share.conflicts();
-        let on_table =
-            |tag: &LockTag| matches!(tag, LockTag::Relation { relation, .. } if *relation == u64::from(table));
-        let rows = locks.locks().into_iter().filter(|l| l.granted && l.pid != me.pid() && on_table(&l.tag));
-        for row in rows.filter(|l| conflicting.contains(l.mode)) {
-            let owner = locks.owners().into_iter().find(|o| o.pid() == row.pid);
-            let (Some(owner), Some(txn)) = (owner, row.txn) else { continue };
-            let tag = LockTag::VirtualTransaction(row.virtual_id);
-            let request = Request {
-                owner: &me,
-                tag: tag.clone(),
-                mode: LockMode::Share,
-                scope: LockScope::Session,
-                if_taken: IfTaken::Wait,
-                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive, change: 0 }),
-            };
-            let wait = async { locks.acquire(request).await.map_err(|e| TxnError::from(e).into()) };
-            let granted = self.core.lock_wait(wait).await.map_err(from_engine)?;
-            locks.release_one(&me, &tag, LockMode::Share);
-            self.engine().depends_on(granted.dep_lsn);
-        }
-        Ok(())
+    /// In transactions of its own; the last one is left open.
+    async fn build_online(&self, index: Index) -> Result<()> {
+        let (database, table) = (index.database, index.table);
+        let mut building = self.engine().begin_index(index).await.map_err(from_engine)?;
+        self.core
+            .lock_wait(async { self.engine().wait_for_writers(database, table).await })
+            .await
+            .map_err(from_engine)?;
+        self.engine().fill_index(&building).await.map_err(not_built)?;
+        self.engine().publish_index(&mut building).await.map_err(from_engine)
     }
 
     /// Makes an index and fills it from its table, which the caller has locked.
@@ -139,13 +122,17 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
         let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
-        let built = self.engine().build_index(&shape, place).await;
-        built.map_err(|e| match e {
-            EngineError::Duplicate { index, .. } => {
-                SqlError::new("23505", format!("could not create unique index \"{index}\""))
-                    .detail("Key values are duplicated.")
-            }
-            e => from_engine(e),
-        })
+        self.engine().build_index(&shape, place).await.map_err(not_built)
+    }
+}
+
+/// Why an index could not be built.
+fn not_built(error: EngineError) -> SqlError {
+    match error {
+        EngineError::Duplicate { index, .. } => {
+            SqlError::new("23505", format!("could not create unique index \"{index}\""))
+                .detail("Key values are duplicated.")
+        }
+        error => from_engine(error),
     }
 }
