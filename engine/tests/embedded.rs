@@ -206,3 +206,41 @@ fn a_panic_in_a_closure_leaves_nothing() {
     assert!(thread.expect("a thread").join().is_err());
     db.transact(|txn| txn.insert(&table, &1, &2)).expect("the key is free");
 }
+
+#[test]
+fn a_repeatable_read_closure_is_not_starved_by_others() {
+    // EMB-4: eight threads read a row and then put it, in snapshots; who was beaten twice is served next.
+    const THREADS: i64 = 8;
+    const EACH: i64 = 60;
+    let db = Database::in_memory().expect("open");
+    let table = counters(&db);
+    db.transact(|txn| txn.insert(&table, &1, &0)).expect("inserted");
+    let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let (db, table) = (db.clone(), table.clone());
+            let worst = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+            let told = worst.clone();
+            let thread = spawn_thread("closure", move || {
+                for _ in 0..EACH {
+                    let mut attempts = 0;
+                    db.transact_with(options, |txn| {
+                        attempts += 1;
+                        let n = txn.get(&table, &1)?.expect("the row");
+                        // Long enough for others to come between.
+                        block_on(clearway_base::sync::sleep(std::time::Duration::from_micros(200)));
+                        txn.put(&table, &1, &(n + 1))
+                    })
+                    .expect("it gets through");
+                    told.fetch_max(attempts, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+            (thread.expect("a thread"), worst)
+        })
+        .collect();
+    for (thread, worst) in threads {
+        thread.join().expect("no panic");
+        assert!(worst.load(std::sync::atomic::Ordering::Relaxed) <= 3, "{worst:?} attempts of one closure");
+    }
+    assert_eq!(db.transact(|txn| txn.get(&table, &1)).expect("read"), Some(THREADS * EACH));
+}

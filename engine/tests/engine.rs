@@ -3,6 +3,7 @@
 mod it {
     pub mod basics;
     pub mod indexes;
+    pub mod many_tables;
     pub mod space;
     pub mod support;
 }

@@ -69,7 +69,7 @@ use crate::catalog::Oid;
 use crate::db::{Db, DbOptions};
 use crate::session::{Durability, Session};
 use blocking::wait;
-use transaction::Texts;
+use transaction::{Contended, Texts};
 
 /// The database of a directory in which typed tables stand, and its schema.
 const DATABASE: &str = "clearway";
@@ -80,6 +80,8 @@ const IO_THREADS: usize = 4;
 
 /// How often a closure is run before its conflict is handed out as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
+/// EMB-4: failed attempts after which the next one queues for its rows first.
+const FAIR_AFTER: usize = 2;
 
 /// Process ids of embedded sessions in lock views, apart from those of a listener's.
 const FIRST_PID: i32 = 1_000_000;
@@ -267,17 +269,20 @@ impl Database {
         mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut session = self.session();
-        for attempt in 1.. {
+        let mut attempts = Attempts::default();
+        loop {
             session.begin(options);
             let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
-            let result = f(&mut Txn(&mut txn));
-            let end = End::of(&txn, attempt);
+            let result = match wait(attempts.prepare(&mut txn)) {
+                Ok(()) => f(&mut Txn(&mut txn)),
+                Err(error) => Err(E::from(error)),
+            };
+            let end = attempts.ended(&mut txn);
             if let Some(ended) = wait(finish(&mut session, result, end)) {
                 self.give_back(session);
                 return ended;
             }
         }
-        unreachable!("attempts end")
     }
 
     /// [`Database::transact`] as a future; `f` makes the future of one attempt.
@@ -290,17 +295,20 @@ impl Database {
         mut f: impl for<'t, 's> FnMut(&'t mut AsyncTxn<'s>) -> BoxFuture<'t, Result<T, E>>,
     ) -> Result<T, E> {
         let mut session = self.session();
-        for attempt in 1.. {
+        let mut attempts = Attempts::default();
+        loop {
             session.begin(options);
             let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
-            let result = f(&mut txn).await;
-            let end = End::of(&txn, attempt);
+            let result = match attempts.prepare(&mut txn).await {
+                Ok(()) => f(&mut txn).await,
+                Err(error) => Err(E::from(error)),
+            };
+            let end = attempts.ended(&mut txn);
             if let Some(ended) = finish(&mut session, result, end).await {
                 self.give_back(session);
                 return ended;
             }
         }
-        unreachable!("attempts end")
     }
 
     /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; returns what `f` returned, or
@@ -329,17 +337,17 @@ impl Database {
         mut f: impl FnMut(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
         let mut session = self.session();
-        for attempt in 1.. {
+        let mut attempts = Attempts::default();
+        loop {
             session.begin(TxnOptions::default());
             let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
             let result = txn.update_with(table, key, &mut f).await;
-            let end = End::of(&txn, attempt);
+            let end = attempts.ended(&mut txn);
             if let Some(ended) = finish(&mut session, result, end).await {
                 self.give_back(session);
                 return ended;
             }
         }
-        unreachable!("attempts end")
     }
 
     /// Closes it: everything goes to disk, and the next opening has nothing to recover. Transactions that other threads have open
@@ -372,9 +380,28 @@ struct End {
     retry: bool,
 }
 
-impl End {
-    fn of(txn: &AsyncTxn<'_>, attempt: u32) -> End {
-        End { failed: txn.failed(), retry: txn.wants_retry() && attempt < ATTEMPTS_MAX }
+/// The attempts of one closure so far.
+#[derive(Default)]
+struct Attempts {
+    failed: usize,
+    /// The rows on which others were faster, by table and key.
+    lost: Vec<Contended>,
+}
+
+impl Attempts {
+    /// EMB-4
+    async fn prepare(&self, txn: &mut AsyncTxn<'_>) -> Result<(), Error> {
+        if self.failed < FAIR_AFTER { Ok(()) } else { txn.lock_first(&self.lost).await }
+    }
+
+    fn ended(&mut self, txn: &mut AsyncTxn<'_>) -> End {
+        self.failed += 1;
+        if let Some(row) = txn.take_lost()
+            && let Err(at) = self.lost.binary_search(&row)
+        {
+            self.lost.insert(at, row);
+        }
+        End { failed: txn.failed(), retry: txn.wants_retry() && self.failed < ATTEMPTS_MAX as usize }
     }
 }
 

@@ -7,6 +7,8 @@
 //! # Invariants
 //! - EMB-1: what an operation returns inside a transaction is provisional: it may rest on commits that are not durable yet. What
 //!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
+//! - EMB-4: a closure that is run again for the third time first queues for the rows on which it was beaten, in the order of their keys, and
+//!   takes its snapshot when it has them: nobody beats it there again, so the number of attempts is bounded by the rows that it changes.
 //! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
 
 use std::ops::{ControlFlow, RangeBounds};
@@ -35,6 +37,16 @@ pub struct AsyncTxn<'s> {
     failed: bool,
     /// It failed for a reason that goes away if it is run again.
     retry: bool,
+    /// The row on which somebody else was faster.
+    lost: Option<Contended>,
+}
+
+/// A row on which a transaction has met a conflict.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Contended {
+    database: Oid,
+    table: Oid,
+    key: Vec<u8>,
 }
 
 /// What operations are called in lock views and deadlock reports.
@@ -58,7 +70,7 @@ struct Current {
 impl<'s> AsyncTxn<'s> {
     /// The session has begun a transaction.
     pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
-        AsyncTxn { session, texts, locked: Vec::new(), failed: false, retry: false }
+        AsyncTxn { session, texts, locked: Vec::new(), failed: false, retry: false, lost: None }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -67,6 +79,37 @@ impl<'s> AsyncTxn<'s> {
 
     pub(super) fn wants_retry(&self) -> bool {
         self.retry
+    }
+
+    /// The row on which it met a conflict.
+    pub(super) fn take_lost(&mut self) -> Option<Contended> {
+        self.lost.take()
+    }
+
+    /// EMB-4: stands in the queues of these rows before it takes its snapshot, which then has their newest versions.
+    ///
+    /// # Errors
+    /// A deadlock; from the engine.
+    pub(super) async fn lock_first(&mut self, rows: &[Contended]) -> Result<(), Error> {
+        for row in rows {
+            let locked = self.lock_contended(row).await;
+            self.judge(locked)?;
+        }
+        Ok(())
+    }
+
+    async fn lock_contended(&mut self, row: &Contended) -> Result<(), Error> {
+        let tag = LockTag::Relation { database: row.database, relation: u64::from(row.table) };
+        self.session.lock(tag, LockMode::RowExclusive, LockScope::Transaction, IfTaken::Wait).await?;
+        let catalog = self.session.catalog();
+        // A table that was dropped meanwhile is the closure's to find out.
+        let Ok(shape) = TableShape::new(&catalog, row.table) else { return Ok(()) };
+        self.session.lock_row(&shape, &row.key, LockMode::RowUpdate, IfTaken::Wait).await?;
+        Ok(())
+    }
+
+    fn lost(&mut self, shape: &TableShape, key: &[u8]) {
+        self.lost = Some(Contended { database: shape.database, table: shape.oid, key: key.to_vec() });
     }
 
     /// The value of a key.
@@ -140,6 +183,7 @@ impl<'s> AsyncTxn<'s> {
                     Isolation::ReadCommitted if self.stands(&shape, &bytes).await? => {}
                     // A row that the snapshot does not have; or a unique index refuses the value.
                     Isolation::RepeatableRead if self.stands(&shape, &bytes).await? => {
+                        self.lost(&shape, &bytes);
                         return self.judge(Err(TxnError::ConcurrentUpdate.into()));
                     }
                     _ => return Err(error),
@@ -298,6 +342,7 @@ impl<'s> AsyncTxn<'s> {
     ) -> Result<Option<Current>, Error> {
         let Some(locked) = self.session.lock_row(shape, key, mode, IfTaken::Wait).await? else { return Ok(None) };
         if self.isolation() == Isolation::RepeatableRead && locked.commit > statement.view.read_lsn {
+            self.lost(shape, key);
             let error = if locked.ghost { TxnError::ConcurrentDelete } else { TxnError::ConcurrentUpdate };
             return Err(error.into());
         }
@@ -354,6 +399,7 @@ impl<'s> AsyncTxn<'s> {
                 other => unreachable!("each operation is a statement of its own: {other:?}"),
             }
             if self.isolation() == Isolation::RepeatableRead {
+                self.lost(shape, key);
                 return Err(EngineError::from(TxnError::ConcurrentUpdate).into());
             }
             // Read committed: the newest version counts.

@@ -13,6 +13,7 @@ use clearway_engine::db::{Db, DbOptions};
 use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::{Storage, Value};
+use clearway_storage::ids::TreeId;
 
 /// The database `clearway` of a new directory, and its schema `public`.
 pub const DATABASE: Oid = 6;
@@ -75,21 +76,18 @@ pub fn column(name: &str, storage: Storage) -> Column {
     }
 }
 
-/// Creates `t (id bigint, a bigint, b text)`, by its key `id` or without one, and a unique index on `a` if asked for.
-pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<TableShape> {
-    let oid = session.db().new_oid();
-    session.begin(TxnOptions::default());
-    let tree = session.create_tree().await.expect("a tree");
-    let relation = Relation {
+/// A table `t<oid> (id bigint, a bigint, b text)` by its key `id`.
+pub fn table_object(oid: Oid, tree: TreeId, schema: Oid) -> Object {
+    Object::Relation(Relation {
         oid,
         database: DATABASE,
-        schema: SCHEMA,
+        schema,
         name: format!("t{oid}"),
         owner: 10,
         kind: RelationKind::Table,
         columns: vec![column("id", Storage::Int(8)), column("a", Storage::Int(8)), column("b", Storage::Bytes)],
         tree: tree.0,
-        key: if keyed { vec![0] } else { Vec::new() },
+        key: vec![0],
         version: 0,
         checks: Vec::new(),
         foreign_keys: Vec::new(),
@@ -98,8 +96,19 @@ pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<T
         options: Vec::new(),
         grants: Vec::new(),
         populated: true,
-    };
-    session.put_object(Object::Relation(relation)).await.expect("a table");
+    })
+}
+
+/// Creates `t (id bigint, a bigint, b text)`, by its key `id` or without one, and a unique index on `a` if asked for.
+pub async fn create(session: &mut Session, keyed: bool, unique_a: bool) -> Arc<TableShape> {
+    let oid = session.db().new_oid();
+    session.begin(TxnOptions::default());
+    let tree = session.create_tree().await.expect("a tree");
+    let mut relation = table_object(oid, tree, SCHEMA);
+    if let (false, Object::Relation(relation)) = (keyed, &mut relation) {
+        relation.key.clear();
+    }
+    session.put_object(relation).await.expect("a table");
     if unique_a {
         let index_tree = session.create_tree().await.expect("a tree");
         let index = Index { tree: index_tree.0, constraint: true, ..index_on_a(session, oid, true) };
