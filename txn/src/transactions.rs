@@ -30,10 +30,13 @@ use crate::lockmgr::{LockManager, Owner};
 use crate::mvcc::book::VersionBook;
 use crate::mvcc::state::TxnState;
 
-/// After how many commits old versions are looked through.
+/// After how many commits old versions are looked through, at least; with many sessions, whose snapshots all have to be looked at, less
+/// often: a commit's share of that is a constant.
 const PRUNE_EVERY: u64 = 64;
 /// How many kept changes are looked at between two yields.
 const LOOK_AT_ONCE: usize = 4096;
+/// How many sessions one commit pays for looking at.
+const READERS_PER_COMMIT: u64 = 4;
 
 /// All transactions of a database directory.
 pub struct Transactions {
@@ -133,7 +136,8 @@ impl Transactions {
 
     /// Every so many commits somebody looks through old versions; who finds somebody at it goes on.
     fn upkeep(&self) {
-        if self.commits.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == 0
+        let every = PRUNE_EVERY.max(self.book.snapshots().readers() / READERS_PER_COMMIT);
+        if self.commits.fetch_add(1, Ordering::Relaxed) % every == 0
             && let Some(_pruning) = self.pruning.try_lock()
         {
             self.book.prune(self.durable_snapshot());

@@ -95,6 +95,8 @@ impl Horizon {
 pub struct Snapshots {
     bound: AtomicU64,
     slots: Mutex<Vec<Arc<Slot>>>,
+    /// How many slots there are.
+    readers: AtomicU64,
     horizon: Mutex<Arc<Horizon>>,
 }
 
@@ -110,6 +112,7 @@ impl Snapshots {
         Snapshots {
             bound: AtomicU64::new(0),
             slots: Mutex::new("txn/mvcc/slots", Vec::new()),
+            readers: AtomicU64::new(0),
             horizon: Mutex::new("txn/mvcc/horizon", Arc::new(Horizon { bound: Lsn::ZERO, active: Box::new([]) })),
         }
     }
@@ -123,7 +126,13 @@ impl Snapshots {
     pub fn reader_of(self: &Arc<Self>, owner: Option<Arc<Owner>>) -> Reader {
         let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE), since_ns: AtomicU64::new(0), owner });
         self.slots.lock().push(slot.clone());
+        self.readers.fetch_add(1, Ordering::Relaxed);
         Reader { all: self.clone(), slot, open: Vec::new(), latest: Lsn::ZERO }
+    }
+
+    /// How many sessions there are.
+    pub fn readers(&self) -> u64 {
+        self.readers.load(Ordering::Relaxed)
     }
 
     /// Moves the bound up to `durable` and looks who still reads below it. SNP-1, SNP-2.
@@ -219,6 +228,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.all.slots.lock().retain(|s| !Arc::ptr_eq(s, &self.slot));
+        self.all.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
