@@ -96,6 +96,13 @@ impl Saved {
         out
     }
 
+    /// The version of a file that is newer than this program.
+    fn newer(bytes: &[u8]) -> Option<u32> {
+        let mut at = Bytes::new(bytes);
+        let magic = at.u64()?;
+        at.u32().filter(|version| magic == MAGIC && *version > FORMAT_VERSION)
+    }
+
     fn decode(bytes: &[u8], number: u64) -> Option<Saved> {
         let mut at = Bytes::new(bytes);
         if at.u64()? != MAGIC || at.u32()? > FORMAT_VERSION {
@@ -173,6 +180,10 @@ impl Saved {
         if bytes.len() != len as usize || actual != crc {
             let found = format!("{} bytes with checksum {actual:#010x}", bytes.len());
             return Err(damaged(format!("{len} bytes with checksum {crc:#010x}"), found).into());
+        }
+        if let Some(version) = Saved::newer(&bytes) {
+            let expected = format!("format version {FORMAT_VERSION} or older");
+            return Err(damaged(expected, format!("version {version}")).into());
         }
         Saved::decode(&bytes, number)
             .ok_or_else(|| damaged(format!("checkpoint {number}"), "something else".into()).into())

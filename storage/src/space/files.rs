@@ -4,6 +4,7 @@ use super::{Space, pages};
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
+use crate::wal::format::FORMAT_VERSION;
 use clearway_base::vfs::{FileKind, OpenHow, VfsFile};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -147,6 +148,7 @@ impl Space {
                 self.state.lock().files.truncate(number);
                 break;
             };
+            self.refuse_newer(number, pages::version(pin.latch().page()))?;
             let words = pages::bits(pin.latch().page());
             let mut state = self.state.lock();
             let file = &mut state.files[number];
@@ -160,6 +162,15 @@ impl Space {
             state.bitmaps.push(Arc::new(pin));
         }
         self.load_directory(&pool).await
+    }
+
+    fn refuse_newer(&self, number: usize, version: u32) -> Result<(), StorageError> {
+        if version <= FORMAT_VERSION {
+            return Ok(());
+        }
+        let (expected, found) = (format!("format version {FORMAT_VERSION} or older"), format!("version {version}"));
+        let what = Corruption::in_page(self.page_id(number, 0), Lsn::ZERO, expected, found);
+        Err(what.in_file(self.path(number).display().to_string()).into())
     }
 
     /// The bitmap page of a file; none if no page of the file was ever written.

@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //!   both       0 the header that all pages share (28 bytes)
-//!   bitmap  4096 one bit per page of its file, set = allocated; bit 0 is the bitmap page itself
+//!   bitmap    28 format version u32   4096 one bit per page of its file, set = allocated; bit 0 is the bitmap page itself
 //!   directory 32 next u32 (0 = last)   36 zero u32   40 tree id high-water u64
 //!             64 entries of 32 bytes: tree u64 (0 = empty), root u32, attrs u8, state u8, zero u16, zero 16
 //! ```
@@ -26,10 +26,11 @@ use crate::error::Corruption;
 use crate::ids::{PageId, TreeId};
 use crate::record::{RecordView, Redo};
 use crate::seams::SpaceOp;
-use crate::wal::format::Bytes;
+use crate::wal::format::{Bytes, FORMAT_VERSION};
 
 /// Pages whose bits one bitmap page holds, at most.
 pub const BITS_MAX: u32 = 32768;
+const AT_VERSION: usize = 28;
 const AT_BITS: usize = 4096;
 const AT_NEXT: usize = 32;
 const AT_HIGH_WATER: usize = 40;
@@ -133,6 +134,11 @@ pub fn pair(a: u32, b: u32) -> [u8; 8] {
     payload
 }
 
+/// The format version of the file that a bitmap page begins.
+pub fn version(page: &PageMut<'_>) -> u32 {
+    (page.u64_at(AT_VERSION - 4) >> 32) as u32
+}
+
 /// Reads a bitmap page: one word per 64 pages.
 pub fn bits(page: &PageMut<'_>) -> Vec<u64> {
     (0..BITS_MAX as usize / 64).map(|word| page.u64_at(AT_BITS + word * 8)).collect()
@@ -206,6 +212,7 @@ pub fn apply(page: &PageMut<'_>, op: u8, payload: &[u8]) -> Option<()> {
         SET | CLEAR => change_bits(page, at.u32()?, at.u32()?, op == SET),
         BITMAP_INIT => {
             page.format(page.id(), TreeId(0), 0, kind::BITMAP);
+            page.set_u32(AT_VERSION, FORMAT_VERSION);
             change_bits(page, 0, 1, true)
         }
         DIRECTORY_INIT => {

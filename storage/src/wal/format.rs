@@ -353,6 +353,13 @@ impl SegmentHeader {
         block
     }
 
+    /// The version of a segment that a newer program wrote.
+    pub fn newer(block: &[u8]) -> Option<u32> {
+        let mut at = Bytes::new(block);
+        let magic = at.u64()?;
+        at.u32().filter(|version| magic == SEGMENT_MAGIC && *version > FORMAT_VERSION)
+    }
+
     /// Reads a first block; the error says what was expected and what was found.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! # Not here
 //! Whether the place where it stops is a proper end: [`super::repair`].
 
-use super::format::{BLOCK_BYTES, HEADER_BYTES, Header, RECORD_BYTES_MAX, SegmentHeader, crc_holds};
+use super::format::{BLOCK_BYTES, FORMAT_VERSION, HEADER_BYTES, Header, RECORD_BYTES_MAX, SegmentHeader, crc_holds};
 use super::segments::{Layout, how};
 use crate::error::{Corruption, StorageError};
 use crate::ids::Lsn;
@@ -180,10 +180,21 @@ impl LogReader {
     }
 }
 
+/// Refuses a segment that a newer program wrote, by its first block.
+///
+/// # Errors
+/// Which file, the version found and the one supported.
+pub fn refuse_newer(path: &Path, block: &[u8]) -> Result<(), StorageError> {
+    let Some(version) = SegmentHeader::newer(block) else { return Ok(()) };
+    let (expected, found) = (format!("format version {FORMAT_VERSION} or older"), format!("version {version}"));
+    let file = path.display().to_string();
+    Err(Corruption { file, offset: Some(8), page: None, lsn: None, expected, found }.into())
+}
+
 /// Opens a segment and looks at its header; what was expected and found if it is not there or not right.
 ///
 /// # Errors
-/// A failed file operation other than a missing file.
+/// A failed file operation other than a missing file; a segment of a newer format, which is no end of the log.
 pub async fn open_segment(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
@@ -200,6 +211,7 @@ pub async fn open_segment(
         Err(err) => return Err(err.into()),
     };
     let block = file.read_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
+    refuse_newer(&path, &block)?;
     let header = match SegmentHeader::decode(&block) {
         Ok(header) => header,
         Err(why) => return Ok(Err(why)),

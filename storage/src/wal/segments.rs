@@ -122,6 +122,7 @@ impl Segments {
                 Some(number) if number == next && entry.size == self.layout.segment_bytes => {
                     let file = self.vfs.open(&path, how()).await?;
                     let block = file.read_exact_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
+                    super::reader::refuse_newer(&path, &block)?;
                     let header = SegmentHeader::decode(&block).ok();
                     if header != Some(self.header(number)) {
                         self.write_header(&file, number).await?;
