@@ -7,6 +7,8 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clearway_storage::store::RECOVERY_TARGET;
+
 use crate::server::ListenOptions;
 
 /// Everything that a server is started with.
@@ -24,6 +26,8 @@ pub struct Config {
     pub tls_key: Option<PathBuf>,
     /// Bytes of the page cache.
     pub cache_bytes: usize,
+    /// How long opening may take after a crash: checkpoints come as often as that asks for.
+    pub recovery_target: Duration,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
     /// Settings that sessions begin with.
@@ -39,6 +43,7 @@ impl Default for Config {
             tls_certificate: None,
             tls_key: None,
             cache_bytes: 256 << 20,
+            recovery_target: RECOVERY_TARGET,
             workers: 0,
             settings: Vec::new(),
         }
@@ -112,6 +117,11 @@ impl Config {
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
             "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
+            "recovery_target" => {
+                let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
+                let seconds = seconds.filter(|s| (1..=3600).contains(s)).ok_or_else(|| bad("seconds, 1 to 3600"))?;
+                self.recovery_target = Duration::from_secs(seconds);
+            }
             "workers" => self.workers = number()?,
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }

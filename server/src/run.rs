@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_base::sync::{block_on, spawn_thread};
-use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile};
+use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::session::Backends;
@@ -104,11 +104,16 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     }
     let mut options = DbOptions::new(Arc::clone(vfs), &config.data);
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);
+    options.store = options.store.recover_within(config.recovery_target);
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
     options.store.database_seed = u64::from_le_bytes(seed);
     let opened = block_on(Db::open(options, |name, body| {
-        let started = spawn_thread(name, move || block_on(body));
+        let started = spawn_thread(name, move || {
+            // What commits wait for is not handed to yet another thread; the others may have many operations under way.
+            let _inline = (name == "flusher").then(inline_io_here);
+            block_on(body);
+        });
         assert!(started.is_ok(), "no thread for {name}: {started:?}");
     }));
     opened.map_err(|error| RunError::Open { place, error: error.to_string() })

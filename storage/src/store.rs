@@ -18,7 +18,7 @@
 use crate::btree::Tree;
 use crate::buffer::{Pool, PoolOptions};
 use crate::error::StorageError;
-use crate::ids::TreeId;
+use crate::ids::{Lsn, TreeId};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
 use crate::recovery::{self, Checkpoints, Opened, Recovered};
@@ -26,8 +26,9 @@ use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, SpaceOptions, TreeKind};
 use crate::sync::Bell;
 use crate::wal::{Wal, WalOptions};
-use clearway_base::sync::{Mutex, timeout};
+use clearway_base::sync::{Mutex, sleep, timeout};
 use clearway_base::vfs::{DirLock, LockError, Vfs};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,10 +43,11 @@ pub struct StoreOptions {
     pub pool: PoolOptions,
     /// Data files.
     pub space: SpaceOptions,
-    /// Live log at which a checkpoint is taken, in bytes: what recovery may have to read. The default is what one
-    /// core reads and applies in about the recovery target of 10 seconds, divided by two, since reading starts at
-    /// the checkpoint before.
+    /// The log that recovery may have to read, in bytes; checkpoints are taken so that it does not become more.
+    /// [`StoreOptions::recover_within`] says it in time.
     pub checkpoint_bytes: u64,
+    /// How long a checkpoint that is not in a hurry pauses between two batches of pages; zero: not at all.
+    pub checkpoint_pause: Duration,
     /// Make a database where there is none.
     pub create: bool,
     /// A random number that tells the files of two databases apart; used when one is made.
@@ -58,15 +60,40 @@ impl Default for StoreOptions {
             wal: WalOptions::default(),
             pool: PoolOptions::for_budget(256 << 20),
             space: SpaceOptions::default(),
-            checkpoint_bytes: 256 << 20,
+            checkpoint_bytes: 0,
+            checkpoint_pause: Duration::from_millis(20),
             create: true,
             database_seed: 1,
         }
+        .recover_within(RECOVERY_TARGET)
     }
 }
 
 /// After a checkpoint that found the disk full, the next one is tried so much later.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
+/// How long opening may take after a crash if nothing else is said.
+pub const RECOVERY_TARGET: Duration = Duration::from_secs(10);
+/// Log that recovery reads and applies in a second, in bytes: half of what was measured (docs/measured/restart.md), for slower machines.
+const REPLAY_BYTES_PER_S: u64 = 64 << 20;
+/// Of the log that recovery may have to read, the part between the beginnings of two checkpoints: it begins to read at the beginning of the
+/// last but one, and the next one may be under way for as long as half of that part.
+const fn interval(checkpoint_bytes: u64) -> u64 {
+    checkpoint_bytes / 5 * 2
+}
+
+impl StoreOptions {
+    /// Has checkpoints taken so that opening after a crash takes about `target` at most.
+    #[must_use]
+    pub fn recover_within(mut self, target: Duration) -> StoreOptions {
+        let bytes = u128::from(REPLAY_BYTES_PER_S) * target.as_millis() / 1000;
+        let most = u64::MAX / 8;
+        self.checkpoint_bytes = u64::try_from(bytes).unwrap_or(most).clamp(4 * self.wal.segment_bytes, most);
+        // Beyond that writers wait; checkpoints come long before.
+        self.wal.log_bytes_max = self.wal.log_bytes_max.max(4 * self.checkpoint_bytes);
+        self
+    }
+}
+
 
 /// An open database.
 pub struct Store {
@@ -79,9 +106,10 @@ pub struct Store {
     pub(crate) pending: Pending,
     options: StoreOptions,
     pub(crate) drop_bell: Bell,
-    checkpoint_bell: Bell,
     pub(crate) dropping: crate::sync::Turn,
     closing: AtomicBool,
+    /// Somebody closes: a checkpoint that is under way hurries.
+    hurry: AtomicBool,
     /// How often somebody said that there may be something to drop.
     pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
@@ -122,9 +150,9 @@ impl Store {
             pending,
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
-            checkpoint_bell: Bell::new("storage/store/checkpoint_bell"),
             dropping: crate::sync::Turn::new("storage/store/dropping"),
             closing: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
             drop_rings: AtomicU64::new(0),
             lock: Mutex::new("storage/store/dir_lock", Some(lock)),
         };
@@ -177,21 +205,32 @@ impl Store {
         self.closing.load(Ordering::SeqCst) || self.wal.poisoned().is_some()
     }
 
-    /// Lets others run between the batches of a checkpoint.
-    pub(crate) async fn pace(&self) {
-        crate::sync::yield_now().await;
-    }
-
-    /// Looks at whether a checkpoint is due. Called by whoever makes log, now and then.
-    pub fn tick(&self) {
-        if self.checkpoint_is_due() {
-            self.checkpoint_bell.ring();
+    /// Lets others run between the batches of a checkpoint. One that is `paced` pauses, unless it is behind: it has written a smaller part
+    /// of its pages than the log has grown of what it may grow meanwhile. So pages go out evenly while the log grows evenly, and where the
+    /// log stands still they go out all the same.
+    pub(crate) async fn pace(&self, paced: bool, written: f64, log_grown: u64) {
+        let part = log_grown as f64 / (interval(self.options.checkpoint_bytes) / 2).max(1) as f64;
+        let pause = self.options.checkpoint_pause;
+        if !paced || part > written || pause.is_zero() || self.hurry.load(Ordering::SeqCst) {
+            crate::sync::yield_now().await;
+        } else {
+            in_wait(WaitEvent::CheckpointPace, Object::NONE, sleep(pause)).await;
         }
     }
 
+    /// Looks at whether a checkpoint is due; the log's growth does the same.
+    pub fn tick(&self) {
+        if self.checkpoint_is_due() {
+            self.wal.milestone_bell().ring();
+        }
+    }
+
+    fn checkpoint_due_at(&self) -> Lsn {
+        Lsn(self.checkpoints.control().begin.0 + interval(self.options.checkpoint_bytes) + 1)
+    }
+
     fn checkpoint_is_due(&self) -> bool {
-        let control = self.checkpoints.control();
-        self.wal.end_lsn().0 - control.begin.0 > self.options.checkpoint_bytes / 2
+        self.wal.end_lsn() >= self.checkpoint_due_at()
     }
 
     async fn run_cleaner(self: Arc<Self>) {
@@ -202,17 +241,20 @@ impl Store {
 
     async fn run_checkpointer(self: Arc<Self>) {
         loop {
-            self.checkpoint_bell.wait_until(|| self.checkpoint_is_due() || self.ended()).await;
+            self.wal.set_milestone(self.checkpoint_due_at());
+            let due = self.wal.milestone_bell().wait_until(|| self.checkpoint_is_due() || self.ended());
+            in_wait(WaitEvent::CheckpointerMain, Object::NONE, due).await;
             if self.ended() {
                 return;
             }
-            match self.checkpoint().await {
+            match self.take_checkpoint(false, true).await {
                 Ok(()) => {}
                 // Whoever waits for this checkpoint to free log learns of the full disk; the rest goes on.
                 Err(StorageError::NoSpace(_)) => {
                     self.wal.refuse_waiting();
-                    let ended = self.checkpoint_bell.wait_until(|| self.ended());
-                    let _elapsed = timeout(FULL_DISK_PAUSE, ended).await;
+                    let ended = self.wal.milestone_bell().wait_until(|| self.ended());
+                    let retry = timeout(FULL_DISK_PAUSE, ended);
+                    let _elapsed = in_wait(WaitEvent::CheckpointPace, Object::NONE, retry).await;
                 }
                 Err(_) => return,
             }
@@ -238,13 +280,14 @@ impl Store {
     /// A failed file operation or sync, a full disk; the next opening recovers.
     pub async fn close(&self) -> Result<(), StorageError> {
         // The first checkpoint's file becomes needless with the second, which nothing runs beside.
-        let first = self.take_checkpoint(false).await;
+        self.hurry.store(true, Ordering::SeqCst);
+        let first = self.take_checkpoint(false, false).await;
         self.closing.store(true, Ordering::SeqCst);
         self.drop_bell.ring();
-        self.checkpoint_bell.ring();
+        self.wal.milestone_bell().ring();
         let _turn = self.dropping.take().await;
         let closed = match first {
-            Ok(()) => self.take_checkpoint(true).await,
+            Ok(()) => self.take_checkpoint(true, false).await,
             Err(err) => Err(err),
         };
         self.wal.close();

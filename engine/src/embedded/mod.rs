@@ -55,6 +55,7 @@ use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::StoreOptions;
+use clearway_storage::wal::Wal;
 
 pub use blocking::Txn;
 pub use clearway_storage::btree::Direction;
@@ -268,6 +269,7 @@ impl Database {
         options: TxnOptions,
         mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        let _busy = self.busy();
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -294,6 +296,7 @@ impl Database {
         options: TxnOptions,
         mut f: impl for<'t, 's> FnMut(&'t mut AsyncTxn<'s>) -> BoxFuture<'t, Result<T, E>>,
     ) -> Result<T, E> {
+        let _busy = self.busy();
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -336,6 +339,7 @@ impl Database {
         key: &K,
         mut f: impl FnMut(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
+        let _busy = self.busy();
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -359,6 +363,13 @@ impl Database {
         self.inner.close()
     }
 
+    /// A transaction is in progress until the guard goes: whoever waits for its commit learns whether it is alone.
+    fn busy(&self) -> Busy<'_> {
+        let wal = self.inner.db.transactions().store().wal();
+        wal.session_busy(true);
+        Busy(wal)
+    }
+
     fn session(&self) -> Session {
         self.inner.idle.lock().pop().unwrap_or_else(|| {
             let pid = self.inner.next_pid.fetch_add(1, Ordering::Relaxed);
@@ -371,6 +382,15 @@ impl Database {
         if !session.is_open() {
             self.inner.idle.lock().push(session);
         }
+    }
+}
+
+/// See [`Database::busy`].
+struct Busy<'a>(&'a Wal);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.session_busy(false);
     }
 }
 

@@ -59,6 +59,7 @@ pub async fn open_engine(disk: &SimDisk) -> Result<Arc<Db>, EngineError> {
     options.store.wal.ahead_bytes = 256 << 10;
     options.store.wal.floor_bytes = 64 << 10;
     options.store.checkpoint_bytes = 48 << 10;
+    options.store.checkpoint_pause = std::time::Duration::ZERO;
     options.store.pool.frames = 128;
     Db::open(options, |name, task| {
         testkit::spawn(name, task);

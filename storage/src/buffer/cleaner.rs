@@ -102,6 +102,14 @@ impl Pool {
         }
     }
 
+    /// Writes at most a batch of the pages that have been dirty since before `than`; for a checkpoint that takes its time. Gives the
+    /// number of pages written, which may be 0 while others write or hold them.
+    pub async fn write_older(&self, than: Lsn) -> Result<usize, StorageError> {
+        self.poisoned()?;
+        let batch = self.collect(self.options.batch_pages, |rec_lsn| rec_lsn < than.0);
+        self.write_batch(batch).await
+    }
+
     /// The cleaner's loop, until the pool is poisoned or `stop` says so; looks at `stop` at least every 50 ms.
     pub async fn run_cleaner(&self, stop: impl Fn() -> bool) -> Result<(), StorageError> {
         while !stop() {

@@ -47,19 +47,20 @@ impl Checkpoints {
 }
 
 impl Store {
-    /// Takes a checkpoint, paced or not: after it, recovery starts at or behind the point where the log ended when
+    /// Takes a checkpoint as fast as it can: after it, recovery starts at or behind the point where the log ended when
     /// this was called. One at a time; others wait their turn.
     ///
     /// # Errors
     /// A failed file operation or sync, which poisons; poisoned.
     pub async fn checkpoint(&self) -> Result<(), StorageError> {
-        self.take_checkpoint(false).await
+        self.take_checkpoint(false, false).await
     }
 
-    /// Closes properly: `clean` says that nothing is active and nothing will be appended.
-    pub(crate) async fn take_checkpoint(&self, clean: bool) -> Result<(), StorageError> {
+    /// `clean` says that nothing is active and nothing will be appended, `paced` that there is time: pages are written evenly while the
+    /// log grows by what it may grow meanwhile (`Store::pace`).
+    pub(crate) async fn take_checkpoint(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         let _turn = self.checkpoints().turn.take().await;
-        let taken = self.checkpoint_steps(clean).await;
+        let taken = self.checkpoint_steps(clean, paced).await;
         taken.map_err(|err| match err {
             StorageError::Poisoned(_) | StorageError::NoSpace(_) => err,
             // The old checkpoint holds; a full disk is told and tried again later.
@@ -68,12 +69,12 @@ impl Store {
         })
     }
 
-    async fn checkpoint_steps(&self, clean: bool) -> Result<(), StorageError> {
+    async fn checkpoint_steps(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         let checkpoints = self.checkpoints();
         let old = checkpoints.control();
         let begin = self.wal().end_lsn();
         if !mutation::active(Mutation::RedoFromBegin) {
-            self.write_old_pages(begin).await?;
+            self.write_old_pages(begin, paced).await?;
         }
         // BUF-7: the pages after the log's end.
         let redo = match self.pool().dirty_min_lsn().min(begin) {
@@ -135,10 +136,12 @@ impl Store {
     }
 
     /// Pages that were dirty before `begin` go out, batch by batch; between batches others get their turn.
-    async fn write_old_pages(&self, begin: Lsn) -> Result<(), StorageError> {
+    async fn write_old_pages(&self, begin: Lsn, paced: bool) -> Result<(), StorageError> {
+        let dirty = self.pool().dirty_pages().max(1);
+        let mut written = 0;
         while self.pool().dirty_min_lsn() < begin {
-            self.pool().write_all().await?;
-            self.pace().await;
+            written += self.pool().write_older(begin).await?;
+            self.pace(paced, written as f64 / dirty as f64, self.wal().end_lsn().0 - begin.0).await;
         }
         Ok(())
     }

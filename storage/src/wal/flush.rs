@@ -21,7 +21,7 @@ use super::{Wal, YIELD_EVERY};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
-use clearway_base::vfs::{IoBuf, VfsFile, inline_io_here};
+use clearway_base::vfs::{IoBuf, IoMode, VfsFile, inline_io_here, io_mode};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -80,19 +80,22 @@ impl Wal {
         Some(Turn { wal: self, state: Some(state) })
     }
 
-    /// Whether the caller may flush: no session but its own has a statement in progress. An embedded caller that
-    /// counts no sessions is alone.
-    pub(super) fn is_alone(&self) -> bool {
-        let alone = self.options.caller_flushes && self.sessions_busy.load(Ordering::SeqCst) <= 1;
+    /// Whether the caller may flush: its thread performs its own I/O, so that nobody else stands still meanwhile (an embedded caller's
+    /// own thread), or no session but its own has a statement in progress.
+    pub(super) fn may_flush(&self) -> bool {
+        if !self.options.caller_flushes {
+            return false;
+        }
+        let alone = self.sessions_busy.load(Ordering::SeqCst) <= 1;
         if !alone {
             self.flushes_alone.store(0, Ordering::Relaxed);
         }
-        alone
+        alone || io_mode() == IoMode::Inline
     }
 
     /// Whether a waiter that is alone should let others run first, because it may only seem to be alone.
     pub(super) fn yield_is_due(&self) -> bool {
-        self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
+        io_mode() == IoMode::Pooled && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
     }
 
     /// Flushes on this thread if nobody else does; true if it did. Never awaits, so a dropped caller can't leave a
@@ -144,6 +147,9 @@ impl Wal {
         let before = self.durable.swap(end.0, Ordering::SeqCst);
         assert!(before <= end.0, "WAL-13: durable LSN {before} would fall to {end}");
         self.flushes.fetch_add(1, Ordering::Relaxed);
+        if end.0 >= self.milestone.load(Ordering::SeqCst) {
+            self.milestone_bell.ring();
+        }
         // Waiters that come late to this flush count in the next.
         self.durable_waiters.wake(end.0, super::waiters::FIRST_BATCH);
     }

@@ -148,6 +148,9 @@ pub struct Wal {
     credit_waiters: Waiters,
     flusher_bell: Bell,
     preparer_bell: Bell,
+    /// Rung when the log becomes durable beyond `milestone`.
+    milestone_bell: Bell,
+    milestone: AtomicU64,
     prepare_failures: AtomicU64,
     closing: AtomicBool,
     poison: OnceLock<Arc<str>>,
@@ -185,6 +188,8 @@ impl Wal {
             credit_waiters: Waiters::default(),
             flusher_bell: Bell::new("storage/wal/flusher_bell"),
             preparer_bell: Bell::new("storage/wal/preparer_bell"),
+            milestone_bell: Bell::new("storage/wal/milestone_bell"),
+            milestone: AtomicU64::new(u64::MAX),
             prepare_failures: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             poison: OnceLock::new(),
@@ -345,6 +350,16 @@ impl Wal {
         self.flusher_bell.ring();
     }
 
+    /// Has the milestone's bell rung when the log is durable up to `lsn`: who acts on the log's growth need not look at it by the clock.
+    pub(crate) fn set_milestone(&self, lsn: Lsn) {
+        self.milestone.store(lsn.0, Ordering::SeqCst);
+    }
+
+    /// See [`Wal::set_milestone`].
+    pub(crate) fn milestone_bell(&self) -> &Bell {
+        &self.milestone_bell
+    }
+
     /// Who needs old log.
     pub fn retention(&self) -> &Arc<Retention> {
         &self.retention
@@ -452,9 +467,10 @@ impl Wal {
                 return;
             }
             match self.prepare_step().await {
-                Ok(true) => failures = 0,
-                // Full, or as much log as is allowed: until somebody asks again.
-                Ok(false) | Err(_) => {
+                // Also if meanwhile nothing is to be done any more: the next shortage is a new one.
+                Ok(_) => failures = 0,
+                // Full: until somebody asks again.
+                Err(_) => {
                     failures += 1;
                     crate::sync::yield_now().await;
                 }

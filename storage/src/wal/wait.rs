@@ -42,7 +42,7 @@ impl Future for WaitDurable<'_> {
             return Poll::Ready(outcome);
         }
         wal.wanted.fetch_max(self.lsn.0, Ordering::SeqCst);
-        if self.place.is_none() && wal.is_alone() {
+        if self.place.is_none() && wal.may_flush() {
             if !self.yielded && wal.yield_is_due() {
                 self.yielded = true;
                 cx.waker().wake_by_ref();
