@@ -1,7 +1,7 @@
 //! One row that everybody increments, durably: by `update_with`, and by a closure that reads and then writes.
 //!
 //! `cargo run --release -p clearway-engine --example hot_row DIRECTORY [SECONDS [TASKS...]]`; prints a row per number of tasks, then
-//! the same for the closure with an `r` before the numbers (`... 3 1 10 100 r 1 10`). Each task waits until its increment is durable before
+//! the same for the closure with an `r` before the numbers (`... 3 1 10 100 r 1 10`); `w1` before numbers: tasks run on one thread, not two. Each task waits until its increment is durable before
 //! it begins the next one. At the end the row must hold every increment that was acknowledged, and again after closing and opening.
 //!
 //! `... --example hot_row kill DIRECTORY [SECONDS [TASKS...]]`: another process increments and says how many it has acknowledged; it is
@@ -72,7 +72,8 @@ async fn run(db: &Database, table: &Counters, form: Form, tasks: usize, seconds:
         Form::ReadThenWrite => "read, then write",
     };
     let (rate, p50, p99) = (took.len() as f64 / ran_s, at(0.5), at(0.99));
-    println!("| {name} | {tasks} | {rate:.0} | {p50:.2} | {p99:.2} | {:.1} |", p99 / p50);
+    let workers = tokio::runtime::Handle::current().metrics().num_workers();
+    println!("| {name} | {workers} | {tasks} | {rate:.0} | {p50:.2} | {p99:.2} | {:.1} |", p99 / p50);
     took.len()
 }
 
@@ -82,31 +83,35 @@ fn counters(dir: &str) -> Result<(Database, Counters), Error> {
     Ok((db, table))
 }
 
-/// Numbers of tasks by form; those behind an `r` are for the closure.
-fn plan(args: &[String]) -> Vec<(Form, usize)> {
-    let mut form = Form::UpdateWith;
+/// One line of the table: form, tasks, threads that run them.
+type Line = (Form, usize, usize);
+
+/// Numbers of tasks by form; those behind an `r` are for the closure, those behind `w1` for one thread.
+fn plan(args: &[String]) -> Vec<Line> {
+    let (mut form, mut workers) = (Form::UpdateWith, 2);
     let mut plan = Vec::new();
     for arg in args {
-        match arg.parse() {
-            Ok(tasks) => plan.push((form, tasks)),
-            Err(_) => form = Form::ReadThenWrite,
+        match (arg.parse(), arg.strip_prefix('w').and_then(|n| n.parse().ok())) {
+            (Ok(tasks), _) => plan.push((form, tasks, workers)),
+            (_, Some(n)) => workers = n,
+            _ => form = Form::ReadThenWrite,
         }
     }
     match plan.is_empty() {
-        true => [1, 10, 100, 1_000].map(|tasks| (Form::UpdateWith, tasks)).to_vec(),
+        true => [1, 10, 100, 1_000].map(|tasks| (Form::UpdateWith, tasks, 2)).to_vec(),
         false => plan,
     }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime")
+fn runtime(workers: usize) -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(workers).build().expect("a runtime")
 }
 
 /// Increments until it is killed, and writes down how many are acknowledged.
 fn child(dir: &str, tasks: usize) -> Result<(), Error> {
     let (db, table) = counters(dir)?;
     let acknowledged = Arc::new(AtomicU64::new(0));
-    let runtime = runtime();
+    let runtime = runtime(2);
     for _ in 0..tasks {
         let (db, table, acknowledged) = (db.clone(), table.clone(), acknowledged.clone());
         runtime.spawn(async move {
@@ -125,13 +130,13 @@ fn child(dir: &str, tasks: usize) -> Result<(), Error> {
     })
 }
 
-fn kill(dir: &str, seconds: u64, plan: &[(Form, usize)]) -> Result<(), Error> {
+fn kill(dir: &str, seconds: u64, plan: &[Line]) -> Result<(), Error> {
     println!("| tasks | acknowledged before the kill | the row holds more | opened in ms |\n|---:|---:|---:|---:|");
     let (db, table) = counters(dir)?;
     db.transact(|txn| txn.put(&table, &1, &0))?;
     db.close()?;
     let mut held = 0;
-    for (_, tasks) in plan {
+    for (_, tasks, _) in plan {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program);
         child.args(["child", dir, &tasks.to_string()]).stdout(Stdio::piped());
@@ -177,11 +182,11 @@ fn main() -> Result<(), Error> {
     }
     let (db, table) = counters(&dir)?;
     db.transact(|txn| txn.put(&table, &1, &0))?;
-    println!("| form | tasks | increments/s | p50 ms | p99 ms | p99/p50 |");
-    println!("|---|---:|---:|---:|---:|---:|");
-    let runtime = runtime();
+    println!("| form | threads | tasks | increments/s | p50 ms | p99 ms | p99/p50 |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
     let mut acknowledged = 0;
-    for (form, tasks) in plan {
+    for (form, tasks, workers) in plan {
+        let runtime = runtime(workers);
         acknowledged += runtime.block_on(run(&db, &table, form, tasks, seconds));
     }
     let stands = db.transact(|txn| txn.get(&table, &1))?;
@@ -189,7 +194,6 @@ fn main() -> Result<(), Error> {
     println!("acknowledged {acknowledged}, the row holds {stands:?}");
     println!("deadlocks missed by the fast path: {}", locks.archive().missed_by_fast_path());
     assert_eq!(stands, Some(acknowledged as i64), "no increment is lost");
-    drop(runtime);
     db.close()?;
     let (db, table) = counters(&dir)?;
     assert_eq!(db.transact(|txn| txn.get(&table, &1))?, stands, "nor by a restart");

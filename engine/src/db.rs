@@ -20,6 +20,7 @@ use clearway_base::vfs::Vfs;
 use clearway_base::waits::{self, Object as WaitObject, WaitEvent};
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::{Lsn, Tag};
+use clearway_storage::recovery::RecoveryReport;
 use clearway_storage::seams::{BoxFuture, Versions};
 use clearway_storage::store::{Store, StoreOptions};
 use clearway_txn::mvcc::book::{VersionBook, View};
@@ -73,6 +74,7 @@ pub struct Db {
     ghosts: GhostSweep,
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
+    recovery: RecoveryReport,
 }
 
 /// One change of the catalog by a transaction.
@@ -119,6 +121,7 @@ impl Db {
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
             ghosts: GhostSweep::default(),
             orphans: Mutex::new("engine/orphans", Vec::new()),
+            recovery: recovered.report,
         };
         let db = Arc::new(db);
         if !recovered.report.clean {
@@ -184,6 +187,11 @@ impl Db {
     /// Transactions, locks, versions and storage.
     pub fn transactions(&self) -> &Arc<Transactions> {
         &self.transactions
+    }
+
+    /// What opening had to do.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
     }
 
     /// The catalog as committed transactions left it.

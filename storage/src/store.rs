@@ -94,7 +94,6 @@ impl StoreOptions {
     }
 }
 
-
 /// An open database.
 pub struct Store {
     vfs: Arc<dyn Vfs>,

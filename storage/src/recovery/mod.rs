@@ -45,7 +45,7 @@ pub use saved::{PendingChain, PendingDrop};
 pub use undo::{end_abort, undo_one};
 
 /// What recovery did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryReport {
     /// The database had been closed properly.
     pub clean: bool,
@@ -53,6 +53,10 @@ pub struct RecoveryReport {
     pub records: u64,
     /// Bytes of log read by analysis.
     pub log_bytes: u64,
+    /// How long analysis took, in nanoseconds.
+    pub analysis_ns: u64,
+    /// How long redo took, in nanoseconds.
+    pub redo_ns: u64,
     /// Page operations looked at.
     pub ops_seen: u64,
     /// Page operations applied.

@@ -20,6 +20,7 @@ use crate::wal::repair::{Known, check_end, settle_tail};
 use crate::wal::segments::{Layout, Segments};
 use crate::wal::{StartAt, Wal, WalOptions, format};
 use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
+use clearway_base::waits::now_ns;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +151,9 @@ async fn recover(
         }
     };
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
+    let began_ns = now_ns();
     let (mut findings, end) = analyse(&known, &control, saved, &mut report).await?;
+    report.analysis_ns = now_ns() - began_ns;
     if control.clean && end.lsn != control.durable {
         let found = format!("records up to {}", end.lsn);
         let expected = format!("a log that ends at {}, as it was closed", control.durable);
@@ -184,7 +187,9 @@ async fn recover(
     report.pages_restored = restorer.restore(&*space, control.redo, end.lsn).await?.pages.len();
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
+    let began_ns = now_ns();
     redo(&known, &control, end.lsn, &pool, &mut report).await?;
+    report.redo_ns = now_ns() - began_ns;
     if nothing {
         space.create().await?;
     } else {
