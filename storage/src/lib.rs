@@ -4,6 +4,7 @@
 
 pub mod btree;
 pub mod buffer;
+pub mod check;
 pub mod error;
 pub mod ids;
 pub mod mutation;

@@ -111,7 +111,8 @@ impl MemVfs {
     }
 }
 
-struct MemOp<F>(F);
+/// An operation that a closure performs.
+pub(super) struct MemOp<F>(pub(super) F);
 
 impl<T: Send + 'static, F: FnOnce() -> Result<T, VfsError> + Send> Begin<T> for MemOp<F> {
     fn perform(self: Box<Self>) -> Result<T, VfsError> {

@@ -5,6 +5,7 @@
 //!   Vfs, VfsFile          traits that storage is written against
 //!     real (+ pool)       the operating system: direct I/O, fdatasync, fallocate, flock
 //!     mem                 files in memory, for `serve --memory` and quick tests
+//!     overlay             changes in memory over files that are only read
 //!     sim                 a disk that loses, tears, fails and fills up, from one seed
 //!   IoOp                  one operation: a future, or performed at once by `wait`
 //!   IoBuf                 an owned buffer aligned for direct I/O
@@ -35,6 +36,7 @@ mod names;
 mod op;
 
 pub mod mem;
+pub mod overlay;
 pub mod pool;
 pub mod real;
 pub mod sim;
@@ -51,6 +53,7 @@ pub use error::{LockError, OpKind, PowerOff, VfsError};
 pub use mem::MemVfs;
 pub use mode::{InlineIo, IoMode, inline_io_here, io_mode};
 pub use op::IoOp;
+pub use overlay::Overlay;
 pub use real::RealVfs;
 
 /// Alignment, in bytes, of buffers, and of offsets and lengths on files opened for direct I/O.

@@ -127,7 +127,8 @@ impl Pool {
         self.count_read(why);
         match verify(id, &buf) {
             Ok(bytes) => {
-                self.not_ahead(id, bytes).map_err(|corruption| corruption.in_file(self.space.file_name(id)))?;
+                not_ahead(id, bytes, self.log.end_lsn())
+                    .map_err(|corruption| corruption.in_file(self.space.file_name(id)))?;
                 self.install(loading, ticket, Some(bytes));
                 Ok(true)
             }
@@ -149,17 +150,6 @@ impl Pool {
             Why::Neighbour => &self.counters.neighbour_reads,
         };
         reason.add(1);
-    }
-
-    /// BUF-16
-    fn not_ahead(&self, id: PageId, bytes: &PageBytes) -> Result<(), Corruption> {
-        let lsn = Lsn(u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")));
-        let end = self.log.end_lsn();
-        if lsn <= end {
-            return Ok(());
-        }
-        let expected = format!("a change at or before LSN {end}, where the log ends");
-        Err(Corruption::in_page(id, lsn, expected, format!("one of LSN {lsn}: the end of the log is lost")))
     }
 
     /// Makes the page resident with these bytes, or as an empty page of kind FREE.
@@ -224,8 +214,18 @@ impl Drop for Loading<'_> {
     }
 }
 
+/// BUF-16: the page's last change lies in the log, which ends at `end`.
+pub(crate) fn not_ahead(id: PageId, bytes: &PageBytes, end: Lsn) -> Result<(), Corruption> {
+    let lsn = Lsn(u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")));
+    if lsn <= end {
+        return Ok(());
+    }
+    let expected = format!("a change at or before LSN {end}, where the log ends");
+    Err(Corruption::in_page(id, lsn, expected, format!("one of LSN {lsn}: the end of the log is lost")))
+}
+
 /// Whether these bytes are the page `id` as it was written.
-fn verify(id: PageId, bytes: &[u8]) -> Result<&PageBytes, Corruption> {
+pub(crate) fn verify(id: PageId, bytes: &[u8]) -> Result<&PageBytes, Corruption> {
     let whole: Result<&PageBytes, _> = bytes.try_into();
     let Ok(bytes) = whole else {
         let found = format!("{} bytes", bytes.len());

@@ -57,6 +57,7 @@ pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};
 pub use guard::{Latched, Optimistic, Pin, Seen};
 pub use load::Why;
+pub(crate) use load::{not_ahead, verify};
 pub use owned::OwnedPin;
 pub use page::{PAGE_BYTES, Page, PageMut};
 pub use pool::{Pool, PoolOptions};

@@ -175,6 +175,26 @@ impl ControlFile {
         }
     }
 
+    /// Whether both copies are whole and the same, as they are at rest (REC-1).
+    ///
+    /// # Errors
+    /// The copy that is not; a failed read.
+    pub async fn both_agree(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<(), StorageError> {
+        let path = path(dir);
+        let file = vfs.open(&path, OpenHow::existing(FileKind::Control).direct()).await?;
+        let mut first = None;
+        for offset in [0, BLOCK_BYTES as u64] {
+            let block = file.read_at(offset, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
+            let control =
+                Control::decode(&block).map_err(|(expected, found, _)| damaged(&path, offset, expected, found))?;
+            if *first.get_or_insert(control) != control {
+                let expected = "the same as in the first copy".to_owned();
+                return Err(damaged(&path, offset, expected, format!("generation {}", control.generation)));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the control file of a new database, whole or not at all.
     ///
     /// # Errors
