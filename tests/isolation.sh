@@ -14,7 +14,9 @@ if [ ! -d "$home/specs" ] || [ ! -x "$tester" ]; then
     exit 1
 fi
 scratch=$(mktemp -d)
-"$clearway" serve --data "$scratch/data" --listen 127.0.0.1:0 >"$scratch/serve.log" 2>&1 &
+# PostgreSQL's DDL does not step aside.
+printf 'ddl_block_window = -1\n' >"$scratch/clearway.conf"
+"$clearway" serve --data "$scratch/data" --config "$scratch/clearway.conf" --listen 127.0.0.1:0 >"$scratch/serve.log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$scratch"' EXIT
 port=

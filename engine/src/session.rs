@@ -21,7 +21,9 @@ use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::CommitBody;
 use clearway_txn::error::TxnError;
+use clearway_txn::lockmgr::polite::Polite;
 use clearway_txn::lockmgr::{IfTaken, LockMark, LockMode, LockScope, LockTag, Owner, Request};
+use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
 use clearway_txn::read::Reading;
@@ -166,7 +168,9 @@ impl Session {
     pub fn catalog(&mut self) -> Arc<Catalog> {
         let published = self.db.catalog();
         // SES-6
-        self.dep_lsn = self.dep_lsn.max(published.lsn);
+        if !mutation::active(Mutation::NoDepWaitCatalog) {
+            self.dep_lsn = self.dep_lsn.max(published.lsn);
+        }
         if self.changes.is_empty() {
             return published;
         }
@@ -256,6 +260,8 @@ impl Session {
                 self.dep_lsn = self.dep_lsn.max(lsn);
             }
             self.release_late(lsn).await?;
+        } else if mutation::active(Mutation::NoDepWaitCounts) {
+            return Ok(());
         }
         self.wait_reply().await
     }
@@ -283,6 +289,9 @@ impl Session {
         self.txn = None;
         self.end_transaction();
         undone?;
+        if mutation::active(Mutation::NoDepWaitErrors) {
+            return Ok(());
+        }
         self.wait_reply().await
     }
 
@@ -529,6 +538,18 @@ impl Session {
     ) -> Result<(), EngineError> {
         let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
         let granted = self.db.transactions().locks().acquire(request).await.map_err(TxnError::from)?;
+        self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
+        Ok(())
+    }
+
+    /// Takes a lock until the transaction ends, and lets others pass while it waits.
+    ///
+    /// # Errors
+    /// As [`Session::lock`]; `LockNotAvailable` after the last round if `polite` says so.
+    pub async fn lock_politely(&mut self, tag: LockTag, mode: LockMode, polite: Polite) -> Result<(), EngineError> {
+        let (scope, if_taken) = (LockScope::Transaction, IfTaken::Wait);
+        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
+        let granted = self.db.transactions().locks().acquire_politely(request, polite).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
         Ok(())
     }

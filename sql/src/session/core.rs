@@ -12,6 +12,7 @@ use clearway_base::waits;
 use clearway_engine::catalog::Catalog;
 use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
+use clearway_txn::lockmgr::polite::Polite;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use std::collections::HashMap;
 use std::future::Future;
@@ -158,13 +159,27 @@ impl Core {
         }
     }
 
-    /// Locks a relation until the transaction ends.
+    /// Locks a relation until the transaction ends. A strong mode lets others pass while it waits, as the settings say.
     pub async fn lock_relation(&self, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
+        let strong = mode.is_strong_table_mode() && if_taken == IfTaken::Wait;
+        let polite = if strong { self.settings.lock().polite() } else { None };
+        self.lock_as(oid, mode, if_taken, polite).await
+    }
+
+    /// The same, first come, first served: `LOCK TABLE`.
+    pub async fn lock_in_turn(&self, oid: u32, mode: LockMode, if_taken: IfTaken) -> Result<()> {
+        self.lock_as(oid, mode, if_taken, None).await
+    }
+
+    async fn lock_as(&self, oid: u32, mode: LockMode, if_taken: IfTaken, polite: Option<Polite>) -> Result<()> {
         let database = if oid < 16_384 { 0 } else { self.database };
         let tag = LockTag::Relation { database, relation: u64::from(oid) };
         let taken = {
             let mut session = self.engine.take();
-            self.lock_wait(session.lock(tag, mode, LockScope::Transaction, if_taken)).await
+            match polite {
+                Some(polite) => self.lock_wait(session.lock_politely(tag, mode, polite)).await,
+                None => self.lock_wait(session.lock(tag, mode, LockScope::Transaction, if_taken)).await,
+            }
         };
         taken.map_err(|e| {
             if is_lock_not_available(&e) {

@@ -241,7 +241,7 @@ async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()>
         let if_taken = if l.nowait { IfTaken::Fail } else { IfTaken::Wait };
         loop {
             let (oid, catalog) = relation_oid(core, &table.name)?;
-            core.lock_relation(oid, mode, if_taken).await?;
+            core.lock_in_turn(oid, mode, if_taken).await?;
             if Arc::ptr_eq(&catalog, &core.catalog()) {
                 lock_view(core, &catalog, oid, mode, if_taken).await?;
                 break;
@@ -258,7 +258,7 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     let Some(statement) = parsed.first() else { return Ok(()) };
     let planned = with_env(core, catalog, |env| Planner::new(env).plan(&statement.statement, &mut Params::default()))?;
     for lock in planned.map(|p| p.locks).unwrap_or_default() {
-        core.lock_relation(lock.oid, mode, if_taken).await?;
+        core.lock_in_turn(lock.oid, mode, if_taken).await?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@
 //! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. Nothing else is taken inside.
 //!
 //! # Invariants
-//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, and
+//! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
 //!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
 
@@ -25,6 +25,7 @@ mod detect;
 mod line;
 pub mod modes;
 mod owner;
+pub mod polite;
 mod queue;
 mod release;
 pub mod report;

@@ -5,7 +5,7 @@
 //! Owner ── held (mutex) ── locks: tag -> HeldLock      what stands in the lock table, too
 //!       │               ├─ fast: weak table locks       what stands here only (PostgreSQL's fast path)
 //!       │               └─ trail: acquisitions in order, for ROLLBACK TO SAVEPOINT
-//!       ├─ waiting (mutex) ── the one wait in progress
+//!       ├─ waiting (mutex) ── the one wait in progress; aside: the one that lets others pass
 //!       └─ blocking: somebody has waited behind a lock of this owner since its last release of everything
 //! ```
 //!
@@ -28,6 +28,7 @@ use clearway_base::sync::Mutex;
 use clearway_storage::ids::TxnId;
 
 use super::modes::{LockMode, ModeSet};
+use super::polite::Aside;
 use super::tag::{LockTag, VirtualId};
 use super::wait::Waiter;
 
@@ -65,6 +66,7 @@ pub struct Owner {
     local: AtomicU64,
     pub(super) held: Mutex<Held>,
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
+    pub(super) aside: Mutex<Option<Aside>>,
     pub(super) blocking: AtomicBool,
 }
 
@@ -139,6 +141,15 @@ impl Held {
         }
     }
 
+    /// Every mode in which a lock is held, in the lock table or not.
+    pub(super) fn modes_of(&self, tag: &LockTag) -> ModeSet {
+        let fast = self.fast.iter().filter(|f| {
+            matches!(tag, LockTag::Relation { database, relation } if f.database == *database && f.relation == *relation)
+        });
+        let listed = self.locks.get(tag).map_or(ModeSet::EMPTY, HeldLock::modes);
+        fast.fold(listed, |set, fast| set.union(fast.modes))
+    }
+
     /// Books a lock that a change of this transaction amounts to, to the statement that made the change.
     pub(super) fn add_implicit(&mut self, tag: &LockTag, mode: LockMode, change: u32, now_ns: u64) {
         let first = !self.locks.contains_key(tag);
@@ -192,6 +203,7 @@ impl Owner {
             local: AtomicU64::new(0),
             held: Mutex::new("txn/lockmgr/owner", Held::default()),
             waiting: Mutex::new("txn/lockmgr/waiting", None),
+            aside: Mutex::new("txn/lockmgr/aside", None),
             blocking: AtomicBool::new(false),
         })
     }

@@ -45,6 +45,7 @@ impl LockManager {
 
     fn locks_of(&self, owner: &Owner, rows: &mut Vec<LockRow>) {
         let waiting = owner.waiting.lock().clone();
+        let aside = owner.aside.lock().clone();
         let held = owner.held.lock();
         let row = |tag: &LockTag, mode, fastpath, since_ns, statement: &Option<Arc<str>>| LockRow {
             pid: owner.pid(),
@@ -68,6 +69,10 @@ impl LockManager {
             let mut wait = row(&waiter.tag, waiter.mode, false, waiter.since_ns, &None);
             wait.granted = false;
             rows.push(wait);
+        } else if let Some(aside) = aside {
+            let mut wait = row(&aside.tag, aside.mode, false, aside.since_ns, &None);
+            wait.granted = false;
+            rows.push(wait);
         }
     }
 
@@ -78,7 +83,7 @@ impl LockManager {
             return Vec::new();
         };
         let Some(waiter) = owner.waiting.lock().clone() else {
-            return Vec::new();
+            return self.blockers_of_aside(&owner);
         };
         let shard = self.shard_of(&waiter.tag).lock();
         let Some(lock) = shard.locks.get(&waiter.tag) else {
@@ -93,6 +98,16 @@ impl LockManager {
         pids.sort_unstable();
         pids.dedup();
         if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) { pids } else { Vec::new() }
+    }
+
+    /// Who holds what a request that has stepped aside waits for.
+    fn blockers_of_aside(&self, owner: &Owner) -> Vec<i32> {
+        let Some(aside) = owner.aside.lock().clone() else {
+            return Vec::new();
+        };
+        let others = self.owners().into_iter().filter(|o| o.id != owner.id);
+        let holds = |o: &Arc<Owner>| o.held.lock().modes_of(&aside.tag).meets(aside.mode.conflicts());
+        others.filter(holds).map(|o| o.pid()).collect()
     }
 
     /// The queue of a lock, first in line first.

@@ -1,0 +1,87 @@
+//! Requests that do not hold others back for long: a schema change behind a long transaction.
+//!
+//! # Life of a polite request
+//! ```text
+//! in the queue ──► granted
+//!   │   ▲  for at most `window`: whoever comes meanwhile waits behind it
+//!   ▼   │
+//! aside, for as long again: out of the queue, nobody waits for it; `pg_locks` still shows it as waiting
+//! ```
+//! After `rounds` of this it stays in the queue for good, or fails, as its session has set.
+//!
+//! # Invariants
+//! - POL-1: while a request is aside nothing of it stands in the lock table: no waiter, no announcement of a strong mode.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::sync::{sleep, timeout};
+use clearway_base::waits::{self, WaitEvent, clock};
+
+use super::modes::LockMode;
+use super::owner::Owner;
+use super::tag::LockTag;
+use super::{Granted, LockError, LockManager, Request, wait_event};
+
+/// How polite a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polite {
+    /// For how long it holds others back at a time, and lets them pass then.
+    pub window: Duration,
+    /// How often it steps aside.
+    pub rounds: u32,
+    /// After that it fails (`NotAvailable`) instead of waiting in the queue.
+    pub fails: bool,
+}
+
+/// A request that has stepped aside.
+#[derive(Clone, Debug)]
+pub(super) struct Aside {
+    pub(super) tag: LockTag,
+    pub(super) mode: LockMode,
+    pub(super) since_ns: u64,
+}
+
+/// Shows the request as waiting until dropped.
+struct Shown<'a>(&'a Arc<Owner>);
+
+impl<'a> Shown<'a> {
+    fn new(owner: &'a Arc<Owner>, aside: Aside) -> Shown<'a> {
+        *owner.aside.lock() = Some(aside);
+        Shown(owner)
+    }
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        *self.0.aside.lock() = None;
+    }
+}
+
+impl LockManager {
+    /// Takes a lock, stepping aside again and again while it is taken. Dropping the future gives up the wait, wherever it is.
+    ///
+    /// # Errors
+    /// As [`LockManager::acquire`]; `NotAvailable` after the last round if `polite` says so.
+    pub async fn acquire_politely(&self, request: Request<'_>, polite: Polite) -> Result<Granted, LockError> {
+        let since_ns = clock::now_ns();
+        for _ in 0..polite.rounds {
+            if let Ok(done) = timeout(polite.window, self.acquire(request.clone())).await {
+                return done;
+            }
+            // POL-1
+            debug_assert!(request.owner.waiting.lock().is_none());
+            let _shown = Shown::new(request.owner, Aside { tag: request.tag.clone(), mode: request.mode, since_ns });
+            let (_, object) = wait_event(&request.tag);
+            waits::in_wait(WaitEvent::DdlStepAside, object, sleep(polite.window)).await;
+        }
+        match polite.fails {
+            true => Err(LockError::NotAvailable),
+            false => self.acquire(request).await,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "polite_tests.rs"]
+mod tests;
