@@ -8,12 +8,18 @@ mod checker_tests;
 mod crashes;
 #[path = "history/cut.rs"]
 mod cut;
+#[path = "history/disk.rs"]
+mod disk;
+#[path = "history/hermitage.rs"]
+mod hermitage;
 #[path = "history/oracle.rs"]
 mod oracle;
 #[path = "history/oracle_tests.rs"]
 mod oracle_tests;
 #[path = "history/replies.rs"]
 mod replies;
+#[path = "history/reply_tests.rs"]
+mod reply_tests;
 #[path = "history/rows.rs"]
 mod rows;
 #[path = "history/statements.rs"]

@@ -3,6 +3,7 @@
 
 pub mod error;
 pub mod lockmgr;
+pub mod mutation;
 pub mod mvcc;
 pub mod read;
 pub mod transaction;

@@ -9,6 +9,7 @@ use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
 
 use crate::error::TxnError;
+use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{VersionBook, View, Visible};
 use crate::mvcc::undo::Fetched;
 
@@ -52,13 +53,14 @@ impl Reading {
             if row.tag.is_settled() {
                 return Ok(!row.ghost);
             }
+            mutation::copied_row();
             let mut dep = *dep_lsn;
             let visible = book.resolve(row.tag, view, &mut dep, &fetched);
             // RDV-1
-            if !tree.still(&seen) {
+            if !tree.still(&seen) && !mutation::active(Mutation::NoPageRevalidation) {
                 continue;
             }
-            *dep_lsn = dep;
+            note(dep_lsn, dep, !matches!(visible, Visible::Current) || !row.ghost);
             return match visible {
                 Visible::Spilled(tag) => {
                     book.fetch(tag, &mut fetched).await?;
@@ -78,6 +80,14 @@ impl Reading {
                 },
             };
         }
+    }
+}
+
+/// A reply depends on a commit that a row or, else, a ghost bears.
+fn note(dep_lsn: &mut Lsn, lsn: Lsn, is_row: bool) {
+    let left_out = if is_row { Mutation::NoDepWaitRows } else { Mutation::NoDepWaitGhosts };
+    if !mutation::active(left_out) {
+        *dep_lsn = lsn.max(*dep_lsn);
     }
 }
 
@@ -167,7 +177,8 @@ impl Scan {
             }
             let seen = leaf.seen();
             // RDV-1: else the same leaf again, which the cursor has left behind.
-            if !self.tree.still(&seen) || !spilled.is_empty() {
+            let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
+            if !unchanged || !spilled.is_empty() {
                 for tag in spilled {
                     book.fetch(tag, &mut fetched).await?;
                 }
@@ -225,10 +236,12 @@ fn take_row(
         }
         out.push(key, if overflow { &[] } else { value });
     };
+    let mut bears = Lsn::ZERO;
     let visible = match row.tag.is_settled() {
         true => Visible::Current,
-        false => book.resolve(row.tag, view, dep, fetched),
+        false => book.resolve(row.tag, view, &mut bears, fetched),
     };
+    note(dep, bears, !matches!(visible, Visible::Current) || !row.ghost);
     match visible {
         Visible::Nothing => {}
         Visible::Current => keep(row.ghost, row.overflow, row.value),

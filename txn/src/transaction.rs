@@ -22,6 +22,7 @@ use clearway_storage::space::TreeKind;
 
 use crate::error::TxnError;
 use crate::lockmgr::{IfTaken, LockMark, LockMode, Owner};
+use crate::mutation::{self, Mutation};
 use crate::mvcc::book::View;
 use crate::mvcc::record::NewUndo;
 use crate::mvcc::state::TxnState;
@@ -300,7 +301,9 @@ impl Transaction {
             match attempt {
                 Attempt::Finished(changed, record, judged) => {
                     // A refusal is a reply, too.
-                    self.depends_on(judged);
+                    if !mutation::active(Mutation::NoDepWaitErrors) {
+                        self.depends_on(judged);
+                    }
                     if let (Some(record), Some(range)) = (record, logged) {
                         record.logged(range.start, prev_lsn);
                         state.moved(&self.log);
@@ -350,7 +353,10 @@ impl Transaction {
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
                     self.depends_on(dep_lsn);
-                    self.depends_on(row.commit);
+                    let left_out = if row.ghost { Mutation::NoDepWaitGhosts } else { Mutation::NoDepWaitRows };
+                    if !mutation::active(left_out) {
+                        self.depends_on(row.commit);
+                    }
                     return Ok(Some(row));
                 }
                 LockAttempt::Absent => return Ok(None),

@@ -27,6 +27,7 @@ use clearway_storage::wal::Wal;
 
 use crate::error::TxnError;
 use crate::lockmgr::{LockManager, Owner};
+use crate::mutation::{self, Mutation};
 use crate::mvcc::book::VersionBook;
 use crate::mvcc::state::TxnState;
 
@@ -85,6 +86,11 @@ impl Transactions {
         self.store.wal().durable_lsn().min(self.visible_lsn())
     }
 
+    /// VER-2: versions above this stay, whoever may read.
+    fn prunable(&self) -> Lsn {
+        if mutation::active(Mutation::PurgeBeforeDurable) { self.visible_lsn() } else { self.durable_snapshot() }
+    }
+
     /// A transaction begins to change something: it gets an id.
     pub(crate) fn assign(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let state = self.book.begin(owner);
@@ -128,7 +134,8 @@ impl Transactions {
         self.book.end(txn.id());
         wal.release_undo(log);
         publish(lsn);
-        self.locks.release_early(txn.owner(), lsn);
+        let handed = if mutation::active(Mutation::LockWithoutLsn) { Lsn::ZERO } else { lsn };
+        self.locks.release_early(txn.owner(), handed);
         self.book.retire(txn, lsn);
         self.upkeep();
         Ok(lsn)
@@ -140,7 +147,7 @@ impl Transactions {
         if self.commits.fetch_add(1, Ordering::Relaxed) % every == 0
             && let Some(_pruning) = self.pruning.try_lock()
         {
-            self.book.prune(self.durable_snapshot());
+            self.book.prune(self.prunable());
         }
     }
 
@@ -152,7 +159,7 @@ impl Transactions {
     pub async fn upkeep_step(&self) -> Result<usize, TxnError> {
         let mut done = {
             let _pruning = self.pruning.lock();
-            self.book.prune(self.durable_snapshot())
+            self.book.prune(self.prunable())
         };
         if self.book.has_moved() {
             let mut left = self.book.held();

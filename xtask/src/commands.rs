@@ -91,6 +91,8 @@ pub fn ci(root: &Path, report: &mut Report) {
     cargo_test(root, report, "tests", &["test", "--workspace", "--no-fail-fast"], &[]);
     let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];
     cargo_test(root, report, "planted mistakes are found", &planted, &[]);
+    let planted = ["test", "-p", "clearway-engine", "--features", "mutations", "--test", "planted"];
+    cargo_test(root, report, "planted mistakes are found by histories", &planted, &[]);
     loom(root, report);
 }
 

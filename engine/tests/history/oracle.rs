@@ -42,6 +42,8 @@ pub enum Reply {
     DuplicateU(Key, i64),
     /// 40001, because of this row.
     Conflict(Key),
+    /// The whole table was locked against writers, asked for when this was visible: whoever wrote to it meanwhile has ended.
+    Locked(Lsn),
 }
 
 /// One answer.
@@ -182,6 +184,10 @@ impl<'h> Oracle<'h> {
             Reply::Newest(key, row) => newest(&|rows| rows.get(key) == row.as_ref()),
             Reply::DuplicateKey(key) => newest(&|rows| rows.contains_key(key)),
             Reply::DuplicateU(own, u) => newest(&|rows| rows.iter().any(|(key, row)| key != own && row.u == *u)),
+            Reply::Locked(from) => !self.history.iter().any(|other| {
+                let waited_for = other.commit.is_some_and(|commit| commit > *from && commit <= told.upto);
+                waited_for && other.commit > Some(end) && other.writes.iter().any(|write| write.key != CATALOG)
+            }),
             Reply::Conflict(key) => self.history.iter().any(|other| {
                 let later = other.commit.is_some_and(|commit| commit > told.read_lsn && commit <= to);
                 later && other.writes.iter().any(|write| write.key == *key)

@@ -46,6 +46,7 @@ fn what_is_right_passes() {
         told(5, 15, Reply::DuplicateKey(1)),
         told(15, 40, Reply::DuplicateU(9, 2)),
         told(15, 20, Reply::Conflict(1)),
+        told(15, 40, Reply::Locked(Lsn(15))),
     ] {
         assert_eq!(isolation(reply), []);
     }
@@ -95,10 +96,11 @@ fn replies_that_a_crash_made_untrue_are_found() {
         Reply::DuplicateU(9, 2),
         Reply::Conflict(1),
         Reply::Table(Rows::from([(1, row(2))])),
+        Reply::Locked(Lsn(11)),
     ] {
         let mut history = life();
         history.push(told(15, 20, reply.clone()));
-        if !matches!(reply, Reply::Conflict(_)) {
+        if !matches!(reply, Reply::Conflict(_) | Reply::Locked(_)) {
             history[3].told[0].read_lsn = Lsn(20);
         }
         let found = Oracle::new(&history).replies(Lsn(12), &Rows::from([(1, row(1))]));

@@ -1,11 +1,6 @@
 //! The rule of the replies: with what a crash at any begin or end of an I/O leaves, every answer that was given is still true. And
 //! isolation, for tables with indexes, by the order of commits.
-//!
-//! Long form: `CLEARWAY_POINTS=25000 cargo test --release -p clearway-engine --test history -- --ignored --nocapture replies`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use clearway_base::for_each_seed;
 use clearway_base::testkit::{Rng, Stop};
 use clearway_base::vfs::sim::SimDisk;
 
@@ -47,7 +42,7 @@ fn crash(seed: u64, point: u64, swept: &mut Swept) -> Option<String> {
 }
 
 /// How many crash points a seed has, and the first with a table; checks its isolation on the way.
-fn whole(seed: u64) -> Result<(u64, u64), String> {
+pub fn whole(seed: u64) -> Result<(u64, u64), String> {
     let (disk, notes) = (SimDisk::new(seed), new_notes());
     run(seed, &disk, &notes, true).map_err(|stop| stop.to_string())?;
     let history = notes.lock().history();
@@ -72,66 +67,4 @@ pub fn sweep(seed: u64, stride: u64, swept: &mut Swept) -> Result<(), String> {
         point += rng.range(1..2 * stride);
     }
     Ok(())
-}
-
-/// The first seed of these with a finding, a panic included, and the finding.
-#[allow(dead_code, reason = "for planted mistakes")]
-pub fn first_finding(seeds: impl Iterator<Item = u64>, stride: u64) -> Option<(u64, String)> {
-    let mut swept = Swept::default();
-    for seed in seeds {
-        match catch_unwind(AssertUnwindSafe(|| sweep(seed, stride, &mut swept))) {
-            Ok(Ok(())) => {}
-            Ok(Err(wrong)) => return Some((seed, wrong)),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                return Some((seed, text.unwrap_or_else(|| "a panic".to_owned())));
-            }
-        }
-    }
-    None
-}
-
-#[test]
-fn rows_and_indexes_are_what_the_order_of_commits_says() {
-    let mut commits = 0;
-    for_each_seed!(30, |seed| {
-        let (disk, notes) = (SimDisk::new(seed), new_notes());
-        run(seed, &disk, &notes, false).expect("the run ends");
-        let history = notes.lock().history();
-        let found = Oracle::new(&history).isolation();
-        assert!(found.is_empty(), "{found:#?}");
-        commits += history.iter().filter(|txn| !txn.writes.is_empty() && txn.acknowledged).count();
-    });
-    assert!(commits > 20, "{commits} commits: nothing was tried");
-}
-
-#[test]
-fn what_is_dropped_in_the_middle_leaves_nothing() {
-    for_each_seed!(60, |seed| {
-        whole(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
-    });
-}
-
-#[test]
-fn every_reply_is_true_of_what_a_crash_leaves() {
-    let mut swept = Swept::default();
-    for_each_seed!(6, |seed| sweep(seed, 25, &mut swept).unwrap_or_else(|wrong| panic!("{wrong}")));
-    assert!(swept.given > 100 && swept.untold_lost > 0 && swept.untold_kept > 0, "nothing was tried: {swept:?}");
-}
-
-#[test]
-#[ignore = "takes minutes: the long form"]
-fn replies_long() {
-    let wanted = std::env::var("CLEARWAY_POINTS").map_or(25_000, |n| n.parse().expect("a number of crash points"));
-    let start = std::env::var("CLEARWAY_SEED_START").map_or(1_000, |n| n.parse().expect("a seed"));
-    let mut swept = Swept::default();
-    for seed in start.. {
-        if swept.points >= wanted {
-            break;
-        }
-        if let Err(wrong) = sweep(seed, 3, &mut swept) {
-            panic!("seed {seed}: {wrong}");
-        }
-    }
-    println!("from seed {start}: {swept:?}");
 }

@@ -2,6 +2,7 @@
 //! that fail, statements and commits that are cut off in the middle, sessions that vanish. Everything that was told is written down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clearway_base::sync::{Mutex, latches_held};
 use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
@@ -18,9 +19,9 @@ use clearway_txn::lockmgr::LockMode;
 use clearway_txn::mvcc::state::{Status, TxnState};
 
 use super::cut::{Cut, until};
+use super::disk::open_engine;
 use super::oracle::{CATALOG, Own, Reply, Row, Rows, Told, Txn};
 use super::statements::{Did, KEYS, Refused, Runner, Step, US, extra, read_table};
-use super::world::open_engine;
 
 const WORKERS: u64 = 4;
 const TXNS_EACH: u64 = 7;
@@ -74,7 +75,7 @@ fn column(name: &str, storage: Storage) -> Column {
 }
 
 /// `t (id bigint primary key, a bigint, u bigint unique, v bigint, pad bytea)` with an index on `a`.
-async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineError> {
+pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineError> {
     session.begin(TxnOptions::default());
     let oid = session.db().new_oid();
     let relation = Relation {
@@ -148,16 +149,26 @@ pub fn run(seed: u64, disk: &SimDisk, notes: &Shared, cuts: bool) -> Result<(), 
                 testkit::spawn("worker", worker.work())
             })
             .collect();
+        let upkeep = testkit::spawn("upkeep", keep_up(db.clone(), Rng::new(seed)));
         for worker in workers {
             worker.await;
         }
+        upkeep.await;
         nothing_is_left(&db).await;
         db.close().await.expect("closed");
     })
 }
 
-fn session_of(db: &Arc<Db>, number: u64) -> Session {
+pub fn session_of(db: &Arc<Db>, number: u64) -> Session {
     db.session(number as i32 + 1, DATABASE)
+}
+
+/// Old versions and ghosts go while others read: more often than the background would see to it.
+async fn keep_up(db: Arc<Db>, mut rng: Rng) {
+    for _ in 0..400 {
+        testkit::sleep(Duration::from_micros(rng.range(1..200))).await;
+        db.transactions().upkeep_step().await.expect("upkeep");
+    }
 }
 
 /// When all transactions have ended, nothing of them is there but their changes.

@@ -127,6 +127,7 @@ impl Runner<'_> {
             Step::LockTable(mode) => Some(mode),
             _ => Some(LockMode::RowExclusive),
         };
+        let asked = self.session.db().transactions().visible_lsn();
         if let Some(mode) = mode {
             let tag = LockTag::Relation { database: DATABASE, relation: u64::from(self.shape.oid) };
             self.session.lock(tag, mode, LockScope::Transaction, IfTaken::Wait).await?;
@@ -136,7 +137,7 @@ impl Runner<'_> {
                 clearway_base::testkit::yield_now().await;
                 Ok(Did::default())
             }
-            Step::LockTable(_) => Ok(Did::default()),
+            Step::LockTable(_) => Ok(Did { replies: vec![Reply::Locked(asked)], writes: Vec::new() }),
             Step::Point(key) => self.point(key).await,
             Step::Table => self.table().await,
             Step::Catalog => Ok(Did { replies: vec![Reply::Newest(CATALOG, extra(self.session))], writes: Vec::new() }),

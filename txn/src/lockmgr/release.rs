@@ -9,6 +9,7 @@ use super::LockManager;
 use super::modes::{LockMode, ModeSet};
 use super::owner::{self, LockMark, Owner};
 use super::tag::LockTag;
+use crate::mutation::{self, Mutation};
 
 impl LockManager {
     /// LKM-3: strong modes that were given up are no longer announced.
@@ -95,7 +96,10 @@ impl LockManager {
             let from = mark.trail.min(held.trail.len());
             let since = held.trail.split_off(from);
             // LKM-11
-            let stays = |step: &owner::Step| step.change.is_some_and(|change| change < mark.changes);
+            let stays = |step: &owner::Step| {
+                let stands = step.change.is_some_and(|change| change < mark.changes);
+                stands && !mutation::active(Mutation::SavepointGivesLocks)
+            };
             let (stay, gone): (Vec<_>, Vec<_>) = since.into_iter().partition(stays);
             held.trail.extend(stay);
             gone

@@ -25,6 +25,7 @@ use clearway_base::waits::now_ns;
 use clearway_storage::ids::Lsn;
 
 use crate::lockmgr::Owner;
+use crate::mutation::{self, Mutation};
 
 const IDLE: u64 = u64::MAX;
 
@@ -138,7 +139,11 @@ impl Snapshots {
     /// Moves the bound up to `durable` and looks who still reads below it. SNP-1, SNP-2.
     pub fn refresh(&self, durable: Lsn) -> Arc<Horizon> {
         let slots = self.slots.lock();
-        let bound = self.bound.fetch_max(durable.0, Ordering::SeqCst).max(durable.0);
+        let bound = match mutation::active(Mutation::PurgeBeforeDurable) {
+            // Not published: who reads what is durable would begin again and again.
+            true => durable.0,
+            false => self.bound.fetch_max(durable.0, Ordering::SeqCst).max(durable.0),
+        };
         fence(Ordering::SeqCst);
         let mut active: Vec<Lsn> =
             slots.iter().map(|s| s.read_lsn.load(Ordering::SeqCst)).filter(|lsn| *lsn < bound).map(Lsn).collect();

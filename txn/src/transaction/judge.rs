@@ -17,6 +17,7 @@ use clearway_storage::record::BeforeImage;
 
 use super::{Basis, Change, Changed, LockedRow};
 use crate::lockmgr::{Begun, IfTaken, Implicit, LockMode, LockScope, LockTag, PendingLock, Request};
+use crate::mutation::{self, Mutation};
 use crate::mvcc::book::{Newest, View, Visible};
 use crate::mvcc::record::{NewUndo, UndoRecord};
 use crate::mvcc::state::TxnState;
@@ -117,7 +118,9 @@ impl<'m> Judge<'m, '_> {
         }
         // TXN-6
         let strength = match (&newest, self.all.book().undo().look_with(tag, self.fetched)) {
-            (Newest::Mine(_), Look::Here(mine)) => strength.max(mine.strength),
+            (Newest::Mine(_), Look::Here(mine)) if !mutation::active(Mutation::LatestStrength) => {
+                strength.max(mine.strength)
+            }
             _ => strength,
         };
         let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
@@ -182,7 +185,7 @@ impl<'m> Judge<'m, '_> {
             return Ok(false);
         };
         let view = View { read_lsn, ..View::default() };
-        if *deleted <= read_lsn {
+        if *deleted <= read_lsn || mutation::active(Mutation::RowOverDeleted) {
             return Ok(false);
         }
         match self.all.book().resolve(row.tag, &view, &mut Lsn::default(), self.fetched) {

@@ -1,0 +1,114 @@
+//! The random histories find mistakes that are planted in the real code: run with the feature `mutations`.
+#![cfg(feature = "mutations")]
+
+#[path = "history/cut.rs"]
+mod cut;
+#[path = "history/disk.rs"]
+mod disk;
+#[path = "history/oracle.rs"]
+mod oracle;
+#[path = "history/replies.rs"]
+mod replies;
+#[path = "history/rows.rs"]
+mod rows;
+#[path = "history/statements.rs"]
+mod statements;
+#[path = "it/support.rs"]
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use clearway_engine::session::{StatementMode, TxnOptions};
+use clearway_storage::mutation as storage;
+use clearway_txn::mutation::{ALL, Mutation, at_copied_row, plant};
+use clearway_txn::transaction::Basis;
+
+/// Every how-manieth crash point, and seeds at most.
+const STRIDE: u64 = 4;
+const SEEDS: u64 = 400;
+
+/// A reader has copied a row's uncommitted version; its writer goes back before the reader looks who that is.
+fn reads_what_was_never_committed() -> bool {
+    let db = support::open(&support::memory());
+    let (mut writer, mut reader) = (db.session(1, support::DATABASE), db.session(2, support::DATABASE));
+    support::run(async {
+        let shape = support::create(&mut writer, true, false).await;
+        writer.begin(TxnOptions::default());
+        writer.insert(&shape, &support::row(1, 10, "old")).await.expect("inserted");
+        writer.commit(clearway_engine::session::Durability::Wait).await.expect("committed");
+        writer.begin(TxnOptions::default());
+        let statement = writer.open_statement(&"update".into(), StatementMode::Write);
+        let (old, new) = (support::row(1, 10, "old"), support::row(1, 666, "new"));
+        let key = support::key(&shape, 1);
+        writer.update(&shape, &key, &old, &new, Basis::Read(statement.view)).await.expect("updated");
+        writer.close_statement(statement);
+        at_copied_row(move || {
+            clearway_base::sync::spawn_thread("writer", move || {
+                support::run(async move { writer.roll_back().await.expect("undone") });
+            })
+            .expect("a thread")
+            .join()
+            .expect("undone");
+        });
+        let seen = support::read_a(&mut reader, &shape, 1).await;
+        drop(reader);
+        db.close().await.expect("closed");
+        seen == Some(666)
+    })
+}
+
+/// The first seed of these with a finding, a panic included, and the finding.
+fn first_finding(seeds: impl Iterator<Item = u64>, stride: u64) -> Option<(u64, String)> {
+    let mut swept = replies::Swept::default();
+    for seed in seeds {
+        match catch_unwind(AssertUnwindSafe(|| replies::sweep(seed, stride, &mut swept))) {
+            Ok(Ok(())) => {}
+            Ok(Err(wrong)) => return Some((seed, wrong)),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                return Some((seed, text.unwrap_or_else(|| "a panic".to_owned())));
+            }
+        }
+    }
+    None
+}
+
+fn look_for(mutation: Mutation) -> Option<String> {
+    match mutation {
+        Mutation::NoPageRevalidation => reads_what_was_never_committed().then(|| "a named interleaving".to_owned()),
+        _ => in_histories(),
+    }
+}
+
+fn in_histories() -> Option<String> {
+    first_finding(1..=SEEDS, STRIDE).map(|(seed, wrong)| {
+        let line = wrong.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("seed {seed}: {}", line.chars().take(150).collect::<String>())
+    })
+}
+
+// One test, since a mistake is planted for the whole process.
+#[test]
+fn each_planted_mistake_is_found() {
+    assert!(!reads_what_was_never_committed(), "nothing is planted yet");
+    let only = std::env::var("CLEARWAY_MUTATION").ok();
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    let mut missed = Vec::new();
+    let mut found = |name: String, finding: Option<String>| match finding {
+        Some(finding) => println!("{name}: {finding}"),
+        None => missed.push(name),
+    };
+    for mutation in ALL.into_iter().filter(|m| wanted(&format!("{m:?}"))) {
+        plant(mutation);
+        found(format!("{mutation:?}"), look_for(mutation));
+    }
+    plant(Mutation::None);
+    // A compensation record that does not say what it compensates; a log that is not synced.
+    let below = [storage::Mutation::NoUndoNext, storage::Mutation::SkipLogSync];
+    for mutation in below.into_iter().filter(|m| wanted(&format!("{m:?}"))) {
+        storage::plant(mutation);
+        found(format!("{mutation:?}"), in_histories());
+    }
+    storage::plant(storage::Mutation::None);
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
