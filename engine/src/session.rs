@@ -35,6 +35,7 @@ use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
 use crate::table::scan::{IndexScan, KeyedRow, TableScan};
 use crate::table::shape::TableShape;
+use crate::table::statistics::Changes;
 use crate::table::write;
 use crate::value::Value;
 
@@ -122,6 +123,7 @@ pub struct Session {
     private: Option<(Lsn, usize, Arc<Catalog>)>,
     dropped: Vec<TreeId>,
     row_ids: RowIdRanges,
+    counted: Changes,
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
@@ -143,6 +145,7 @@ impl Session {
             private: None,
             dropped: Vec::new(),
             row_ids: RowIdRanges::default(),
+            counted: Changes::default(),
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
@@ -468,6 +471,7 @@ impl Session {
             shape.key_of(row)
         };
         write::insert(self.txn(), shape, &key, row).await?;
+        self.counted.note(db.statistics(), shape.oid);
         Ok(key)
     }
 
@@ -498,7 +502,9 @@ impl Session {
         old: &[Value],
         basis: Basis,
     ) -> Result<Changed, EngineError> {
-        write::delete(self.txn(), shape, key, old, basis).await
+        let deleted = write::delete(self.txn(), shape, key, old, basis).await?;
+        self.counted.note(self.db.statistics(), shape.oid);
+        Ok(deleted)
     }
 
     /// Locks a row and returns its newest version; `None` if there is no row with this key.
@@ -557,6 +563,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.counted.tell(self.db.statistics());
         self.end_transaction();
         match self.txn.take() {
             // The transaction belongs to the engine: somebody undoes it.
