@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clearway_base::sync::{Mutex, sleep};
@@ -37,7 +37,6 @@ use crate::sequence::Sequences;
 use crate::session::Session;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
-use crate::table::statistics::Statistics;
 
 /// What to open, and how.
 #[derive(Clone)]
@@ -68,12 +67,13 @@ impl DbOptions {
 pub struct Db {
     transactions: Arc<Transactions>,
     catalog: Mutex<Arc<Catalog>>,
+    /// Rises, under the mutex, with each catalog that is put there.
+    catalog_version: AtomicU64,
     next_oid: AtomicU32,
     row_ids: RowIds,
     sequences: Sequences,
     losers: Mutex<Vec<Transaction>>,
     ghosts: GhostSweep,
-    statistics: Statistics,
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
@@ -117,12 +117,12 @@ impl Db {
         let db = Db {
             transactions: all,
             catalog: Mutex::new("engine/catalog", Arc::default()),
+            catalog_version: AtomicU64::new(1),
             next_oid: AtomicU32::new(FIRST_USER_OID),
             row_ids: RowIds::default(),
             sequences: Sequences::default(),
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
             ghosts: GhostSweep::default(),
-            statistics: Statistics::default(),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery: recovered.report,
         };
@@ -153,7 +153,7 @@ impl Db {
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed);
         let unfinished = |o: &&Arc<Object>| matches!(&***o, Object::Index(i) if i.state == IndexState::WriteOnly);
         self.orphans.lock().extend(catalog.objects().filter(unfinished).map(|o| o.oid()));
-        *self.catalog.lock() = Arc::new(catalog);
+        self.put(&mut self.catalog.lock(), catalog);
         self.drop_orphans().await
     }
 
@@ -202,6 +202,12 @@ impl Db {
         self.catalog.lock().clone()
     }
 
+    /// A number that changes with each committed change of the catalog. What was made of a catalog that was taken after the number was
+    /// read is up to date while the number is the same.
+    pub fn catalog_version(&self) -> u64 {
+        self.catalog_version.load(Ordering::Acquire)
+    }
+
     /// A number for a new object.
     pub fn new_oid(&self) -> Oid {
         self.next_oid.fetch_add(1, Ordering::Relaxed)
@@ -227,7 +233,12 @@ impl Db {
         let changes: Vec<CatalogChange> = changes.iter().map(|change| valid_from(&catalog, change, lsn)).collect();
         let mut next = apply(&catalog, &changes).expect("names are locked from their creation to the commit");
         next.lsn = lsn;
-        *catalog = Arc::new(next);
+        self.put(&mut catalog, next);
+    }
+
+    fn put(&self, place: &mut Arc<Catalog>, catalog: Catalog) {
+        *place = Arc::new(catalog);
+        self.catalog_version.fetch_add(1, Ordering::Release);
     }
 
     /// Undoes what a crash left unfinished; called once in the background after opening.
@@ -242,11 +253,6 @@ impl Db {
             self.transactions.locks().unregister(&loser.owner().clone());
         }
         Ok(count)
-    }
-
-    /// How many rows tables have.
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
     }
 
     /// The sweep for ghosts that a crash left behind.
@@ -317,7 +323,6 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
         let _ = db.drop_orphans().await;
-        let _ = db.statistics.step(&db.transactions, &db.catalog()).await;
         let _ = db.ghosts.step(&db.transactions).await;
         let store = db.transactions.store();
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() {

@@ -35,7 +35,6 @@ use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
 use crate::table::scan::{IndexScan, KeyedRow, TableScan};
 use crate::table::shape::TableShape;
-use crate::table::statistics::Changes;
 use crate::table::write;
 use crate::value::Value;
 
@@ -116,6 +115,8 @@ pub struct Session {
     owner: Arc<Owner>,
     reader: Reader,
     txn: Option<Transaction>,
+    /// The one that was open last; the next begins in its place.
+    ended: Option<Transaction>,
     options: TxnOptions,
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
@@ -123,7 +124,6 @@ pub struct Session {
     private: Option<(Lsn, usize, Arc<Catalog>)>,
     dropped: Vec<TreeId>,
     row_ids: RowIdRanges,
-    counted: Changes,
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
@@ -139,13 +139,13 @@ impl Session {
             owner,
             reader,
             txn: None,
+            ended: None,
             options: TxnOptions::default(),
             kept: None,
             changes: Vec::new(),
             private: None,
             dropped: Vec::new(),
             row_ids: RowIdRanges::default(),
-            counted: Changes::default(),
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
@@ -188,14 +188,24 @@ impl Session {
         }
     }
 
+    /// Whether the catalog as this session sees it is the one of [`Db::catalog_version`] `version`.
+    pub fn sees_catalog(&self, version: u64) -> bool {
+        self.changes.is_empty() && self.db.catalog_version() == version
+    }
+
     /// Begins a transaction.
     ///
     /// # Panics
     /// If one is open.
     pub fn begin(&mut self, options: TxnOptions) {
         assert!(self.txn.is_none(), "one transaction at a time");
-        let all = self.db.transactions().clone();
-        self.txn = Some(Transaction::begin(all, self.owner.clone(), options.read_only));
+        self.txn = Some(match self.ended.take() {
+            Some(mut txn) => {
+                txn.begin_again(options.read_only);
+                txn
+            }
+            None => Transaction::begin(self.db.transactions().clone(), self.owner.clone(), options.read_only),
+        });
         self.options = options;
     }
 
@@ -235,12 +245,10 @@ impl Session {
     /// # Errors
     /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        let body = CommitBody {
-            wall_clock_us: waits::wall_us(),
-            origin: 0,
-            database: self.database,
-            catalog_changed: !self.changes.is_empty(),
-            dropped: self.dropped.clone(),
+        // A transaction without an id has changed nothing: there is no record to write.
+        let body = match self.txn().id() {
+            Some(_) => self.commit_body().encode(),
+            None => Vec::new(),
         };
         let (db, changes, dropped) = (&self.db, &self.changes, &self.dropped);
         let publish = |lsn| {
@@ -253,9 +261,10 @@ impl Session {
         };
         // The transaction stays in its place until it has ended: a commit that is given up while it waits for log credit is undone.
         let txn = self.txn.as_mut().expect("a transaction is open");
-        let committed = txn.commit(&body.encode(), publish).await?;
+        let committed = txn.commit(&body, publish).await?;
         let txn = self.txn.take().expect("it was there");
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
+        self.ended = Some(txn);
         self.end_transaction();
         if let Some(lsn) = committed {
             self.last_commit = lsn;
@@ -267,6 +276,32 @@ impl Session {
             return Ok(());
         }
         self.wait_reply().await
+    }
+
+    /// Ends a transaction that has changed nothing, as `commit` does but for the wait for what it was told (see `may_reply`); false: there
+    /// is something to commit.
+    pub fn end_unchanged(&mut self) -> bool {
+        match &mut self.txn {
+            Some(txn) if txn.id().is_none() && self.changes.is_empty() && self.dropped.is_empty() => {
+                txn.end_unchanged()
+            }
+            _ => return false,
+        }
+        let txn = self.txn.take().expect("it was there");
+        self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
+        self.ended = Some(txn);
+        self.end_transaction();
+        true
+    }
+
+    fn commit_body(&self) -> CommitBody {
+        CommitBody {
+            wall_clock_us: waits::wall_us(),
+            origin: 0,
+            database: self.database,
+            catalog_changed: !self.changes.is_empty(),
+            dropped: self.dropped.clone(),
+        }
     }
 
     /// Advisory locks of the transaction go when its commit is durable, whatever the client waits for.
@@ -336,9 +371,10 @@ impl Session {
     /// A statement begins; the text is what locks and deadlock reports name.
     pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
         self.owner.statement(text);
-        let all = self.db.transactions().clone();
+        let dep_lsn = self.dep_lsn();
+        let all = self.db.transactions();
         // SES-3: what a lock that was handed over depends on must be seen, too.
-        let last = self.last_commit.max(self.dep_lsn()).min(all.visible_lsn());
+        let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
         let (read_lsn, snapshot) = match (self.options.isolation, self.kept) {
             (Isolation::RepeatableRead, Some(kept)) => (kept.read_lsn, None),
             (Isolation::RepeatableRead, None) if self.txn.is_some() => {
@@ -395,6 +431,11 @@ impl Session {
         self.dep_lsn.max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
     }
 
+    /// Whether everything that the session was told of is durable (SES-4).
+    pub fn may_reply(&self) -> bool {
+        self.dep_lsn() <= self.db.transactions().store().wal().durable_lsn()
+    }
+
     /// Waits until everything that the session was told of is durable (SES-4).
     ///
     /// # Errors
@@ -418,10 +459,27 @@ impl Session {
         view: &View,
         key: &[u8],
     ) -> Result<Option<Vec<Value>>, EngineError> {
+        match self.find(shape, view, key).await? {
+            Some(value) => shape.row(key, value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Session::find`], without waiting; the outer `None`: it would have to.
+    pub fn find_now(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Option<Option<&[u8]>> {
         let all = self.db.transactions();
-        let tree = all.store().tree(shape.tree);
-        let found = self.reading.get(all.book(), &tree, key, view, &mut self.dep_lsn).await?;
-        if found { shape.row(key, self.reading.value()).map(Some) } else { Ok(None) }
+        let found = self.reading.get_now(all.book(), shape.rows(all), key, view, &mut self.dep_lsn)?;
+        Some(found.then(|| self.reading.value()))
+    }
+
+    /// The value part of the row with this key, as [`Picker::read`](crate::table::pick::Picker::read) takes it.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn find(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Result<Option<&[u8]>, EngineError> {
+        let all = self.db.transactions();
+        let found = self.reading.get(all.book(), shape.rows(all), key, view, &mut self.dep_lsn).await?;
+        Ok(found.then(|| self.reading.value()))
     }
 
     /// A walk over a table.
@@ -449,6 +507,14 @@ impl Session {
         scan.next(self.db.transactions(), &mut self.dep_lsn).await
     }
 
+    /// Sees to it that a walk has its next row at hand (`TableScan::buffered`); false: there are no more.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn fill(&mut self, scan: &mut TableScan) -> Result<bool, EngineError> {
+        scan.fill(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
     /// The next row of a walk by an index.
     ///
     /// # Errors
@@ -465,13 +531,11 @@ impl Session {
         shape.check_fit(row)?;
         let db = self.db.clone();
         let key = if shape.has_row_id() {
-            let tree = db.transactions().store().tree(shape.tree);
-            db.row_ids().next(&mut self.row_ids, &tree).await?.to_vec()
+            db.row_ids().next(&mut self.row_ids, shape.rows(db.transactions())).await?.to_vec()
         } else {
             shape.key_of(row)
         };
         write::insert(self.txn(), shape, &key, row).await?;
-        self.counted.note(db.statistics(), shape.oid);
         Ok(key)
     }
 
@@ -502,9 +566,7 @@ impl Session {
         old: &[Value],
         basis: Basis,
     ) -> Result<Changed, EngineError> {
-        let deleted = write::delete(self.txn(), shape, key, old, basis).await?;
-        self.counted.note(self.db.statistics(), shape.oid);
-        Ok(deleted)
+        write::delete(self.txn(), shape, key, old, basis).await
     }
 
     /// Locks a row and returns its newest version; `None` if there is no row with this key.
@@ -518,8 +580,8 @@ impl Session {
         mode: LockMode,
         if_taken: IfTaken,
     ) -> Result<Option<Locked>, EngineError> {
-        let tree = self.db.transactions().store().tree(shape.tree);
-        let Some(found) = self.txn().lock_row(&tree, key, mode, if_taken).await? else {
+        let tree = shape.rows(self.db.transactions());
+        let Some(found) = self.txn().lock_row(tree, key, mode, if_taken).await? else {
             return Ok(None);
         };
         let row = match (found.ghost, found.overflow) {
@@ -529,6 +591,11 @@ impl Session {
         };
         let (ghost, commit, mine, moved_to) = (found.ghost, found.commit, found.mine, found.moved_to);
         Ok(Some(Locked { row, ghost, commit, mine, moved_to }))
+    }
+
+    /// Takes a weak mode of a relation's lock if nobody announces a strong one; false: it was not taken, see [`Session::lock`].
+    pub fn lock_weak(&mut self, tag: &LockTag, mode: LockMode) -> bool {
+        self.db.transactions().locks().acquire_weak(&self.owner, tag, mode)
     }
 
     /// Takes a lock on anything.
@@ -563,7 +630,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.counted.tell(self.db.statistics());
         self.end_transaction();
         match self.txn.take() {
             // The transaction belongs to the engine: somebody undoes it.

@@ -78,7 +78,36 @@ pub enum Value {
     Bytes(Arc<[u8]>),
 }
 
+/// One value where it stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueRef<'a> {
+    /// No value.
+    Null,
+    /// See [`Storage::Bool`].
+    Bool(bool),
+    /// See [`Storage::Int`].
+    Int(i64),
+    /// See [`Storage::Float`].
+    Float(f64),
+    /// See [`Storage::Decimal`].
+    Decimal(&'a Decimal),
+    /// See [`Storage::Bytes`].
+    Bytes(&'a [u8]),
+}
+
 impl Value {
+    /// The value where it stands.
+    pub fn borrow(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Bool(b) => ValueRef::Bool(*b),
+            Value::Int(i) => ValueRef::Int(*i),
+            Value::Float(f) => ValueRef::Float(*f),
+            Value::Decimal(d) => ValueRef::Decimal(d),
+            Value::Bytes(bytes) => ValueRef::Bytes(bytes),
+        }
+    }
+
     /// Text or bytes.
     pub fn bytes(bytes: &[u8]) -> Value {
         Value::Bytes(bytes.into())

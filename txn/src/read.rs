@@ -26,6 +26,51 @@ impl Reading {
         self.older.as_deref().unwrap_or(self.leaf.row().value)
     }
 
+    /// As [`Reading::get`], without waiting; `None`: something on the way is not in memory, or stands in a chain of
+    /// pages.
+    pub fn get_now(
+        &mut self,
+        book: &VersionBook,
+        tree: &Tree,
+        key: &[u8],
+        view: &View,
+        dep_lsn: &mut Lsn,
+    ) -> Option<bool> {
+        loop {
+            self.older = None;
+            let seen = match tree.try_get(key, &mut self.leaf) {
+                TryGet::Hit(seen) if !self.leaf.row().overflow => seen,
+                TryGet::Absent(_) => return Some(false),
+                TryGet::Hit(_) | TryGet::Miss => return None,
+            };
+            let row = self.leaf.row();
+            if row.tag.is_settled() {
+                return Some(!row.ghost);
+            }
+            let mut dep = *dep_lsn;
+            let visible = book.resolve(row.tag, view, &mut dep, &Fetched::default());
+            // RDV-1
+            if !tree.still(&seen) {
+                continue;
+            }
+            let found = match visible {
+                Visible::Spilled(_) => return None,
+                Visible::Nothing => false,
+                Visible::Current => !row.ghost,
+                Visible::Older(record) => match &record.before {
+                    BeforeImage::Row { overflow: true, .. } => return None,
+                    BeforeImage::Row { ghost: false, value, .. } => {
+                        self.older = Some(value.to_vec());
+                        true
+                    }
+                    _ => false,
+                },
+            };
+            *dep_lsn = dep;
+            return Some(found);
+        }
+    }
+
     /// Looks a row up as `view` sees it; true if there is one. `dep_lsn` rises to the commits that the answer depends on.
     ///
     /// # Errors

@@ -120,6 +120,15 @@ impl Transaction {
         Transaction { all, owner, state: None, log: TxnLog::default(), read_only, snapshot: None, dep_lsn: Lsn::ZERO }
     }
 
+    /// Begins another one in the place of one that has ended: the same session, nothing allocated, no counter that others share.
+    pub fn begin_again(&mut self, read_only: bool) {
+        assert!(self.state.is_none(), "it has ended");
+        self.owner.begin();
+        self.log = TxnLog::default();
+        self.read_only = read_only;
+        self.dep_lsn = Lsn::ZERO;
+    }
+
     /// A transaction that a restart found unfinished: to be rolled back. Its undo is put where its rows' tags lead.
     pub fn adopt(all: Arc<Transactions>, owner: Arc<Owner>, loser: Loser) -> Transaction {
         owner.begin();
@@ -434,6 +443,15 @@ impl Transaction {
         let lsn = self.all.commit(&state, &mut self.log, body, publish).await?;
         self.state = None;
         Ok(Some(lsn))
+    }
+
+    /// Ends it without a wait: it has no id, so there is nothing to commit.
+    ///
+    /// # Panics
+    /// If it has one.
+    pub fn end_unchanged(&mut self) {
+        assert!(self.state.is_none(), "nothing was changed");
+        self.all.locks().release_transaction(&self.owner, self.dep_lsn);
     }
 
     /// Undoes everything and ends it.

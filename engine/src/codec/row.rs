@@ -15,7 +15,7 @@
 //! - ROW-2: a row without nulls and variable columns costs one byte beside its columns.
 
 use crate::decimal::Decimal;
-use crate::value::{Storage, Value};
+use crate::value::{Storage, Value, ValueRef};
 
 const LONG_VERSION: u8 = 0x40;
 const HAS_NULLS: u8 = 0x80;
@@ -141,6 +141,51 @@ impl<'a> RowReader<'a> {
                     }
                     _ => Value::Bytes(bytes.into()),
                 };
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the columns that are wanted, each with its position, to `put`. `columns` are all columns of the row.
+    pub fn pick(
+        &self,
+        columns: &[(Storage, Option<usize>)],
+        put: &mut dyn FnMut(usize, ValueRef<'_>),
+    ) -> Result<(), RowDamage> {
+        let mut fixed = self.body;
+        let (mut variable_columns, mut want_variable) = (0, false);
+        for (i, (storage, wanted)) in columns.iter().enumerate() {
+            if self.is_null(i) {
+                wanted.inspect(|position| put(*position, ValueRef::Null));
+                continue;
+            }
+            let Some(width) = storage.fixed_width() else {
+                variable_columns += 1;
+                want_variable |= wanted.is_some();
+                continue;
+            };
+            let (bytes, rest) = fixed.split_at_checked(width).ok_or(RowDamage("a fixed column is cut off"))?;
+            fixed = rest;
+            if let Some(position) = wanted {
+                put(*position, fixed_value(*storage, bytes).borrow());
+            }
+        }
+        if !want_variable {
+            return Ok(());
+        }
+        let mut ends = Ends::new(fixed, variable_columns)?;
+        for (i, (storage, wanted)) in columns.iter().enumerate() {
+            if storage.fixed_width().is_some() || self.is_null(i) {
+                continue;
+            }
+            let bytes = ends.next()?;
+            match (wanted, storage) {
+                (None, _) => {}
+                (Some(position), Storage::Decimal) => {
+                    let decimal = Decimal::decode(bytes).ok_or(RowDamage("a decimal is malformed"))?;
+                    put(*position, ValueRef::Decimal(&decimal));
+                }
+                (Some(position), _) => put(*position, ValueRef::Bytes(bytes)),
             }
         }
         Ok(())

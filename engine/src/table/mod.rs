@@ -4,12 +4,12 @@
 //! ```text
 //! shape   how rows are laid out          write   rows and entries changed together
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
-//! ghosts  deleted rows that a crash left statistics  how many rows there are
+//! ghosts  deleted rows that a crash left   pick   some columns of a row
 //! ```
 
 pub mod ghosts;
+pub mod pick;
 pub mod row_id;
 pub mod scan;
 pub mod shape;
-pub mod statistics;
 pub mod write;

@@ -38,8 +38,7 @@ impl TableScan {
         direction: Direction,
         view: View,
     ) -> TableScan {
-        let tree = all.store().tree(shape.tree);
-        let scan = Scan::new(&tree, range, direction, view);
+        let scan = Scan::new(shape.rows(all), range, direction, view);
         TableScan { shape: shape.clone(), scan, batch: RowBatch::default(), next: 0 }
     }
 
@@ -48,15 +47,35 @@ impl TableScan {
     /// # Errors
     /// From the trees; `BadRow`.
     pub async fn next(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<KeyedRow>, EngineError> {
-        while self.next == self.batch.len() {
-            self.next = 0;
-            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
-                return Ok(None);
-            }
+        if !self.fill(all, dep_lsn).await? {
+            return Ok(None);
         }
         let (key, value) = self.batch.get(self.next);
         self.next += 1;
         Ok(Some(KeyedRow { row: self.shape.row(key, value)?, key: key.to_vec() }))
+    }
+
+    /// Sees to it that `buffered` gives a row; false: there are no more.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn fill(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
+        while self.next == self.batch.len() {
+            self.next = 0;
+            if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Key and value part of the next row, if it has been read from its leaf already.
+    pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
+        if self.next == self.batch.len() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.batch.get(self.next - 1))
     }
 }
 
@@ -81,12 +100,11 @@ impl IndexScan {
         direction: Direction,
         view: View,
     ) -> IndexScan {
-        let tree = all.store().tree(shape.indexes[index].tree);
         IndexScan {
             shape: shape.clone(),
             index,
             view,
-            scan: Scan::new(&tree, range, direction, view),
+            scan: Scan::new(shape.indexes[index].entries(all), range, direction, view),
             batch: RowBatch::default(),
             next: 0,
             reading: Reading::default(),
@@ -113,8 +131,7 @@ impl IndexScan {
         self.next += 1;
         let index = &self.shape.indexes[self.index];
         let key = index.row_key(entry)?.to_vec();
-        let tree = all.store().tree(self.shape.tree);
-        if !self.reading.get(all.book(), &tree, &key, &self.view, dep_lsn).await? {
+        if !self.reading.get(all.book(), self.shape.rows(all), &key, &self.view, dep_lsn).await? {
             return Err(EngineError::BadCatalog(format!("index {} leads to a row that is not there", index.name)));
         }
         Ok(Some(KeyedRow { row: self.shape.row(&key, self.reading.value())?, key }))

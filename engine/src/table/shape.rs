@@ -5,9 +5,11 @@
 //!   dropped since is null.
 //! - SHP-2: a column whose key form gives it back stands in the key alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use clearway_storage::btree::Tree;
 use clearway_storage::ids::TreeId;
+use clearway_txn::transactions::Transactions;
 
 use crate::catalog::{Catalog, Column, Index, IndexState, Oid, Relation};
 use crate::codec::key::{KeyColumn, decode_value, encode_value};
@@ -48,6 +50,24 @@ pub struct IndexShape {
     pub state: IndexState,
     /// Older snapshots do not use it.
     pub valid_from_lsn: u64,
+    handle: Handle,
+}
+
+/// A tree that was opened once, for all statements that go by this shape: making a handle anew costs an allocation, counters that
+/// all threads share, and a look into the directory of trees.
+#[derive(Clone, Default)]
+struct Handle(OnceLock<Tree>);
+
+impl Handle {
+    fn open(&self, id: TreeId, all: &Transactions) -> &Tree {
+        self.0.get_or_init(|| all.store().tree(id))
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "open" } else { "not open" })
+    }
 }
 
 /// A table as its rows are written and read.
@@ -74,6 +94,7 @@ pub struct TableShape {
     /// Of the version with which new rows are written: positions and storages in the value.
     stored: Vec<usize>,
     stored_storages: Vec<Storage>,
+    handle: Handle,
 }
 
 impl TableShape {
@@ -99,6 +120,7 @@ impl TableShape {
             version: relation.version,
             stored: Vec::new(),
             stored_storages: Vec::new(),
+            handle: Handle::default(),
         };
         for index in catalog.indexes(table) {
             if index.primary {
@@ -111,6 +133,26 @@ impl TableShape {
         shape.stored = shape.stored_in(shape.version);
         shape.stored_storages = shape.stored.iter().map(|c| shape.columns[*c].storage).collect();
         Ok(Arc::new(shape))
+    }
+
+    /// The tree of its rows, open.
+    pub fn rows<'s>(&'s self, all: &Transactions) -> &'s Tree {
+        self.handle.open(self.tree, all)
+    }
+
+    /// The schema version with which new rows are written.
+    pub(crate) fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// Positions and storages of the columns that such a row has in its value.
+    pub(crate) fn stored_now(&self) -> (&[usize], &[Storage]) {
+        (&self.stored, &self.stored_storages)
+    }
+
+    /// How the key's columns sort.
+    pub(crate) fn key_columns(&self) -> &[KeyColumn] {
+        &self.key_columns
     }
 
     /// Whether rows have an implicit row id for a key.
@@ -232,6 +274,11 @@ impl TableShape {
 }
 
 impl IndexShape {
+    /// Its tree, open.
+    pub fn entries<'s>(&'s self, all: &Transactions) -> &'s Tree {
+        self.handle.open(self.tree, all)
+    }
+
     /// The part of an entry's key that the columns make.
     pub fn prefix_of(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::with_capacity(9 * self.columns.len() + 8);
@@ -309,6 +356,7 @@ fn index_shape(index: &Index, columns: &[ColumnShape], relation: &Relation) -> R
         unique: index.unique,
         state: index.state,
         valid_from_lsn: index.valid_from_lsn,
+        handle: Handle::default(),
     })
 }
 

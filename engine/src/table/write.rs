@@ -33,10 +33,10 @@ enum Found {
 /// # Errors
 /// `ConcurrentDelete` if the transaction's snapshot has a row there; `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
 pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: &[Value]) -> Result<(), EngineError> {
-    let tree = txn.all().store().tree(shape.tree);
+    let tree = shape.rows(txn.all());
     let value = shape.value_of(row);
     let change = Change::Insert { value: &value };
-    match txn.change(&tree, key, change, Basis::Locked, IfTaken::Wait).await? {
+    match txn.change(tree, key, change, Basis::Locked, IfTaken::Wait).await? {
         Changed::Done => {}
         Changed::Newer => return Err(TxnError::ConcurrentDelete.into()),
         Changed::Exists { .. } | Changed::Again => return Err(duplicate_key(shape)),
@@ -60,10 +60,10 @@ pub async fn update(
     basis: Basis,
 ) -> Result<Changed, EngineError> {
     let new_key = if shape.has_row_id() { key.to_vec() } else { shape.key_of(new) };
-    let tree = txn.all().store().tree(shape.tree);
+    let tree = shape.rows(txn.all());
     if new_key != key {
         let change = Change::Delete { moved_to: Some(&new_key) };
-        match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
+        match txn.change(tree, key, change, basis, IfTaken::Wait).await? {
             Changed::Done => {}
             other => return Ok(other),
         }
@@ -76,7 +76,7 @@ pub async fn update(
     let strength = if shape.changes_key(old, new) { LockMode::RowUpdate } else { LockMode::RowNoKeyUpdate };
     let value = shape.value_of(new);
     let change = Change::Update { value: &value, strength };
-    match txn.change(&tree, key, change, basis, IfTaken::Wait).await? {
+    match txn.change(tree, key, change, basis, IfTaken::Wait).await? {
         Changed::Done => {}
         other => return Ok(other),
     }
@@ -100,8 +100,8 @@ pub async fn delete(
     old: &[Value],
     basis: Basis,
 ) -> Result<Changed, EngineError> {
-    let tree = txn.all().store().tree(shape.tree);
-    match txn.change(&tree, key, Change::Delete { moved_to: None }, basis, IfTaken::Wait).await? {
+    let tree = shape.rows(txn.all());
+    match txn.change(tree, key, Change::Delete { moved_to: None }, basis, IfTaken::Wait).await? {
         Changed::Done => {}
         other => return Ok(other),
     }
@@ -135,8 +135,8 @@ pub async fn insert_entry(
 }
 
 async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
-    let tree = txn.all().store().tree(index.tree);
-    match txn.change(&tree, entry, Change::Insert { value: &[] }, Basis::Locked, IfTaken::Wait).await? {
+    let tree = index.entries(txn.all());
+    match txn.change(tree, entry, Change::Insert { value: &[] }, Basis::Locked, IfTaken::Wait).await? {
         // The same row's entry is there when an index is being built and the builder came first.
         Changed::Done | Changed::Exists { .. } => Ok(()),
         Changed::Newer | Changed::Again => Err(TxnError::ConcurrentUpdate.into()),
@@ -156,8 +156,8 @@ async fn insert_unique(
     let tag = LockTag::UniqueKey { tree: index.tree, key: prefix.as_slice().into() };
     loop {
         let turn = take_turn(txn, &locks, &owner, &tag).await?;
-        let tree = txn.all().store().tree(index.tree);
-        match search(txn, &tree, &prefix, row_key).await? {
+        let tree = index.entries(txn.all());
+        match search(txn, tree, &prefix, row_key).await? {
             Found::Row => {
                 return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
             }
@@ -323,8 +323,8 @@ async fn delete_entry(
 ) -> Result<(), EngineError> {
     let mut entry = index.prefix_of(row);
     entry.extend_from_slice(row_key);
-    let tree = txn.all().store().tree(index.tree);
+    let tree = index.entries(txn.all());
     // TAB-3: `Newer` would mean that there is no live entry: an index under construction that has not come to this row yet.
-    txn.change(&tree, &entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
+    txn.change(tree, &entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
     Ok(())
 }

@@ -237,11 +237,25 @@ impl LockManager {
         if !request.mode.is_weak_table_mode() || request.scope != LockScope::Transaction {
             return false;
         }
-        let mut held = request.owner.held.lock();
+        self.add_weak(request.owner, database, relation, request.mode)
+    }
+
+    /// Takes a weak mode of a relation for the transaction if no strong locker is about; false: nothing was taken.
+    pub fn acquire_weak(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
+        match *tag {
+            LockTag::Relation { database, relation } if mode.is_weak_table_mode() => {
+                self.add_weak(owner, database, relation, mode)
+            }
+            _ => false,
+        }
+    }
+
+    fn add_weak(&self, owner: &Owner, database: u32, relation: u64, mode: LockMode) -> bool {
+        let mut held = owner.held.lock();
         if self.strong_count(database, relation).load(Ordering::SeqCst) != 0 {
             return false;
         }
-        held.add_fast(database, relation, request.mode, clock::now_ns());
+        held.add_fast(database, relation, mode, clock::now_ns());
         true
     }
 

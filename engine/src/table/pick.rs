@@ -1,0 +1,76 @@
+//! Some columns of a stored row, read where they stand: the others are passed over, and nothing is copied.
+//!
+//! # Invariants
+//! - PIK-1: what is given for a column is what [`TableShape::row`] has at its position, also for rows of older schema versions.
+//!
+//! # Not here
+//! Rows of older versions take the way of [`TableShape::row`]: they are few, and get fewer with each change.
+
+use crate::codec::key::{KeyColumn, decode_value};
+use crate::codec::row::{RowDamage, RowReader};
+use crate::error::EngineError;
+use crate::table::shape::TableShape;
+use crate::value::{Storage, ValueRef};
+
+/// Which columns of a table's rows are wanted.
+#[derive(Clone, Debug)]
+pub struct Picker {
+    version: u16,
+    /// The columns of the value, each with its position if it is wanted.
+    stored: Box<[(Storage, Option<usize>)]>,
+    /// The columns of the key, likewise, up to the last one that is wanted.
+    key: Box<[(KeyColumn, Option<usize>)]>,
+    wanted: Box<[usize]>,
+}
+
+impl Picker {
+    /// Picks the columns at these positions.
+    pub fn new(shape: &TableShape, wanted: &[usize]) -> Picker {
+        let (stored, storages) = shape.stored_now();
+        let mine = |column: &usize| wanted.contains(column).then_some(*column);
+        let columns = storages.iter().zip(stored).map(|(storage, column)| (*storage, mine(column))).collect();
+        // A column whose key form does not give the value back stands in the value, and is taken from there.
+        let in_value = |column: &usize| stored.contains(column);
+        let mut key: Vec<(KeyColumn, Option<usize>)> = shape
+            .key_columns()
+            .iter()
+            .zip(&shape.key)
+            .map(|(form, column)| (*form, mine(column).filter(|c| !in_value(c))))
+            .collect();
+        let behind_last = key.iter().rposition(|(_, wanted)| wanted.is_some()).map_or(0, |i| i + 1);
+        key.truncate(behind_last);
+        Picker { version: shape.version(), stored: columns, key: key.into(), wanted: wanted.into() }
+    }
+
+    /// Gives each wanted column of a row, in any order, to `put` with its position.
+    ///
+    /// # Errors
+    /// `BadRow`.
+    pub fn read(
+        &self,
+        shape: &TableShape,
+        key: &[u8],
+        value: &[u8],
+        put: &mut dyn FnMut(usize, ValueRef<'_>),
+    ) -> Result<(), EngineError> {
+        let bad = |damage| EngineError::BadRow { table: shape.name.clone(), damage };
+        let (version, head) = RowReader::head(value).map_err(bad)?;
+        if version != self.version {
+            // PIK-1
+            let row = shape.row(key, value)?;
+            self.wanted.iter().for_each(|column| put(*column, row[*column].borrow()));
+            return Ok(());
+        }
+        let reader = head.reader(self.stored.len()).map_err(bad)?;
+        reader.pick(&self.stored, put).map_err(bad)?;
+        let mut rest = key;
+        for (form, column) in &self.key {
+            let (value, after) = decode_value(*form, rest).ok_or_else(|| bad(RowDamage("its key is malformed")))?;
+            rest = after;
+            if let (Some(column), Some(value)) = (column, value) {
+                put(*column, value.borrow());
+            }
+        }
+        Ok(())
+    }
+}
