@@ -134,6 +134,27 @@ impl Session for sql::Session {
         sql::Session::before_send(self).await
     }
 
+    fn try_bind(&mut self, bind: &Bind<'_>) -> bool {
+        let Bind { portal, statement, formats, values, result_formats } = bind;
+        sql::Session::try_bind(self, portal, statement, &sql::Bind { formats, values, result_formats })
+    }
+
+    fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
+        sql::Session::try_describe_portal(self, name, client)
+    }
+
+    fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
+        sql::Session::try_execute(self, portal, client)
+    }
+
+    fn try_sync(&mut self) -> bool {
+        sql::Session::try_sync(self)
+    }
+
+    fn may_send(&mut self) -> bool {
+        sql::Session::may_send(self)
+    }
+
     async fn end(self) {
         sql::Session::end(self).await;
     }

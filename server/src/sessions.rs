@@ -3,6 +3,7 @@
 //! # Life of a batch
 //! parse, bind, describe, execute, close in any order -> `sync` ends the implicit transaction. After an error the connection skips to
 //! Sync. `simple` is a batch of its own. Before bytes leave, `before_send` waits until what they tell is durable.
+//! Most messages of most clients need no wait: `try_bind` and its kin do them on the spot, and say so where they can't.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -121,6 +122,31 @@ pub trait Session: Send + 'static {
 
     /// Waits until everything is durable that the replies so far depend on.
     fn before_send(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// As `bind`, on the spot; false: it can't be done so, or there is an error to tell, and nothing has happened.
+    fn try_bind(&mut self, _bind: &Bind<'_>) -> bool {
+        false
+    }
+
+    /// As `describe_portal`, likewise.
+    fn try_describe_portal(&mut self, _name: &str, _client: &mut dyn Client) -> bool {
+        false
+    }
+
+    /// As `execute`, likewise.
+    fn try_execute(&mut self, _portal: &str, _client: &mut dyn Client) -> bool {
+        false
+    }
+
+    /// As `sync`, likewise.
+    fn try_sync(&mut self) -> bool {
+        false
+    }
+
+    /// As `before_send`; true: what has been told may leave.
+    fn may_send(&mut self) -> bool {
+        false
+    }
 
     /// Ends the session: an open transaction is rolled back.
     fn end(self) -> impl Future<Output = ()> + Send;

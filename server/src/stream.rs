@@ -19,6 +19,17 @@ pub enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// Writes what the system takes without waiting; none where that can't be told beforehand.
+    pub fn try_write(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
+        match self {
+            Stream::Tcp(stream) => Some(stream.try_write(bytes)),
+            Stream::Unix(stream) => Some(stream.try_write(bytes)),
+            Stream::Tls(_) => None,
+        }
+    }
+}
+
 macro_rules! each {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {

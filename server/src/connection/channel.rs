@@ -155,6 +155,27 @@ impl Channel {
         self.sent < self.output.len()
     }
 
+    /// Sends what is buffered as far as the system takes it at once; true if that was all. What is left, and any error, is for `send`.
+    pub fn send_now(&mut self) -> bool {
+        let rest = self.output.get(self.sent..).unwrap_or_default();
+        if let Some(Ok(count)) = self.stream.try_write(rest) {
+            self.sent += count; // CHAN-3
+        }
+        if self.has_output() {
+            return false;
+        }
+        self.sent_all();
+        true
+    }
+
+    fn sent_all(&mut self) {
+        self.output.clear();
+        self.sent = 0;
+        if self.output.capacity() > IDLE_BYTES.max(FULL_BYTES) {
+            self.output = Vec::with_capacity(IDLE_BYTES);
+        }
+    }
+
     /// Sends all that is buffered. The wait is booked.
     ///
     /// # Errors
@@ -176,11 +197,7 @@ impl Channel {
             }),
         )
         .await?;
-        self.output.clear();
-        self.sent = 0;
-        if self.output.capacity() > IDLE_BYTES.max(FULL_BYTES) {
-            self.output = Vec::with_capacity(IDLE_BYTES);
-        }
+        self.sent_all();
         Ok(())
     }
 

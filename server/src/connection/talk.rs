@@ -45,6 +45,16 @@ impl From<io::Error> for End {
     }
 }
 
+/// What has come of a message without a wait.
+enum Now {
+    /// All that it wants.
+    Done,
+    /// All but that the answer must still leave.
+    Unsent,
+    /// Nothing: it takes the long way.
+    Nothing,
+}
+
 struct Talk<'a, D: Sessions> {
     channel: Channel,
     session: D::Session,
@@ -107,7 +117,11 @@ impl<D: Sessions> Talk<'_, D> {
     async fn run(&mut self) -> End {
         loop {
             let step = match self.channel.buffered() {
-                Ok(Framing::Whole(frame)) => self.handle(&frame).await,
+                Ok(Framing::Whole(frame)) => match self.handle_now(&frame) {
+                    Now::Done => continue,
+                    Now::Unsent => self.rest_of_ready().await,
+                    Now::Nothing => self.handle(&frame).await,
+                },
                 Ok(Framing::Needs(missing)) => self.listen(missing).await,
                 Err(error) => return End::Fatal(error.to_sql()),
             };
@@ -149,6 +163,54 @@ impl<D: Sessions> Talk<'_, D> {
                 Err(_) => interrupt.forget(), // nothing runs that it could cancel
             }
         }
+    }
+
+    /// Does what a message wants as far as that needs no wait and meets no error. The states of `handle` and of all that it awaits are
+    /// thousands of bytes, which most messages never touch so.
+    fn handle_now(&mut self, frame: &Frame) -> Now {
+        use clearway_sql::session::Client as _;
+        if self.skipping || self.channel.is_full() || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S') {
+            return Now::Nothing;
+        }
+        self.progress.set(true);
+        let Ok(message) = frontend::decode(frame.tag, self.channel.body(frame)) else { return Now::Nothing };
+        let done = match message {
+            Message::Bind(bind) => {
+                let bound = self.session.try_bind(&bind);
+                if bound {
+                    backend::bind_complete(self.channel.output());
+                }
+                bound
+            }
+            Message::Describe(Target::Portal("")) => self.session.try_describe_portal("", &mut self.channel),
+            Message::Execute { portal: "", max_rows: 0 } => {
+                self.backend.interrupt.forget();
+                self.session.try_execute("", &mut self.channel)
+            }
+            Message::Sync if self.session.try_sync() => return self.ready_now(),
+            _ => false,
+        };
+        if done { Now::Done } else { Now::Nothing }
+    }
+
+    /// ReadyForQuery, and all that stands before it, to the client, as far as that needs no wait.
+    fn ready_now(&mut self) -> Now {
+        let status = self.session.status();
+        ready(&mut self.channel, status);
+        if !self.session.may_send() || !self.channel.send_now() {
+            return Now::Unsent; // TALK-1
+        }
+        self.rests(status);
+        Now::Done
+    }
+
+    fn rests(&mut self, status: TransactionStatus) {
+        self.backend.rests(match status {
+            TransactionStatus::Idle => BackendState::Idle,
+            TransactionStatus::InBlock => BackendState::IdleInTransaction,
+            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
+        });
+        self.progress.set(false);
     }
 
     async fn handle(&mut self, frame: &Frame) -> Result<(), End> {
@@ -212,7 +274,7 @@ impl<D: Sessions> Talk<'_, D> {
                 self.name.push_str(portal);
                 self.backend.interrupt.forget();
                 let limit_ms = self.session.timeouts().statement_ms;
-                let work = self.session.execute(&self.name, max_rows, &mut self.channel);
+                let work = pin!(self.session.execute(&self.name, max_rows, &mut self.channel));
                 self.backend.interrupt.timed(limit_ms, work).await
             }
         };
@@ -252,13 +314,13 @@ impl<D: Sessions> Talk<'_, D> {
     async fn ready(&mut self) -> Result<(), End> {
         let status = self.session.status();
         ready(&mut self.channel, status);
+        self.rest_of_ready().await
+    }
+
+    /// What is left of that: to wait and to send.
+    async fn rest_of_ready(&mut self) -> Result<(), End> {
         self.flush().await?;
-        self.backend.rests(match status {
-            TransactionStatus::Idle => BackendState::Idle,
-            TransactionStatus::InBlock => BackendState::IdleInTransaction,
-            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
-        });
-        self.progress.set(false);
+        self.rests(self.session.status());
         Ok(())
     }
 

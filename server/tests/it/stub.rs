@@ -169,7 +169,9 @@ impl Session for StubSession {
                 client.row_description(&[column(), column()]);
             }
             let backend = Arc::clone(&self.backend);
-            backend.interrupt.guard(self.run(sql, 0, 0, client)).await??;
+            let limit_ms = self.timeouts.statement_ms;
+            let run = backend.interrupt.guard(self.run(sql, 0, 0, client));
+            backend.interrupt.timed(limit_ms, run).await??;
         }
         Ok(())
     }

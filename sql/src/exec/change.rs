@@ -18,6 +18,7 @@ use clearway_engine::value::Value;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::{Basis, Changed};
+use std::pin::pin;
 
 /// What a change came to.
 #[derive(Default)]
@@ -69,7 +70,9 @@ impl Cx<'_> {
             }
             self.insert_one(insert, row, &mut pending, &mut out).await?;
         }
-        self.settle(&insert.target, pending).await?;
+        if !pending.is_empty() {
+            self.settle(&insert.target, pending).await?;
+        }
         Ok(out)
     }
 
@@ -81,7 +84,7 @@ impl Cx<'_> {
             let mark = self.run.core.engine.take().mark();
             let inserted = {
                 let mut session = self.run.core.engine.take();
-                self.run.core.lock_wait(session.insert(&target.table.shape, &values)).await
+                self.run.core.lock_wait(pin!(session.insert(&target.table.shape, &values))).await
             };
             let key = match inserted {
                 Ok(key) => key,
@@ -93,7 +96,7 @@ impl Cx<'_> {
                         let mut session = self.run.core.engine.take();
                         session.roll_back_to(&mark).await.map_err(from_engine)?;
                     }
-                    match self.on_conflict(insert, conflict, oid, &row, pending, out).await? {
+                    match Box::pin(self.on_conflict(insert, conflict, oid, &row, pending, out)).await? {
                         true => return Ok(()),
                         // The row in the way has gone meanwhile.
                         false => continue,
@@ -199,7 +202,7 @@ impl Cx<'_> {
         let locked = {
             let mut session = self.run.core.engine.take();
             let lock = session.lock_row(&table.shape, &key, mode, clearway_txn::lockmgr::IfTaken::Wait);
-            self.run.core.lock_wait(lock).await.map_err(from_engine)?
+            self.run.core.lock_wait(pin!(lock)).await.map_err(from_engine)?
         };
         let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(None) };
         if locked.commit > self.run.view.read_lsn
@@ -224,7 +227,9 @@ impl Cx<'_> {
             }
             self.update_one(update, row, &mut pending, &mut out).await?;
         }
-        self.settle(&update.target, pending).await?;
+        if !pending.is_empty() {
+            self.settle(&update.target, pending).await?;
+        }
         Ok(out)
     }
 
@@ -295,7 +300,7 @@ impl Cx<'_> {
         let changed = {
             let mut session = self.run.core.engine.take();
             let write = session.update(&target.table.shape, key, &old, &values, basis);
-            self.run.core.lock_wait(write).await
+            self.run.core.lock_wait(pin!(write)).await
         };
         changed.map_err(|e| match e {
             EngineError::Duplicate { index, oid } => self.duplicate(target, &index, oid, new),
@@ -336,7 +341,9 @@ impl Cx<'_> {
                 }
             }
         }
-        self.settle(&delete.target, pending).await?;
+        if !pending.is_empty() {
+            self.settle(&delete.target, pending).await?;
+        }
         Ok(out)
     }
 
@@ -350,7 +357,7 @@ impl Cx<'_> {
         let old = engine_row(old);
         let mut session = self.run.core.engine.take();
         let write = session.delete(&table.shape, key, &old, basis);
-        self.run.core.lock_wait(write).await.map_err(from_engine)
+        self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)
     }
 
     /// NOT NULL and CHECK.

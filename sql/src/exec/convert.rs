@@ -4,7 +4,7 @@ use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
 use crate::types::{Numeric, Oid, SqlType, binary, oid};
 use clearway_engine::decimal::{Decimal, Sign};
-use clearway_engine::value::{Storage, Value};
+use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
 
 /// How the engine stores a type; none: it can't be stored.
@@ -77,6 +77,24 @@ pub fn to_datum(v: &Value, ty: Oid) -> Result<Datum> {
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
     })
+}
+
+/// The same of a value that still stands in its row.
+///
+/// # Errors
+/// XX001.
+pub fn borrowed_datum(v: ValueRef<'_>, ty: Oid) -> Result<Datum> {
+    match (v, ty) {
+        (ValueRef::Null, _) => Ok(Datum::Null),
+        (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
+            Ok(Datum::text(std::str::from_utf8(b).map_err(|_| damaged(ty))?))
+        }
+        (ValueRef::Bytes(b), _) => to_datum(&Value::bytes(b), ty),
+        (ValueRef::Bool(b), _) => to_datum(&Value::Bool(b), ty),
+        (ValueRef::Int(i), _) => to_datum(&Value::Int(i), ty),
+        (ValueRef::Float(f), _) => to_datum(&Value::Float(f), ty),
+        (ValueRef::Decimal(d), _) => to_datum(&Value::Decimal(d.clone()), ty),
+    }
 }
 
 /// A row from the engine, appended to `out`.

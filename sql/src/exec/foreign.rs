@@ -32,6 +32,11 @@ fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
 }
 
 impl Pending {
+    /// Whether no foreign key asks for anything.
+    pub fn is_empty(&self) -> bool {
+        self.refers.is_empty() && self.taken.is_empty()
+    }
+
     /// A row was inserted.
     pub fn inserted(&mut self, target: &Target, row: &Row) {
         for i in 0..target.references.len() {
@@ -100,7 +105,7 @@ impl<'a> Cx<'a> {
             let locked = {
                 let mut session = self.run.core.engine.take();
                 let lock = session.lock_row(&parent.shape, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
-                self.run.core.lock_wait(lock).await.map_err(from_engine)?
+                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
             };
             if let Some(locked) = locked.filter(|l| !l.ghost) {
                 let mut values = Row::new();
@@ -141,7 +146,7 @@ impl<'a> Cx<'a> {
             };
             let mut session = self.run.core.engine.take();
             let lock = session.lock_row(&child.shape, &found, mode, IfTaken::Wait);
-            let locked = self.run.core.lock_wait(lock).await.map_err(from_engine)?;
+            let locked = self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
             let Some(locked) = locked.filter(|l| !l.ghost) else { continue };
             drop(row);
             let mut row = Row::new();

@@ -73,7 +73,7 @@ impl Cx<'_> {
             let locked = {
                 let mut session = self.run.core.engine.take();
                 let lock = session.lock_row(&table.shape, &key, mode, if_taken);
-                self.run.core.lock_wait(lock).await
+                self.run.core.lock_wait(std::pin::pin!(lock)).await
             };
             let locked = match locked {
                 Ok(Some(locked)) => locked,

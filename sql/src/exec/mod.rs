@@ -200,6 +200,14 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// The same of a condition that can't wait.
+    pub fn holds_now(self, e: Option<&Bound>, row: &[Datum]) -> Result<bool> {
+        match e {
+            None => Ok(true),
+            Some(e) => Ok(self.value_now(e, row)?.as_bool() == Some(true)),
+        }
+    }
+
     /// Values of several expressions.
     pub async fn values(self, list: &[Bound], row: &[Datum], aggregates: &[Datum]) -> Result<Row> {
         let mut out = Vec::with_capacity(list.len());

@@ -1,10 +1,11 @@
 //! Sources of rows: scans, functions, derived tables, joins.
 
 use super::query::QueryRows;
-use super::scan::TableRows;
+use super::scan::{TableRows, row_of};
 use super::series::Series;
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
+use crate::expr::Bound;
 use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
 use crate::types::Datum;
 use std::collections::HashMap;
@@ -57,6 +58,35 @@ impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
         Self { node, prefix, state: State::Start }
+    }
+
+    /// The next row of a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
+    pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
+        let State::Table(TableRows::Table(walk)) = &mut self.state else { return None };
+        let Node::Scan(scan) = &*self.node else { return None };
+        if scan.filter.as_ref().is_some_and(Bound::may_wait) {
+            return None;
+        }
+        loop {
+            let (key, value) = walk.buffered()?;
+            let row = match row_of(scan, key, value, &self.prefix) {
+                Ok(row) => row,
+                Err(e) => return Some(Err(e)),
+            };
+            match cx.holds_now(scan.filter.as_ref(), &row) {
+                Ok(false) => {}
+                Ok(true) => return Some(Ok(row)),
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+
+    /// The next row, by the shortest way.
+    pub async fn pull(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        match self.buffered(cx) {
+            Some(row) => row.map(Some),
+            None => self.next(cx).await,
+        }
     }
 
     /// The next row.
@@ -178,11 +208,11 @@ fn lateral_outer<'a>(d: &Derived, prefix: &'a [Datum], cx: Cx<'a>) -> Vec<&'a [D
 }
 
 /// Reads the right side of a join once.
-async fn hash_side(join: &Join, keys: &[crate::expr::Bound], cx: Cx<'_>) -> Result<Hashed> {
+async fn hash_side(join: &Join, keys: &[Bound], cx: Cx<'_>) -> Result<Hashed> {
     let mut lists: HashMap<Row, Vec<usize>> = HashMap::new();
     let mut rows = Vec::new();
     let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
-    while let Some(row) = source.next(cx).await? {
+    while let Some(row) = source.pull(cx).await? {
         let key = cx.values(keys, &row, &[]).await?;
         if !key.iter().any(Datum::is_null) {
             lists.entry(key).or_default().push(rows.len());

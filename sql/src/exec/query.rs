@@ -8,6 +8,7 @@
 use super::nodes::Rows;
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
+use crate::expr::Bound;
 use crate::expr::aggregate::{Accumulator, AggregateCall};
 use crate::planner::order::relied_on;
 use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, Select, SortKey};
@@ -71,6 +72,27 @@ impl QueryRows {
                 return Ok(Some(row));
             }
         })
+    }
+
+    /// The next row of a plain query over a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
+    pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
+        let Source::Stream(rows) = &mut self.source else { return None };
+        let Body::Select(select) = &self.query.body else { return None };
+        let plain = select.locks.is_empty() && select.distinct.is_none() && self.left.is_none() && self.skip == 0;
+        if !plain || select.filter.iter().chain(&select.targets).any(Bound::may_wait) {
+            return None;
+        }
+        loop {
+            let row = match rows.buffered(cx)? {
+                Ok(row) => row,
+                Err(e) => return Some(Err(e)),
+            };
+            match cx.holds_now(select.filter.as_ref(), &row) {
+                Ok(false) => {}
+                Ok(true) => return Some(select.targets.iter().map(|e| cx.value_now(e, &row)).collect()),
+                Err(e) => return Some(Err(e)),
+            }
+        }
     }
 
     /// All rows.
@@ -213,7 +235,7 @@ fn in_order(source: &Node, cx: Cx<'_>) -> bool {
     })
 }
 
-async fn count(e: Option<&crate::expr::Bound>, what: &str, code: &'static str, cx: Cx<'_>) -> Result<Option<i64>> {
+async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) -> Result<Option<i64>> {
     let Some(e) = e else { return Ok(None) };
     match cx.value(e, &[]).await?.as_i64() {
         Some(n) if n < 0 => Err(SqlError::new(code, format!("{what} must not be negative"))),
@@ -227,7 +249,7 @@ async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>
         Some(grouping) => group(source, select, grouping, cx).await?,
         None => {
             let mut rows = Vec::new();
-            while let Some(row) = source.next(cx).await? {
+            while let Some(row) = source.pull(cx).await? {
                 if cx.holds(select.filter.as_ref(), &row).await? {
                     rows.push(row);
                 }
@@ -258,7 +280,7 @@ async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_
     let mut groups: Vec<Group> = Vec::new();
     // The first value in the order of a lone min or max is the answer.
     let first_wins = grouping.keys.is_empty() && in_order(&select.source, cx);
-    'rows: while let Some(row) = source.next(cx).await? {
+    'rows: while let Some(row) = source.pull(cx).await? {
         if !cx.holds(select.filter.as_ref(), &row).await? {
             continue;
         }

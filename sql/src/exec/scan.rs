@@ -1,6 +1,6 @@
 //! Rows of tables: by key, by ranges, in whole.
 
-use super::convert::{read_row, to_value};
+use super::convert::{borrowed_datum, read_row, to_value};
 use super::errors::from_engine;
 use super::{Cx, Row};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::planner::plan::{Access, Range, Scan};
 use crate::types::Datum;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::scan::{IndexScan, TableScan};
-use clearway_engine::value::Value;
+use clearway_engine::value::{Value, ValueRef};
 use clearway_storage::btree::{Direction, KeyRange};
 
 /// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
@@ -34,7 +34,7 @@ fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
 }
 
 /// Appends the key form of a value; none: no stored value equals it.
-fn append(column: KeyColumn, d: &Datum, out: &mut Vec<u8>) -> Option<()> {
+pub fn append_key(column: KeyColumn, d: &Datum, out: &mut Vec<u8>) -> Option<()> {
     let v = to_value(d);
     if v.is_null() || !v.fits(column.storage) {
         return None;
@@ -100,7 +100,7 @@ impl Cx<'_> {
         let mut bytes = Vec::with_capacity(9 * key.len());
         for (e, column) in key.iter().zip(&shape.key) {
             let column = KeyColumn::ascending(shape.columns[*column].storage);
-            if append(column, &self.value(e, prefix).await?, &mut bytes).is_none() {
+            if append_key(column, &self.value(e, prefix).await?, &mut bytes).is_none() {
                 return Ok(None);
             }
         }
@@ -117,7 +117,7 @@ impl Cx<'_> {
     async fn range(self, range: &Range, columns: &[KeyColumn], prefix: &[Datum]) -> Result<Option<KeyRange>> {
         let mut equal = Vec::new();
         for (e, column) in range.equal.iter().zip(columns) {
-            if append(*column, &self.value(e, prefix).await?, &mut equal).is_none() {
+            if append_key(*column, &self.value(e, prefix).await?, &mut equal).is_none() {
                 return Ok(None);
             }
         }
@@ -169,6 +169,12 @@ impl Cx<'_> {
     /// The next row of a scan behind `prefix`, its key last (PLN-1).
     pub async fn next_row(self, rows: &mut TableRows, scan: &Scan, prefix: &[Datum]) -> Result<Option<Row>> {
         self.breathe().await?;
+        if let TableRows::Table(walk) = rows {
+            if !self.run.core.engine.take().fill(walk).await.map_err(from_engine)? {
+                return Ok(None);
+            }
+            return walk.buffered().map(|(key, value)| row_of(scan, key, value, prefix)).transpose();
+        }
         let table = &scan.table;
         let (key, found) = {
             let mut session = self.run.core.engine.take();
@@ -186,10 +192,7 @@ impl Cx<'_> {
                         break (key, row);
                     }
                 },
-                TableRows::Table(walk) => match session.next(walk).await.map_err(from_engine)? {
-                    Some(found) => (found.key, found.row),
-                    None => return Ok(None),
-                },
+                TableRows::Table(_) => return Ok(None),
                 TableRows::Index(walk) => match session.next_by_index(walk).await.map_err(from_engine)? {
                     Some(found) => (found.key, found.row),
                     None => return Ok(None),
@@ -202,4 +205,26 @@ impl Cx<'_> {
         row.push(Datum::Bytea(key.into()));
         Ok(Some(row))
     }
+}
+
+/// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).
+pub fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row> {
+    let table = &scan.table;
+    let from = prefix.len();
+    let mut row = Vec::with_capacity(from + table.types.len() + 1);
+    row.extend_from_slice(prefix);
+    let Some(wanted) = &scan.wanted else {
+        let found = table.shape.row(key, value).map_err(from_engine)?;
+        read_row(&found, &table.types, &mut row)?;
+        row.push(Datum::Bytea(key.into()));
+        return Ok(row);
+    };
+    row.resize(from + table.types.len() + 1, Datum::Null);
+    let mut damage = Ok(());
+    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column].oid) {
+        Ok(value) => row[from + column] = value,
+        Err(e) => damage = Err(e),
+    };
+    wanted.read(&table.shape, key, value, put).map_err(from_engine)?;
+    damage.map(|()| row)
 }

@@ -147,7 +147,7 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
                 at += 1;
                 !(by_key && chosen.covered.contains(&(at - 1)))
             });
-            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters), order: None })
+            Node::Scan(Scan { table, access: chosen.access, filter: conjunction(filters), order: None, wanted: None })
         }
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),

@@ -1,7 +1,7 @@
 //! From syntax trees to plans.
 //!
 //! Structure: `names` finds relations; `from` lays out the items of FROM and hands conditions down to them;
-//! `access` chooses how a table is read; `select` plans query levels; `dml` plans changes; `plan` is the result.
+//! `access` chooses how a table is read; `select` plans query levels, `wanted` finds the columns that they look at; `dml` plans changes; `plan` is the result.
 //!
 //! Invariants:
 //! - PLN-3 A condition of WHERE is never handed below the side of an outer join that it could see as null.
@@ -22,6 +22,7 @@ pub mod plan;
 pub mod select;
 pub mod series;
 mod walk;
+mod wanted;
 mod with;
 
 use crate::error::{Pos, Result, SqlError, code};

@@ -7,6 +7,7 @@
 //!
 //! Invariants:
 //! - PLN-1 A table of FROM owns one slot per column, dropped ones included, and one more for the row's key.
+//! - PLN-6 A slot that a scan leaves out (`wanted`) is named by no expression of its level, and its level has no subquery.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
 use crate::error::Pos;
@@ -15,6 +16,7 @@ use crate::expr::aggregate::AggregateCall;
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
 use crate::views::SystemView;
+use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::Direction;
 use clearway_txn::lockmgr::LockMode;
@@ -197,6 +199,8 @@ pub struct Scan {
     pub filter: Option<Bound>,
     /// The way it must be read because somebody relies on its order; none: nobody does.
     pub order: Option<Direction>,
+    /// The columns that anybody looks at: the other slots, and the key's, stay null. None: all, and the key.
+    pub wanted: Option<Picker>,
 }
 
 /// How to get at the rows of a table.

@@ -132,7 +132,9 @@ impl Planner<'_> {
             }
         }
         let body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
-        Ok(Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns })
+        let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
+        super::wanted::narrow(&mut query);
+        Ok(query)
     }
 
     /// Binds a target list, stars expanded.

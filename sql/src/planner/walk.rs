@@ -29,7 +29,7 @@ pub fn stays_above(e: &Bound) -> bool {
 }
 
 /// Calls `f` for every expression of a query, with the levels between the expression and the query.
-fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
     q.sort.iter().for_each(|k| f(&k.expr, depth));
     q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
     match &q.body {

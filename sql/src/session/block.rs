@@ -40,18 +40,17 @@ impl Session {
         let mut settings = self.core.settings.lock();
         self.settings_at_begin = Some(settings.mark());
         let level = match modes.isolation {
-            Some(SqlIsolation::ReadUncommitted) => "read uncommitted".to_owned(),
-            Some(SqlIsolation::ReadCommitted) => "read committed".to_owned(),
-            Some(SqlIsolation::RepeatableRead) => "repeatable read".to_owned(),
-            Some(SqlIsolation::Serializable) => "serializable".to_owned(),
-            None => settings.get("default_transaction_isolation").to_owned(),
+            Some(SqlIsolation::ReadUncommitted) => "read uncommitted",
+            Some(SqlIsolation::ReadCommitted) => "read committed",
+            Some(SqlIsolation::RepeatableRead) => "repeatable read",
+            Some(SqlIsolation::Serializable) => "serializable",
+            None => settings.default_modes.0,
         };
-        let read_only = modes.read_only.unwrap_or(settings.get("default_transaction_read_only") == "on");
-        settings.set_fixed("transaction_isolation", &level);
-        settings.set_fixed("transaction_read_only", if read_only { "on" } else { "off" });
+        let read_only = modes.read_only.unwrap_or(settings.default_modes.1);
+        settings.set_modes(level, read_only);
         drop(settings);
         self.transaction_started = now();
-        self.core.engine.take().begin(TxnOptions { isolation: isolation_of(&level), read_only });
+        self.core.engine.take().begin(TxnOptions { isolation: isolation_of(level), read_only });
         self.in_batch = 0;
     }
 
@@ -173,12 +172,11 @@ impl Session {
                 return Err(SqlError::new("25001", message));
             }
             options.isolation = level;
-            self.core.settings.lock().set_fixed("transaction_isolation", name);
+            self.core.settings.lock().set_modes(name, options.read_only);
         }
         if let Some(read_only) = modes.read_only {
             options.read_only = read_only;
-            let value = if read_only { "on" } else { "off" };
-            self.core.settings.lock().set_fixed("transaction_read_only", value);
+            self.core.settings.lock().set_read_only(read_only);
         }
         engine.set_options(options);
         Ok(())
@@ -223,10 +221,7 @@ impl Session {
     }
 
     pub(super) async fn commit(&mut self) -> Result<()> {
-        self.portals.clear();
-        self.savepoints.clear();
-        self.show_savepoints();
-        let later = self.core.settings.lock().get("synchronous_commit") == "off";
+        let later = self.core.settings.lock().commits_later;
         let durability = if later { Durability::Async } else { Durability::Wait };
         {
             let mut engine = self.core.engine.take();
@@ -234,11 +229,21 @@ impl Session {
                 engine.commit(durability).await.map_err(from_engine)?;
             }
         }
+        self.committed();
+        Ok(())
+    }
+
+    /// The transaction has ended well: what belonged to it goes.
+    pub(super) fn committed(&mut self) {
+        self.portals.clear();
+        if !self.savepoints.is_empty() {
+            self.savepoints.clear();
+            self.show_savepoints();
+        }
         self.block = Block::None;
         self.in_batch = 0;
         self.settings_at_begin = None;
         self.core.settings.lock().end_transaction();
-        Ok(())
     }
 
     pub(super) async fn roll_back(&mut self) -> Result<()> {

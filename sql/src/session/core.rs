@@ -16,6 +16,7 @@ use clearway_txn::lockmgr::polite::Polite;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -59,7 +60,8 @@ pub struct Core {
     pub sequences: Mutex<SequenceMemory>,
     notices: Mutex<Vec<(&'static str, SqlError)>>,
     random: AtomicU64,
-    path: Mutex<(String, Arc<[String]>)>,
+    /// The search path taken apart, and the number of the change that it goes back to.
+    path: Mutex<(u64, Arc<[String]>)>,
 }
 
 impl Core {
@@ -85,7 +87,7 @@ impl Core {
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             notices: Mutex::new("sql/notices", Vec::new()),
             random: AtomicU64::new(seed),
-            path: Mutex::new("sql/search_path", (String::new(), Arc::from([]))),
+            path: Mutex::new("sql/search_path", (u64::MAX, Arc::from([]))),
         }
     }
 
@@ -114,16 +116,26 @@ impl Core {
         self.engine.take().catalog()
     }
 
+    /// The number of the catalog that the session sees; none while it sees changes of its own. To be asked before `catalog`.
+    pub fn catalog_version(&self) -> Option<u64> {
+        let version = self.db.catalog_version();
+        self.engine.take().sees_catalog(version).then_some(version)
+    }
+
     /// The schemas that names without one are looked for in.
     pub fn path(&self) -> Arc<[String]> {
-        let text = self.settings.lock().get("search_path").to_owned();
-        let mut path = self.path.lock();
-        if path.0 != text {
-            let list = super::settings::list_items(&text);
-            let list = list.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s });
-            *path = (text, list.collect());
-        }
-        path.1.clone()
+        let (changes, text) = {
+            let settings = self.settings.lock();
+            let path = self.path.lock();
+            if path.0 == settings.path_changes {
+                return path.1.clone();
+            }
+            (settings.path_changes, settings.get("search_path").to_owned())
+        };
+        let list = super::settings::list_items(&text);
+        let list: Arc<[String]> = list.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s }).collect();
+        *self.path.lock() = (changes, list.clone());
+        list
     }
 
     /// Names in a catalog.
@@ -140,7 +152,8 @@ impl Core {
         Ok(())
     }
 
-    /// Awaits something that may wait for a lock, for as long as `lock_timeout` allows. When that has passed the
+    /// Awaits something that may wait for a lock, for as long as `lock_timeout` allows; pinned by the caller, or each level of calls
+    /// would hold it twice. When that has passed the
     /// session interrupts itself, which drops the statement at this very wait.
     pub async fn lock_wait<T>(
         &self,
@@ -177,8 +190,8 @@ impl Core {
         let taken = {
             let mut session = self.engine.take();
             match polite {
-                Some(polite) => self.lock_wait(session.lock_politely(tag, mode, polite)).await,
-                None => self.lock_wait(session.lock(tag, mode, LockScope::Transaction, if_taken)).await,
+                Some(polite) => Box::pin(self.lock_wait(session.lock_politely(tag, mode, polite))).await,
+                None => self.lock_wait(pin!(session.lock(tag, mode, LockScope::Transaction, if_taken))).await,
             }
         };
         taken.map_err(|e| {

@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use super::core::now;
+use super::portals::Portal;
 use super::run;
-use super::session::{Bind, Block, Portal, Prepared, Session, is_planned};
+use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
@@ -11,6 +12,7 @@ use crate::syntax::parse;
 use crate::syntax::stmt::Statement;
 use crate::types::{Datum, Oid, SqlType, oid, text};
 use clearway_base::sync::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 
 impl Session {
@@ -26,6 +28,7 @@ impl Session {
         }
         match self.prepare(sql, types) {
             Ok(prepared) => {
+                self.recent = None;
                 self.statements.insert(name.to_owned(), Arc::new(prepared));
                 Ok(())
             }
@@ -102,8 +105,20 @@ impl Session {
         }
     }
 
+    /// The statement to be bound.
+    fn bound(&mut self, name: &str) -> Result<Arc<Prepared>> {
+        if let Some((recent, prepared)) = &self.recent
+            && **recent == *name
+        {
+            return Ok(prepared.clone());
+        }
+        let prepared = self.prepared(name)?;
+        self.recent = Some((name.into(), prepared.clone()));
+        Ok(prepared)
+    }
+
     pub(super) fn bind_now(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> Result<()> {
-        let prepared = self.prepared(statement)?;
+        let prepared = self.bound(statement)?;
         if let Some(s) = &prepared.statement {
             self.check_block(s)?;
         }
@@ -115,8 +130,18 @@ impl Session {
             );
             return Err(SqlError::new("08P01", message));
         }
-        let mut params = Vec::with_capacity(bind.values.len());
-        if !bind.values.is_empty() {
+        if !portal.is_empty() && self.portals.get(portal).is_some() {
+            return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
+        }
+        let (mut params, mut formats) = if portal.is_empty() { self.portals.lists() } else { Default::default() };
+        for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
+            match plain_parameter(*value, *ty, run::format_of(bind.formats, i)) {
+                Some(value) => params.push(value),
+                None => break,
+            }
+        }
+        if params.len() < bind.values.len() {
+            params.clear();
             let catalog = self.core.catalog();
             let names = self.core.names(&catalog);
             let format = self.core.settings.lock().format.clone();
@@ -125,12 +150,8 @@ impl Session {
                 params.push(parameter(*value, *ty, run::format_of(bind.formats, i), &conversion)?);
             }
         }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
-            return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
-        }
-        let formats = bind.result_formats.to_vec();
-        let made = Portal { prepared, params: params.into(), formats, running: None, finished: false };
-        self.portals.insert(portal.to_owned(), made);
+        formats.extend_from_slice(bind.result_formats);
+        self.portals.insert(portal, Portal { prepared, params, formats, running: None, finished: false });
         Ok(())
     }
 
@@ -183,7 +204,7 @@ impl Session {
     pub(super) async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let prepared = portal.prepared.clone();
-        let (params, formats) = (portal.params.clone(), portal.formats.clone());
+        let (params, formats) = (Arc::from(portal.params.as_slice()), portal.formats.clone());
         let (mut running, finished) = (portal.running.take(), portal.finished);
         let Some(statement) = prepared.statement.clone() else {
             client.empty_query();
@@ -204,7 +225,7 @@ impl Session {
             let core = self.core.clone();
             // A client of the extended protocol has its columns from Describe.
             let mut quiet = super::quiet::Quiet(client);
-            let body = self.statement(&prepared, &statement, params, &mut quiet);
+            let body = Box::pin(self.statement(&prepared, &statement, params, &mut quiet));
             let tag = core.backend.interrupt.guard(body).await??;
             client.command_complete(&tag);
             if let Some(portal) = self.portals.get_mut(name) {
@@ -227,7 +248,7 @@ impl Session {
             let done = execution.give(&core, u64::from(max_rows), &formats, client).await?;
             Ok::<_, SqlError>((execution, done))
         };
-        let (execution, done) = core.backend.interrupt.guard(body).await??;
+        let (execution, done) = core.backend.interrupt.guard(pin!(body)).await??;
         if done {
             client.command_complete(&execution.tag());
         } else {
@@ -242,6 +263,7 @@ impl Session {
 
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, name: &str) {
+        self.recent = None;
         self.statements.remove(name);
     }
 
@@ -266,6 +288,46 @@ impl Session {
         Ok(())
     }
 
+    /// As `bind`, on the spot; false: there is an error, which `bind` finds again and tells.
+    pub fn try_bind(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> bool {
+        self.bind_now(portal, statement, bind).is_ok()
+    }
+
+    /// As `describe_portal`, likewise.
+    pub fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
+        let Some(portal) = self.portals.get(name) else { return false };
+        match &portal.prepared.columns {
+            Some(columns) => run::describe(columns, &portal.formats, client),
+            None => client.no_data(),
+        }
+        true
+    }
+
+    /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
+    pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
+        portal.is_empty() && self.run_point(client)
+    }
+
+    /// As `sync`, where there is nothing to commit; false: nothing has happened.
+    pub fn try_sync(&mut self) -> bool {
+        if self.block == Block::Implicit {
+            if !self.core.engine.take().end_unchanged() {
+                return false;
+            }
+            self.committed();
+        } else if self.block == Block::None {
+            self.portals.clear();
+        }
+        true
+    }
+
+    /// As `before_send`; true: what has been told may leave.
+    pub fn may_send(&mut self) -> bool {
+        let may = (self.block == Block::Open && !self.told) || self.core.engine.take().may_reply();
+        self.told &= !may;
+        may
+    }
+
     /// PREPARE.
     pub(super) fn sql_prepare(
         &mut self,
@@ -279,12 +341,14 @@ impl Session {
         }
         let types: Vec<Oid> = types.iter().map(|t| crate::types::resolve(t).map(|t| t.oid)).collect::<Result<_>>()?;
         let prepared = self.prepare_statement(statement.clone(), text.clone(), &types)?;
+        self.recent = None;
         self.statements.insert(name.to_owned(), Arc::new(prepared));
         Ok(())
     }
 
     /// DEALLOCATE.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
+        self.recent = None;
         match name {
             None => self.statements.clear(),
             Some(name) => {
@@ -314,6 +378,34 @@ impl Session {
 
 fn no_portal(name: &str) -> SqlError {
     SqlError::new("34000", format!("portal \"{name}\" does not exist"))
+}
+
+/// A parameter of a type whose form depends on no setting, in a form that needs no second look; none: see `parameter`.
+fn plain_parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool) -> Option<Datum> {
+    let Some(bytes) = value else { return Some(Datum::Null) };
+    match (ty, is_binary) {
+        (oid::INT2, true) => Some(Datum::Int2(i16::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::INT4, true) => Some(Datum::Int4(i32::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::INT8, true) => Some(Datum::Int8(i64::from_be_bytes(bytes.try_into().ok()?))),
+        (oid::INT2, false) => i16::try_from(plain_integer(bytes)?).ok().map(Datum::Int2),
+        (oid::INT4, false) => i32::try_from(plain_integer(bytes)?).ok().map(Datum::Int4),
+        (oid::INT8, false) => plain_integer(bytes).map(Datum::Int8),
+        (oid::TEXT | oid::VARCHAR, _) => std::str::from_utf8(bytes).ok().map(Datum::text),
+        _ => None,
+    }
+}
+
+/// An integer of up to eighteen digits, with or without a minus.
+fn plain_integer(bytes: &[u8]) -> Option<i64> {
+    let (digits, negative) = match bytes.split_first()? {
+        (b'-', rest) => (rest, true),
+        _ => (bytes, false),
+    };
+    if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits.iter().fold(0i64, |n, digit| n * 10 + i64::from(digit - b'0'));
+    Some(if negative { -value } else { value })
 }
 
 fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {

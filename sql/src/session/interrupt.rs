@@ -150,7 +150,7 @@ impl Interrupt {
     }
 
     /// Runs a future until it is ready or a reason is raised; then the future is dropped. What must not be cut off (the
-    /// commit) stays outside.
+    /// commit) stays outside. A large future is pinned by the caller, here and in `timed`: taken by value it is held twice.
     ///
     /// # Errors
     /// [`Reason::error`].

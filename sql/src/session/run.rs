@@ -2,6 +2,7 @@
 
 use super::client::{Client, Column};
 use super::core::{Core, now};
+use super::point::{Point, write_integer};
 use crate::error::{Result, SqlError};
 use crate::exec::errors::from_engine;
 use crate::exec::query::QueryRows;
@@ -12,7 +13,7 @@ use crate::planner::plan::{Action, OutputColumn, Plan};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, Oid, binary, facts};
+use crate::types::{Datum, Oid, binary, facts, oid};
 use clearway_engine::catalog::{Catalog, Object, Relation};
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -22,8 +23,15 @@ use std::sync::Arc;
 pub struct Cached {
     /// The catalog.
     pub catalog: Arc<Catalog>,
-    /// The search path.
+    /// Its number; none: it had changes that only the session saw.
+    pub version: Option<u64>,
+    /// The search path, and the number of the change that it goes back to.
     pub path: Arc<[String]>,
+    path_changes: u64,
+    /// The session's role may do what the plan does.
+    permitted: bool,
+    /// The short way to run it, if there is one.
+    pub point: Option<Point>,
     /// The plan.
     pub plan: Plan,
 }
@@ -90,19 +98,34 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    let version = core.catalog_version();
     let catalog = core.catalog();
+    let (path_changes, format) = {
+        let settings = core.settings.lock();
+        (settings.path_changes, settings.format.clone())
+    };
     let names = core.names(&catalog);
-    let format = core.settings.lock().format.clone();
     let conversion = Conversion { format: &format, now: now(), names: &names };
     let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, conversion };
     let plan = Planner::new(&env).plan(statement, params)?;
     let path = names.path.clone();
-    Ok(plan.map(|plan| Cached { catalog: catalog.clone(), path, plan }))
+    Ok(plan.map(|plan| {
+        let permitted = plan
+            .locks
+            .iter()
+            .all(|lock| catalog.relation(lock.oid).is_none_or(|r| allowed(core, &catalog, r, lock.privileges).is_ok()));
+        let point = Point::of(&plan, core.database).filter(|_| permitted);
+        Cached { catalog: catalog.clone(), version, path, path_changes, permitted, point, plan }
+    }))
 }
 
 /// Whether a plan still fits.
 pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
-    Arc::ptr_eq(&cached.catalog, &core.catalog()) && *cached.path == *core.path()
+    let same_catalog = match cached.version {
+        Some(version) => core.engine.take().sees_catalog(version),
+        None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
+    };
+    same_catalog && (core.settings.lock().path_changes == cached.path_changes || *cached.path == *core.path())
 }
 
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
@@ -124,7 +147,9 @@ pub async fn begin(
             }
         };
         for lock in &fresh.plan.locks {
-            if let Some(relation) = fresh.catalog.relation(lock.oid) {
+            if !fresh.permitted
+                && let Some(relation) = fresh.catalog.relation(lock.oid)
+            {
                 allowed(core, &fresh.catalog, relation, lock.privileges)?;
             }
             core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
@@ -230,7 +255,10 @@ impl Execution {
                     break false;
                 }
                 let row = match &mut rows {
-                    Rows::Query(query) => query.next(cx).await?,
+                    Rows::Query(query) => match query.buffered(cx) {
+                        Some(row) => Some(row?),
+                        None => query.next(cx).await?,
+                    },
                     Rows::List(list) => list.next(),
                 };
                 let Some(row) = row else { break true };
@@ -260,7 +288,10 @@ impl Execution {
         let mut out = Vec::new();
         loop {
             let row = match &mut rows {
-                Rows::Query(query) => query.next(cx).await?,
+                Rows::Query(query) => match query.buffered(cx) {
+                    Some(row) => Some(row?),
+                    None => query.next(cx).await?,
+                },
                 Rows::List(list) => list.next(),
             };
             match row {
@@ -302,24 +333,25 @@ fn write_row(run: &Run<'_>, columns: &[OutputColumn], formats: &[i16], row: &Row
         if value.is_null() {
             return false;
         }
-        if format_of(formats, i) {
-            binary::output(column.ty, value, out);
-        } else {
-            match value {
-                Datum::Text(s) => out.extend_from_slice(pad(s, column, &conversion).as_bytes()),
-                _ => out.extend_from_slice(text::output(column.ty, value, &conversion).as_bytes()),
+        match value {
+            _ if format_of(formats, i) => binary::output(column.ty, value, out),
+            Datum::Text(s) => {
+                out.extend_from_slice(s.as_bytes());
+                pad(s, column, out);
             }
+            Datum::Int4(v) => write_integer(i64::from(*v), out),
+            Datum::Int8(v) => write_integer(*v, out),
+            _ => out.extend_from_slice(text::output(column.ty, value, &conversion).as_bytes()),
         }
         true
     });
 }
 
-/// Text as it goes out; char(n) gets its blanks back.
-fn pad<'s>(s: &'s str, column: &OutputColumn, conversion: &Conversion<'_>) -> std::borrow::Cow<'s, str> {
-    if column.ty.oid == crate::types::oid::BPCHAR {
-        return text::output(column.ty, &Datum::text(s), conversion).into();
+/// char(n) gets its blanks back.
+fn pad(s: &str, column: &OutputColumn, out: &mut Vec<u8>) {
+    if column.ty.oid == oid::BPCHAR && column.ty.modifier > 4 {
+        out.resize(out.len() + (column.ty.modifier as usize - 4).saturating_sub(s.chars().count()), b' ');
     }
-    s.into()
 }
 
 /// Columns as the client is told of them.

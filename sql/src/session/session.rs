@@ -14,8 +14,10 @@
 use super::backend::Backend;
 use super::client::{Client, TransactionStatus};
 use super::core::Core;
+use super::point::Scratch;
+use super::portals::Portals;
 use super::run::{self, Cached, Execution};
-use super::settings::{Settings, SettingsMark};
+use super::settings::{Hides, Settings, SettingsMark};
 use super::{Backends, copy, ddl, utility};
 use crate::error::{Result, SqlError};
 use crate::exec::cell::EngineCell;
@@ -28,6 +30,7 @@ use clearway_base::sync::Mutex;
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// Texts whose parsed form and plan are kept.
@@ -99,14 +102,6 @@ pub struct Prepared {
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
 }
 
-pub(super) struct Portal {
-    pub(super) prepared: Arc<Prepared>,
-    pub(super) params: Arc<[Datum]>,
-    pub(super) formats: Vec<i16>,
-    pub(super) running: Option<Execution>,
-    pub(super) finished: bool,
-}
-
 /// A session.
 pub struct Session {
     pub(super) core: Arc<Core>,
@@ -115,7 +110,10 @@ pub struct Session {
     pub(super) settings_at_begin: Option<SettingsMark>,
     pub(super) transaction_started: i64,
     pub(super) statements: HashMap<String, Arc<Prepared>>,
-    pub(super) portals: HashMap<String, Portal>,
+    /// The statement that was bound last, by its name; none after any change of `statements`.
+    pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
+    pub(super) portals: Portals,
+    pub(super) scratch: Scratch,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>>,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
@@ -169,7 +167,9 @@ impl Session {
             settings_at_begin: None,
             transaction_started: 0,
             statements: HashMap::new(),
-            portals: HashMap::new(),
+            recent: None,
+            portals: Portals::default(),
+            scratch: Scratch::default(),
             cache: HashMap::new(),
             in_batch: 0,
             told: false,
@@ -287,8 +287,8 @@ impl Session {
         let core = self.core.clone();
         let interrupt = &core.backend.interrupt;
         let limit_ms = core.settings.lock().statement_timeout_ms;
-        let work = interrupt.guard(self.statement(prepared, &statement, Arc::from([]), client));
-        interrupt.timed(limit_ms, work).await?.map(Some)
+        let body = pin!(self.statement(prepared, &statement, Arc::from([]), client));
+        interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await?.map(Some)
     }
 
     /// Runs a statement that is none about transactions, with all its rows.
@@ -316,12 +316,13 @@ impl Session {
                 Box::pin(self.statement(&target, &inner, params, client)).await
             }
             Statement::Explain { options, statement } => {
-                utility::explain(self, prepared, options, statement, client).await
+                Box::pin(utility::explain(self, prepared, options, statement, client)).await
             }
-            Statement::Copy(c) => copy::copy(self, prepared, c, client).await,
-            _ => match utility::run(self, statement, client).await? {
+            // What is rare stands apart: the states of all arms lie in every session's memory.
+            Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
+            _ => match Box::pin(utility::run(self, statement, client)).await? {
                 Some(tag) => Ok(tag),
-                None => ddl::run(self, prepared, statement).await,
+                None => Box::pin(ddl::run(self, prepared, statement)).await,
             },
         }
     }
@@ -356,18 +357,20 @@ impl Session {
 
     /// Sends messages and reported settings.
     pub(super) fn deliver(&mut self, client: &mut dyn Client) {
-        let level = self.core.settings.lock().get("client_min_messages").to_owned();
+        let (hides, changed) = {
+            let mut settings = self.core.settings.lock();
+            (settings.hides, settings.take_changed())
+        };
         for (severity, message) in self.core.take_notices() {
-            let hidden = match level.as_str() {
-                "error" => true,
-                "warning" => severity != "WARNING",
-                _ => false,
+            let hidden = match hides {
+                Hides::Warnings => true,
+                Hides::Notices => severity != "WARNING",
+                Hides::Nothing => false,
             };
             if !hidden {
                 client.notice(severity, &message);
             }
         }
-        let changed = self.core.settings.lock().take_changed();
         for (name, value) in changed {
             client.parameter_status(name, &value);
         }

@@ -138,9 +138,31 @@ pub struct Settings {
     pub idle_in_transaction_ms: u64,
     /// `idle_session_timeout`.
     pub idle_session_ms: u64,
+    /// `synchronous_commit` is off.
+    pub commits_later: bool,
+    /// `client_min_messages`, as far as it hides what a statement can send.
+    pub hides: Hides,
+    /// `default_transaction_isolation` and `default_transaction_read_only`.
+    pub default_modes: (&'static str, bool),
+    /// `transaction_isolation` and `transaction_read_only`, as the values have them.
+    modes: (&'static str, bool),
+    /// Changes with each change of `search_path`.
+    pub path_changes: u64,
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
+}
+
+/// Which messages the client does not want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hides {
+    /// It wants all that there are.
+    #[default]
+    Nothing,
+    /// Those below WARNING.
+    Notices,
+    /// All but errors.
+    Warnings,
 }
 
 /// Values to go back to.
@@ -158,6 +180,11 @@ impl Default for Settings {
             statement_timeout_ms: 0,
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
+            commits_later: false,
+            hides: Hides::Nothing,
+            default_modes: ("read committed", false),
+            modes: ("read committed", false),
+            path_changes: 0,
             format: Format::default(),
             changed: Vec::new(),
         }
@@ -348,6 +375,19 @@ impl Settings {
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
             "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
+            "synchronous_commit" => self.commits_later = value == "off",
+            "search_path" => self.path_changes += 1,
+            "client_min_messages" => {
+                self.hides = match value.as_str() {
+                    "error" => Hides::Warnings,
+                    "warning" => Hides::Notices,
+                    _ => Hides::Nothing,
+                }
+            }
+            "default_transaction_isolation" => self.default_modes.0 = isolation_word(&value),
+            "default_transaction_read_only" => self.default_modes.1 = value == "on",
+            "transaction_isolation" => self.modes.0 = isolation_word(&value),
+            "transaction_read_only" => self.modes.1 = value == "on",
             "DateStyle" => {
                 for word in list_items(&value) {
                     match word.as_str() {
@@ -418,6 +458,9 @@ impl Settings {
 
     /// Reported settings that have changed since the last call.
     pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        if self.changed.is_empty() {
+            return Vec::new();
+        }
         let mut names = std::mem::take(&mut self.changed);
         names.dedup();
         names.into_iter().map(|n| (n, self.get(n).to_owned())).collect()
@@ -428,10 +471,31 @@ impl Settings {
         milliseconds(self.get(name)).unwrap_or(0)
     }
 
+    /// The modes of the transaction that begins. Most transactions have those of the one before, and then nothing is copied.
+    pub fn set_modes(&mut self, isolation: &'static str, read_only: bool) {
+        if self.modes.0 != isolation {
+            self.set_fixed("transaction_isolation", isolation);
+        }
+        if self.modes.1 != read_only {
+            self.set_fixed("transaction_read_only", if read_only { "on" } else { "off" });
+        }
+        self.modes = (isolation, read_only);
+    }
+
+    /// The transaction that is open changes what it may do.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        self.set_modes(self.modes.0, read_only);
+    }
+
     /// What is set by the server rather than by SET.
     pub fn set_fixed(&mut self, name: &'static str, value: &str) {
         Arc::make_mut(&mut self.values).insert(name, value.to_owned());
     }
+}
+
+/// A level's name; those of the setting are all that come here.
+fn isolation_word(value: &str) -> &'static str {
+    ISOLATION.iter().find(|word| **word == value).copied().unwrap_or("read committed")
 }
 
 fn date_style_name(style: DateStyle, order: DateOrder) -> String {

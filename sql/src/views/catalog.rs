@@ -244,9 +244,6 @@ fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     })
 }
 
-/// Where `relpages` stands, and `reltuples` behind it.
-const RELPAGES: usize = 9;
-
 struct Class<'a> {
     oid: u32,
     name: &'a str,
@@ -369,13 +366,7 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
             },
             Object::Database(_) | Object::Schema(_) | Object::Role(_) => continue,
         };
-        let counted = run.core.db.statistics().of(class.oid);
-        let mut row = class_row(class);
-        if let Some(counted) = counted {
-            row[RELPAGES] = Datum::Int4(i32::try_from(counted.leaves).unwrap_or(i32::MAX));
-            row[RELPAGES + 1] = Datum::Float4(counted.rows as f32);
-        }
-        out.push(row);
+        out.push(class_row(class));
     }
     out
 }

@@ -1,13 +1,12 @@
 //! The system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
 //! Structure: each view is a row of a table: name, columns, and a function that gives its rows. `catalog` shows the
-//! objects, `activity` sessions and locks, `undo` who holds old versions.
+//! objects, `activity` sessions and locks.
 
 mod activity;
 pub mod catalog;
 pub mod constraints;
 mod locks;
-mod undo;
 
 use crate::exec::{Row, Run};
 use crate::types::{Datum, Oid};
@@ -34,7 +33,7 @@ impl std::fmt::Debug for SystemView {
 
 /// Every view.
 pub fn all() -> impl Iterator<Item = &'static SystemView> {
-    catalog::VIEWS.iter().chain(activity::VIEWS).chain(locks::VIEWS).chain(constraints::VIEWS).chain(undo::VIEWS)
+    catalog::VIEWS.iter().chain(activity::VIEWS).chain(locks::VIEWS).chain(constraints::VIEWS)
 }
 
 /// A view by schema and name.

@@ -1,0 +1,308 @@
+//! The short way of statements that read one row by its whole key: `SELECT columns FROM table WHERE key = $1`.
+//!
+//! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the row where it
+//! stands and writes the columns to the client, without a wait, an allocation or a value in between. Whatever is out of the ordinary (the
+//! page is not in memory, somebody alters the table, the plan is old) sends it the long way, which gives the same answer.
+//!
+//! # Invariants
+//! - PNT-1: nothing has been told to the client and no snapshot is open when the short way is given up.
+//! - PNT-2: the plan is looked at again after the table's lock: whoever held it before may have altered the table.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::client::Client;
+use super::run::{self, Cached, format_of};
+use super::session::{Block, Session};
+use crate::error::Result;
+use crate::exec::errors::from_engine;
+use crate::exec::scan::append_key;
+use crate::expr::Bound;
+use crate::expr::bound::BoundKind;
+use crate::planner::plan::{Access, Action, Body, Node, Plan, Scan};
+use crate::types::{Datum, SqlType, oid};
+use clearway_engine::codec::key::KeyColumn;
+use clearway_engine::session::StatementMode;
+use clearway_engine::table::pick::Picker;
+use clearway_engine::table::shape::TableShape;
+use clearway_engine::value::ValueRef;
+use clearway_txn::lockmgr::{LockMode, LockTag};
+
+/// A statement that can go the short way.
+pub struct Point {
+    shape: Arc<TableShape>,
+    lock: LockTag,
+    key: Box<[(KeyColumn, Part)]>,
+    picker: Picker,
+    /// For each column of the result its type, and its place among the columns that are picked.
+    targets: Box<[(SqlType, usize)]>,
+    /// Positions in the table of the columns that are picked.
+    picked: Box<[usize]>,
+}
+
+enum Part {
+    Param(usize),
+    Const(Datum),
+}
+
+/// A value on its way from the row to the client.
+#[derive(Clone, Debug, Default)]
+enum Cell {
+    #[default]
+    Null,
+    Bool(bool),
+    Int(i64),
+    Bytes(Range<usize>),
+}
+
+/// Memory that executions use one after the other.
+#[derive(Default)]
+pub(super) struct Scratch {
+    key: Vec<u8>,
+    cells: Vec<Cell>,
+    bytes: Vec<u8>,
+}
+
+/// Types whose values go out as they stand in the row.
+fn goes_out_plain(ty: SqlType) -> bool {
+    matches!(ty.oid, oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::TEXT | oid::VARCHAR | oid::BPCHAR)
+}
+
+impl Point {
+    /// Looks whether a plan is such a statement.
+    pub fn of(plan: &Plan, database: u32) -> Option<Point> {
+        let (select, scan) = match &plan.action {
+            Action::Select(query) if query.limit.is_none() && query.offset.is_none() => match &query.body {
+                Body::Select(select) => match &*select.source {
+                    Node::Scan(scan) => (select, scan),
+                    _ => return None,
+                },
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let plain = select.grouping.is_none() && select.locks.is_empty() && select.distinct.is_none();
+        let unfiltered = select.filter.is_none() && scan.filter.is_none() && plan.subqueries.is_empty();
+        let [lock] = plan.locks.as_slice() else { return None };
+        let oid = scan.table.shape.oid;
+        if !plain || !unfiltered || !plan.read_only || lock.mode != LockMode::AccessShare || lock.oid != oid {
+            return None;
+        }
+        let columns: Vec<usize> = select.targets.iter().map(|e| column(e, scan)).collect::<Option<_>>()?;
+        let types: Vec<SqlType> = columns.iter().map(|c| scan.table.types[*c]).collect();
+        if !types.iter().all(|ty| goes_out_plain(*ty)) {
+            return None;
+        }
+        let mut picked = columns.clone();
+        picked.sort_unstable();
+        picked.dedup();
+        let place = |c: &usize| picked.binary_search(c).ok();
+        let targets = types.into_iter().zip(columns.iter().map(place).collect::<Option<Vec<_>>>()?);
+        let database = if oid < clearway_engine::catalog::FIRST_USER_OID { 0 } else { database };
+        Some(Point {
+            shape: scan.table.shape.clone(),
+            lock: LockTag::Relation { database, relation: u64::from(oid) },
+            key: key_parts(scan)?,
+            picker: Picker::new(&scan.table.shape, &picked),
+            targets: targets.collect(),
+            picked: picked.clone().into(),
+        })
+    }
+
+    /// The key's bytes; false: no row can have it.
+    fn key(&self, params: &[Datum], out: &mut Vec<u8>) -> bool {
+        out.clear();
+        self.key.iter().all(|(column, part)| {
+            let value = match part {
+                Part::Param(i) => params.get(*i),
+                Part::Const(value) => Some(value),
+            };
+            value.is_some_and(|value| append_key(*column, value, out).is_some())
+        })
+    }
+
+    /// Takes the wanted columns out of a row.
+    fn pick(&self, key: &[u8], value: &[u8], cells: &mut Vec<Cell>, bytes: &mut Vec<u8>) -> Result<()> {
+        cells.clear();
+        cells.resize(self.picked.len(), Cell::Null);
+        bytes.clear();
+        let put = &mut |position: usize, value: ValueRef<'_>| {
+            let Ok(place) = self.picked.binary_search(&position) else { return };
+            cells[place] = match value {
+                ValueRef::Bool(b) => Cell::Bool(b),
+                ValueRef::Int(i) => Cell::Int(i),
+                ValueRef::Bytes(b) => {
+                    let from = bytes.len();
+                    bytes.extend_from_slice(b);
+                    Cell::Bytes(from..bytes.len())
+                }
+                // Columns of other storages are none of the types of `goes_out_plain`.
+                ValueRef::Null | ValueRef::Float(_) | ValueRef::Decimal(_) => Cell::Null,
+            };
+        };
+        self.picker.read(&self.shape, key, value, put).map_err(from_engine)
+    }
+}
+
+fn column(e: &Bound, scan: &Scan) -> Option<usize> {
+    let BoundKind::Column { index, level: 0 } = e.kind else { return None };
+    index.checked_sub(scan.table.base).filter(|c| *c < scan.table.types.len() && scan.table.types[*c] == e.ty)
+}
+
+fn key_parts(scan: &Scan) -> Option<Box<[(KeyColumn, Part)]>> {
+    let Access::Keys(keys) = &scan.access else { return None };
+    let [key] = keys.as_slice() else { return None };
+    let shape = &scan.table.shape;
+    let parts = key.iter().zip(&shape.key).map(|(e, column)| {
+        let form = KeyColumn::ascending(shape.columns[*column].storage);
+        match &e.kind {
+            BoundKind::Param(n) => Some((form, Part::Param(*n as usize - 1))),
+            BoundKind::Const(value) => Some((form, Part::Const(value.clone()))),
+            _ => None,
+        }
+    });
+    parts.collect()
+}
+
+/// Appends a value in the form that the client asked for; false for NULL.
+fn write_cell(cell: &Cell, bytes: &[u8], ty: SqlType, binary: bool, out: &mut Vec<u8>) -> bool {
+    match cell {
+        Cell::Null => return false,
+        Cell::Bool(b) if binary => out.push(u8::from(*b)),
+        Cell::Bool(b) => out.push(if *b { b't' } else { b'f' }),
+        Cell::Int(i) if binary => {
+            let width = match ty.oid {
+                oid::INT2 => 2,
+                oid::INT4 => 4,
+                _ => 8,
+            };
+            out.extend_from_slice(&i.to_be_bytes()[8 - width..]);
+        }
+        Cell::Int(i) => write_integer(*i, out),
+        Cell::Bytes(range) => {
+            let text = bytes.get(range.clone()).unwrap_or_default();
+            out.extend_from_slice(text);
+            if ty.oid == oid::BPCHAR && ty.modifier > 4 {
+                // char(n) is kept without the blanks behind it; bytes that continue a character are not counted.
+                let characters = text.iter().filter(|b| **b & 0xc0 != 0x80).count();
+                out.resize(out.len() + (ty.modifier as usize - 4).saturating_sub(characters), b' ');
+            }
+        }
+    }
+    true
+}
+
+/// Appends an integer in decimal.
+pub(super) fn write_integer(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+impl Session {
+    /// Runs the unnamed portal the short way; false: it must go the long one (PNT-1), which also finds whatever error there is.
+    pub(super) fn run_point(&mut self, client: &mut dyn Client) -> bool {
+        let Some(portal) = self.portals.get("").filter(|p| !p.finished && p.running.is_none()) else { return false };
+        let Some(cached): Option<Arc<Cached>> = portal.prepared.plan.lock().clone() else { return false };
+        let Some(point) = cached.point.as_ref() else { return false };
+        let interrupted = self.core.backend.interrupt.pending().is_some();
+        if self.block == Block::Failed || interrupted || !run::is_fresh(&self.core, &cached) {
+            return false;
+        }
+        let text = portal.prepared.text.clone();
+        let has_key = point.key(&portal.params, &mut self.scratch.key);
+        self.core.backend.runs(text.clone());
+        self.begin_implicit();
+        let alone = self.block == Block::Implicit && self.in_batch <= 1;
+        let Some(Ok(found)) = self.look_up(&cached, point, &text, has_key, alone) else {
+            self.in_batch -= 1;
+            return false;
+        };
+        self.tell(point, found, client);
+        true
+    }
+
+    /// Reads the row into the scratch memory; false: there is none. None: it can't be done without waiting.
+    fn look_up(
+        &mut self,
+        cached: &Cached,
+        point: &Point,
+        text: &Arc<str>,
+        has_key: bool,
+        alone: bool,
+    ) -> Option<Result<bool>> {
+        let Scratch { key, cells, bytes } = &mut self.scratch;
+        let mut engine = self.core.engine.take();
+        engine.owner().statement(text);
+        if !engine.lock_weak(&point.lock, LockMode::AccessShare) {
+            return None;
+        }
+        if !cached.version.is_some_and(|version| engine.sees_catalog(version)) {
+            return None; // PNT-2
+        }
+        if !has_key {
+            return Some(Ok(false));
+        }
+        let durable = alone || engine.options().read_only;
+        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+        let statement = engine.open_statement(text, mode);
+        let found = match engine.find_now(&point.shape, &statement.view, key) {
+            None => None,
+            Some(None) => Some(Ok(false)),
+            Some(Some(value)) => Some(point.pick(key, value, cells, bytes).map(|()| true)),
+        };
+        engine.close_statement(statement);
+        found
+    }
+
+    /// Tells the client what was found.
+    fn tell(&mut self, point: &Point, found: bool, client: &mut dyn Client) {
+        let Scratch { cells, bytes, .. } = &self.scratch;
+        let Some(portal) = self.portals.get_mut("") else { return };
+        if found {
+            client.row(point.targets.len(), &mut |i, out| {
+                let Some((ty, place)) = point.targets.get(i) else { return false };
+                let cell = cells.get(*place).unwrap_or(&Cell::Null);
+                write_cell(cell, bytes, *ty, format_of(&portal.formats, i), out)
+            });
+        }
+        portal.finished = true;
+        self.told = true;
+        client.command_complete(if found { "SELECT 1" } else { "SELECT 0" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_written_as_the_library_writes_them() {
+        for value in [0, 1, -1, 9, 10, -10, 99, 100, i64::MAX, i64::MIN, 1_234_567_890] {
+            let mut out = Vec::new();
+            write_integer(value, &mut out);
+            assert_eq!(String::from_utf8(out), Ok(value.to_string()));
+        }
+    }
+
+    #[test]
+    fn char_n_gets_its_blanks_back_by_characters() {
+        let ty = SqlType { oid: oid::BPCHAR, modifier: 8 };
+        let bytes = "äb".as_bytes();
+        let mut out = Vec::new();
+        assert!(write_cell(&Cell::Bytes(0..bytes.len()), bytes, ty, false, &mut out));
+        assert_eq!(out, "äb  ".as_bytes());
+    }
+}

@@ -1,0 +1,75 @@
+//! Portals of a session: the unnamed one, which every client uses, apart from the named ones.
+//!
+//! # Invariants
+//! - POR-1: the unnamed portal's lists are kept when it goes and used again by the next one: a client that runs one prepared statement
+//!   after the other makes the session allocate nothing for its parameters.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::run::Execution;
+use super::session::Prepared;
+use crate::types::Datum;
+
+/// A statement with its parameters, run or to be run.
+pub(super) struct Portal {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) params: Vec<Datum>,
+    pub(super) formats: Vec<i16>,
+    pub(super) running: Option<Execution>,
+    pub(super) finished: bool,
+}
+
+/// All portals of a session.
+#[derive(Default)]
+pub(super) struct Portals {
+    unnamed: Option<Portal>,
+    named: HashMap<String, Portal>,
+    spare: (Vec<Datum>, Vec<i16>),
+}
+
+impl Portals {
+    /// The portal of that name.
+    pub(super) fn get(&self, name: &str) -> Option<&Portal> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+    }
+
+    /// The same, to change it.
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Portal> {
+        if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }
+    }
+
+    /// Empty lists for the parameters and formats of the next portal (POR-1).
+    pub(super) fn lists(&mut self) -> (Vec<Datum>, Vec<i16>) {
+        self.remove("");
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Puts a portal in the place of that name.
+    pub(super) fn insert(&mut self, name: &str, portal: Portal) {
+        if name.is_empty() {
+            self.unnamed = Some(portal);
+        } else {
+            self.named.insert(name.to_owned(), portal);
+        }
+    }
+
+    /// Forgets one.
+    pub(super) fn remove(&mut self, name: &str) {
+        if !name.is_empty() {
+            self.named.remove(name);
+        } else if let Some(Portal { mut params, mut formats, .. }) = self.unnamed.take() {
+            params.clear();
+            formats.clear();
+            self.spare = (params, formats);
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.remove("");
+        if !self.named.is_empty() {
+            self.named.clear();
+        }
+    }
+}

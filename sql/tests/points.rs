@@ -1,0 +1,211 @@
+//! Statements that read one row by its key answer the same by the short way (Bind, Execute) as by the long one (the text with its
+//! values in it), and take the short way exactly where nothing is out of the ordinary.
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{MemVfs, Vfs};
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::SqlError;
+use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
+use clearway_sql::session::{Backends, Bind, Session, SessionStart};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes what a session answers as lines; NULL is `~`.
+#[derive(Default)]
+struct Lines(String);
+
+impl Client for Lines {
+    fn row_description(&mut self, _: &[Column<'_>]) {}
+    fn no_data(&mut self) {}
+    fn parameter_description(&mut self, _: &[u32]) {}
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        for i in 0..fields {
+            let mut bytes = Vec::new();
+            let some = write(i, &mut bytes);
+            self.0.push_str(if some { std::str::from_utf8(&bytes).expect("text") } else { "~" });
+            self.0.push('|');
+        }
+        self.0.push('\n');
+    }
+    fn command_complete(&mut self, tag: &str) {
+        self.0.push_str(tag);
+    }
+    fn empty_query(&mut self) {}
+    fn portal_suspended(&mut self) {}
+    fn notice(&mut self, _: &'static str, _: &SqlError) {}
+    fn parameter_status(&mut self, _: &str, _: &str) {}
+    fn copy_out(&mut self, _: CopyFormat) {}
+    fn copy_data(&mut self, _: &[u8]) {}
+    fn copy_out_done(&mut self) {}
+    fn copy_in(&mut self, _: CopyFormat) {}
+    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
+        Box::pin(async { Ok(CopyIn::Done) })
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> ClientFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn open() -> Arc<Db> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    block_on(async {
+        let dir = Path::new("/db");
+        let _ = vfs.create_dir(dir).await;
+        let spawn = |name, task| drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
+        Db::open(DbOptions::new(vfs.clone(), dir), spawn).await.expect("a database")
+    })
+}
+
+fn session(db: &Arc<Db>, user: &str) -> Session {
+    let backends = Arc::new(Backends::default());
+    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    let backend = listed.backend().clone();
+    // The list outlives the test.
+    std::mem::forget(listed);
+    let (database, user) = ("postgres".to_owned(), user.to_owned());
+    block_on(Session::new(db, SessionStart { backend, backends, database, user, options: Vec::new() }))
+        .expect("a session")
+}
+
+fn simple(session: &mut Session, sql: &str) -> String {
+    let mut lines = Lines::default();
+    match block_on(session.simple(sql, &mut lines)) {
+        Ok(()) => lines.0,
+        Err(e) => e.code().to_owned(),
+    }
+}
+
+/// Prepares anew, binds, executes; says whether it went the short way.
+fn prepared(session: &mut Session, sql: &str, values: &[Option<&str>]) -> (String, bool) {
+    if let Err(e) = block_on(session.parse("", sql, &[])) {
+        return (e.code().to_owned(), false);
+    }
+    execute(session, values)
+}
+
+/// The statement that was prepared last, once more.
+fn execute(session: &mut Session, values: &[Option<&str>]) -> (String, bool) {
+    let values: Vec<Option<&[u8]>> = values.iter().map(|v| v.map(str::as_bytes)).collect();
+    let bind = Bind { formats: &[], values: &values, result_formats: &[] };
+    let mut lines = Lines::default();
+    let bound = block_on(session.bind("", "", bind));
+    let short = bound.is_ok() && session.try_execute("", &mut lines);
+    let done = match bound {
+        Ok(()) if !short => block_on(session.execute("", 0, &mut lines)),
+        other => other,
+    };
+    if !session.try_sync() {
+        block_on(session.sync()).expect("the batch ends");
+    }
+    match done {
+        Ok(()) => (lines.0, short),
+        Err(e) => (e.code().to_owned(), short),
+    }
+}
+
+fn table(session: &mut Session) {
+    let statements = [
+        "CREATE TABLE t (a int PRIMARY KEY, b int, c char(5), d text, e numeric, f boolean)",
+        "CREATE TABLE two (x bigint, y varchar(9), z int, PRIMARY KEY (y, x))",
+        "INSERT INTO t VALUES (1, 10, 'ab', 'text', 1.50, true), (2, NULL, NULL, '', NULL, NULL), (-3, -30, 'äöü', 'ß', 0, false)",
+        "INSERT INTO two VALUES (1, 'one', 11), (2, 'one', 12), (1, 'two', 21)",
+    ];
+    statements.iter().for_each(|sql| _ = simple(session, sql));
+}
+
+#[test]
+fn the_short_way_answers_as_the_long_one() {
+    let db = open();
+    let one = &mut session(&db, "postgres");
+    table(one);
+    // Text with its parameter, values, and whether the short way can be taken.
+    let cases: &[(&str, &[&str], bool)] = &[
+        ("SELECT b FROM t WHERE a = $1", &["1", "2", "-3", "4", "007", "2147483647"], true),
+        ("SELECT d, c, a, a, f, b FROM t WHERE a = $1", &["1", "2", "-3"], true),
+        ("SELECT * FROM t WHERE a = $1", &["1", "2"], false),
+        ("SELECT b + 1 FROM t WHERE a = $1", &["1", "2"], false),
+        ("SELECT b FROM t WHERE a = $1 AND b > 0", &["1", "-3"], false),
+        ("SELECT b FROM t WHERE a = $1 LIMIT 0", &["1"], false),
+        ("SELECT z FROM two WHERE x = $1 AND y = 'one'", &["1", "2", "3"], true),
+        ("SELECT z, y FROM two WHERE y = 'two' AND x = $1", &["1", "9223372036854775807"], true),
+        ("SELECT count(*) FROM t WHERE a = $1", &["1", "5"], false),
+        ("SELECT b FROM t WHERE a = $1 FOR UPDATE", &["1"], false),
+    ];
+    for (sql, values, short) in cases {
+        for value in *values {
+            let expected = simple(one, &sql.replace("$1", value));
+            assert_eq!(prepared(one, sql, &[Some(*value)]), (expected, *short), "{sql} with {value}");
+        }
+        let expected = simple(one, &sql.replace("$1", "NULL"));
+        assert_eq!(prepared(one, sql, &[None]).0, expected, "{sql} with NULL");
+    }
+    assert_eq!(prepared(one, "SELECT b FROM t WHERE a = $1", &[Some("1x")]).0, "22P02");
+    assert_eq!(prepared(one, "SELECT b FROM t WHERE a = $1", &[Some("99999999999")]).0, "22003");
+}
+
+#[test]
+fn the_short_way_sees_what_a_transaction_sees() {
+    let db = open();
+    let (one, other) = (&mut session(&db, "postgres"), &mut session(&db, "postgres"));
+    table(one);
+    let read = |session: &mut Session| prepared(session, "SELECT b FROM t WHERE a = $1", &[Some("1")]);
+    simple(one, "BEGIN");
+    simple(one, "UPDATE t SET b = 11 WHERE a = 1");
+    assert_eq!(read(one), ("11|\nSELECT 1".to_owned(), true), "its own change");
+    assert_eq!(read(other), ("10|\nSELECT 1".to_owned(), true), "nobody else's before the commit");
+    simple(other, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(read(other).0, "10|\nSELECT 1");
+    simple(one, "COMMIT");
+    assert_eq!(read(other), ("10|\nSELECT 1".to_owned(), true), "a snapshot stays");
+    simple(other, "COMMIT");
+    assert_eq!(read(other), ("11|\nSELECT 1".to_owned(), true));
+    simple(one, "BEGIN");
+    simple(one, "SELECT 1 / 0");
+    assert_eq!(read(one).0, "25P02", "a failed block");
+    simple(one, "ROLLBACK");
+    simple(one, "DELETE FROM t WHERE a = 1");
+    assert_eq!(read(one), ("SELECT 0".to_owned(), true));
+}
+
+#[test]
+fn a_plan_that_has_become_old_goes_the_long_way_once() {
+    let db = open();
+    let (one, other) = (&mut session(&db, "postgres"), &mut session(&db, "postgres"));
+    table(one);
+    let value = [Some("1")];
+    assert_eq!(prepared(one, "SELECT b FROM t WHERE a = $1", &value), ("10|\nSELECT 1".to_owned(), true));
+    simple(other, "ALTER TABLE t ADD COLUMN g int DEFAULT 7");
+    assert_eq!(execute(one, &value), ("10|\nSELECT 1".to_owned(), false));
+    assert_eq!(execute(one, &value), ("10|\nSELECT 1".to_owned(), true));
+    // Rows of the older schema version have the new column's default.
+    assert_eq!(prepared(one, "SELECT g, b FROM t WHERE a = $1", &value), ("7|10|\nSELECT 1".to_owned(), true));
+    simple(other, "CREATE ROLE poor LOGIN");
+    let poor = &mut session(&db, "poor");
+    assert_eq!(prepared(poor, "SELECT b FROM t WHERE a = $1", &value).0, "42501");
+    simple(other, "GRANT SELECT ON t TO poor");
+    assert_eq!(prepared(poor, "SELECT b FROM t WHERE a = $1", &value), ("10|\nSELECT 1".to_owned(), true));
+    simple(other, "REVOKE SELECT ON t FROM poor");
+    assert_eq!(execute(poor, &value).0, "42501", "what was granted at Parse does not count");
+}
+
+#[test]
+fn scans_give_the_columns_that_are_looked_at() {
+    let db = open();
+    let one = &mut session(&db, "postgres");
+    table(one);
+    let cases = [
+        ("SELECT c FROM t WHERE a BETWEEN -5 AND 1 ORDER BY a DESC", "ab   |\näöü  |\nSELECT 2"),
+        ("SELECT sum(b), max(d) FROM t WHERE f IS NOT NULL", "-20|ß|\nSELECT 1"),
+        ("SELECT DISTINCT f FROM t ORDER BY f", "f|\nt|\n~|\nSELECT 3"),
+        ("SELECT a FROM t WHERE e > 1 ORDER BY d", "1|\nSELECT 1"),
+        ("SELECT (SELECT max(z) FROM two WHERE x = t.a) FROM t WHERE b = 10", "21|\nSELECT 1"),
+        ("SELECT d FROM t GROUP BY d HAVING min(b) < 0", "ß|\nSELECT 1"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(simple(one, sql), expected, "{sql}");
+    }
+}
