@@ -15,6 +15,7 @@ pub mod seams;
 pub mod space;
 pub mod store;
 pub(crate) mod sync;
+mod tidier;
 pub mod wal;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! # Structure
 //! ```text
-//!   Store -> Wal -> segments          background: flusher, preparer, cleaner, checkpointer, dropper
+//!   Store -> Wal -> segments          background: flusher, preparer, cleaner, checkpointer, dropper, tidier
 //!         -> Pool -> Space -> files
 //!         -> Tree (by id)
 //! ```
@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! - STO-1: no background loop waits for a transaction: what they wait for is the log, the disk, and each other in
-//!   the order dropper, checkpointer, cleaner, flusher.
+//!   the order tidier, dropper, checkpointer, cleaner, flusher.
 //!
 //! # Not here
 //! Transactions, tags and what they mean ([`Versions`]).
@@ -105,6 +105,7 @@ pub struct Store {
     pub(crate) pending: Pending,
     options: StoreOptions,
     pub(crate) drop_bell: Bell,
+    pub(crate) tidy_bell: Bell,
     pub(crate) dropping: crate::sync::Turn,
     closing: AtomicBool,
     /// Somebody closes: a checkpoint that is under way hurries.
@@ -149,6 +150,7 @@ impl Store {
             pending,
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
+            tidy_bell: Bell::new("storage/store/tidy_bell"),
             dropping: crate::sync::Turn::new("storage/store/dropping"),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
@@ -269,6 +271,7 @@ impl Store {
             ("cleaner", Box::pin(self.clone().run_cleaner())),
             ("checkpointer", Box::pin(self.clone().run_checkpointer())),
             ("dropper", Box::pin(self.clone().run_dropper())),
+            ("tidier", Box::pin(self.clone().run_tidier())),
         ]
     }
 
@@ -284,6 +287,7 @@ impl Store {
         self.closing.store(true, Ordering::SeqCst);
         self.drop_bell.ring();
         self.wal.milestone_bell().ring();
+        self.tidy_bell.ring();
         let _turn = self.dropping.take().await;
         let closed = match first {
             Ok(()) => self.take_checkpoint(true, false).await,

@@ -343,10 +343,13 @@ impl Rig {
                 before: undo.before.as_before(),
             });
             let view = RecordView { kind: record.kind, lsn: record.range, undo };
+            // Decided once for each page: its first operation makes its LSN that of the record.
+            let mut fresh = BTreeSet::new();
             for (page, op, payload) in &record.ops {
                 let (pin, _) = rig.pool.pin_for_redo(*page).await.unwrap();
                 let mut latched = pin.latch();
-                if latched.page().lsn() < record.range.end {
+                if latched.page().lsn() < record.range.end || fresh.contains(page) {
+                    fresh.insert(*page);
                     TreeRedo.redo(latched.page(), *op, payload, &view).unwrap();
                     latched.redone(record.range.start, record.range.end);
                 }

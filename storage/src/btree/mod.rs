@@ -9,7 +9,7 @@
 //!   cursor    ranges, both ways, read-ahead       leaf_copy  the rows of a leaf as a scan hands them out
 //!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
-//!   dismantle  freeing a whole tree, piece by piece
+//!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -41,6 +41,7 @@ mod node;
 mod ops;
 mod overflow;
 mod print;
+mod repack;
 mod split;
 mod tidy;
 mod tree;
@@ -52,7 +53,7 @@ pub use cursor::{Cursor, Direction, KeyRange};
 pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
-pub use tidy::Tidied;
+pub use tidy::{Tidied, TidyBudget};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
 pub use write::undo_bytes;
 

@@ -314,6 +314,11 @@ impl<'a> Node<'a> {
         self.heap_top().saturating_sub(SLOTS + SLOT_BYTES * self.count())
     }
 
+    /// Bytes that a node of any rows with these fences takes: header, prefix, fences.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        SLOTS + (PAGE_BYTES - self.tail())
+    }
+
     /// Bytes in use: what a node of the same rows takes after its heap was compacted.
     pub(super) fn used_bytes(&self) -> usize {
         (PAGE_BYTES - self.gap()).saturating_sub(self.garbage())

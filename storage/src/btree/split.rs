@@ -301,6 +301,7 @@ impl Tree {
         node.changed(end);
         let counters = self.pool().counters();
         if level == 0 {
+            self.pool().note_untidy(self.id());
             counters.leaf_splits.add(1)
         } else {
             counters.inner_splits.add(1)
@@ -347,6 +348,7 @@ impl Tree {
         left.changed(end);
         right.changed(end);
         root.changed(end);
+        self.pool().note_untidy(self.id());
         self.pool().counters().inner_splits.add(1);
     }
 

@@ -7,7 +7,8 @@
 //!   2  one record: the left node gets all rows, the right fence and the right   latches: left, right, parent,
 //!      link; the parent forgets the right node; its page is freed               space's pages
 //! ```
-//! A reader on its way to the right node finds a free page, or one that was used again, and begins at the root
+//! Or, of two leaves at rest, the left one takes as many rows as it holds, and the fence between them moves: one record
+//! of both nodes and the parent's two entries. A reader on its way to the right node finds a free page, or one that was used again, and begins at the root
 //! (BTR-6). A root with a single child takes over the child's content.
 //!
 //! # Invariants
@@ -17,37 +18,67 @@
 //! BTR-11 (see `split`) holds here too: what is not in memory stays as it is.
 
 use super::descend::{Descent, Target};
-use super::edit::remove;
-use super::image::{Frame, Image, Rows, node_of};
+use super::edit::{put, remove, separator};
+use super::image::{Frame, Image, NodeRow, Rows, node_of};
 use super::node::Node;
 use super::ops;
 use super::tree::Tree;
-use super::write::{record_bytes, take_credit};
+use super::write::{has_room, record_bytes, take_credit};
 use crate::buffer::page::{PAGE_BYTES, kind};
 use crate::buffer::{Latched, Optimistic, Pin};
 use crate::error::StorageError;
-use crate::ids::PageId;
-use crate::record::PageOp;
+use crate::ids::{Lsn, PageId, Tag};
+use crate::record::{PageOp, Record};
 use crate::seams::{Credit, FreeReservation, Purpose};
 use clearway_base::sync::yield_now;
 
-/// Two neighbours merge when together they fill at most this much of a page; more, and the next insert would
-/// split them again.
-const MERGED_BYTES_MAX: usize = PAGE_BYTES * 3 / 4;
+/// Two neighbours that still change merge when together they fill at most this much of a page; more, and the next
+/// insert would split them again.
+pub(super) const MERGED_BYTES_MAX: usize = PAGE_BYTES * 3 / 4;
 
 /// What a pass over a tree did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tidied {
     /// Pairs of nodes that became one.
     pub merged: usize,
+    /// Times that rows moved from a leaf to its left neighbour.
+    pub moved: usize,
     /// Leaves that lost settled tags or ghosts.
     pub stripped: usize,
+    /// Leaves had changed lately or held what is not settled, or the budget ran out: worth another pass later.
+    pub unquiet: bool,
+    /// Where to go on, if the budget ran out.
+    pub next: Option<Vec<u8>>,
 }
 
-enum Step {
+/// What a pass may cost.
+#[derive(Clone, Debug)]
+pub struct TidyBudget {
+    /// Leaves changed at or after this are left alone, but for pairs that are nearly empty.
+    pub quiet_before: Lsn,
+    /// Nodes that may be rewritten; each costs up to two pages of log.
+    pub rewrites: usize,
+    /// Leaves that may be looked at.
+    pub looks: usize,
+}
+
+impl TidyBudget {
+    /// Whatever it takes, as if nothing changed any more.
+    pub fn unlimited() -> TidyBudget {
+        TidyBudget { quiet_before: Lsn::MAX, rewrites: usize::MAX, looks: usize::MAX }
+    }
+}
+
+/// What one step on a pair of neighbours came to.
+pub(super) enum Joined {
+    /// They are one.
     Merged,
-    /// Nothing to do here; go on at this key, if there is one.
-    Next(Option<Vec<u8>>),
+    /// The left one took rows; the right one begins at this key now.
+    Moved(Vec<u8>),
+    /// The left one has no room; the right one begins at this key.
+    Full(Vec<u8>),
+    /// They are left as they were.
+    Left,
 }
 
 /// Two children of one parent, side by side.
@@ -59,26 +90,81 @@ struct Pair<'p> {
     separator: Vec<u8>,
 }
 
+/// What a join holds.
+struct Latches<'p> {
+    left: Latched<'p>,
+    right: Latched<'p>,
+    parent: Latched<'p>,
+}
+
+/// Two neighbours after rows moved to the left one, and the fence between them.
+struct Packed {
+    left: Image,
+    right: Image,
+    separator: Vec<u8>,
+}
+
+/// Fills the left of two leaves up to `bytes_max`; `old` of the rows are its own. None if it has no room.
+fn pack(left: &Frame, right: &Frame, rows: &Rows, old: usize, bytes_max: usize) -> Option<Packed> {
+    let mut packed = Packed { left: Image::new(), right: Image::new(), separator: Vec::new() };
+    let mut build = |keep: usize| {
+        let fence = separator(rows.get(keep - 1).key, rows.get(keep).key);
+        let left_frame = Frame { high: Some(fence.clone()), ..left.clone() };
+        let right_frame = Frame { low: fence.clone(), ..right.clone() };
+        let fits = packed.left.build(&left_frame, rows, 0, keep)
+            && packed.left.used_bytes() <= bytes_max
+            && packed.right.build(&right_frame, rows, keep, rows.len());
+        packed.separator = fence;
+        fits
+    };
+    let (mut low, mut high) = (old, rows.len() - 1);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        match build(middle) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    // Less is not worth two pages of log.
+    (low > old + old / 16 && build(low)).then_some(packed)
+}
+
 impl Tree {
-    /// One pass over the nodes that are in memory: strips dirty leaves, merges neighbours, takes empty levels off.
-    /// Waits only for the log; lets others run after every step.
+    /// A whole pass over the nodes that are in memory, as if nothing changed any more.
     pub async fn tidy(&self) -> Result<Tidied, StorageError> {
+        self.tidy_within(&mut TidyBudget::unlimited(), Vec::new()).await
+    }
+
+    /// A pass over the nodes that are in memory, from `from` on, within a budget: strips leaves, packs those at rest,
+    /// merges neighbours that are nearly empty, takes empty levels off. Waits only for the log; lets others run after
+    /// every step.
+    pub async fn tidy_within(&self, budget: &mut TidyBudget, from: Vec<u8>) -> Result<Tidied, StorageError> {
         let mut tidied = Tidied::default();
         let root = self.root().await?;
-        let mut level = 0;
+        let mut key = self.level_of(root).is_some_and(|top| top > 0).then_some(from);
+        while let Some(at) = key.take() {
+            key = self.tidy_family(root, &at, budget, &mut tidied).await?;
+            if budget.rewrites == 0 || budget.looks == 0 {
+                tidied.next = key;
+                return Ok(tidied);
+            }
+        }
+        let mut level = 1;
         while self.level_of(root).is_some_and(|top| level < top) {
             let mut key = Some(Vec::new());
             while let Some(at) = key.take() {
-                if level == 0 && self.strip_dirty(root, &at).await? {
-                    tidied.stripped += 1;
-                }
-                match self.merge_at(root, &at, level).await? {
-                    Step::Merged => {
+                let (next, small) = self.look(root, &at, level)?;
+                let joined = match small {
+                    true => self.join_at(root, &at, level, MERGED_BYTES_MAX, false).await?,
+                    false => Joined::Left,
+                };
+                key = match joined {
+                    Joined::Merged => {
                         tidied.merged += 1;
-                        key = Some(at);
+                        Some(at)
                     }
-                    Step::Next(next) => key = next,
-                }
+                    _ => next,
+                };
                 yield_now().await;
             }
             level += 1;
@@ -100,42 +186,42 @@ impl Tree {
         }
     }
 
-    /// Strips the leaf of `key` if it is in memory and dirty, so that it will be written anyway.
-    async fn strip_dirty(&self, root: PageId, key: &[u8]) -> Result<bool, StorageError> {
+    /// Strips the leaf of `key` if it is in memory.
+    pub(super) async fn strip_leaf(&self, root: PageId, key: &[u8]) -> Result<bool, StorageError> {
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 1, 16 + 2 * PAGE_BYTES / 4);
         let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
         let Descent::At(leaf, _) = self.descend(root, Target::Key(key), 0)? else {
             return Ok(false);
         };
-        if !self.pool().is_dirty(&leaf) {
-            return Ok(false);
-        }
         let Some(mut leaf) = self.latch(&leaf) else {
             return Ok(false);
         };
         Ok(self.strip_latched(&mut leaf, &mut credit))
     }
 
-    /// Merges the node at `level` that owns `key` with its right neighbour, if both are in memory and small.
-    async fn merge_at(&self, root: PageId, key: &[u8], level: u8) -> Result<Step, StorageError> {
+    /// Joins the node at `level` that owns `key` with its right neighbour, if both are in memory: makes them one, or
+    /// moves rows to the left, so that the left one takes at most `bytes_max`.
+    pub(super) async fn join_at(
+        &self,
+        root: PageId,
+        key: &[u8],
+        level: u8,
+        bytes_max: usize,
+        may_move: bool,
+    ) -> Result<Joined, StorageError> {
         let wal = self.pool().log().clone();
-        let bytes = record_bytes(&*wal, 8, PAGE_BYTES + 2 * super::KEY_BYTES_MAX);
-        let (next, small) = self.look(root, key, level)?;
-        if !small {
-            return Ok(Step::Next(next));
-        }
+        let bytes = record_bytes(&*wal, 8, 2 * PAGE_BYTES + 4 * super::KEY_BYTES_MAX);
         let mut freeing = self.pool().space().reserve_free(1).await?;
         let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
         let Some(pair) = self.find_pair(root, key, level)? else {
-            return Ok(Step::Next(next));
+            return Ok(Joined::Left);
         };
-        let merged = self.merge(&pair, &mut credit, &mut *freeing);
-        Ok(if merged { Step::Merged } else { Step::Next(next) })
+        Ok(self.join(&pair, &mut credit, &mut *freeing, bytes_max, may_move))
     }
 
     /// Where the next node begins, and whether this one is small enough to be worth a second look.
-    fn look(&self, root: PageId, key: &[u8], level: u8) -> Result<(Option<Vec<u8>>, bool), StorageError> {
+    pub(super) fn look(&self, root: PageId, key: &[u8], level: u8) -> Result<(Option<Vec<u8>>, bool), StorageError> {
         loop {
             match self.descend(root, Target::Key(key), level)? {
                 // Not in memory: on to the next node that the parent knows.
@@ -177,6 +263,7 @@ impl Tree {
         }
         // BTR-11
         let (Some(left), Some(right)) = (self.pool().try_pin(left), self.pool().try_pin(right)) else {
+            self.pool().counters().neighbours_absent.add(1);
             return Ok(None);
         };
         Ok(Some(Pair { parent, left, right, separator }))
@@ -187,14 +274,21 @@ impl Tree {
         page.kind() == kind::NODE && page.tree() == self.id() && page.level() == level
     }
 
-    fn merge(&self, pair: &Pair<'_>, credit: &mut Credit<'_>, freeing: &mut dyn FreeReservation) -> bool {
+    fn join(
+        &self,
+        pair: &Pair<'_>,
+        credit: &mut Credit<'_>,
+        freeing: &mut dyn FreeReservation,
+        bytes_max: usize,
+        may_move: bool,
+    ) -> Joined {
         let level = pair.parent.page.level().saturating_sub(1);
         // Left to right, bottom to top.
-        let (Some(mut left), Some(mut right)) = (pair.left.read().latch(), pair.right.read().latch()) else {
-            return false;
+        let (Some(left), Some(right)) = (pair.left.read().latch(), pair.right.read().latch()) else {
+            return Joined::Left;
         };
-        let Some(mut parent) = self.latch(&pair.parent) else {
-            return false;
+        let Some(parent) = self.latch(&pair.parent) else {
+            return Joined::Left;
         };
         let (left_node, right_node) = (node_of(left.page()), node_of(right.page()));
         // BTR-15: the parent's word is that of the version which is latched now.
@@ -203,19 +297,44 @@ impl Tree {
             && left_node.right() == pair.right.id()
             && right_node.low() == pair.separator;
         if !side_by_side {
-            return false;
+            return Joined::Left;
         }
         let mut rows = Rows::of(left_node, 0, left_node.count());
+        let old = rows.len();
         rows.extend(right_node, 0, right_node.count());
         let (mut frame, right_frame) = (Frame::of(left_node), Frame::of(right_node));
         frame.flags |= right_frame.flags;
-        frame.right = right_frame.right;
-        frame.high = right_frame.high;
+        let all = Frame { right: right_frame.right, high: right_frame.high.clone(), ..frame.clone() };
         let mut image = Image::new();
-        if !image.build(&frame, &rows, 0, rows.len()) || image.used_bytes() > MERGED_BYTES_MAX {
-            return false;
+        let mut latches = Latches { left, right, parent };
+        let nothing_moves = rows.len() == old;
+        if image.build(&all, &rows, 0, rows.len()) && (nothing_moves || image.used_bytes() <= bytes_max) {
+            self.merge(&mut latches, pair, &image, credit, freeing);
+            return Joined::Merged;
         }
+        if !may_move || level > 0 {
+            return Joined::Left;
+        }
+        let Some(packed) = pack(&frame, &right_frame, &rows, old, bytes_max) else {
+            return Joined::Full(pair.separator.clone());
+        };
+        match self.move_rows(&mut latches, pair, &packed, credit) {
+            true => Joined::Moved(packed.separator),
+            false => Joined::Left,
+        }
+    }
+
+    /// The right node's rows go to the left one, its page goes back.
+    fn merge(
+        &self,
+        latches: &mut Latches<'_>,
+        pair: &Pair<'_>,
+        image: &Image,
+        credit: &mut Credit<'_>,
+        freeing: &mut dyn FreeReservation,
+    ) {
         let space = freeing.latch(&[pair.right.id()]);
+        let Latches { left, right, parent } = latches;
         left.will_change();
         right.will_change();
         parent.will_change();
@@ -235,6 +354,40 @@ impl Tree {
         right.changed(end);
         parent.changed(end);
         self.pool().counters().merges.add(1);
+    }
+
+    /// Some of the right node's rows go to the left one; the parent learns of the new fence in the same record
+    /// (BTR-10). A reader who comes by the old one finds a low fence above its key, and begins at the root. False if
+    /// the parent has no room for the new fence.
+    fn move_rows(&self, latches: &mut Latches<'_>, pair: &Pair<'_>, packed: &Packed, credit: &mut Credit<'_>) -> bool {
+        let Latches { left, right, parent } = latches;
+        if !has_room(parent, &packed.separator, 4) {
+            return false;
+        }
+        left.will_change();
+        right.will_change();
+        parent.will_change();
+        let (mut removal, mut head) = (Vec::new(), Vec::new());
+        ops::remove_args(Some(&pair.separator), &mut removal);
+        let child = pair.right.id().0.to_le_bytes();
+        let row = NodeRow { key: &packed.separator, value: &child, tag: Tag::SETTLED, ghost: false, overflow: false };
+        ops::put_head(&row, &mut head);
+        let (left_args, right_args) = (packed.left.parts(), packed.right.parts());
+        let ops = [
+            PageOp { page: pair.left.id(), op: ops::INIT, payload: &left_args },
+            PageOp { page: pair.right.id(), op: ops::INIT, payload: &right_args },
+            PageOp { page: parent.page().id(), op: ops::REMOVE, payload: &[&removal] },
+            PageOp { page: parent.page().id(), op: ops::PUT, payload: &[&head, &child] },
+        ];
+        packed.left.store(left.page());
+        packed.right.store(right.page());
+        assert!(remove(parent.page(), &pair.separator), "the key that the parent has at this version");
+        put(parent.page(), &row).expect("BTR-9: room was made");
+        let range = self.pool().log().append(credit, &Record::structure(&ops));
+        left.changed(range.end);
+        right.changed(range.end);
+        parent.changed(range.end);
+        self.pool().counters().moves.add(1);
         true
     }
 

@@ -19,7 +19,7 @@ use super::node::{GHOST, MEMORY_LOCKS, Node};
 use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
-use crate::buffer::page::kind;
+use crate::buffer::page::{PAGE_BYTES, kind};
 use crate::buffer::{Latched, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
@@ -235,6 +235,13 @@ impl Tree {
         self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
     }
 
+    /// Tells background work of a leaf that has become half empty.
+    fn note_sparse(&self, leaf: &Latched<'_>) {
+        if node_of(leaf.page()).used_bytes() < PAGE_BYTES / 2 {
+            self.pool().note_untidy(self.id());
+        }
+    }
+
     fn log_remove(
         &self,
         leaf: &mut Latched<'_>,
@@ -247,6 +254,7 @@ impl Tree {
         ops::remove_args(None, &mut args);
         leaf.will_change();
         assert!(remove(leaf.page(), key), "the row that was just read");
+        self.note_sparse(leaf);
         self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before))
     }
 
@@ -335,6 +343,7 @@ impl Tree {
         let (op, value): (u8, &[u8]) = match &entry.before {
             BeforeImage::Absent => {
                 remove(leaf.page(), &entry.key);
+                self.note_sparse(&leaf);
                 ops::remove_args(Some(&entry.key), &mut head);
                 (ops::REMOVE, &[])
             }
@@ -411,6 +420,7 @@ impl Tree {
         let horizon = versions.horizon().0.to_le_bytes();
         leaf.will_change();
         remove(leaf.page(), key);
+        self.note_sparse(&leaf);
         let op = PageOp { page: leaf.page().id(), op: ops::PURGE, payload: &[&horizon, key] };
         let range = self.pool().log().append(credit, &Record::structure(&[op]));
         leaf.changed(range.end);

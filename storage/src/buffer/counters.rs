@@ -110,6 +110,8 @@ counters! {
     splits_avoided,
     /// Pairs of nodes merged.
     merges,
+    /// Times that rows moved from a leaf to its left neighbour.
+    moves,
     /// Latches on the root of a tree of several levels, which every descent passes: to change it. A change of a row
     /// takes none.
     root_latches,

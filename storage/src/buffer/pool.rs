@@ -9,8 +9,9 @@ use super::table::{FRAMES_MAX, State, Table, Word};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::seams::{PageLog, PageSpace};
-use clearway_base::sync::sleep;
+use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 use std::sync::{Arc, OnceLock};
@@ -71,6 +72,9 @@ pub struct Pool {
     poison: OnceLock<Arc<str>>,
     chains: AtomicU64,
     hints: Box<[AtomicU32]>,
+    untidy: Mutex<BTreeSet<TreeId>>,
+    // The tree noted last, so that one which is noted again and again takes no mutex.
+    untidy_last: AtomicU64,
 }
 
 /// Places for hints; trees that share one lead each other astray, at the price of a look.
@@ -112,6 +116,8 @@ impl Pool {
             poison: OnceLock::new(),
             chains: AtomicU64::new(0),
             hints: (0..HINTS).map(|_| AtomicU32::new(0)).collect(),
+            untidy: Mutex::new("storage/buffer/untidy", BTreeSet::new()),
+            untidy_last: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -145,6 +151,20 @@ impl Pool {
     #[inline]
     pub(crate) fn hint(&self, tree: TreeId) -> &AtomicU32 {
         &self.hints[tree.0 as usize % HINTS]
+    }
+
+    /// Notes that a tree has split or grown sparse: background work should look at it.
+    pub(crate) fn note_untidy(&self, tree: TreeId) {
+        if self.untidy_last.load(Relaxed) != tree.0 {
+            self.untidy.lock().insert(tree);
+            self.untidy_last.store(tree.0, Relaxed);
+        }
+    }
+
+    /// The trees that were noted since the last call.
+    pub(crate) fn take_untidy(&self) -> BTreeSet<TreeId> {
+        self.untidy_last.store(u64::MAX, Relaxed);
+        std::mem::take(&mut *self.untidy.lock())
     }
 
     /// The error that every later call gets, once a page write or sync has failed.
