@@ -12,7 +12,7 @@ use super::tree::Tree;
 use crate::buffer::page::kind;
 use crate::buffer::{Latched, Optimistic};
 use crate::error::{Corruption, StorageError};
-use crate::ids::PageId;
+use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
 
 /// What is looked for.
@@ -41,6 +41,30 @@ pub(super) enum Descent<'p> {
     At(Optimistic<'p>, Option<Pending>),
     /// This page must be fetched first.
     Miss(PageId),
+}
+
+/// Pages that one way from a root passes at most: right links may lead in a circle where pages are damaged.
+const STEPS_MAX: usize = 1 << 20;
+/// Times that a descent may end nowhere by the same versions of the same pages.
+const SAME_TRAILS_MAX: usize = 64;
+
+/// The pages and versions that a descent came by, as one number.
+#[derive(Default)]
+struct Trail {
+    now: u64,
+    before: u64,
+    same: usize,
+    steps: usize,
+    page: PageId,
+}
+
+impl Trail {
+    #[inline]
+    fn pass(&mut self, page: &Optimistic<'_>) {
+        self.now = (self.now ^ page.seen().fingerprint()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.steps += 1;
+        self.page = page.id();
+    }
 }
 
 enum Step<'p> {
@@ -84,11 +108,13 @@ impl Tree {
     pub(super) fn descend(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Descent<'_>, StorageError> {
         let counters = self.pool().counters();
         counters.descents.add(1);
+        let mut trail = Trail::default();
         loop {
-            match self.descend_once(root, target, level)? {
+            match self.descend_once(root, target, level, &mut trail)? {
                 Some(descent) => return Ok(descent),
                 None => counters.restarts.add(1),
             }
+            self.check_trail(&mut trail)?;
         }
     }
 
@@ -96,12 +122,32 @@ impl Tree {
     pub(super) fn descend_to_read(&self, root: PageId, target: Target<'_>) -> Result<Descent<'_>, StorageError> {
         let counters = self.pool().counters();
         counters.reads.add(1);
+        let mut trail = Trail::default();
         loop {
-            match self.descend_once(root, target, 0)? {
+            match self.descend_once(root, target, 0, &mut trail)? {
                 Some(descent) => return Ok(descent),
                 None => counters.read_restarts.add(1),
             }
+            self.check_trail(&mut trail)?;
         }
+    }
+
+    /// A descent begins again because a page changed under it. One that comes by the very same versions of the very
+    /// same pages again and again is in a tree whose pointers lead nowhere.
+    fn check_trail(&self, trail: &mut Trail) -> Result<(), StorageError> {
+        trail.same = if trail.now == trail.before { trail.same + 1 } else { 0 };
+        trail.before = std::mem::take(&mut trail.now);
+        trail.steps = 0;
+        match trail.same < SAME_TRAILS_MAX {
+            true => Ok(()),
+            false => Err(self.astray(trail.page)),
+        }
+    }
+
+    fn astray(&self, page: PageId) -> StorageError {
+        let expected = format!("a page on the way to a node of {:?}", self.id());
+        let corruption = Corruption::in_page(page, Lsn::ZERO, expected, "no way on");
+        corruption.in_file(self.pool().space().file_name(page)).into()
     }
 
     /// The latch on a node of this tree, if it is still of the version that was read.
@@ -112,7 +158,13 @@ impl Tree {
         page.latch()
     }
 
-    fn descend_once(&self, root: PageId, target: Target<'_>, level: u8) -> Result<Option<Descent<'_>>, StorageError> {
+    fn descend_once(
+        &self,
+        root: PageId,
+        target: Target<'_>,
+        level: u8,
+        trail: &mut Trail,
+    ) -> Result<Option<Descent<'_>>, StorageError> {
         let mut id = root;
         let mut expected = None;
         let mut pending = None;
@@ -120,6 +172,7 @@ impl Tree {
             let Some(page) = self.pool().read(id) else {
                 return Ok(Some(Descent::Miss(id)));
             };
+            trail.pass(&page);
             let step = self.step(page, target, level, expected);
             if !page.validate() {
                 return Ok(None);
@@ -140,6 +193,9 @@ impl Tree {
                         return Ok(None);
                     }
                     self.pool().counters().right_steps.add(1);
+                    if trail.steps > STEPS_MAX {
+                        return Err(self.astray(id));
+                    }
                     id = right;
                 }
                 Step::Again => return Ok(None),

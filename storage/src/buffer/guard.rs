@@ -20,6 +20,14 @@ pub struct Seen {
     pub(super) word: u64,
 }
 
+impl Seen {
+    /// Page and version as one number.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.word.rotate_left(20) ^ u64::from(self.page.0)
+    }
+}
+
 /// A resident page for reading without a latch. What is read counts only if `validate` says so afterwards.
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
