@@ -7,6 +7,7 @@ pub mod buffer;
 pub mod check;
 pub mod error;
 pub mod ids;
+pub mod interleave;
 pub mod mutation;
 mod pending;
 pub mod record;
@@ -18,5 +19,6 @@ pub(crate) mod sync;
 mod tidier;
 pub mod wal;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "interleave"))]
+#[allow(missing_docs)]
+pub mod testing;

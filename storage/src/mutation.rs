@@ -39,11 +39,19 @@ pub enum Mutation {
     NoValidation = 33,
     /// Pages are overwritten in place without a twin.
     NoTwins = 34,
+    /// A separator goes into a parent without a look whether its node is alive.
+    SeparatorUnseen = 35,
+    /// A merge does not look whether its nodes still are neighbours under one parent.
+    MergeUnseen = 36,
 }
 
 /// Those of pages and trees; the tests of `btree` look for them.
 pub const TREES: [Mutation; 4] =
     [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::NoTwins, Mutation::PageBeforeLog];
+
+/// Those that need threads to be switched between any two steps; the workspace `interleave/` looks for them.
+pub const INTERLEAVED: [Mutation; 4] =
+    [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::SeparatorUnseen, Mutation::MergeUnseen];
 
 /// Those of log and recovery.
 pub const ALL: [Mutation; 12] = [

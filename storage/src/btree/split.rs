@@ -31,6 +31,7 @@ use crate::buffer::page::PAGE_BYTES;
 use crate::buffer::{Latched, Pin, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
+use crate::mutation::{self, Mutation};
 use crate::record::{PageOp, Record};
 use crate::seams::{Credit, PageReservation, Purpose, SpaceLatch};
 
@@ -409,7 +410,7 @@ impl Tree {
         if !child.validate() {
             return Ok(Outcome::Again);
         }
-        if !is_child {
+        if !is_child && !mutation::active(Mutation::SeparatorUnseen) {
             return Ok(Outcome::Needless);
         }
         let Some(mut parent) = self.latch(&parent) else {

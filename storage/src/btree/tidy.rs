@@ -28,6 +28,7 @@ use crate::buffer::page::{PAGE_BYTES, kind};
 use crate::buffer::{Latched, Optimistic, Pin};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, Tag};
+use crate::mutation::{self, Mutation};
 use crate::record::{PageOp, Record};
 use crate::seams::{Credit, FreeReservation, Purpose};
 use clearway_base::sync::yield_now;
@@ -296,7 +297,7 @@ impl Tree {
             && self.is_node(&right, level)
             && left_node.right() == pair.right.id()
             && right_node.low() == pair.separator;
-        if !side_by_side {
+        if !side_by_side && !mutation::active(Mutation::MergeUnseen) {
             return Joined::Left;
         }
         let mut rows = Rows::of(left_node, 0, left_node.count());

@@ -6,6 +6,7 @@
 
 use super::counters::{Count, Counters};
 use crate::ids::PageId;
+use crate::interleave::{self, Point};
 use clearway_base::sync::{self, Class, Mutex, MutexGuard};
 use clearway_base::waits::{Object, Wait, WaitEvent, in_wait};
 use std::future::Future;
@@ -134,6 +135,9 @@ impl<'c> Spin<'c> {
 
     /// Waits a little, more with every turn.
     pub(super) fn turn(&mut self) {
+        if cfg!(feature = "interleave") {
+            return interleave::step(Point::Spin);
+        }
         if self.turns == 0 {
             self.waits.add(1);
             self.booked = Some(Wait::begin(WaitEvent::Latch, Object::NONE));
@@ -151,10 +155,17 @@ impl<'c> Spin<'c> {
 static PAGE_LATCH: Class = Class::new("storage/buffer/page").coupled();
 
 pub(super) fn latch_taken() {
+    // The tasks of a test's scheduler share a thread.
+    if cfg!(feature = "interleave") {
+        return;
+    }
     sync::note_latch_taken(&PAGE_LATCH);
 }
 
 pub(super) fn latch_given_back() {
+    if cfg!(feature = "interleave") {
+        return;
+    }
     sync::note_latch_given_back(&PAGE_LATCH);
 }
 

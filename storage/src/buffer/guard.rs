@@ -7,10 +7,11 @@ use super::page::{Page, PageMut};
 use super::pool::Pool;
 use super::table::{State, Word};
 use crate::ids::{Lsn, PageId};
+use crate::interleave::AtomicU64;
 use crate::mutation::{self, Mutation};
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::fence;
 
 /// A copy's place and version, to ask later whether it still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

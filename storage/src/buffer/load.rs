@@ -12,11 +12,12 @@ use super::pool::Pool;
 use super::table::{State, Word};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, TreeId};
+use crate::interleave::AtomicU64;
 use crate::seams::BoxFuture;
 use clearway_base::vfs::IoBuf;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU64, fence};
+use std::sync::atomic::fence;
 
 impl Pool {
     /// Brings a page into memory. It may be gone again, or be another page by then: look again.

@@ -23,9 +23,10 @@
 //! What the content means (trees, space), versions and latches (`table`).
 
 use crate::ids::{Lsn, PageId, TreeId};
+use crate::interleave::AtomicWord;
 use std::cmp::Ordering;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 8192;
@@ -64,7 +65,7 @@ const MASK: usize = PAGE_BYTES - 1;
 /// A page to read from; what it says counts only after validation (BUF-1).
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
-    words: &'a [AtomicU64; PAGE_WORDS],
+    words: &'a [AtomicWord; PAGE_WORDS],
 }
 
 /// A page to change; made only for whoever holds the page's exclusive latch.
@@ -75,7 +76,7 @@ pub struct PageMut<'a> {
 impl<'a> Page<'a> {
     /// The page in these words.
     #[inline]
-    pub fn new(words: &'a [AtomicU64; PAGE_WORDS]) -> Self {
+    pub fn new(words: &'a [AtomicWord; PAGE_WORDS]) -> Self {
         Page { words }
     }
 
@@ -228,7 +229,7 @@ impl<'a> Deref for PageMut<'a> {
 
 impl<'a> PageMut<'a> {
     /// The page in these words. The caller holds its exclusive latch, or nobody else can reach it.
-    pub(crate) fn new(words: &'a [AtomicU64; PAGE_WORDS]) -> Self {
+    pub(crate) fn new(words: &'a [AtomicWord; PAGE_WORDS]) -> Self {
         PageMut { page: Page::new(words) }
     }
 
@@ -328,8 +329,8 @@ pub fn checksum(bytes: &PageBytes) -> u32 {
 mod tests {
     use super::*;
 
-    fn words() -> Box<[AtomicU64; PAGE_WORDS]> {
-        let words: Box<[AtomicU64]> = (0..PAGE_WORDS).map(|_| AtomicU64::new(0)).collect();
+    fn words() -> Box<[AtomicWord; PAGE_WORDS]> {
+        let words: Box<[AtomicWord]> = (0..PAGE_WORDS).map(|_| AtomicWord::new(0)).collect();
         words.try_into().unwrap_or_else(|_| panic!("a page has {PAGE_WORDS} words"))
     }
 

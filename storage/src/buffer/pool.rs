@@ -8,12 +8,13 @@ use super::page::{PAGE_BYTES, PAGE_WORDS, Page};
 use super::table::{FRAMES_MAX, State, Table, Word};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
+use crate::interleave::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, AtomicWord};
 use crate::seams::{PageLog, PageSpace};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+use std::sync::atomic::fence;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ pub(super) struct Meta {
 
 /// The page cache.
 pub struct Pool {
-    pub(super) words: Box<[[AtomicU64; PAGE_WORDS]]>,
+    pub(super) words: Box<[[AtomicWord; PAGE_WORDS]]>,
     pub(super) metas: Box<[Meta]>,
     pub(super) table: Table,
     pub(super) log: Arc<dyn PageLog>,
@@ -90,7 +91,7 @@ impl Pool {
     ) -> Arc<Pool> {
         let frames = options.frames;
         assert!((8..=FRAMES_MAX).contains(&frames), "a pool of {frames} frames");
-        let words = (0..frames).map(|_| [const { AtomicU64::new(0) }; PAGE_WORDS]).collect();
+        let words = (0..frames).map(|_| [const { AtomicWord::new(0) }; PAGE_WORDS]).collect();
         let meta = || Meta {
             page: AtomicU32::new(NO_PAGE),
             referenced: AtomicBool::new(false),
@@ -196,7 +197,7 @@ impl Pool {
     /// for by those who make pages dirty, bit by bit, and nobody meets a wall.
     pub async fn throttle(&self) -> Result<(), StorageError> {
         self.poisoned()?;
-        if let Some(delay) = self.throttle_delay() {
+        if let Some(delay) = self.throttle_delay().filter(|_| !cfg!(feature = "interleave")) {
             self.free.wanted.open();
             self.counters.throttled.add(1);
             in_wait(WaitEvent::WriteThrottle, Object::NONE, sleep(delay)).await;

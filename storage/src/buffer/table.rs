@@ -18,8 +18,8 @@
 //! - BUF-5: whoever holds LATCHED is on a processor: it neither waits nor performs I/O.
 
 use crate::ids::PageId;
+use crate::interleave::AtomicU64;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 
 const FRAME_BITS: u32 = 24;
 const STATE_BITS: u32 = 3;
