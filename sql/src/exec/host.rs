@@ -15,6 +15,10 @@ use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::sync::sleep;
 use clearway_engine::catalog::{Catalog, Object, Sequence};
+use clearway_storage::btree::Tree;
+use clearway_storage::buffer::PAGE_BYTES;
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
 use std::sync::Arc;
 use std::time::Duration;
@@ -241,10 +245,50 @@ impl Cx<'_> {
                 }
             }
             F::RelationSize | F::TotalRelationSize => {
-                return Err(SqlError::unsupported("the size of a relation"));
+                let all = matches!(function, F::TotalRelationSize);
+                self.relation_size(int(&args, 0) as u32, all).await?.map_or(Datum::Null, Datum::Int8)
             }
             _ => return self.advisory_call(function, &args).await,
         })
+    }
+
+    /// Bytes of the pages of a table or index, for a table with `all` those of its indexes too; None: no such relation. Every page
+    /// is visited: no counter is kept that each split would have to change.
+    async fn relation_size(self, oid: u32, all: bool) -> Result<Option<i64>> {
+        let catalog = &self.run.names.catalog;
+        let mut trees = match catalog.get(oid).map(|o| &**o) {
+            Some(Object::Relation(r)) => vec![r.tree],
+            Some(Object::Index(i)) => vec![i.tree],
+            _ => return Ok(None),
+        };
+        if all {
+            trees.extend(catalog.indexes(oid).map(|i| i.tree));
+        }
+        trees.sort_unstable();
+        trees.dedup();
+        let store = self.run.core.db.transactions().store();
+        let mut bytes = 0;
+        for tree in trees.into_iter().filter(|tree| *tree != 0) {
+            bytes += self.tree_pages(&store.tree(TreeId(tree))).await? * PAGE_BYTES as i64;
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The checker is meant for trees at rest and may call one damaged that changes meanwhile: then it looks again.
+    async fn tree_pages(self, tree: &Tree) -> Result<i64> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match tree.check().await {
+                Ok(report) => return Ok(report.pages.len() as i64),
+                Err(StorageError::Corruption(_)) if attempts < 5 => sleep(Duration::from_millis(20)).await,
+                Err(StorageError::Corruption(found)) => {
+                    let message = "the pages of the relation could not be counted: it changes, or it is damaged";
+                    return Err(SqlError::new("55006", message).detail(found.to_string()));
+                }
+                Err(error) => return Err(from_engine(error.into())),
+            }
+        }
     }
 
     fn signal(self, pid: i32, reason: Reason) -> bool {
