@@ -1,5 +1,6 @@
 //! `clearway lab`: the contention lab's command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,12 +16,18 @@ The contention lab: the same load against Clearway and its peers, on this machin
   clearway lab list             the lab's scenarios
   clearway lab run NAME [OPTIONS]
                                 one scenario against several servers, started here on loopback
-    --against LIST              clearway, postgres, NAME=postgresql://USER@HOST:PORT/DATABASE [clearway,postgres]
-    --clients LIST              client counts [the scenario's]
+    --against LIST              clearway, postgres, pgbouncer (PostgreSQL behind it), mariadb, mariadb-pool (its pool of
+                                threads), mariadb-nodetect (its deadlock detection off), all; or a server that runs:
+                                NAME=postgresql://USER@HOST:PORT/DATABASE, NAME=mysql://USER:PASSWORD@HOST:PORT/DATABASE
+                                [clearway,postgres]
+    --clients LIST              client counts, or what else the scenario's x axis counts [the scenario's]
     --seconds N                 of each run [2]
     --repeats N                 equal runs, at least 3 [3]
     --out DIR                   where JSON, table and chart go [lab-results]
     --page FILE.md              write a page, with chart and figures beside it
+    --accept-unequal            take servers with another durability or isolation, too; captions say so
+    --lock FILE                 hold this file's lock (flock) during the runs, several with commas: other work on this
+                                machine that takes it has its turn in between
     --scratch DIR               data directories go there [the system's temporary directory]
     --clearway FILE             the Clearway that is measured [this binary]
 ";
@@ -34,6 +41,8 @@ pub enum Lab {
     Help,
     /// Run one.
     Run(Box<Run>),
+    /// Be the server that only speaks the protocol; the lab starts itself with this.
+    WireOnly(SocketAddr),
 }
 
 /// How to run one.
@@ -41,13 +50,15 @@ pub enum Lab {
 pub struct Run {
     scenario: String,
     against: Vec<String>,
-    clients: Vec<u32>,
+    points: Vec<u32>,
     window: Duration,
     repeats: u32,
     out: PathBuf,
     page: Option<PathBuf>,
     scratch: PathBuf,
     clearway: Option<PathBuf>,
+    locks: Vec<PathBuf>,
+    accept_unequal: bool,
 }
 
 /// Reads what follows `clearway lab`.
@@ -61,6 +72,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
             Some(other) => Err(other.unexpected()),
         },
         Some(Value(word)) if word == "run" => run_options(parser),
+        Some(Value(word)) if word == "wire-only" => Ok(Lab::WireOnly(parser.value()?.parse()?)),
         None | Some(Short('h') | Long("help")) => Ok(Lab::Help),
         Some(other) => Err(other.unexpected()),
     }
@@ -70,13 +82,15 @@ fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
     let mut run = Run {
         scenario: String::new(),
         against: vec!["clearway".to_owned(), "postgres".to_owned()],
-        clients: Vec::new(),
+        points: Vec::new(),
         window: Duration::from_secs(2),
         repeats: LEAST_REPEATS,
         out: PathBuf::from("lab-results"),
         page: None,
         scratch: std::env::temp_dir(),
         clearway: None,
+        locks: Vec::new(),
+        accept_unequal: false,
     };
     while let Some(argument) = parser.next()? {
         match argument {
@@ -84,9 +98,9 @@ fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
             Value(name) if run.scenario.is_empty() => run.scenario = name.string()?,
             Long("against") => run.against = list(&parser.value()?.string()?),
             Long("clients") => {
-                let one = |text: &String| text.parse().ok().filter(|&count: &u32| (1..=100_000).contains(&count));
+                let one = |text: &String| text.parse().ok().filter(|&count: &u32| (1..=10_000_000).contains(&count));
                 let counts: Option<Vec<u32>> = list(&parser.value()?.string()?).iter().map(one).collect();
-                run.clients = counts.ok_or("--clients: numbers from 1 to 100000, with commas")?;
+                run.points = counts.ok_or("--clients: numbers from 1 to 10000000, with commas")?;
             }
             Long("seconds") => {
                 let seconds = parser.value()?.parse::<f64>()?;
@@ -98,6 +112,8 @@ fn run_options(mut parser: lexopt::Parser) -> Result<Lab, lexopt::Error> {
             Long("out") => run.out = parser.value()?.into(),
             Long("page") => run.page = Some(parser.value()?.into()),
             Long("clearway") => run.clearway = Some(parser.value()?.into()),
+            Long("lock") => run.locks = list(&parser.value()?.string()?).into_iter().map(PathBuf::from).collect(),
+            Long("accept-unequal") => run.accept_unequal = true,
             Long("scratch") => run.scratch = parser.value()?.into(),
             other => return Err(other.unexpected()),
         }
@@ -133,19 +149,22 @@ pub fn run(lab: &Lab) -> Result<(), String> {
             Ok(())
         }
         Lab::Run(run) => one(run),
+        Lab::WireOnly(address) => clearway_lab::limit::serve_wire(*address).map_err(|error| error.to_string()),
     }
 }
 
 fn one(run: &Run) -> Result<(), String> {
     let scenario = scenario::find(&run.scenario).map_err(|error| error.to_string())?;
-    let this = || std::env::current_exe().map_err(|error| format!("where is this binary? {error}"));
-    let binary = run.clearway.clone().map_or_else(this, Ok)?;
+    let this = std::env::current_exe().map_err(|error| format!("where is this binary? {error}"))?;
     let request = Request {
         against: run.against.clone(),
         seconds: run.window.as_secs_f64(),
-        clients: run.clients.clone(),
+        points: run.points.clone(),
         repeats: run.repeats,
-        clearway: binary,
+        clearway: run.clearway.clone().unwrap_or_else(|| this.clone()),
+        this,
+        locks: run.locks.clone(),
+        accept_unequal: run.accept_unequal,
         scratch: run.scratch.clone(),
         command: command(run),
     };
@@ -167,8 +186,11 @@ fn command(run: &Run) -> String {
         run.against.iter().map(|text| text.split_once('=').map_or(text.as_str(), |(name, _)| name)).collect();
     let mut text = format!("clearway lab run {} --against {}", run.scenario, against.join(","));
     text.push_str(&format!(" --seconds {} --repeats {}", run.window.as_secs_f64(), run.repeats));
-    if !run.clients.is_empty() {
-        let clients: Vec<String> = run.clients.iter().map(u32::to_string).collect();
+    if run.accept_unequal {
+        text.push_str(" --accept-unequal");
+    }
+    if !run.points.is_empty() {
+        let clients: Vec<String> = run.points.iter().map(u32::to_string).collect();
         text.push_str(&format!(" --clients {}", clients.join(",")));
     }
     text
@@ -188,7 +210,7 @@ mod tests {
         assert_eq!(parsed("list"), Ok(Lab::List));
         let line = "run hot-row --against clearway,x=postgresql://a:secret@b/c --clients 1,10 --seconds 0.5";
         let Ok(Lab::Run(run)) = parsed(line) else { panic!("it is well formed") };
-        assert_eq!((run.clients.as_slice(), run.repeats), ([1, 10].as_slice(), 3));
+        assert_eq!((run.points.as_slice(), run.repeats), ([1, 10].as_slice(), 3));
         let repeats = command(&run);
         assert_eq!(repeats, "clearway lab run hot-row --against clearway,x --seconds 0.5 --repeats 3 --clients 1,10");
         assert_eq!((parsed(""), parsed("run --help")), (Ok(Lab::Help), Ok(Lab::Help)));

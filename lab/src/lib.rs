@@ -2,18 +2,21 @@
 //!
 //! # Structure
 //! ```text
-//! scenario, scenarios/*   what is set up, which clients do what, which group is measured, the limit line
-//! session                 servers x client counts x repeats, interleaved; progress
-//!   server                starts a server on loopback with a scratch directory, or takes a URL
+//! scenario, scenarios/*   what is set up, which clients do what, what is drawn, the limit line
+//! session                 servers x variants x points x repeats, interleaved; progress
+//!   server/*              starts a server on loopback with a scratch directory, or takes a URL; what it promises
 //!   load                  one load generator: groups of clients that run scripts; counts and latencies
-//!   limit                 what the machine itself can do, measured between the runs
+//!     wire/*              a client's half of PostgreSQL's and of MySQL's protocol
+//!   usage                 processor time and context switches of the server
+//!   limit/*               what the machine itself can do, measured in the same session
 //! outcome                 every run, with machine, versions and settings; medians and spread
 //!   report/*              JSON, text table, chart, page: each made from the outcome alone
 //! ```
 //! A new scenario is one file under `scenarios/` and one line in [`scenario::all`].
 //!
 //! # Invariants
-//! - LAB-1: equal durability: a server is started so that a reply to a committed change means that a sync has happened.
+//! - LAB-1: equal durability: a reply to a committed change means that a sync has happened, unless the scenario's variant waives it
+//!   for all; a server that promises less does not take part (LSRV-3).
 //! - LAB-2: no server is measured twice in a row while another one waits: repeats are the outer loop.
 //! - LAB-3: what a scenario can check it checks after every run: the table holds what clients were told was committed. A run
 //!   that fails its check or its load is reported as failed, never left out.
@@ -34,6 +37,8 @@ pub mod scenario;
 mod scenarios;
 pub mod server;
 pub mod session;
+pub mod usage;
+pub mod wire;
 
 /// Why the lab can't do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -83,8 +88,8 @@ pub enum LabError {
         reason: String,
     },
     /// Interrupted by a signal.
-    #[error("interrupted")]
-    Interrupted,
+    #[error("interrupted by {0}")]
+    Interrupted(&'static str),
     /// No server is left to measure.
     #[error("no server takes part")]
     Nobody,

@@ -19,14 +19,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use crate::histogram::Histogram;
 use crate::scenario::{Argument, Group, Step};
+use crate::usage::{Usage, usage_of};
+use crate::wire::{Address, Client, Statement, WireError, with_client};
 
 /// Clients that connect at the same time.
 const CONNECTING: usize = 32;
+/// Parts of the window in which passes are counted apart, to see whether the rate is steady.
+const SLICES: usize = 10;
 /// How long the last passes may take after the stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,8 +46,12 @@ pub struct Times {
 pub struct GroupResult {
     /// The group's name.
     pub name: &'static str,
-    /// Passes per second within the window.
+    /// Passes per second within the window, times the group's weight.
     pub rate: f64,
+    /// The slowest tenth of the window in terms of the median one.
+    pub steadiness: f64,
+    /// Mean duration of each step of the script in microseconds, over all passes that ended.
+    pub step_us: Vec<f64>,
     /// Latencies of these passes.
     pub latency: Histogram,
     /// The fewest passes of one client within the window.
@@ -78,27 +84,37 @@ impl Phase {
 
 /// What all clients of a run share.
 struct Run {
-    config: Config,
+    address: Address,
     phase: Phase,
+    /// When the window began, and how long it is.
+    window: std::sync::OnceLock<Instant>,
+    length: Duration,
     connecting: Semaphore,
     begin: watch::Receiver<bool>,
 }
 
-/// Runs the groups' clients against one server; results in the groups' order.
+/// Runs the groups' clients against one server; results in the groups' order, and what the processes used within the window.
 ///
 /// # Errors
 /// The passes that were under way at the stop did not end.
-pub async fn drive(config: &Config, groups: &[Group], times: Times) -> Result<Vec<GroupResult>, String> {
+pub async fn drive(
+    address: &Address,
+    groups: &[Group],
+    times: Times,
+    processes: &[u32],
+) -> Result<(Vec<GroupResult>, Usage), String> {
     let (begin, begun) = watch::channel(false);
     let connecting = Semaphore::new(CONNECTING);
-    let run = Arc::new(Run { config: config.clone(), phase: Phase::default(), connecting, begin: begun });
+    let (phase, window) = (Phase::default(), std::sync::OnceLock::new());
+    let run = Run { address: address.clone(), phase, window, length: times.window, connecting, begin: begun };
+    let run = Arc::new(run);
     let (ready, mut all_ready) = mpsc::unbounded_channel::<()>();
     let mut clients = tokio::task::JoinSet::new();
     for (at, group) in groups.iter().enumerate() {
-        let script: Arc<[Step]> = group.script.clone().into();
+        let group = Arc::new(group.clone());
         for number in 1..=group.clients {
-            let (run, script, ready) = (run.clone(), script.clone(), ready.clone());
-            clients.spawn(async move { (at, one_client(&run, &script, number, ready).await) });
+            let (run, group, ready) = (run.clone(), group.clone(), ready.clone());
+            clients.spawn(async move { (at, one_client(&run, &group, number, ready).await) });
         }
     }
     drop(ready);
@@ -106,15 +122,14 @@ pub async fn drive(config: &Config, groups: &[Group], times: Times) -> Result<Ve
     while all_ready.recv().await.is_some() {}
     let _ = begin.send(true);
     tokio::time::sleep(times.warm_up).await;
+    let before = usage_of(processes);
+    let start = *run.window.get_or_init(Instant::now);
     run.phase.set(WINDOW);
-    let start = Instant::now();
     tokio::time::sleep(times.window).await;
     run.phase.set(STOP);
     let seconds = start.elapsed().as_secs_f64();
-    let mut results: Vec<GroupResult> = groups
-        .iter()
-        .map(|group| GroupResult { name: group.name, least: u64::MAX, ..GroupResult::default() })
-        .collect();
+    let used = usage_of(processes).since(&before);
+    let mut results: Vec<Gathered> = groups.iter().map(|_| Gathered::default()).collect();
     let gather = async {
         while let Some(ended) = clients.join_next().await {
             let (at, one) = ended.map_err(|error| format!("a client of the load generator broke: {error}"))?;
@@ -124,78 +139,101 @@ pub async fn drive(config: &Config, groups: &[Group], times: Times) -> Result<Ve
     };
     let ended = tokio::time::timeout(PATIENCE, gather).await;
     ended.unwrap_or_else(|_| Err(format!("statements did not end within {} s of the stop", PATIENCE.as_secs())))?;
-    for result in &mut results {
-        result.rate = result.latency.total() as f64 / seconds;
-    }
-    Ok(results)
+    let results = results.into_iter().zip(groups).map(|(gathered, group)| gathered.result(group, seconds));
+    Ok((results.collect(), Usage { seconds, ..used }))
 }
 
-impl GroupResult {
+/// What the clients of a group did together.
+#[derive(Default)]
+struct Gathered {
+    all: OneClient,
+    least: Option<u64>,
+    most: u64,
+}
+
+impl Gathered {
     fn add(&mut self, one: OneClient) {
-        self.latency.add(&one.latency);
-        self.least = self.least.min(one.latency.total());
-        self.most = self.most.max(one.latency.total());
-        self.acknowledged += one.acknowledged;
-        for (failure, count) in one.failures {
-            *self.failures.entry(failure).or_default() += count;
+        let passes = one.latency.total();
+        self.least = Some(self.least.map_or(passes, |least| least.min(passes)));
+        self.most = self.most.max(passes);
+        self.all.add(one);
+    }
+
+    fn result(self, group: &Group, seconds: f64) -> GroupResult {
+        let mut slices = self.all.slices;
+        slices.sort_unstable();
+        let middle = slices[SLICES / 2];
+        let step_us = self.all.steps.iter().map(|(count, us)| *us as f64 / (*count).max(1) as f64).collect();
+        GroupResult {
+            name: group.name,
+            rate: self.all.latency.total() as f64 * f64::from(group.weight) / seconds,
+            steadiness: if middle == 0 { 0.0 } else { slices[0] as f64 / middle as f64 },
+            step_us,
+            least: self.least.unwrap_or(0),
+            most: self.most,
+            acknowledged: self.all.acknowledged * u64::from(group.weight),
+            latency: self.all.latency,
+            failures: self.all.failures,
         }
     }
 }
 
-/// What one client did.
+/// What one client did, or several.
 #[derive(Default)]
 struct OneClient {
     latency: Histogram,
+    slices: [u64; SLICES],
+    /// Of each step: how many, and how long all together in microseconds.
+    steps: Vec<(u64, u64)>,
     acknowledged: u64,
     failures: BTreeMap<String, u64>,
 }
 
 impl OneClient {
-    fn failed(&mut self, error: &Error) {
-        let what = error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned());
+    fn failed(&mut self, error: &WireError) {
+        let what = error.code.clone().unwrap_or_else(|| error.text.clone());
         *self.failures.entry(what).or_default() += 1;
     }
-}
 
-async fn one_client(run: &Run, script: &[Step], number: u32, ready: mpsc::UnboundedSender<()>) -> OneClient {
-    let mut done = OneClient::default();
-    if let Err(error) = converse(run, script, number, ready, &mut done).await {
-        done.failed(&error);
+    fn add(&mut self, other: Self) {
+        self.latency.add(&other.latency);
+        for (mine, theirs) in self.slices.iter_mut().zip(other.slices) {
+            *mine += theirs;
+        }
+        self.steps.resize(self.steps.len().max(other.steps.len()), (0, 0));
+        for (mine, theirs) in self.steps.iter_mut().zip(other.steps) {
+            *mine = (mine.0 + theirs.0, mine.1 + theirs.1);
+        }
+        self.acknowledged += other.acknowledged;
+        for (failure, count) in other.failures {
+            *self.failures.entry(failure).or_default() += count;
+        }
     }
-    done
 }
 
-/// Connection and client in one task: a round trip costs no switch between tasks.
-async fn converse(
-    run: &Run,
-    script: &[Step],
-    number: u32,
-    ready: mpsc::UnboundedSender<()>,
-    done: &mut OneClient,
-) -> Result<(), Error> {
+async fn one_client(run: &Run, group: &Group, number: u32, ready: mpsc::UnboundedSender<()>) -> OneClient {
+    let mut done = OneClient { steps: vec![(0, 0); group.script.len()], ..OneClient::default() };
+    // Taken before the connection, given back when the statements are prepared.
     let turn = run.connecting.acquire().await;
-    let (client, connection) = run.config.connect(NoTls).await?;
-    tokio::pin!(connection);
-    let work = async move {
-        let mut prepared = Vec::with_capacity(script.len());
-        for step in script {
-            prepared.push(prepare(&client, step).await?);
+    let work = async |mut client: Client| {
+        for statement in &group.prologue {
+            client.command(statement).await?;
+        }
+        let mut prepared = Vec::with_capacity(group.script.len());
+        for step in &group.script {
+            prepared.push(prepare(&mut client, step).await?);
         }
         drop(turn);
         drop(ready);
         let mut begin = run.begin.clone();
         let _ = begin.wait_for(|begun| *begun).await;
-        passes(run, &client, &prepared, number, done).await
+        passes(run, &mut client, &prepared, number, &mut done).await
     };
-    tokio::select! {
-        biased;
-        ended = work => {
-            // The client is gone: the connection takes its leave of the server.
-            let _ = connection.await;
-            ended
-        }
-        lost = &mut connection => lost,
+    let ended = with_client(&run.address, work).await;
+    if let Err(error) = ended {
+        done.failed(&error);
     }
+    done
 }
 
 /// A step that is ready to run.
@@ -204,39 +242,37 @@ enum Prepared<'a> {
     Sleep(Duration),
 }
 
-async fn prepare<'a>(client: &Client, step: &'a Step) -> Result<Prepared<'a>, Error> {
+async fn prepare<'a>(client: &mut Client, step: &'a Step) -> Result<Prepared<'a>, WireError> {
     match step {
         Step::Sleep(length) => Ok(Prepared::Sleep(*length)),
-        Step::Run { sql, arguments } => {
-            let types = vec![Type::INT4; arguments.len()];
-            Ok(Prepared::Run(client.prepare_typed(sql, &types).await?, arguments))
-        }
+        Step::Run { sql, arguments } => Ok(Prepared::Run(client.prepare(sql, arguments.len()).await?, arguments)),
     }
 }
 
 /// Passes until the stop.
 async fn passes(
     run: &Run,
-    client: &Client,
+    client: &mut Client,
     script: &[Prepared<'_>],
     number: u32,
     done: &mut OneClient,
-) -> Result<(), Error> {
-    let mut random = Random::new(number);
+) -> Result<(), WireError> {
+    let mut draw = Draw::new(number);
     // LOAD-1: the next pass begins when this one has ended. LOAD-2: the stop is looked at between passes only.
     while !run.phase.is(STOP) {
         let start = Instant::now();
-        match pass(client, script, number, &mut random).await {
+        match pass(client, script, &mut draw, &mut done.steps).await {
             Ok(()) => {
                 done.acknowledged += 1;
                 if run.phase.is(WINDOW) {
                     done.latency.record(start.elapsed().as_micros() as u64);
+                    done.slices[run.slice()] += 1;
                 }
             }
-            Err(error) if error.code().is_some() && !error.is_closed() => {
+            Err(error) if error.code.is_some() => {
                 done.failed(&error);
                 if script.len() > 1 {
-                    client.batch_execute("ROLLBACK").await?;
+                    client.command("ROLLBACK").await?;
                 }
             }
             Err(error) => return Err(error),
@@ -245,38 +281,64 @@ async fn passes(
     Ok(())
 }
 
-async fn pass(client: &Client, script: &[Prepared<'_>], number: u32, random: &mut Random) -> Result<(), Error> {
-    for step in script {
+impl Run {
+    /// Which tenth of the window it is.
+    fn slice(&self) -> usize {
+        let since = self.window.get().map_or(Duration::ZERO, Instant::elapsed);
+        let share = since.as_secs_f64() / self.length.as_secs_f64();
+        ((share * SLICES as f64) as usize).min(SLICES - 1)
+    }
+}
+
+async fn pass(
+    client: &mut Client,
+    script: &[Prepared<'_>],
+    draw: &mut Draw,
+    steps: &mut [(u64, u64)],
+) -> Result<(), WireError> {
+    draw.passes += 1;
+    let several = script.len() > 1;
+    for (step, booked) in script.iter().zip(steps) {
+        let start = several.then(Instant::now);
         match step {
             Prepared::Sleep(length) => tokio::time::sleep(*length).await,
-            Prepared::Run(statement, []) => drop(client.query(statement, &[]).await?),
+            Prepared::Run(statement, []) => client.execute(statement, &[]).await?,
             Prepared::Run(statement, arguments) => {
-                let values: Vec<i32> = arguments.iter().map(|argument| random.value(*argument, number)).collect();
-                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-                client.query(statement, &values).await?;
+                let values: Vec<i32> = arguments.iter().map(|argument| draw.value(*argument)).collect();
+                client.execute(statement, &values).await?;
             }
+        }
+        if let Some(start) = start {
+            *booked = (booked.0 + 1, booked.1 + start.elapsed().as_micros() as u64);
         }
     }
     Ok(())
 }
 
-/// xorshift64*; Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
-struct Random(u64);
+/// A client's arguments. xorshift64*; Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
+struct Draw {
+    random: u64,
+    number: u32,
+    passes: i32,
+}
 
-impl Random {
+impl Draw {
     fn new(number: u32) -> Self {
-        Self(u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Self { random: u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, number, passes: 0 }
     }
 
-    fn value(&mut self, argument: Argument, number: u32) -> i32 {
+    fn value(&mut self, argument: Argument) -> i32 {
         let (from, to) = match argument {
-            Argument::Client => return number as i32,
+            Argument::Client => return self.number as i32,
+            Argument::Unique { range, step } => {
+                return (self.number as i32).wrapping_mul(range).wrapping_add(self.passes.wrapping_mul(step));
+            }
             Argument::Any(from, to) => (i64::from(from), i64::from(to)),
         };
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let drawn = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        let drawn = self.random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
         (from + ((drawn as i64 * (to - from + 1)) >> 32)) as i32
     }
 }
@@ -287,9 +349,9 @@ mod tests {
 
     #[test]
     fn arguments_stay_in_their_range_and_reach_its_ends() {
-        let mut random = Random::new(3);
-        let drawn: Vec<i32> = (0..1000).map(|_| random.value(Argument::Any(5, 9), 3)).collect();
+        let mut draw = Draw::new(3);
+        let drawn: Vec<i32> = (0..1000).map(|_| draw.value(Argument::Any(5, 9))).collect();
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&5), Some(&9)));
-        assert_eq!(random.value(Argument::Client, 3), 3);
+        assert_eq!(draw.value(Argument::Client), 3);
     }
 }

@@ -1,11 +1,54 @@
-//! What a scenario is: tables, clients with scripts, the group that is measured, the limit line.
+//! What a scenario is: tables, clients with scripts, the group that is measured, what is drawn, the limit line.
 //!
-//! Everything is data, so that a scenario says nothing of protocols, threads or clocks and runs against every server alike.
+//! Everything is data, so that a scenario says nothing of protocols, threads or clocks and runs against every server alike. Where
+//! servers need other words for the same thing, [`Flavour`] says which server it is.
 
 use std::time::Duration;
 
 use crate::LabError;
-use crate::scenarios::{CommitScaling, Convoy, HotRow, ReadOnly};
+use crate::scenarios::{
+    BulkLoad, CommitScaling, ContextSwitches, Convoy, HotRow, NoPrimaryKey, Reads, Rollback, RowSize,
+};
+
+/// Whose words a server understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Clearway.
+    Clearway,
+    /// PostgreSQL.
+    Postgres,
+    /// MariaDB and MySQL.
+    MySql,
+    /// A server that only speaks the protocol: whatever it is asked, it has an answer at once.
+    WireOnly,
+}
+
+/// A point of a scenario's x axis in one of its variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Clients, or what else the axis counts.
+    pub x: u32,
+    /// One of [`Scenario::variants`].
+    pub variant: &'static str,
+}
+
+/// What of a run is drawn and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Passes, or rows, of the first group per second.
+    Rate,
+    /// The server's context switches per pass.
+    SwitchesPerPass,
+    /// How long a step of the script (counted from 0) takes, in terms of another one.
+    StepShare {
+        /// The step.
+        of: usize,
+        /// The one that is 1.
+        to: usize,
+    },
+    /// The answer to [`Scenario::question`], divided by x.
+    Answer,
+}
 
 /// One experiment.
 pub trait Scenario: Sync {
@@ -15,25 +58,43 @@ pub trait Scenario: Sync {
     fn title(&self) -> &'static str;
     /// What is done, and which collapse it looks for; one or two sentences.
     fn about(&self) -> &'static str;
-    /// What is counted, for axes and columns: "updates/s".
+    /// Where Clearway loses, or does not do what was hoped for, and why; what else the reader should know.
+    fn remarks(&self) -> &'static str;
+    /// What is drawn: "updates/s".
     fn unit(&self) -> &'static str;
-    /// Client counts when none are asked for.
-    fn clients(&self) -> &'static [u32];
+    /// What the x axis counts.
+    fn axis(&self) -> &'static str {
+        "clients"
+    }
+    /// Points of the x axis when none are asked for.
+    fn points(&self) -> &'static [u32];
+    /// What is compared within a server, each drawn as a line of its own; the first one is the plain one.
+    fn variants(&self) -> &'static [&'static str] {
+        &[""]
+    }
+    /// What of a run is drawn.
+    fn measure(&self) -> Measure {
+        Measure::Rate
+    }
     /// Statements that make the tables, once per server.
-    fn setup(&self) -> Vec<String>;
+    fn setup(&self, to: Flavour) -> Vec<String>;
     /// Statements before every run, so that each begins alike.
-    fn reset(&self) -> Vec<String> {
+    fn reset(&self, _to: Flavour, _at: Point) -> Vec<String> {
         Vec::new()
     }
-    /// The clients of a run; the first group is the one that is measured.
-    fn load(&self, clients: u32) -> Vec<Group>;
+    /// The clients of a run; the first group is the one that is measured. None: [`Scenario::reset`] was all.
+    fn load(&self, to: Flavour, at: Point) -> Vec<Group>;
     /// What must hold after every run.
     fn check(&self) -> Option<Check> {
         None
     }
-    /// The line that shows what the machine itself can do.
-    fn limit(&self) -> Option<Limit> {
-        None
+    /// For [`Measure::Answer`]: a query that yields one number.
+    fn question(&self, _to: Flavour) -> String {
+        String::new()
+    }
+    /// The lines that show what the machine itself can do.
+    fn limits(&self) -> &'static [Limit] {
+        &[]
     }
 }
 
@@ -44,8 +105,19 @@ pub struct Group {
     pub name: &'static str,
     /// How many.
     pub clients: u32,
-    /// What each does over and over; one pass is counted as one.
+    /// Statements that each client runs once, before it begins.
+    pub prologue: Vec<String>,
+    /// What each does over and over.
     pub script: Vec<Step>,
+    /// What a pass counts for: 1, or the rows that it writes.
+    pub weight: u32,
+}
+
+impl Group {
+    /// Clients without a prologue whose passes count for one.
+    pub fn new(name: &'static str, clients: u32, script: Vec<Step>) -> Self {
+        Self { name, clients, prologue: Vec::new(), script, weight: 1 }
+    }
 }
 
 /// A step of a script.
@@ -81,6 +153,14 @@ pub enum Argument {
     Any(i32, i32),
     /// The client's number within its group, from 1.
     Client,
+    /// A number that no other client and no other pass draws, the client's first one at `client * range`; each pass moves on by the
+    /// second number.
+    Unique {
+        /// Numbers that belong to a client.
+        range: i32,
+        /// Numbers that a pass uses.
+        step: i32,
+    },
 }
 
 /// What is asked after a run: a query whose one number equals the passes that a group was told have succeeded.
@@ -98,11 +178,27 @@ pub enum Limit {
     /// `fdatasync` after each block of 4 KiB, one after the other, on the scratch directory's device: the most commits
     /// that can be made durable one by one.
     Syncs,
+    /// A server that only speaks the protocol, under the same load.
+    Wire,
+    /// Context switches per second when all that threads do is to take turns.
+    Switches,
 }
 
 /// Every scenario there is.
 pub fn all() -> &'static [&'static dyn Scenario] {
-    &[&HotRow, &Convoy, &ReadOnly, &CommitScaling]
+    &[
+        &HotRow,
+        &Convoy,
+        &Reads::Points,
+        &Reads::Ranges,
+        &Reads::Mixed,
+        &NoPrimaryKey,
+        &BulkLoad,
+        &CommitScaling,
+        &ContextSwitches,
+        &Rollback,
+        &RowSize,
+    ]
 }
 
 /// A scenario by its name.
@@ -135,12 +231,19 @@ mod tests {
             let name = scenario.name();
             assert!(all()[..at].iter().all(|other| other.name() != name), "{name} twice");
             assert!(find(name).is_ok());
-            assert!(!scenario.setup().is_empty() && !scenario.clients().is_empty());
-            for &clients in scenario.clients() {
-                let groups = scenario.load(clients);
-                assert!(groups.iter().all(|group| group.clients > 0 && !group.script.is_empty()), "{name}");
-                if let Some(check) = scenario.check() {
-                    assert!(groups.iter().any(|group| group.name == check.group), "{name}: {}", check.group);
+            assert!(!scenario.points().is_empty() && !scenario.variants().is_empty(), "{name}");
+            for to in [Flavour::Clearway, Flavour::Postgres, Flavour::MySql] {
+                for (&x, &variant) in
+                    scenario.points().iter().flat_map(|x| scenario.variants().iter().map(move |v| (x, v)))
+                {
+                    let at = Point { x, variant };
+                    let groups = scenario.load(to, at);
+                    assert!(groups.iter().all(|group| group.clients > 0 && !group.script.is_empty()), "{name}");
+                    assert_eq!(groups.is_empty(), scenario.measure() == Measure::Answer, "{name}");
+                    assert!(scenario.setup(to).len() + scenario.reset(to, at).len() > 0, "{name}");
+                    if let Some(check) = scenario.check() {
+                        assert!(groups.iter().any(|group| group.name == check.group), "{name}: {}", check.group);
+                    }
                 }
             }
         }

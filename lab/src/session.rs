@@ -1,4 +1,4 @@
-//! A session: servers x client counts x repeats, interleaved.
+//! A session: servers x variants x points x repeats, interleaved.
 //!
 //! # Invariants
 //! - LAB-2 of the crate: the order of the loops below, and the servers' order turns with each repeat, so that none is always
@@ -10,9 +10,11 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::load::{GroupResult, Times, drive};
-use crate::outcome::{GroupFacts, Outcome, RunFacts, ServerFacts};
-use crate::scenario::{Limit, Scenario};
+use crate::outcome::{GroupFacts, LimitFacts, Outcome, RunFacts, ServerFacts, label};
+use crate::report::grouped;
+use crate::scenario::{Flavour, Limit, Measure, Point, Scenario};
 use crate::server::{Kind, Launch, Server};
+use crate::usage::Usage;
 use crate::{LabError, limit, machine};
 
 /// Equal runs below which a median and a spread say nothing.
@@ -23,16 +25,23 @@ const LIMIT_WINDOW: Duration = Duration::from_millis(500);
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whom to ask for, as given: see [`Kind::parse`].
+    /// Whom to ask for, as given: see [`Kind::parse_list`].
     pub against: Vec<String>,
     /// Seconds of each run; the warm-up before it is a quarter of that.
     pub seconds: f64,
-    /// Client counts; empty: the scenario's.
-    pub clients: Vec<u32>,
+    /// Points of the x axis; empty: the scenario's.
+    pub points: Vec<u32>,
     /// Equal runs; below [`LEAST_REPEATS`] there is no spread to show.
     pub repeats: u32,
     /// The `clearway` binary.
     pub clearway: PathBuf,
+    /// This program: it is also the server that only speaks the protocol.
+    pub this: PathBuf,
+    /// Files whose lock (flock) is held, in this order, while the servers take their turns at a point: between points other work on
+    /// the machine that takes the same lock can go on.
+    pub locks: Vec<PathBuf>,
+    /// Servers take part whose durability or isolation is another one.
+    pub accept_unequal: bool,
     /// A directory on the device that is to be measured; what the lab makes there it removes.
     pub scratch: PathBuf,
     /// The command line, for the report.
@@ -61,13 +70,13 @@ pub fn run(
                 return std::future::pending().await;
             };
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                _ = interrupt.recv() => "SIGINT",
+                _ = terminate.recv() => "SIGTERM",
             }
         };
         tokio::select! {
             outcome = session(scenario, request, &scratch, say) => outcome,
-            () = stop => Err(LabError::Interrupted),
+            name = stop => Err(LabError::Interrupted(name)),
         }
     })
 }
@@ -102,30 +111,46 @@ async fn session(
     scratch: &Scratch,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Outcome, LabError> {
-    let mut clients = if request.clients.is_empty() { scenario.clients().to_vec() } else { request.clients.clone() };
-    clients.sort_unstable();
-    clients.dedup();
-    let sessions = |&clients: &u32| scenario.load(clients).iter().map(|group| group.clients).sum::<u32>();
-    let most = clients.iter().map(sessions).max().unwrap_or(1);
+    let mut points = if request.points.is_empty() { scenario.points().to_vec() } else { request.points.clone() };
+    points.sort_unstable();
+    points.dedup();
+    let sessions = |&x: &u32| {
+        let at = Point { x, variant: scenario.variants()[0] };
+        scenario.load(Flavour::Clearway, at).iter().map(|group| group.clients).sum::<u32>()
+    };
+    let most = points.iter().map(sessions).max().unwrap_or(1).max(10);
     let mut outcome = Outcome {
         scenario: scenario.name().to_owned(),
         title: scenario.title().to_owned(),
         about: scenario.about().to_owned(),
+        remarks: scenario.remarks().to_owned(),
         unit: scenario.unit().to_owned(),
+        axis: scenario.axis().to_owned(),
+        measure: scenario.measure(),
         when: machine::now(),
         machine: machine::describe(&scratch.0),
         command: request.command.clone(),
         seconds: request.seconds,
         repeats: request.repeats.max(1),
-        clients,
-        ..Outcome::default()
+        points,
+        variants: scenario.variants().iter().map(|variant| (*variant).to_owned()).collect(),
+        servers: Vec::new(),
+        absent: Vec::new(),
+        runs: Vec::new(),
+        limit: None,
     };
     if machine::file_system_of(&scratch.0).as_deref() == Some("tmpfs") {
         say("WARNING: the scratch directory is in memory: syncs cost nothing there; --scratch DIR names another");
     }
-    let launch = Launch { clearway: request.clearway.clone(), scratch: scratch.0.clone(), clients: most };
+    let launch = Launch {
+        clearway: request.clearway.clone(),
+        this: request.this.clone(),
+        scratch: scratch.0.clone(),
+        clients: most,
+        accept_unequal: request.accept_unequal,
+    };
     let servers = start_all(scenario, request, &launch, &mut outcome, say).await?;
-    measure(scenario, &servers, scratch, &mut outcome, say).await?;
+    measure(scenario, &servers, request, scratch, &mut outcome, say).await?;
     Ok(outcome)
 }
 
@@ -138,21 +163,23 @@ async fn start_all(
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Vec<Server>, LabError> {
     let mut servers: Vec<Server> = Vec::new();
-    for name in &request.against {
-        let started = match Kind::parse(name) {
-            Ok(kind) => Server::start(&kind, launch).await,
-            Err(unknown @ LabError::Unknown { .. }) => return Err(unknown),
-            Err(absent) => Err(absent),
-        };
+    let mut kinds = Kind::parse_list(&request.against)?;
+    if scenario.limits().contains(&Limit::Wire) {
+        kinds.push(Kind::WireOnly);
+    }
+    for kind in kinds {
+        let started = Server::start(&kind, launch).await;
         let filled = match started {
-            Ok(server) => server.run(&scenario.setup()).await.map(|()| server),
+            Ok(server) if server.flavour == Flavour::WireOnly => Ok(server),
+            Ok(server) => server.run(&scenario.setup(server.flavour)).await.map(|()| server),
             Err(error) => Err(error),
         };
         match filled {
             Ok(server) => {
-                say(&format!("{}: {}", server.name, server.version));
+                let is_limit = server.flavour == Flavour::WireOnly;
+                say(&format!("{}: {}", server.name, if is_limit { "speaks the protocol" } else { &server.version }));
                 let (name, version) = (server.name.clone(), server.version.clone());
-                outcome.servers.push(ServerFacts { name, version, settings: server.settings.clone() });
+                outcome.servers.push(ServerFacts { name, version, settings: server.settings.clone(), is_limit });
                 servers.push(server);
             }
             Err(error) => {
@@ -161,62 +188,144 @@ async fn start_all(
             }
         }
     }
-    if servers.is_empty() { Err(LabError::Nobody) } else { Ok(servers) }
+    if servers.iter().all(|server| server.flavour == Flavour::WireOnly) { Err(LabError::Nobody) } else { Ok(servers) }
 }
 
 async fn measure(
     scenario: &dyn Scenario,
     servers: &[Server],
+    request: &Request,
     scratch: &Scratch,
     outcome: &mut Outcome,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), LabError> {
     let window = Duration::from_secs_f64(outcome.seconds);
     let times = Times { warm_up: window / 4, window };
-    let runs = outcome.repeats as usize * outcome.clients.len() * servers.len();
+    let runs = outcome.repeats as usize * outcome.points.len() * scenario.variants().len() * servers.len();
     // LAB-2
     for repeat in 1..=outcome.repeats {
-        if scenario.limit() == Some(Limit::Syncs) {
-            let rate = limit::syncs(&scratch.0, LIMIT_WINDOW)?;
-            let (_, rates) =
-                outcome.limit.get_or_insert_with(|| ("fdatasync, one after the other".to_owned(), Vec::new()));
-            rates.push(rate);
-            say(&format!("limit: {rate:.0} fdatasync/s"));
-        }
-        for clients in outcome.clients.clone() {
-            for turn in 0..servers.len() {
-                let server = &servers[(turn + repeat as usize) % servers.len()];
-                let facts = one_run(scenario, server, clients, repeat, times).await;
-                let found = match (&facts.failed, facts.groups.first()) {
-                    (Some(reason), _) => format!("DOES NOT COUNT: {reason}"),
-                    (None, Some(group)) => format!("{:.0} {}, p99 {:.2} ms", group.rate, outcome.unit, group.p99_ms),
-                    (None, None) => "nothing".to_owned(),
-                };
-                outcome.runs.push(facts);
-                let done = outcome.runs.len();
-                say(&format!("[{done}/{runs}] {} with {clients} clients, run {repeat}: {found}", server.name));
+        measure_limit(scenario, request, scratch, outcome, say).await?;
+        for x in outcome.points.clone() {
+            let alone = Alone::wait(&request.locks).await?;
+            for &variant in scenario.variants() {
+                for turn in 0..servers.len() {
+                    let server = &servers[(turn + repeat as usize) % servers.len()];
+                    let mut facts = one_run(scenario, server, Point { x, variant }, times).await;
+                    facts.repeat = repeat;
+                    let found = match (&facts.failed, facts.groups.first()) {
+                        (Some(reason), _) => format!("DOES NOT COUNT: {reason}"),
+                        (None, Some(group)) => {
+                            format!("{} {}, p99 {:.2} ms", grouped(facts.value), outcome.unit, group.p99_ms)
+                        }
+                        (None, None) => format!("{} {}", grouped(facts.value), outcome.unit),
+                    };
+                    outcome.runs.push(facts);
+                    let (done, name) = (outcome.runs.len(), label(&server.name, variant));
+                    say(&format!("[{done}/{runs}] {name} at {x} {}, run {repeat}: {found}", outcome.axis));
+                }
             }
+            drop(alone);
         }
     }
     Ok(())
 }
 
-async fn one_run(scenario: &dyn Scenario, server: &Server, clients: u32, repeat: u32, times: Times) -> RunFacts {
-    let mut facts = RunFacts { server: server.name.clone(), clients, repeat, ..RunFacts::default() };
-    if let Err(error) = server.run(&scenario.reset()).await {
-        facts.failed = Some(error.to_string());
-        return facts;
-    }
-    let results = match drive(&server.config, &scenario.load(clients), times).await {
-        Ok(results) => results,
-        Err(reason) => {
-            facts.failed = Some(reason);
-            return facts;
+/// Measures a limit that is one figure.
+async fn measure_limit(
+    scenario: &dyn Scenario,
+    request: &Request,
+    scratch: &Scratch,
+    outcome: &mut Outcome,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), LabError> {
+    let Some(limit) = scenario.limits().iter().find(|limit| **limit != Limit::Wire) else { return Ok(()) };
+    let _alone = Alone::wait(&request.locks).await?;
+    let (name, drawn, rate) = match limit {
+        Limit::Syncs => ("fdatasync, one after the other", true, limit::syncs(&scratch.0, LIMIT_WINDOW)?),
+        Limit::Switches | Limit::Wire => {
+            let rate = limit::switches(LIMIT_WINDOW);
+            ("context switches of 1,024 threads that do nothing but take turns at 128 locks", false, rate)
         }
     };
-    facts.failed = verdict(scenario, server, &results).await.err();
-    facts.groups = results.iter().map(group_facts).collect();
+    let facts = outcome.limit.get_or_insert_with(|| LimitFacts { name: name.to_owned(), rates: Vec::new(), drawn });
+    facts.rates.push(rate);
+    say(&format!("limit: {rate:.0}/s ({name})"));
+    Ok(())
+}
+
+/// Holds locks until it is dropped.
+struct Alone {
+    _files: Vec<std::fs::File>,
+}
+
+impl Alone {
+    async fn wait(paths: &[PathBuf]) -> Result<Self, LabError> {
+        let paths = paths.to_vec();
+        let waited = tokio::task::spawn_blocking(move || {
+            let mut files = Vec::new();
+            for path in &paths {
+                let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+                let file = file.map_err(LabError::file(path))?;
+                let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive);
+                locked.map_err(|error| LabError::file(path)(error.into()))?;
+                files.push(file);
+            }
+            Ok(Self { _files: files })
+        });
+        waited.await.unwrap_or(Err(LabError::Interrupted("the end of a thread")))
+    }
+}
+
+async fn one_run(scenario: &dyn Scenario, server: &Server, at: Point, times: Times) -> RunFacts {
+    let mut facts =
+        RunFacts { server: server.name.clone(), variant: at.variant.to_owned(), x: at.x, ..RunFacts::default() };
+    if let Err(reason) = try_run(scenario, server, at, times, &mut facts).await {
+        facts.failed = Some(reason);
+    }
     facts
+}
+
+async fn try_run(
+    scenario: &dyn Scenario,
+    server: &Server,
+    at: Point,
+    times: Times,
+    facts: &mut RunFacts,
+) -> Result<(), String> {
+    if server.flavour != Flavour::WireOnly {
+        server.run(&scenario.reset(server.flavour, at)).await.map_err(|error| error.to_string())?;
+    }
+    if scenario.measure() == Measure::Answer {
+        let answer = server.ask(&scenario.question(server.flavour)).await.map_err(|error| error.to_string())?;
+        facts.value = answer.parse::<f64>().map_err(|_| format!("{answer} is no number"))? / f64::from(at.x);
+        return Ok(());
+    }
+    let pids = server.pids();
+    let (results, used) = drive(&server.address, &scenario.load(server.flavour, at), times, &pids).await?;
+    facts.groups = results.iter().map(group_facts).collect();
+    verdict(scenario, server, &results).await?;
+    let first = results.first().ok_or("no group")?;
+    if !pids.is_empty() {
+        book_usage(facts, first, &used);
+    }
+    facts.value = match scenario.measure() {
+        Measure::Rate | Measure::Answer => first.rate,
+        Measure::SwitchesPerPass => {
+            let (voluntary, involuntary) = facts.switches.ok_or("its processes are not the lab's")?;
+            voluntary + involuntary
+        }
+        Measure::StepShare { of, to } => match (first.step_us.get(of), first.step_us.get(to)) {
+            (Some(of), Some(to)) if *to > 0.0 => of / to,
+            _ => return Err("a step that is to be compared did not run".to_owned()),
+        },
+    };
+    Ok(())
+}
+
+fn book_usage(facts: &mut RunFacts, first: &GroupResult, used: &Usage) {
+    let passes = first.latency.total().max(1) as f64;
+    facts.cpu_us = Some(used.cpu_us as f64 / passes);
+    facts.switches = Some((used.voluntary as f64 / passes, used.involuntary as f64 / passes));
 }
 
 /// LAB-3: a run counts if something happened and the table holds what was acknowledged.
@@ -225,11 +334,17 @@ async fn verdict(scenario: &dyn Scenario, server: &Server, results: &[GroupResul
     if let Some((reason, count)) = measured.failures.iter().find(|(code, _)| !is_sqlstate(code)) {
         return Err(format!("{count} clients lost: {reason}{}", server.log_end()));
     }
-    if measured.latency.total() == 0 {
+    // Of a step's duration one pass tells enough, wherever it ended.
+    let enough = if matches!(scenario.measure(), Measure::StepShare { .. }) {
+        measured.acknowledged
+    } else {
+        measured.latency.total()
+    };
+    if enough == 0 {
         let failures: Vec<&str> = measured.failures.keys().map(String::as_str).collect();
         return Err(format!("nothing ended within the window ({}){}", failures.join(", "), server.log_end()));
     }
-    if let Some(check) = scenario.check() {
+    if let Some(check) = scenario.check().filter(|_| server.flavour != Flavour::WireOnly) {
         let told: u64 = results.iter().filter(|group| group.name == check.group).map(|group| group.acknowledged).sum();
         let found = server.ask(check.sql).await.map_err(|error| error.to_string())?;
         if found.parse() != Ok(told) {
@@ -251,6 +366,8 @@ fn group_facts(result: &GroupResult) -> GroupFacts {
         p50_ms: ms(result.latency.quantile_us(0.5)),
         p99_ms: ms(result.latency.quantile_us(0.99)),
         greatest_ms: ms(result.latency.greatest_us()),
+        steadiness: result.steadiness,
+        step_ms: result.step_us.iter().map(|us| us / 1000.0).collect(),
         least_most: (result.least, result.most),
         failures: result.failures.iter().map(|(what, count)| (what.clone(), *count)).collect(),
     }

@@ -23,15 +23,18 @@ pub fn run(scratch: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let request = Request {
         against: vec!["clearway".to_owned(), "postgres".to_owned()],
         seconds: STEP,
-        clients: clients.to_vec(),
+        points: clients.to_vec(),
         repeats: 1,
         clearway: std::env::current_exe()?,
+        this: std::env::current_exe()?,
+        locks: Vec::new(),
+        accept_unequal: false,
         scratch: scratch.to_owned(),
         command: "clearway demo".to_owned(),
     };
     // A line of its own for every step would bury the bars.
     let outcome = run_session(scenario::find("hot-row")?, &request, &mut |_| {})?;
-    let rate = |server: &str, clients| outcome.cell(server, clients).map(|cell| cell.rate);
+    let rate = |server: &str, clients| outcome.cell(server, "", clients).map(|cell| cell.value);
     let measured = clients.iter().any(|&clients| rate("postgres", clients).is_some());
     let bars: Vec<(u32, f64, f64)> = POSTGRES_RECORDED
         .into_iter()

@@ -1,21 +1,34 @@
-//! The chart: rate by clients, a line per server with the spread of equal runs, the limit dotted.
+//! The chart: a line per server and variant with the spread of equal runs, limits dotted.
 //!
 //! Both axes are logarithmic: a collapse by a factor of three hundred and a gain by a tenth are both visible.
 
 use std::fmt::Write as _;
 
 use super::grouped;
-use crate::outcome::{Cell, Outcome, median};
+use crate::outcome::{Cell, Outcome, ServerFacts, label, median};
 
 /// Size, and where the plot lies in it, in user units.
-const WIDTH: f64 = 820.0;
-const HEIGHT: f64 = 480.0;
+const WIDTH: f64 = 920.0;
+const HEIGHT: f64 = 560.0;
 const LEFT: f64 = 80.0;
-const RIGHT: f64 = 150.0;
+const RIGHT: f64 = 250.0;
 const TOP: f64 = 60.0;
-const BOTTOM: f64 = 70.0;
+const BOTTOM: f64 = 130.0;
 /// Okabe and Ito's palette, told apart by colour-blind readers; the first is Clearway's.
-const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"];
+const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#e69f00", "#009e73", "#56b4e9", "#cc79a7", "#000000"];
+/// How the lines of the variants are dashed.
+const DASHES: [&str; 3] = ["", "7 4", "2 3"];
+/// Of limits.
+const GREY: &str = "#777";
+
+/// A line of the chart.
+struct Line<'a> {
+    server: &'a ServerFacts,
+    variant: usize,
+    colour: &'static str,
+    label: String,
+    cells: Vec<(u32, Cell)>,
+}
 
 /// A logarithmic axis from a value to another, laid over pixels.
 struct Axis {
@@ -33,22 +46,15 @@ impl Axis {
 
 /// The chart as an SVG document.
 pub fn svg(outcome: &Outcome) -> String {
-    let lines: Vec<(&str, Vec<(u32, Cell)>)> = outcome
-        .servers
-        .iter()
-        .map(|server| {
-            let cells =
-                outcome.clients.iter().filter_map(|&clients| Some((clients, outcome.cell(&server.name, clients)?)));
-            (server.name.as_str(), cells.filter(|(_, cell)| cell.lowest > 0.0).collect())
-        })
-        .collect();
-    let limit = outcome.limit.as_ref().and_then(|(name, rates)| Some((name.as_str(), median(rates)?)));
-    let all = lines.iter().flat_map(|(_, cells)| cells).flat_map(|(_, cell)| [cell.lowest, cell.highest]);
+    let lines = lines(outcome);
+    let drawn = outcome.limit.as_ref().filter(|limit| limit.drawn);
+    let limit = drawn.and_then(|limit| Some((limit.name.as_str(), median(&limit.rates)?)));
+    let all = lines.iter().flat_map(|line| &line.cells).flat_map(|(_, cell)| [cell.lowest, cell.highest]);
     let all: Vec<f64> = all.chain(limit.map(|(_, rate)| rate)).filter(|rate| *rate > 0.0).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(0.0, f64::max);
     let (low, high) = if all.is_empty() { (1.0, 10.0) } else { decades(low, high) };
-    let ends = |f: fn(&[u32]) -> Option<&u32>| f(&outcome.clients).map_or(1.0, |&clients| f64::from(clients));
+    let ends = |f: fn(&[u32]) -> Option<&u32>| f(&outcome.points).map_or(1.0, |&x| f64::from(x));
     let x = Axis { values: (ends(<[u32]>::first), ends(<[u32]>::last)), pixels: (LEFT, WIDTH - RIGHT) };
     let y = Axis { values: (low, high), pixels: (HEIGHT - BOTTOM, TOP) };
     let mut out = frame(outcome, &x, &y);
@@ -56,8 +62,8 @@ pub fn svg(outcome: &Outcome) -> String {
         let at = y.at(rate);
         let _ = writeln!(
             out,
-            r##"<line x1="{LEFT}" x2="{:.1}" y1="{at:.1}" y2="{at:.1}" stroke="#555" stroke-dasharray="2 4"/>
-<text x="{:.1}" y="{:.1}" fill="#555">{} ({}/s)</text>"##,
+            r##"<line x1="{LEFT}" x2="{:.1}" y1="{at:.1}" y2="{at:.1}" stroke="{GREY}" stroke-dasharray="2 4"/>
+<text x="{:.1}" y="{:.1}" fill="{GREY}">{} ({}/s)</text>"##,
             WIDTH - RIGHT,
             LEFT + 6.0,
             at - 5.0,
@@ -66,23 +72,42 @@ pub fn svg(outcome: &Outcome) -> String {
         );
     }
     let mut labels: Vec<(f64, String, &str)> = Vec::new();
-    for (at, (name, cells)) in lines.iter().enumerate() {
-        let colour = COLOURS[at % COLOURS.len()];
-        curve(&mut out, cells, colour, &x, &y);
-        if let Some((_, cell)) = cells.last() {
-            labels.push((y.at(cell.rate), format!("{name} {}", grouped(cell.rate)), colour));
+    for line in &lines {
+        curve(&mut out, line, &x, &y);
+        if let Some((_, cell)) = line.cells.last() {
+            labels.push((y.at(cell.value), format!("{} {}", line.label, grouped(cell.value)), line.colour));
         }
     }
     // Labels stand beside the ends of their lines, and never on each other.
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let last = HEIGHT - BOTTOM;
     let mut free = 0.0f64;
-    for (wanted, label, colour) in labels {
-        let at = wanted.max(free);
-        free = at + 18.0;
-        let (x, y, label) = (WIDTH - RIGHT + 12.0, at + 4.0, escaped(&label));
+    for (at, (wanted, label, colour)) in labels.iter().enumerate() {
+        let room_below = last - (labels.len() - 1 - at) as f64 * 16.0;
+        let here = wanted.min(room_below).max(free);
+        free = here + 16.0;
+        let (x, y, label) = (WIDTH - RIGHT + 12.0, here + 4.0, escaped(label));
         let _ = writeln!(out, r##"<text x="{x:.1}" y="{y:.1}" fill="{colour}" font-weight="bold">{label}</text>"##);
     }
     out + "</svg>\n"
+}
+
+/// Every server's lines, its variants in one colour.
+fn lines(outcome: &Outcome) -> Vec<Line<'_>> {
+    let mut all = Vec::new();
+    for (at, server) in outcome.servers.iter().enumerate() {
+        for (variant, name) in outcome.variants.iter().enumerate() {
+            let cells = outcome.points.iter().filter_map(|&x| Some((x, outcome.cell(&server.name, name, x)?)));
+            all.push(Line {
+                server,
+                variant,
+                colour: if server.is_limit { GREY } else { COLOURS[at % COLOURS.len()] },
+                label: label(&server.name, name),
+                cells: cells.filter(|(_, cell)| cell.lowest > 0.0).collect(),
+            });
+        }
+    }
+    all
 }
 
 /// One, two or five times a power of ten below and above.
@@ -100,11 +125,12 @@ fn frame(outcome: &Outcome, x: &Axis, y: &Axis) -> String {
     let mut out = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">
 <rect width="100%" height="100%" fill="#fff"/>
-<text x="{LEFT}" y="26" font-size="17" font-weight="bold">{}: {} by clients</text>
+<text x="{LEFT}" y="26" font-size="17" font-weight="bold">{}: {} by {}</text>
 <text x="{LEFT}" y="44" fill="#555">median of {} runs of {} s; bars: lowest and highest run; both axes logarithmic</text>
 "##,
         escaped(&outcome.title),
         escaped(&outcome.unit),
+        escaped(&outcome.axis),
         outcome.repeats,
         outcome.seconds
     );
@@ -128,9 +154,9 @@ fn frame(outcome: &Outcome, x: &Axis, y: &Axis) -> String {
         }
         power *= 10.0;
     }
-    for &clients in &outcome.clients {
-        let at = x.at(f64::from(clients));
-        let label = grouped(f64::from(clients));
+    for &point in &outcome.points {
+        let at = x.at(f64::from(point));
+        let label = grouped(f64::from(point));
         let _ = writeln!(
             out,
             r##"<line x1="{at:.1}" x2="{at:.1}" y1="{top}" y2="{bottom}" stroke="#eee"/><text x="{at:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
@@ -138,31 +164,38 @@ fn frame(outcome: &Outcome, x: &Axis, y: &Axis) -> String {
         );
     }
     let _ = writeln!(out, r##"<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#000"/>"##);
-    let caption = outcome.servers.iter().map(|server| {
-        let settings = server.settings.iter().filter(|(name, _)| name != "max_connections");
-        let settings: Vec<String> = settings.map(|(name, value)| format!("{name} {value}")).collect();
-        format!("{}: {}", server.name, settings.join(", "))
-    });
-    for (at, line) in caption.enumerate() {
+    for (at, line) in captions(outcome).iter().enumerate() {
         let y = bottom + 38.0 + 13.0 * at as f64;
-        let _ = writeln!(out, r##"<text x="{left}" y="{y:.1}" font-size="11" fill="#555">{}</text>"##, escaped(&line));
+        let _ = writeln!(out, r##"<text x="{left}" y="{y:.1}" font-size="11" fill="#555">{}</text>"##, escaped(line));
     }
     out
 }
 
-/// A server's line, its points, and the spread of equal runs.
-fn curve(out: &mut String, cells: &[(u32, Cell)], colour: &str, x: &Axis, y: &Axis) {
-    let points: Vec<String> = cells
-        .iter()
-        .map(|(clients, cell)| format!("{:.1},{:.1}", x.at(f64::from(*clients)), y.at(cell.rate)))
-        .collect();
+/// Isolation, durability and what else was set, a line per server.
+fn captions(outcome: &Outcome) -> Vec<String> {
+    let peers = outcome.servers.iter().filter(|server| !server.is_limit);
+    let caption = peers.map(|server| {
+        let boring = ["max_connections", "max_prepared_stmt_count", "thread_cache_size", "log_bin"];
+        let settings = server.settings.iter().filter(|(name, _)| !boring.contains(&name.as_str()));
+        let settings: Vec<String> = settings.map(|(name, value)| format!("{name} {value}")).collect();
+        format!("{}: {}", server.name, settings.join(", "))
+    });
+    caption.collect()
+}
+
+/// A line, its points, and the spread of equal runs.
+fn curve(out: &mut String, line: &Line<'_>, x: &Axis, y: &Axis) {
+    let (cells, colour) = (&line.cells, line.colour);
+    let points: Vec<String> =
+        cells.iter().map(|(at, cell)| format!("{:.1},{:.1}", x.at(f64::from(*at)), y.at(cell.value))).collect();
+    let dashes = if line.server.is_limit { "2 4" } else { DASHES[line.variant % DASHES.len()] };
     let _ = writeln!(
         out,
-        r##"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2.5"/>"##,
+        r##"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2.5" stroke-dasharray="{dashes}"/>"##,
         points.join(" ")
     );
-    for (clients, cell) in cells {
-        let (at, middle) = (x.at(f64::from(*clients)), y.at(cell.rate));
+    for (at, cell) in cells {
+        let (at, middle) = (x.at(f64::from(*at)), y.at(cell.value));
         let (low, high) = (y.at(cell.lowest), y.at(cell.highest));
         let _ = writeln!(
             out,

@@ -8,15 +8,21 @@ use crate::outcome::{GroupFacts, Outcome, RunFacts};
 pub fn json(outcome: &Outcome) -> String {
     let servers = outcome.servers.iter().map(|server| {
         let settings = server.settings.iter().map(|(name, value)| array([string(name), string(value)]));
-        object([("name", string(&server.name)), ("version", string(&server.version)), ("settings", array(settings))])
+        object([
+            ("name", string(&server.name)),
+            ("version", string(&server.version)),
+            ("is_limit", server.is_limit.to_string()),
+            ("settings", array(settings)),
+        ])
     });
     let limit = outcome.limit.as_ref().map_or_else(
         || "null".to_owned(),
-        |(name, rates)| object([("name", string(name)), ("per_second", array(rates.iter().map(number)))]),
+        |limit| object([("name", string(&limit.name)), ("per_second", array(limit.rates.iter().map(number)))]),
     );
     let whole = object([
         ("scenario", string(&outcome.scenario)),
         ("unit", string(&outcome.unit)),
+        ("axis", string(&outcome.axis)),
         ("when", string(&outcome.when)),
         ("machine", string(&outcome.machine)),
         ("command", string(&outcome.command)),
@@ -33,11 +39,20 @@ pub fn json(outcome: &Outcome) -> String {
 fn run(run: &RunFacts) -> String {
     object([
         ("server", string(&run.server)),
-        ("clients", run.clients.to_string()),
+        ("variant", string(&run.variant)),
+        ("x", run.x.to_string()),
         ("repeat", run.repeat.to_string()),
         ("failed", run.failed.as_ref().map_or_else(|| "null".to_owned(), |reason| string(reason))),
+        ("value", number(&run.value)),
+        ("server_cpu_us", option(run.cpu_us)),
+        ("voluntary_switches", option(run.switches.map(|switches| switches.0))),
+        ("involuntary_switches", option(run.switches.map(|switches| switches.1))),
         ("groups", array(run.groups.iter().map(group))),
     ])
+}
+
+fn option(value: Option<f64>) -> String {
+    value.map_or_else(|| "null".to_owned(), |value| number(&value))
 }
 
 fn group(group: &GroupFacts) -> String {
@@ -48,6 +63,8 @@ fn group(group: &GroupFacts) -> String {
         ("p50_ms", number(&group.p50_ms)),
         ("p99_ms", number(&group.p99_ms)),
         ("greatest_ms", number(&group.greatest_ms)),
+        ("slowest_tenth", number(&group.steadiness)),
+        ("steps_ms", array(group.step_ms.iter().map(number))),
         ("least_of_a_client", group.least_most.0.to_string()),
         ("most_of_a_client", group.least_most.1.to_string()),
         ("failures", array(failures)),

@@ -43,9 +43,12 @@ fn write(files: Vec<(PathBuf, String)>) -> Result<Vec<PathBuf>, LabError> {
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
 
-/// A rate as a person reads it: `12,345`.
-fn grouped(rate: f64) -> String {
-    let digits = format!("{rate:.0}");
+/// A figure as a person reads it: `12,345`, `12.3`, `0.0123`.
+pub(crate) fn grouped(figure: f64) -> String {
+    if figure < 100.0 && figure.fract().abs() > 1e-9 {
+        return if figure < 1.0 { format!("{figure:.3}") } else { format!("{figure:.1}") };
+    }
+    let digits = format!("{figure:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -64,8 +67,8 @@ mod tests {
     #[test]
     fn rates_are_grouped() {
         assert_eq!(
-            ["0.4", "999.5", "1234567"].map(|text| grouped(text.parse().expect("a number"))),
-            ["0", "1,000", "1,234,567"]
+            ["0.4", "2", "15.44", "999.5", "1234567"].map(|text| grouped(text.parse().expect("a number"))),
+            ["0.400", "2", "15.4", "1,000", "1,234,567"]
         );
     }
 
@@ -77,5 +80,6 @@ mod tests {
         assert!(json(&outcome).contains("a \\\"quoted\\\" reason"));
         assert!(page.contains("At 1 client clearway is slower: 0.89 of postgres"), "{page}");
         assert!(page.contains("At 100 clients clearway has 33.8 times"), "{page}");
+        assert!(page.contains("Why it is so."), "{page}");
     }
 }

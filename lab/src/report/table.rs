@@ -1,26 +1,41 @@
 //! The table, as text for a terminal and as Markdown for a page.
 
 use super::grouped;
-use crate::outcome::{Cell, Outcome, median};
+use crate::outcome::{Cell, Outcome, label, median};
 
-/// Columns of the table.
-const HEADINGS: [&str; 8] =
-    ["clients", "server", "median/s", "lowest - highest", "every run", "p50 ms", "p99 ms", "least - most of a client"];
+/// A row's cells.
+type Row = [String; 10];
+
+fn headings(outcome: &Outcome, group: usize) -> Row {
+    let figure = if group == 0 { outcome.unit.clone() } else { "passes/s".to_owned() };
+    [
+        outcome.axis.clone(),
+        "server".to_owned(),
+        format!("median {figure}"),
+        "lowest - highest".to_owned(),
+        "every run".to_owned(),
+        "p50 ms".to_owned(),
+        "p99 ms".to_owned(),
+        "slowest tenth".to_owned(),
+        "server CPU us".to_owned(),
+        "switches".to_owned(),
+    ]
+}
 
 /// The whole report for a terminal.
 pub fn text(outcome: &Outcome) -> String {
     let mut lines = vec![format!("{}: {}", outcome.title, outcome.unit), String::new()];
-    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    let mut rows = vec![headings(outcome, 0)];
     rows.extend(rows_of(outcome, 0));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     for row in &rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}")).collect();
         lines.push(cells.join("  "));
     }
     lines.push(String::new());
-    if let Some((name, rates)) = &outcome.limit {
-        lines.push(format!("limit: {} ({name})", grouped(median(rates).unwrap_or_default())));
+    if let Some(limit) = &outcome.limit {
+        lines.push(format!("limit: {}/s ({})", grouped(median(&limit.rates).unwrap_or_default()), limit.name));
     }
     lines.extend(outcome.absent.iter().map(|text| format!("not measured: {text}")));
     lines.extend(outcome.failures());
@@ -35,47 +50,58 @@ pub fn text(outcome: &Outcome) -> String {
 /// The table of a group of clients for a page.
 pub(super) fn markdown(outcome: &Outcome, group: usize) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(&HEADINGS.map(str::to_owned));
-    text.push_str("|--:|---|--:|---|---|--:|--:|---|\n");
+    let mut text = line(&headings(outcome, group));
+    text.push_str("|--:|---|--:|---|---|--:|--:|--:|--:|--:|\n");
     for row in rows_of(outcome, group) {
         text.push_str(&line(&row));
     }
     text
 }
 
-fn rows_of(outcome: &Outcome, group: usize) -> Vec<[String; 8]> {
+fn rows_of(outcome: &Outcome, group: usize) -> Vec<Row> {
     let mut rows = Vec::new();
-    for &clients in &outcome.clients {
-        for server in &outcome.servers {
-            rows.push(row(clients, &server.name, outcome.group_cell(&server.name, clients, group)));
+    for &x in &outcome.points {
+        for variant in &outcome.variants {
+            for server in &outcome.servers {
+                let cell = outcome.group_cell(&server.name, variant, x, group);
+                if group == 0 || cell.is_some() {
+                    rows.push(row(x, label(&server.name, variant), cell));
+                }
+            }
         }
     }
     rows
 }
 
-fn row(clients: u32, server: &str, cell: Option<Cell>) -> [String; 8] {
-    let (clients, server) = (grouped(f64::from(clients)), server.to_owned());
+fn row(x: u32, server: String, cell: Option<Cell>) -> Row {
+    let x = grouped(f64::from(x));
+    let nothing = || "-".to_owned();
     let Some(cell) = cell else {
         return [
-            clients,
+            x,
             server,
             "no run counts".to_owned(),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
+            nothing(),
         ];
     };
-    let every: Vec<String> = cell.rates.iter().map(|&rate| grouped(rate)).collect();
+    let every: Vec<String> = cell.values.iter().map(|&value| grouped(value)).collect();
+    let timed = |figure: String| if cell.rate > 0.0 { figure } else { nothing() };
     [
-        clients,
+        x,
         server,
-        grouped(cell.rate),
+        grouped(cell.value),
         format!("{} - {}", grouped(cell.lowest), grouped(cell.highest)),
         every.join("; "),
-        format!("{:.2}", cell.p50_ms),
-        format!("{:.2}", cell.p99_ms),
-        format!("{} - {}", cell.least_most.0, cell.least_most.1),
+        timed(format!("{:.2}", cell.p50_ms)),
+        timed(format!("{:.2}", cell.p99_ms)),
+        timed(format!("{:.2}", cell.steadiness)),
+        cell.cpu_us.map_or_else(nothing, |us| format!("{us:.0}")),
+        cell.switches.map_or_else(nothing, |switches| format!("{switches:.2}")),
     ]
 }

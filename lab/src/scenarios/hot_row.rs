@@ -1,6 +1,6 @@
 //! One row that everybody increments.
 
-use crate::scenario::{Check, Group, Limit, Scenario, Step, rows};
+use crate::scenario::{Check, Flavour, Group, Limit, Point, Scenario, Step, rows};
 
 /// `UPDATE t1 SET b = b + 1 WHERE a = 1` from every client, each statement a transaction.
 pub struct HotRow;
@@ -20,34 +20,41 @@ impl Scenario for HotRow {
          what is hoped for is a flat line."
     }
 
+    fn remarks(&self) -> &'static str {
+        "Clearway lets go of a row when the commit record is in the log's buffer and tells the client when it is on disk, so that \
+         updates of one row share syncs, as MariaDB does without its binary log; PostgreSQL holds the row through the sync. A \
+         waiter of Clearway is handed the row, one at a time, and nobody else wakes. With one client there is nothing to share: \
+         every update waits for its own sync, and the device decides."
+    }
+
     fn unit(&self) -> &'static str {
         "updates/s"
     }
 
-    fn clients(&self) -> &'static [u32] {
+    fn points(&self) -> &'static [u32] {
         &[1, 10, 100, 1000]
     }
 
-    fn setup(&self) -> Vec<String> {
+    fn setup(&self, _: Flavour) -> Vec<String> {
         let mut all = vec!["CREATE TABLE t1 (a int PRIMARY KEY, b int NOT NULL)".to_owned()];
         all.extend(rows("t1", 100));
         all
     }
 
-    fn reset(&self) -> Vec<String> {
+    fn reset(&self, _: Flavour, _: Point) -> Vec<String> {
         vec!["UPDATE t1 SET b = 0 WHERE a = 1".to_owned()]
     }
 
-    fn load(&self, clients: u32) -> Vec<Group> {
+    fn load(&self, _: Flavour, at: Point) -> Vec<Group> {
         let script = vec![Step::run("UPDATE t1 SET b = b + 1 WHERE a = 1")];
-        vec![Group { name: "updates", clients, script }]
+        vec![Group::new("updates", at.x, script)]
     }
 
     fn check(&self) -> Option<Check> {
         Some(Check { sql: "SELECT b FROM t1 WHERE a = 1", group: "updates" })
     }
 
-    fn limit(&self) -> Option<Limit> {
-        Some(Limit::Syncs)
+    fn limits(&self) -> &'static [Limit] {
+        &[Limit::Syncs]
     }
 }

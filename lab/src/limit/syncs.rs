@@ -1,4 +1,4 @@
-//! What the machine itself can do, measured between the runs.
+//! How many blocks a second a device makes durable, one after the other.
 
 use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};

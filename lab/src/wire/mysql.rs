@@ -1,0 +1,271 @@
+//! MySQL's protocol on a socket: the packets are mysql_common's, the conversation is here.
+//!
+//! # Errors
+//! An error packet is the server's word and leaves the connection usable; anything else that is not expected ends it.
+//!
+//! # Not here
+//! TLS, compression, other ways to prove a password than MySQL's "native" one, typed results: the load needs none of them.
+
+use bytes::BytesMut;
+use mysql_common::auth::plugins::mysql_native_password::scramble_native;
+use mysql_common::constants::{CapabilityFlags, Command};
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{
+    AuthPlugin, AuthSwitchRequest, ComStmtExecuteRequestBuilder, ErrPacket, HandshakePacket, HandshakeResponse,
+    StmtPacket,
+};
+use mysql_common::proto::MySerialize as _;
+use mysql_common::proto::codec::PacketCodec;
+use mysql_common::value::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::WireError;
+
+/// How to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MySqlAddress {
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// User.
+    pub user: String,
+    /// Password; empty: none.
+    pub password: String,
+    /// Database.
+    pub database: String,
+}
+
+impl MySqlAddress {
+    /// From `mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE`.
+    pub fn parse(url: &str) -> Option<Self> {
+        let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"))?;
+        let (who, rest) = rest.rsplit_once('@')?;
+        let (place, database) = rest.split_once('/')?;
+        let (user, password) = who.split_once(':').unwrap_or((who, ""));
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().ok()?),
+            None => (place, 3306),
+        };
+        let [host, user, password, database] = [host, user, password, database].map(str::to_owned);
+        Some(Self { host, port, user, password, database }).filter(|address| !address.database.is_empty())
+    }
+}
+
+const CAPABILITIES: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
+    .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
+    .union(CapabilityFlags::CLIENT_TRANSACTIONS)
+    .union(CapabilityFlags::CLIENT_LONG_PASSWORD);
+
+/// First bytes of packets.
+const OK: u8 = 0x00;
+const EOF: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// A field of a text row that is NULL.
+const NULL: u8 = 0xfb;
+
+/// A connection, ready for the next command.
+pub struct Connection {
+    stream: TcpStream,
+    codec: PacketCodec,
+    received: BytesMut,
+    packet: Vec<u8>,
+    sent: BytesMut,
+}
+
+impl Connection {
+    /// Connects and logs in.
+    pub(super) async fn open(address: &MySqlAddress) -> Result<Self, WireError> {
+        let stream = TcpStream::connect((address.host.as_str(), address.port)).await.map_err(io)?;
+        stream.set_nodelay(true).map_err(io)?;
+        let mut connection = Self {
+            stream,
+            codec: PacketCodec::default(),
+            received: BytesMut::new(),
+            packet: Vec::new(),
+            sent: BytesMut::new(),
+        };
+        connection.log_in(address).await?;
+        Ok(connection)
+    }
+
+    async fn log_in(&mut self, address: &MySqlAddress) -> Result<(), WireError> {
+        self.receive().await?;
+        if self.packet.first() == Some(&ERROR) {
+            return Err(self.error());
+        }
+        let hello: HandshakePacket<'_> = ParseBuf(&self.packet).parse(()).map_err(io)?;
+        let first = proof(&address.password, &hello.nonce());
+        let response = HandshakeResponse::new(
+            Some(first),
+            (10, 0, 0),
+            Some(address.user.as_bytes().to_vec()),
+            Some(address.database.as_bytes().to_vec()),
+            Some(AuthPlugin::MysqlNativePassword),
+            CAPABILITIES,
+            None,
+            1 << 24,
+        );
+        let mut body = Vec::new();
+        response.serialize(&mut body);
+        self.send(&body).await?;
+        loop {
+            self.receive().await?;
+            match self.packet.first() {
+                Some(&OK) => return Ok(()),
+                Some(&ERROR) => return Err(self.error()),
+                Some(&EOF) => {
+                    let switch: AuthSwitchRequest<'_> = ParseBuf(&self.packet).parse(()).map_err(io)?;
+                    if switch.auth_plugin() != AuthPlugin::MysqlNativePassword {
+                        return Err(WireError::lost("the server wants another proof than mysql_native_password"));
+                    }
+                    let again = proof(&address.password, switch.plugin_data());
+                    self.send(&again).await?;
+                }
+                _ => return Err(WireError::lost("an unexpected packet while logging in")),
+            }
+        }
+    }
+
+    /// Prepares a statement and returns its number.
+    pub(super) async fn prepare(&mut self, sql: &str) -> Result<u32, WireError> {
+        self.command(Command::COM_STMT_PREPARE, sql.as_bytes()).await?;
+        self.receive().await?;
+        if self.packet.first() == Some(&ERROR) {
+            return Err(self.error());
+        }
+        let prepared: StmtPacket = ParseBuf(&self.packet).parse(()).map_err(io)?;
+        for definitions in [prepared.num_params(), prepared.num_columns()] {
+            if definitions > 0 {
+                self.skip_to_eof().await?;
+            }
+        }
+        Ok(prepared.statement_id())
+    }
+
+    /// Runs a prepared statement and reads its rows.
+    pub(super) async fn execute(&mut self, id: u32, arguments: impl Iterator<Item = i32>) -> Result<(), WireError> {
+        let values: Vec<Value> = arguments.map(|value| Value::Int(i64::from(value))).collect();
+        let (request, _) = ComStmtExecuteRequestBuilder::new(id).build(&values);
+        let mut body = Vec::new();
+        request.serialize(&mut body);
+        self.codec.reset_seq_id();
+        self.send(&body).await?;
+        self.receive().await?;
+        match self.packet.first() {
+            Some(&OK) => Ok(()),
+            Some(&ERROR) => Err(self.error()),
+            // Columns, then rows.
+            _ => {
+                self.skip_to_eof().await?;
+                self.skip_to_eof().await
+            }
+        }
+    }
+
+    /// Runs a statement as text; the first field of the first row.
+    pub(super) async fn query(&mut self, sql: &str) -> Result<Option<String>, WireError> {
+        self.command(Command::COM_QUERY, sql.as_bytes()).await?;
+        self.receive().await?;
+        match self.packet.first() {
+            Some(&OK) => return Ok(None),
+            Some(&ERROR) => return Err(self.error()),
+            _ => self.skip_to_eof().await?,
+        }
+        let mut first = None;
+        let mut rows = 0;
+        loop {
+            self.receive().await?;
+            match self.packet.first() {
+                Some(&ERROR) => return Err(self.error()),
+                Some(&EOF) if self.packet.len() < 9 => return Ok(first),
+                Some(&NULL) => {}
+                _ if rows == 0 => {
+                    let field = ParseBuf(&self.packet).checked_eat_lenenc_str();
+                    first = field.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                }
+                _ => {}
+            }
+            rows += 1;
+        }
+    }
+
+    async fn command(&mut self, command: Command, body: &[u8]) -> Result<(), WireError> {
+        self.codec.reset_seq_id();
+        let mut packet = Vec::with_capacity(body.len() + 1);
+        packet.push(command as u8);
+        packet.extend_from_slice(body);
+        self.send(&packet).await
+    }
+
+    async fn send(&mut self, mut body: &[u8]) -> Result<(), WireError> {
+        self.sent.clear();
+        self.codec.encode(&mut body, &mut self.sent).map_err(|error| WireError::lost(error.to_string()))?;
+        self.stream.write_all(&self.sent).await.map_err(io)
+    }
+
+    /// The next packet, into `self.packet`.
+    async fn receive(&mut self) -> Result<(), WireError> {
+        self.packet.clear();
+        loop {
+            let done = self.codec.decode(&mut self.received, &mut self.packet);
+            if done.map_err(|error| WireError::lost(error.to_string()))? {
+                return Ok(());
+            }
+            if self.stream.read_buf(&mut self.received).await.map_err(io)? == 0 {
+                return Err(WireError::lost("connection closed"));
+            }
+        }
+    }
+
+    /// Packets up to the one that ends a list of columns or rows.
+    async fn skip_to_eof(&mut self) -> Result<(), WireError> {
+        loop {
+            self.receive().await?;
+            match self.packet.first() {
+                Some(&EOF) if self.packet.len() < 9 => return Ok(()),
+                Some(&ERROR) => return Err(self.error()),
+                _ => {}
+            }
+        }
+    }
+
+    fn error(&self) -> WireError {
+        match ParseBuf(&self.packet).parse::<ErrPacket<'_>>(CAPABILITIES) {
+            Ok(ErrPacket::Error(said)) => WireError {
+                code: Some(
+                    said.sql_state_ref().map_or_else(|| "HY000".to_owned(), |state| state.as_str().into_owned()),
+                ),
+                text: format!("{} [{}]", said.message_str(), said.error_code()),
+            },
+            Ok(ErrPacket::Progress(_)) => WireError::lost("a progress report where none was asked for"),
+            Err(error) => io(error),
+        }
+    }
+}
+
+fn proof(password: &str, nonce: &[u8]) -> Vec<u8> {
+    scramble_native(nonce, password.as_bytes()).map(|proof| proof.to_vec()).unwrap_or_default()
+}
+
+fn io(error: std::io::Error) -> WireError {
+    WireError::lost(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_from_urls() {
+        let found = MySqlAddress::parse("mysql://me:se@cret@h/db").expect("a URL");
+        assert_eq!((found.password.as_str(), found.port), ("se@cret", 3306));
+        let found = MySqlAddress::parse("mysql://me@h:3307/db").expect("a URL");
+        assert_eq!((found.host.as_str(), found.port, found.password.as_str()), ("h", 3307, ""));
+        for bad in ["mysql://h/db", "mysql://me@h", "mysql://me@h/", "postgresql://me@h/db", "mysql://me@h:x/db"] {
+            assert_eq!(MySqlAddress::parse(bad), None, "{bad}");
+        }
+    }
+}
