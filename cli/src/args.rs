@@ -23,6 +23,8 @@ pub enum Command {
     Check(PathBuf),
     /// Show what it is for.
     Demo(Demo),
+    /// Every setting.
+    Settings,
     /// A shell for SQL.
     Sql(crate::sql::Target),
     /// The contention lab.
@@ -59,6 +61,7 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 server stays up, unless nobody sits at a terminal or --no-wait is given
   clearway sql [URL]            a small shell for SQL [postgresql://postgres@127.0.0.1:5433/clearway]
   clearway sql --data DIR       the same on a directory that nobody serves
+  clearway settings             every setting of server and sessions, with default and meaning
   clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
   clearway lab run NAME         one of them against several servers
   clearway --version
@@ -77,6 +80,10 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("check") => check(parser),
             Some("demo") => demo(parser),
             Some("sql") => sql(parser),
+            Some("settings") => match parser.next()? {
+                None => Ok(Command::Settings),
+                Some(other) => Err(other.unexpected()),
+            },
             Some("lab") => crate::lab::parse(parser).map(Command::Lab),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },

@@ -1,13 +1,15 @@
 //! The `clearway` command.
 //!
 //! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute),
-//! `lab` (the contention lab's command line), `sql` (a shell); serving is `clearway_server::run`.
+//! `lab` (the contention lab's command line), `settings` (the
+//! reference), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod args;
 mod check;
 mod demo;
 mod lab;
+mod settings;
 mod sql;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -43,6 +45,10 @@ fn main() -> ExitCode {
             demo::run(end, &mut |line| println!("{line}")).map_err(|error| error.to_string())
         }
         Command::Demo(args::Demo::Load(dir)) => demo::load_until_killed(&dir).map_err(|error| error.to_string()),
+        Command::Settings => {
+            print!("{}", settings::reference());
+            Ok(())
+        }
         Command::Sql(target) => sql::run(&target),
         Command::Lab(lab) => lab::run(&lab),
     };

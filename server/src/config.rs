@@ -50,6 +50,43 @@ impl Default for Config {
     }
 }
 
+/// A setting of the server, for whoever has to know: `docs/configuration.md` is made from these.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// The name in a file and after `-c`.
+    pub name: &'static str,
+    /// The value at the start; empty: none.
+    pub default: &'static str,
+    /// What it may be.
+    pub values: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+const fn d(name: &'static str, default: &'static str, values: &'static str, about: &'static str) -> Described {
+    Described { name, default, values, about }
+}
+
+/// Every setting of the server.
+#[rustfmt::skip]
+pub static SETTINGS: &[Described] = &[
+    d("data", "clearway-data", "a directory", "The data directory; made if it does not exist (`--data`)."),
+    d("memory", "off", "on, off", "Nothing is written to disk, and all is lost at the end (`--memory`)."),
+    d("listen", "127.0.0.1:5433", "ADDRESS:PORT, more with commas", "Where to listen; port 0 takes a free one, which is printed (`--listen`)."),
+    d("unix_socket_directory", "", "a directory", "Also listen at `DIR/.s.PGSQL.PORT` (`--unix-socket-directory`)."),
+    d("max_connections", "5000", "a number", "Sessions at once."),
+    d("superuser_reserved_connections", "3", "a number", "Sessions beyond that for superusers."),
+    d("max_message_size", "64MB", "bytes, kB, MB or GB", "The largest message that a client may send."),
+    d("authentication_timeout", "60s", "seconds", "How long a client may take from the connection to the session."),
+    d("password_on_loopback", "off", "on, off", "Clients on this machine prove a password as well."),
+    d("allow_plaintext_beyond_loopback", "off", "on, off", "Other machines may do without TLS."),
+    d("tls_certificate", "", "a PEM file", "The certificate chain; with `tls_key` it switches TLS on."),
+    d("tls_key", "", "a PEM file", "The certificate's key."),
+    d("cache_size", "256MB", "bytes, kB, MB or GB", "The page cache."),
+    d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
+    d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
+];
+
 /// A setting that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -213,6 +250,25 @@ fn addresses(value: &str) -> Option<Vec<SocketAddr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_setting_is_described_with_its_true_default() {
+        let mut config = Config::default();
+        for setting in SETTINGS.iter().filter(|setting| !setting.default.is_empty()) {
+            config.set(setting.name, setting.default).expect(setting.name);
+            assert_eq!(config, Config::default(), "{}", setting.name);
+        }
+        let source = include_str!("config.rs");
+        let body = source.split("match name {").nth(1).and_then(|rest| rest.split("_ => self.settings.push").next());
+        let known = body
+            .expect("the match of `set`")
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => "));
+        let mut known: Vec<&str> = known.map(|(name, _)| name).collect();
+        let mut described: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+        (known.sort_unstable(), described.sort_unstable());
+        assert_eq!(known, described);
+    }
 
     #[test]
     fn a_file_is_taken_whole_or_refused_with_its_line() {
