@@ -248,6 +248,7 @@ fn memory_stays_within_the_budget_and_the_old_snapshot_reads_on() {
 
 #[test]
 fn a_transaction_larger_than_the_budget_rolls_back() {
+    // BUD-3: room is made although the only transaction, which holds all of it, goes on.
     let mut world = World::new(30_000, 1 << 20);
     let txn = world.begin();
     for at in 0..30_000 {

@@ -36,24 +36,7 @@ impl Ddl<'_> {
             let message = format!("cannot create index on relation \"{}\"", relation.name);
             return Err(SqlError::new("42809", message).detail("This operation is not supported for views."));
         }
-        let mut columns = Vec::new();
-        for k in &s.keys {
-            let ExprKind::Column(name) = &*k.expr.kind else {
-                return Err(SqlError::unsupported("an index over an expression").at(k.expr.pos));
-            };
-            if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
-                return Err(SqlError::unsupported("a collation other than C.UTF-8").at(k.expr.pos));
-            }
-            if let Some(class) = &k.opclass
-                && !class.name().ends_with("_ops")
-            {
-                return Err(SqlError::unsupported(format!("operator class {}", class.name())).at(class.pos));
-            }
-            let column = column_of(relation, name.name(), name.pos)?;
-            key_type(relation, column)?;
-            let nulls_first = k.nulls_first.unwrap_or(k.descending);
-            columns.push(IndexColumn { column, descending: k.descending, nulls_first });
-        }
+        let columns = index_columns(s, relation)?;
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
         let name = match &s.name {
             Some(name) => name.clone(),
@@ -124,6 +107,29 @@ impl Ddl<'_> {
         let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
         self.engine().build_index(&shape, place).await.map_err(not_built)
     }
+}
+
+/// The columns of an index's key.
+fn index_columns(s: &CreateIndex, relation: &Relation) -> Result<Vec<IndexColumn>> {
+    let mut columns = Vec::new();
+    for k in &s.keys {
+        let ExprKind::Column(name) = &*k.expr.kind else {
+            return Err(SqlError::unsupported("an index over an expression").at(k.expr.pos));
+        };
+        if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
+            return Err(SqlError::unsupported("a collation other than C.UTF-8").at(k.expr.pos));
+        }
+        if let Some(class) = &k.opclass
+            && !class.name().ends_with("_ops")
+        {
+            return Err(SqlError::unsupported(format!("operator class {}", class.name())).at(class.pos));
+        }
+        let column = column_of(relation, name.name(), name.pos)?;
+        key_type(relation, column)?;
+        let nulls_first = k.nulls_first.unwrap_or(k.descending);
+        columns.push(IndexColumn { column, descending: k.descending, nulls_first });
+    }
+    Ok(columns)
 }
 
 /// Why an index could not be built.
