@@ -1,0 +1,161 @@
+//! What a session does with rows: reads, walks, changes, locks.
+
+use std::sync::Arc;
+
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mvcc::book::View;
+use clearway_txn::transaction::{Basis, Changed};
+
+use super::{Locked, Session};
+use crate::error::EngineError;
+use crate::table::scan::{IndexScan, KeyedRow, TableScan};
+use crate::table::shape::TableShape;
+use crate::table::write;
+use crate::value::Value;
+
+impl Session {
+    /// The row with this key.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn get(
+        &mut self,
+        shape: &TableShape,
+        view: &View,
+        key: &[u8],
+    ) -> Result<Option<Vec<Value>>, EngineError> {
+        match self.find(shape, view, key).await? {
+            Some(value) => shape.row(key, value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Session::find`], without waiting; the outer `None`: it would have to.
+    pub fn find_now(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Option<Option<&[u8]>> {
+        let all = self.db.transactions();
+        let found = self.reading.get_now(all.book(), shape.rows(all), key, view, &mut self.dep_lsn)?;
+        Some(found.then(|| self.reading.value()))
+    }
+
+    /// The value part of the row with this key, as [`Picker::read`](crate::table::pick::Picker::read) takes it.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn find(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Result<Option<&[u8]>, EngineError> {
+        let all = self.db.transactions();
+        let found = self.reading.get(all.book(), shape.rows(all), key, view, &mut self.dep_lsn).await?;
+        Ok(found.then(|| self.reading.value()))
+    }
+
+    /// A walk over a table.
+    pub fn scan(&self, shape: &Arc<TableShape>, range: KeyRange, direction: Direction, view: &View) -> TableScan {
+        TableScan::new(self.db.transactions(), shape, range, direction, *view)
+    }
+
+    /// A walk over a table by the index at this place of `shape.indexes`.
+    pub fn index_scan(
+        &self,
+        shape: &Arc<TableShape>,
+        index: usize,
+        range: KeyRange,
+        direction: Direction,
+        view: &View,
+    ) -> IndexScan {
+        IndexScan::new(self.db.transactions(), shape, index, range, direction, *view)
+    }
+
+    /// The next row of a walk.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn next(&mut self, scan: &mut TableScan) -> Result<Option<KeyedRow>, EngineError> {
+        scan.next(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
+    /// Sees to it that a walk has its next row at hand (`TableScan::buffered`); false: there are no more.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn fill(&mut self, scan: &mut TableScan) -> Result<bool, EngineError> {
+        scan.fill(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
+    /// The next row of a walk by an index.
+    ///
+    /// # Errors
+    /// From the trees; `BadRow`.
+    pub async fn next_by_index(&mut self, scan: &mut IndexScan) -> Result<Option<KeyedRow>, EngineError> {
+        scan.next(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
+    /// Puts a row in and returns its key.
+    ///
+    /// # Errors
+    /// `Duplicate`, `DoesNotFit`; go back to a mark then: the row may be half there.
+    pub async fn insert(&mut self, shape: &TableShape, row: &[Value]) -> Result<Vec<u8>, EngineError> {
+        shape.check_fit(row)?;
+        let db = self.db.clone();
+        let key = if shape.has_row_id() {
+            db.row_ids().next(&mut self.row_ids, shape.rows(db.transactions())).await?.to_vec()
+        } else {
+            shape.key_of(row)
+        };
+        write::insert(self.txn(), shape, &key, row).await?;
+        Ok(key)
+    }
+
+    /// Replaces a row.
+    ///
+    /// # Errors
+    /// As [`Session::insert`].
+    pub async fn update(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        old: &[Value],
+        new: &[Value],
+        basis: Basis,
+    ) -> Result<Changed, EngineError> {
+        shape.check_fit(new)?;
+        write::update(self.txn(), shape, key, old, new, basis).await
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// From the transaction.
+    pub async fn delete(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        old: &[Value],
+        basis: Basis,
+    ) -> Result<Changed, EngineError> {
+        write::delete(self.txn(), shape, key, old, basis).await
+    }
+
+    /// Locks a row and returns its newest version; `None` if there is no row with this key.
+    ///
+    /// # Errors
+    /// `LockNotAvailable`, `Deadlock`.
+    pub async fn lock_row(
+        &mut self,
+        shape: &TableShape,
+        key: &[u8],
+        mode: LockMode,
+        if_taken: IfTaken,
+    ) -> Result<Option<Locked>, EngineError> {
+        let tree = shape.rows(self.db.transactions());
+        let Some(found) = self.txn().lock_row(tree, key, mode, if_taken).await? else {
+            return Ok(None);
+        };
+        let row = match (found.ghost, found.overflow) {
+            (true, _) => Vec::new(),
+            (false, false) => shape.row(key, &found.value)?,
+            (false, true) => shape.row(key, &tree.read_chain(&found.value).await?)?,
+        };
+        let (ghost, commit, mine, moved_to) = (found.ghost, found.commit, found.mine, found.moved_to);
+        Ok(Some(Locked { row, ghost, commit, mine, moved_to }))
+    }
+}
