@@ -125,6 +125,7 @@ impl Transaction {
         assert!(self.state.is_none(), "it has ended");
         self.owner.begin();
         self.log = TxnLog::default();
+        self.snapshot = None;
         self.read_only = read_only;
         self.dep_lsn = Lsn::ZERO;
     }
