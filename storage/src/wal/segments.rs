@@ -12,6 +12,8 @@
 //! - WAL-10: a segment gets its number only when all of its blocks were written and synced, header included, and
 //!   the name is synced before credit for it is given. So no commit pays for metadata, and a write can't run out of
 //!   space.
+//! - WAL-19: a file is renamed again only after its last name was synced: else a crash may keep the second rename and
+//!   lose the first, and one file has two names and serves as two segments.
 //! - WAL-11: a segment is recycled only when it lies wholly below what recovery and every holder need.
 //!
 //! # Crash safety
@@ -146,6 +148,8 @@ impl Segments {
             self.vfs.rename(&path, &parked).await?;
             named.push(parked);
         }
+        // WAL-19
+        self.vfs.sync_dir(&self.dir).await?;
         let mut files = Files { live, spares: Vec::new(), spare_names: 0 };
         for parked in named {
             files.spare_names += 1;
@@ -236,6 +240,7 @@ impl Segments {
     /// A failed file operation.
     pub async fn recycle(&self, needed: Lsn) -> Result<(), StorageError> {
         let keep = self.layout.number(needed);
+        let mut renamed = Vec::new();
         loop {
             let (number, file, spare) = {
                 let mut files = self.files.lock();
@@ -248,13 +253,18 @@ impl Segments {
                 (number, file, self.spare_path(files.spare_names))
             };
             drop(file);
-            let full = self.files.lock().spares.len() >= SPARES_MAX;
+            let full = self.files.lock().spares.len() + renamed.len() >= SPARES_MAX;
             if full {
                 self.vfs.remove(&self.path(number)).await?;
             } else {
                 self.vfs.rename(&self.path(number), &spare).await?;
-                self.files.lock().spares.push(spare);
+                renamed.push(spare);
             }
+        }
+        if !renamed.is_empty() {
+            // WAL-19: before anybody takes one of them.
+            self.vfs.sync_dir(&self.dir).await?;
+            self.files.lock().spares.append(&mut renamed);
         }
         Ok(())
     }
