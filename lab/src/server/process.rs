@@ -51,6 +51,10 @@ impl Process {
 /// LSRV-1
 impl Drop for Process {
     fn drop(&mut self) {
+        // Its number may belong to somebody else by now.
+        if self.has_ended() {
+            return;
+        }
         // PostgreSQL's "immediate shutdown" ends its children too; whatever does not listen is killed.
         if let Ok(pid) = i32::try_from(self.child.id())
             && let Some(pid) = Pid::from_raw(pid)
