@@ -27,8 +27,11 @@ start() {
     "$clearway" serve --data "$work/data" --listen 127.0.0.1:0 >"$work/server.log" 2>&1 &
     server=$!
     for _ in $(seq 600); do
-        port=$(sed -n 's/^listening at 127\.0\.0\.1:\([0-9]*\)$/\1/p' "$work/server.log")
-        grep -q '^connect with' "$work/server.log" && return
+        # The port's line stands before this one: looked for afterwards, it is there.
+        if grep -q '^connect with' "$work/server.log"; then
+            port=$(sed -n 's/^listening at 127\.0\.0\.1:\([0-9]*\)$/\1/p' "$work/server.log")
+            return
+        fi
         kill -0 "$server" 2>/dev/null || fail "the server did not start: $(tail -3 "$work/server.log")"
         sleep 0.1
     done
