@@ -18,7 +18,6 @@ mod rows;
 use std::sync::Arc;
 
 use clearway_base::waits;
-use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::CommitBody;
 use clearway_txn::error::TxnError;
@@ -28,15 +27,12 @@ use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
 use clearway_txn::read::Reading;
-use clearway_txn::transaction::{Basis, Changed, Mark as TxnMark, Transaction};
+use clearway_txn::transaction::{Mark as TxnMark, Transaction};
 
 use crate::catalog::{Catalog, Oid};
 use crate::db::{CatalogChange, Db, apply};
 use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
-use crate::table::scan::{IndexScan, KeyedRow, TableScan};
-use crate::table::shape::TableShape;
-use crate::table::write;
 use crate::value::Value;
 
 /// What a transaction sees of others.
