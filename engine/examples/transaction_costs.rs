@@ -64,6 +64,7 @@ async fn table(session: &mut Session, name: &str, keyed: bool) -> Arc<TableShape
         options: Vec::new(),
         grants: Vec::new(),
         populated: true,
+        meaning: None,
     };
     session.put_object(Object::Relation(relation)).await.expect("a table");
     session.commit(Durability::Wait).await.expect("committed");

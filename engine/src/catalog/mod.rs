@@ -20,7 +20,7 @@ use clearway_storage::ids::{Lsn, TreeId};
 
 pub use object::{
     Check, Column, Database, FIRST_USER_OID, ForeignKey, Grant, Index, IndexColumn, IndexState, Object, Oid,
-    ReferentialAction, Relation, RelationKind, Role, Schema, Sequence,
+    ReferentialAction, Relation, RelationKind, Role, Schema, Sequence, ViewMeaning,
 };
 
 use crate::error::EngineError;

@@ -186,6 +186,18 @@ pub struct Relation {
     /// A materialized view that has never been filled has no rows to show.
     #[serde(default)]
     pub populated: bool,
+    /// What the names in a view's query stood for when it was made.
+    #[serde(default)]
+    pub meaning: Option<ViewMeaning>,
+}
+
+/// What the text of a view's query stood for when the view was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewMeaning {
+    /// Names of relations as they are written, and what they led to.
+    pub names: Vec<(String, Oid)>,
+    /// For each star, in the order in which they are planned: table and column of what it stood for.
+    pub stars: Vec<Vec<(String, String)>>,
 }
 
 /// One column of an index.

@@ -260,6 +260,7 @@ async fn create<K: Key, V: Columns>(
         options: Vec::new(),
         grants: Vec::new(),
         populated: true,
+        meaning: None,
     };
     session.put_object(Object::Relation(relation)).await?;
     let primary = Index {

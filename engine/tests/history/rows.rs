@@ -100,6 +100,7 @@ pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineErro
         options: Vec::new(),
         grants: Vec::new(),
         populated: true,
+        meaning: None,
     };
     session.put_object(Object::Relation(relation)).await?;
     for (name, position, unique) in [("t_a", 1, false), ("t_u", 2, true)] {

@@ -96,6 +96,7 @@ pub fn table_object(oid: Oid, tree: TreeId, schema: Oid) -> Object {
         options: Vec::new(),
         grants: Vec::new(),
         populated: true,
+        meaning: None,
     })
 }
 

@@ -8,13 +8,15 @@ use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
 use crate::expr::operators::Op;
 use crate::expr::{Host, HostFunction, Session};
+use crate::planner::names::quote;
 use crate::session::interrupt::Reason;
+use crate::session::privileges;
 use crate::types::datetime::Format;
 use crate::types::datum::Array;
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::sync::sleep;
-use clearway_engine::catalog::{Catalog, Object, Sequence};
+use clearway_engine::catalog::{Catalog, Object, RelationKind, Sequence};
 use clearway_storage::btree::Tree;
 use clearway_storage::buffer::PAGE_BYTES;
 use clearway_storage::error::StorageError;
@@ -43,7 +45,7 @@ impl Session for CxHost<'_> {
         crate::session::core::now()
     }
     fn current_user(&self) -> String {
-        self.cx.run.core.user.clone()
+        self.cx.run.core.current_user()
     }
     fn session_user(&self) -> String {
         self.cx.run.core.user.clone()
@@ -164,6 +166,7 @@ impl Cx<'_> {
             F::Nextval => Datum::Int8(self.nextval(int(&args, 0) as u32).await?),
             F::Currval => {
                 let sequence = self.sequence(int(&args, 0) as u32)?;
+                privileges::sequence(core, &self.run.names.catalog, &sequence, "Ur")?;
                 let value = core.sequences.lock().of.get(&sequence.oid).copied();
                 Datum::Int8(value.ok_or_else(|| {
                     let message =
@@ -216,12 +219,16 @@ impl Cx<'_> {
                 let names = &self.run.names;
                 match names.catalog.get(int(&args, 0) as u32).map(|o| &**o) {
                     Some(Object::Index(i)) => match int(&args, 1) {
-                        0 => Datum::text(crate::views::catalog::index_definition(self.run, i)),
+                        0 => {
+                            let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
+                            Datum::text(crate::views::attributes::index_definition(self.run, i, pretty))
+                        }
                         n => {
-                            let column = usize::try_from(n - 1).ok().and_then(|n| i.columns.get(n));
+                            let mut columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+                            let column = usize::try_from(n - 1).ok().and_then(|n| columns.nth(n));
                             let table = names.catalog.relation(i.table);
                             match (column, table) {
-                                (Some(c), Some(t)) => Datum::text(t.columns[c.column].name.as_str()),
+                                (Some(c), Some(t)) => Datum::text(quote(&t.columns[c].name)),
                                 _ => Datum::Null,
                             }
                         }
@@ -234,7 +241,11 @@ impl Cx<'_> {
             }
             F::TableIsVisible => {
                 let names = &self.run.names;
-                let shown = names.relation_name(int(&args, 0) as u32);
+                let oid = int(&args, 0) as u32;
+                if let Some(view) = crate::views::by_oid(oid) {
+                    return Ok(Datum::Bool(view.schema == "pg_catalog"));
+                }
+                let shown = names.relation_name(oid);
                 shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
             }
             F::GetUserById => {
@@ -248,6 +259,22 @@ impl Cx<'_> {
                 let all = matches!(function, F::TotalRelationSize);
                 self.relation_size(int(&args, 0) as u32, all).await?.map_or(Datum::Null, Datum::Int8)
             }
+            F::GetViewdef | F::GetViewdefPretty => {
+                let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
+                let query = relation.and_then(|r| r.query.as_deref());
+                query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))
+            }
+            F::IsPublishable => {
+                let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
+                Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
+            }
+            F::HasDatabasePrivilege => Datum::Bool(true),
+            F::HasRole => {
+                let catalog = &self.run.names.catalog;
+                let asked = args.first().and_then(Datum::as_str).unwrap_or("");
+                Datum::Bool(core.role(catalog).is_none_or(|r| r.superuser || r.name == asked))
+            }
+            F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
             _ => return self.advisory_call(function, &args).await,
         })
     }
@@ -291,6 +318,15 @@ impl Cx<'_> {
         }
     }
 
+    fn has_table_privilege(self, oid: u32, args: &[Datum]) -> Result<Datum> {
+        let asked = args.get(1).and_then(Datum::as_str).unwrap_or("");
+        let letter = privileges::letter(asked)?;
+        let catalog = &self.run.names.catalog;
+        let Some(relation) = catalog.relation(oid) else { return Ok(Datum::Null) };
+        let held = privileges::relation(self.run.core, catalog, relation, &letter.to_string());
+        Ok(Datum::Bool(held.is_ok()))
+    }
+
     fn signal(self, pid: i32, reason: Reason) -> bool {
         let core = self.run.core;
         let there = core.backends.raise(pid, reason);
@@ -305,8 +341,9 @@ impl Cx<'_> {
     }
 
     /// A sequence as it is once nobody can alter it any more: whoever was doing so has ended while the lock was waited for.
-    async fn locked_sequence(self, oid: u32) -> Result<Sequence> {
+    async fn locked_sequence(self, oid: u32, letters: &str) -> Result<Sequence> {
         let core = self.run.core;
+        privileges::sequence(core, &self.run.names.catalog, &self.sequence(oid)?, letters)?;
         core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
         let catalog = core.engine.take().catalog();
         sequence_in(&catalog, oid)
@@ -314,7 +351,7 @@ impl Cx<'_> {
 
     async fn nextval(self, oid: u32) -> Result<i64> {
         let core = self.run.core;
-        let sequence = self.locked_sequence(oid).await?;
+        let sequence = self.locked_sequence(oid, "Uw").await?;
         let given = core.db.sequences().next(&core.db, &sequence).await.map_err(from_engine)?;
         core.engine.take().depends_on(given.dep_lsn);
         let value = given.value.ok_or_else(|| {
@@ -329,7 +366,7 @@ impl Cx<'_> {
 
     async fn setval(self, oid: u32, value: i64, called: bool) -> Result<Datum> {
         let core = self.run.core;
-        let sequence = self.locked_sequence(oid).await?;
+        let sequence = self.locked_sequence(oid, "w").await?;
         if !(sequence.min..=sequence.max).contains(&value) {
             let message = format!(
                 "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",

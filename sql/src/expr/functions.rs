@@ -32,7 +32,8 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT, TIMESTAMP, TIMESTAMPTZ,
+    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGCLASS, REGTYPE, TEXT, TIMESTAMP,
+    TIMESTAMPTZ,
 };
 const ANY: Oid = resolve::ANY;
 const ANYARRAY: Oid = oid::ANYARRAY;
@@ -87,6 +88,15 @@ pub static FUNCTIONS: &[Function] = table! {
     "ceil"(FLOAT8) FLOAT8 strict ceil; "ceil"(NUMERIC) NUMERIC strict ceil;
     "ceiling"(FLOAT8) FLOAT8 strict ceil; "ceiling"(NUMERIC) NUMERIC strict ceil;
     "sign"(FLOAT8) FLOAT8 strict sign; "sign"(NUMERIC) NUMERIC strict sign;
+    "sqrt"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.sqrt());
+    "exp"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.exp());
+    "ln"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.ln());
+    "log"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.log(&Numeric::from(10)));
+    "log10"(NUMERIC) NUMERIC strict |a, _| exact(a, |n, _| n.log(&Numeric::from(10)));
+    "log"(NUMERIC, NUMERIC) NUMERIC strict |a, _| exact(a, |base, n| n.log(base));
+    "power"(NUMERIC, NUMERIC) NUMERIC strict |a, _| exact(a, Numeric::pow);
+    "pow"(NUMERIC, NUMERIC) NUMERIC strict |a, _| exact(a, Numeric::pow);
+    "log"(FLOAT8) FLOAT8 strict log; "log10"(FLOAT8) FLOAT8 strict log;
     "sqrt"(FLOAT8) FLOAT8 strict |a, _| operators::square_root(f(a, 0));
     "power"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
     "pow"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
@@ -115,8 +125,51 @@ pub static FUNCTIONS: &[Function] = table! {
     "array_length"(ANYARRAY, INT4) INT4 strict array_length; "array_upper"(ANYARRAY, INT4) INT4 strict array_upper;
     "array_lower"(ANYARRAY, INT4) INT4 strict array_lower; "cardinality"(ANYARRAY) INT4 strict cardinality;
     "array_to_string"(ANYARRAY, TEXT) TEXT strict t::array_to_string;
+    "obj_description"(OID, NAME) TEXT strict absent; "obj_description"(OID) TEXT strict absent;
+    "shobj_description"(OID, NAME) TEXT strict absent; "col_description"(OID, INT4) TEXT strict absent;
+    "pg_get_ruledef"(OID) TEXT strict absent; "pg_get_ruledef"(OID, BOOL) TEXT strict absent;
+    "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
+    "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_function_result"(OID) TEXT strict absent;
+    "pg_get_function_arguments"(OID) TEXT strict absent; "pg_get_function_identity_arguments"(OID) TEXT strict absent;
+    "pg_get_partkeydef"(OID) TEXT strict absent; 
+    "pg_table_size"(REGCLASS) INT8 strict absent; "pg_indexes_size"(REGCLASS) INT8 strict absent;
+    "pg_database_size"(NAME) INT8 strict absent;
+    "pg_database_size"(OID) INT8 strict absent; "pg_tablespace_size"(OID) INT8 strict absent;
+    "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
+    "pg_function_is_visible"(OID) BOOL strict visible; "pg_type_is_visible"(OID) BOOL strict visible;
+    "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
+    "pg_opfamily_is_visible"(OID) BOOL strict visible; "pg_conversion_is_visible"(OID) BOOL strict visible;
+    "pg_collation_is_visible"(OID) BOOL strict visible; "pg_statistics_obj_is_visible"(OID) BOOL strict visible;
+    "pg_ts_config_is_visible"(OID) BOOL strict visible; "pg_ts_dict_is_visible"(OID) BOOL strict visible;
+    "pg_ts_parser_is_visible"(OID) BOOL strict visible; "pg_ts_template_is_visible"(OID) BOOL strict visible;
+    "pg_char_to_encoding"(NAME) INT4 strict |a, _| Ok(Datum::Int4(if s(a, 0).eq_ignore_ascii_case("utf8") { 6 } else { -1 }));
+    "getdatabaseencoding"() NAME strict |_, _| Ok(Datum::text("UTF8"));
     "pg_typeof"(ANY) REGTYPE lenient |_, _| Err(SqlError::internal("pg_typeof is bound, not called"));
 };
+
+/// What is not kept: comments, definitions of objects that can't exist, and sizes (the trees of a database share its files).
+fn absent(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    Ok(Datum::Null)
+}
+
+/// All that the catalogs list of this kind is in pg_catalog, and that is always searched.
+fn visible(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    Ok(Datum::Bool(true))
+}
+
+/// Bytes with a unit, below 10,240 of it, as in PostgreSQL.
+fn size_pretty(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let (mut size, mut unit) = (i128::from(i(a, 0)), "bytes");
+    for next in ["kB", "MB", "GB", "TB", "PB"] {
+        if size.abs() < 10_240 {
+            break;
+        }
+        // Halves are rounded away from zero.
+        size = (size + if size < 0 { -512 } else { 512 }) / 1_024;
+        unit = next;
+    }
+    Ok(Datum::text(format!("{size} {unit}")))
+}
 
 pub(super) fn i(a: &[Datum], n: usize) -> i64 {
     a.get(n).and_then(Datum::as_i64).unwrap_or(0)
@@ -185,6 +238,20 @@ fn sign(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         }
     };
     real(a, float, |n, _| Numeric::from(i64::from(n.signum())))
+}
+
+/// A function of one numeric or of two.
+fn exact(a: &[Datum], f: fn(&Numeric, &Numeric) -> Result<Numeric>) -> Result<Datum> {
+    let Some(Datum::Numeric(first)) = a.first() else { return Err(wrong()) };
+    match a.get(1) {
+        None => f(first, first).map(Datum::numeric),
+        Some(Datum::Numeric(second)) => f(first, second).map(Datum::numeric),
+        Some(_) => Err(wrong()),
+    }
+}
+
+fn log(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    ln(a, e).map(|_| Datum::Float8(f(a, 0).log10()))
 }
 
 fn ln(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

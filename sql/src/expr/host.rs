@@ -115,4 +115,10 @@ host_functions! {
     GetUserById "pg_get_userbyid"(OID) -> NAME true;
     RelationSize "pg_relation_size"(REGCLASS) -> INT8 true;
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
+    GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
+    GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
+    IsPublishable "pg_relation_is_publishable"(REGCLASS) -> BOOL true;
+    HasDatabasePrivilege "has_database_privilege"(NAME, TEXT) -> BOOL true;
+    HasRole "pg_has_role"(NAME, TEXT) -> BOOL true;
+    HasTablePrivilege "has_table_privilege"(REGCLASS, TEXT) -> BOOL true;
 }

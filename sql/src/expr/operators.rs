@@ -159,6 +159,7 @@ fn numerics(op: Op, a: &Numeric, b: &Numeric) -> Result<Datum> {
         Op::Mul => a.mul(b),
         Op::Div => a.div(b)?,
         Op::Rem => a.rem(b)?,
+        Op::Power => a.pow(b)?,
         _ => return Err(missing(op)),
     }))
 }

@@ -1,6 +1,9 @@
 //! LIKE and regular expressions.
 
 use crate::error::{Result, SqlError, code};
+use regex::Regex;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// `text LIKE pattern`; without an escape character none is special.
 pub fn like(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Result<bool> {
@@ -50,8 +53,35 @@ pub fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
     Ok(compile(pattern, fold)?.is_match(text))
 }
 
+/// Patterns that a thread keeps compiled.
+const KEPT: usize = 64;
+
+thread_local! {
+    /// Compiling costs a hundred matches and more; a statement asks for the same few patterns row by row.
+    static COMPILED: RefCell<HashMap<(String, bool), Regex>> = RefCell::default();
+}
+
+/// A compiled pattern; compiled once per thread while it is among the last few in use.
+///
+/// # Errors
+/// 2201B.
+pub fn compile(pattern: &str, fold: bool) -> Result<Regex> {
+    let key = (pattern.to_owned(), fold);
+    if let Some(known) = COMPILED.with_borrow(|kept| kept.get(&key).cloned()) {
+        return Ok(known);
+    }
+    let fresh = build(pattern, fold)?;
+    COMPILED.with_borrow_mut(|kept| {
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(key, fresh.clone());
+    });
+    Ok(fresh)
+}
+
 /// Compiles a pattern, with a bound on the size of its program.
-pub fn compile(pattern: &str, fold: bool) -> Result<regex::Regex> {
+fn build(pattern: &str, fold: bool) -> Result<Regex> {
     let body = pattern.strip_prefix("***:").unwrap_or(pattern);
     let body = body.replace("\\m", "\\b{start}").replace("\\M", "\\b{end}").replace("\\y", "\\b");
     regex::RegexBuilder::new(&body)

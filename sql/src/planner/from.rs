@@ -356,7 +356,12 @@ impl Planner<'_> {
         {
             return self.cte(out, at, t, ground.parent, params);
         }
-        match self.env.lookup(&t.name)? {
+        let found = match self.meaning.find(&t.name, self.env.catalog) {
+            Some(found) => found,
+            None => self.env.lookup(&t.name)?,
+        };
+        self.meaning.note(&t.name, &found);
+        match found {
             names::Found::System(view) => Ok(system_leaf(out, view, t.alias.as_ref())),
             names::Found::Object(object) => match &**object {
                 Object::Relation(r) => {
@@ -368,7 +373,7 @@ impl Planner<'_> {
                             Err(SqlError::new("55000", message).hint("Use the REFRESH MATERIALIZED VIEW command."))
                         }
                         RelationKind::Table | RelationKind::MaterializedView => {
-                            self.table_leaf(out, r, t.alias.as_ref(), &r.name)
+                            self.table_leaf(out, r, t.alias.as_ref(), t.name.name())
                         }
                     }
                 }
@@ -407,11 +412,13 @@ impl Planner<'_> {
             return Err(SqlError::internal(format!("view \"{}\" has no query", r.name)));
         };
         let ctes = std::mem::take(&mut self.ctes);
+        let outer = std::mem::replace(&mut self.meaning, super::view::Meaning::of(r));
         self.view_depth += 1;
         let plan = self.query(query, None, &mut Params::default());
         self.view_depth -= 1;
+        self.meaning = outer;
         self.ctes = ctes;
-        let renamed = Alias { name: r.name.clone(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
+        let renamed = Alias { name: t.name.name().to_owned(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
         let mut alias = t.alias.clone().unwrap_or_else(|| renamed.clone());
         for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
             debug_assert!(i == alias.columns.len());

@@ -21,6 +21,7 @@ pub mod order;
 pub mod plan;
 pub mod select;
 pub mod series;
+mod view;
 mod walk;
 mod wanted;
 mod with;
@@ -31,6 +32,7 @@ use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Scope, Subquer
 use crate::syntax::ast::{Expr, Query as AstQuery, With};
 use crate::syntax::stmt::Statement;
 use crate::types::{SqlType, oid};
+use clearway_engine::catalog::ViewMeaning;
 use clearway_txn::lockmgr::LockMode;
 use plan::{Action, OutputColumn, Plan, Subplan, TableLock, WithChange};
 
@@ -51,6 +53,8 @@ pub struct Planner<'a> {
     /// Working tables so far, and references to them.
     works: usize,
     working_uses: u32,
+    /// What the text being planned means, a view's or the statement's.
+    meaning: view::Meaning,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
 }
@@ -75,7 +79,21 @@ impl<'a> Planner<'a> {
             works: 0,
             working_uses: 0,
             view_depth: 0,
+            meaning: view::Meaning::default(),
         }
+    }
+
+    /// Plans the query of a new view; with what its names and stars mean.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn plan_view(mut self, query: &AstQuery) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
+        let plan = self.query(query, None, &mut Params::default())?;
+        if !self.changes.is_empty() {
+            let message = "views must not contain data-modifying statements in WITH";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        Ok((plan.columns.clone(), self.meaning.text))
     }
 
     /// Plans a statement that reads or changes rows; none for any other.
@@ -134,7 +152,7 @@ impl<'a> Planner<'a> {
         if mode != LockMode::AccessShare {
             self.read_only = false;
         }
-        let lock = TableLock { oid, mode, name: name.to_owned(), privileges, pos };
+        let lock = TableLock { oid, mode, name: name.to_owned(), privileges, pos, owner: self.meaning.owner };
         if !self.locks.contains(&lock) {
             self.locks.push(lock);
         }
@@ -198,6 +216,12 @@ fn is_reading(f: HostFunction) -> bool {
             | H::GetUserById
             | H::RelationSize
             | H::TotalRelationSize
+            | H::GetViewdef
+            | H::GetViewdefPretty
+            | H::IsPublishable
+            | H::HasDatabasePrivilege
+            | H::HasRole
+            | H::HasTablePrivilege
     )
 }
 

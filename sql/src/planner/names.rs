@@ -62,7 +62,8 @@ impl Names for CatalogNames {
     }
     fn relation_name(&self, oid: Oid) -> Option<String> {
         if let Some(view) = views::by_oid(oid) {
-            return Some(view.name.to_owned());
+            let qualified = format!("{}.{}", view.schema, view.name);
+            return Some(if view.schema == "pg_catalog" { view.name.to_owned() } else { qualified });
         }
         let object = self.catalog.get(oid)?;
         let shown = quote(object.name());
@@ -72,6 +73,23 @@ impl Names for CatalogNames {
             _ => match &**self.catalog.get(schema)? {
                 Object::Schema(s) => Some(format!("{}.{shown}", quote(&s.name))),
                 _ => Some(shown),
+            },
+        }
+    }
+    fn schema(&self, name: &str) -> Option<Oid> {
+        match name {
+            "pg_catalog" => Some(views::PG_CATALOG),
+            "information_schema" => Some(views::INFORMATION_SCHEMA),
+            name => self.catalog.schema(self.database, name).map(|s| s.oid),
+        }
+    }
+    fn schema_name(&self, oid: Oid) -> Option<String> {
+        match oid {
+            views::PG_CATALOG => Some("pg_catalog".to_owned()),
+            views::INFORMATION_SCHEMA => Some("information_schema".to_owned()),
+            oid => match self.catalog.get(oid).map(|o| &**o) {
+                Some(Object::Schema(s)) => Some(quote(&s.name)),
+                _ => None,
             },
         }
     }

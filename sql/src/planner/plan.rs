@@ -368,6 +368,8 @@ pub struct TableLock {
     pub privileges: &'static str,
     /// Where it is named.
     pub pos: Pos,
+    /// The owner of the view that names it: his rights count.
+    pub owner: Option<Oid>,
 }
 
 /// What a planned statement does.

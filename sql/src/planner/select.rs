@@ -159,18 +159,19 @@ impl Planner<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(code::SYNTAX_ERROR, message).at(*pos));
                     }
-                    for c in scope.columns.iter().filter(|c| !c.hidden && !series::is_hidden(c.relation.as_deref())) {
+                    let shown = |c: &&ScopeColumn| !c.hidden && !series::is_hidden(c.relation.as_deref());
+                    for c in self.meaning.star(scope.columns.iter().filter(shown).collect()) {
                         push(&mut out, column_ref(c, *pos), c.name.clone());
                     }
                 }
                 Target::QualifiedStar(name) => {
                     let relation = name.name();
-                    let mut any = false;
-                    for c in scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation)) {
-                        any = true;
+                    let of_it = scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation));
+                    let of_it = self.meaning.star(of_it.collect());
+                    for c in &of_it {
                         push(&mut out, column_ref(c, name.pos), c.name.clone());
                     }
-                    if !any {
+                    if of_it.is_empty() {
                         let message = format!("missing FROM-clause entry for table \"{relation}\"");
                         return Err(SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos));
                     }

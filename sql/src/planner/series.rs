@@ -6,7 +6,8 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Binder, Bound};
 use crate::syntax::ast::{Alias, Call, Expr, ExprKind, FromItem, QualName, Select, Target};
 use crate::types::cast::Context;
-use crate::types::{SqlType, format_type, oid};
+use crate::types::datum::Array;
+use crate::types::{Datum, SqlType, format_type, oid};
 
 /// Behind the name of an item of FROM that came out of the select list: no name of a text ends like this (a trailing
 /// blank would have to be quoted on purpose), and `*` leaves such items out.
@@ -19,7 +20,7 @@ pub fn is_hidden(relation: Option<&str>) -> bool {
 
 /// Whether a function gives rows.
 pub fn gives_rows(call: &Call) -> bool {
-    matches!(call.name.name(), "generate_series" | "unnest")
+    matches!(call.name.name(), "generate_series" | "unnest" | "pg_partition_ancestors")
 }
 
 /// The calls in an expression of the select list that give rows.
@@ -106,6 +107,15 @@ pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<(TableFunction,
             return Err(no_function(name, &args, pos));
         };
         return Ok((TableFunction::Unnest, args, element.into()));
+    }
+    if name == "pg_partition_ancestors" {
+        // Nothing is partitioned.
+        let [table] = args.as_slice() else { return Err(no_function(name, &args, pos)) };
+        b.coerce(table.clone(), oid::REGCLASS.into(), Context::Implicit)?
+            .ok_or_else(|| no_function(name, &args, pos))?;
+        let nobody = Datum::Array(Array::one_dimensional(oid::REGCLASS, Vec::new()).into());
+        let nobody = Bound::constant(nobody, crate::types::array_of(oid::REGCLASS).unwrap_or(oid::OID), pos);
+        return Ok((TableFunction::Unnest, vec![nobody], oid::REGCLASS.into()));
     }
     let has = |list: &[u32]| args.iter().any(|a| list.contains(&a.ty.oid));
     let ty = if has(&[oid::TIMESTAMPTZ, oid::DATE]) {

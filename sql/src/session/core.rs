@@ -9,7 +9,7 @@ use crate::exec::errors::{from_engine, is_lock_not_available};
 use crate::planner::names::CatalogNames;
 use clearway_base::sync::{Mutex, timeout};
 use clearway_base::waits;
-use clearway_engine::catalog::Catalog;
+use clearway_engine::catalog::{Catalog, Role};
 use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::polite::Polite;
@@ -132,8 +132,9 @@ impl Core {
             }
             (settings.path_changes, settings.get("search_path").to_owned())
         };
+        let user = self.current_user();
         let list = super::settings::list_items(&text);
-        let list: Arc<[String]> = list.into_iter().map(|s| if s == "$user" { self.user.clone() } else { s }).collect();
+        let list: Arc<[String]> = list.into_iter().map(|s| if s == "$user" { user.clone() } else { s }).collect();
         *self.path.lock() = (changes, list.clone());
         list
     }
@@ -141,6 +142,17 @@ impl Core {
     /// Names in a catalog.
     pub fn names(&self, catalog: &Arc<Catalog>) -> CatalogNames {
         CatalogNames { catalog: catalog.clone(), database: self.database, path: self.path() }
+    }
+
+    /// The role that the session works as: that of SET ROLE, else the one that logged in.
+    pub fn current_user(&self) -> String {
+        self.settings.lock().role.clone().unwrap_or_else(|| self.user.clone())
+    }
+
+    /// The same in a catalog; none if it has been dropped meanwhile.
+    pub fn role<'c>(&self, catalog: &'c Catalog) -> Option<&'c Role> {
+        let settings = self.settings.lock();
+        catalog.role(settings.role.as_deref().unwrap_or(&self.user))
     }
 
     /// Changes a setting; none: to its default.

@@ -16,6 +16,7 @@ pub mod interrupt;
 pub mod password;
 mod point;
 mod portals;
+pub mod privileges;
 mod quiet;
 pub mod run;
 #[allow(clippy::module_inception)]

@@ -3,18 +3,19 @@
 use super::client::{Client, Column};
 use super::core::{Core, now};
 use super::point::{Point, write_integer};
+use super::privileges;
 use crate::error::{Result, SqlError};
 use crate::exec::errors::from_engine;
 use crate::exec::query::QueryRows;
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Params;
 use crate::planner::names::CatalogNames;
-use crate::planner::plan::{Action, OutputColumn, Plan};
+use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, binary, facts, oid};
-use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::catalog::Catalog;
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Cached {
     /// The search path, and the number of the change that it goes back to.
     pub path: Arc<[String]>,
     path_changes: u64,
+    /// The number of the change that the session's role goes back to.
+    role_changes: u64,
     /// The session's role may do what the plan does.
     permitted: bool,
     /// The short way to run it, if there is one.
@@ -100,9 +103,9 @@ pub struct Request<'a> {
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
-    let (path_changes, format) = {
+    let (path_changes, role_changes, format) = {
         let settings = core.settings.lock();
-        (settings.path_changes, settings.format.clone())
+        (settings.path_changes, settings.role_changes, settings.format.clone())
     };
     let names = core.names(&catalog);
     let conversion = Conversion { format: &format, now: now(), names: &names };
@@ -110,12 +113,12 @@ pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<O
     let plan = Planner::new(&env).plan(statement, params)?;
     let path = names.path.clone();
     Ok(plan.map(|plan| {
-        let permitted = plan
-            .locks
-            .iter()
-            .all(|lock| catalog.relation(lock.oid).is_none_or(|r| allowed(core, &catalog, r, lock.privileges).is_ok()));
+        let may = |lock: &TableLock, table| {
+            privileges::relation_as(core, &catalog, table, lock.privileges, lock.owner).is_ok()
+        };
+        let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let point = Point::of(&plan, core.database).filter(|_| permitted);
-        Cached { catalog: catalog.clone(), version, path, path_changes, permitted, point, plan }
+        Cached { catalog: catalog.clone(), version, path, path_changes, role_changes, permitted, point, plan }
     }))
 }
 
@@ -125,7 +128,12 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         Some(version) => core.engine.take().sees_catalog(version),
         None => Arc::ptr_eq(&cached.catalog, &core.catalog()),
     };
-    same_catalog && (core.settings.lock().path_changes == cached.path_changes || *cached.path == *core.path())
+    let (path_changes, role_changes) = {
+        let settings = core.settings.lock();
+        (settings.path_changes, settings.role_changes)
+    };
+    let same_names = path_changes == cached.path_changes || *cached.path == *core.path();
+    same_catalog && role_changes == cached.role_changes && same_names
 }
 
 /// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
@@ -150,7 +158,7 @@ pub async fn begin(
             if !fresh.permitted
                 && let Some(relation) = fresh.catalog.relation(lock.oid)
             {
-                allowed(core, &fresh.catalog, relation, lock.privileges)?;
+                privileges::relation_as(core, &fresh.catalog, relation, lock.privileges, lock.owner)?;
             }
             core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
         }
@@ -369,20 +377,4 @@ pub fn describe(columns: &[OutputColumn], formats: &[i16], client: &mut dyn Clie
         })
         .collect();
     client.row_description(&list);
-}
-
-/// Checks that the session's role may do what these letters say with a relation.
-pub fn allowed(core: &Core, catalog: &Catalog, relation: &Relation, privileges: &str) -> Result<()> {
-    let Some(role) = catalog.role(&core.user) else { return Ok(()) };
-    if role.superuser || relation.owner == role.oid {
-        return Ok(());
-    }
-    let granted = |letter: char| {
-        relation.grants.iter().any(|g| (g.role == role.oid || g.role == 0) && g.privileges.contains(letter))
-    };
-    if privileges.chars().all(granted) {
-        return Ok(());
-    }
-    let kind = Object::Relation(relation.clone()).kind();
-    Err(SqlError::new("42501", format!("permission denied for {kind} {}", relation.name)))
 }

@@ -69,6 +69,15 @@ pub static SETTINGS: &[Setting] = &[
     s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
     s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
     s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
+    s("enable_bitmapscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_hashjoin", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_indexonlyscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_indexscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_material", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_mergejoin", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_nestloop", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
+    s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
@@ -81,6 +90,7 @@ pub static SETTINGS: &[Setting] = &[
     s("lock_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any wait for a lock."),
     s("max_identifier_length", "63", Kind::Fixed, false, "Shows the maximum identifier length."),
     s("max_index_keys", "32", Kind::Fixed, false, "Shows the maximum number of index keys."),
+    s("role", "none", Kind::Text, false, "Sets the current role."),
     s("row_security", "on", Kind::Bool, false, "Enable row security."),
     s("search_path", "\"$user\", public", Kind::Text, false, "Sets the schema search order for names that are not schema-qualified."),
     s("serializable", "off", Kind::Enum(&["off", "snapshot"]), false, "Whether serializable transactions run as repeatable read."),
@@ -146,8 +156,12 @@ pub struct Settings {
     pub default_modes: (&'static str, bool),
     /// `transaction_isolation` and `transaction_read_only`, as the values have them.
     modes: (&'static str, bool),
-    /// Changes with each change of `search_path`.
+    /// Changes with each change of `search_path` or of the role.
     pub path_changes: u64,
+    /// Changes with each change of the role.
+    pub role_changes: u64,
+    /// `role`, unless that is none.
+    pub role: Option<String>,
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
@@ -185,6 +199,8 @@ impl Default for Settings {
             default_modes: ("read committed", false),
             modes: ("read committed", false),
             path_changes: 0,
+            role_changes: 0,
+            role: None,
             format: Format::default(),
             changed: Vec::new(),
         }
@@ -388,6 +404,11 @@ impl Settings {
             "default_transaction_read_only" => self.default_modes.1 = value == "on",
             "transaction_isolation" => self.modes.0 = isolation_word(&value),
             "transaction_read_only" => self.modes.1 = value == "on",
+            "role" => {
+                self.role = Some(value).filter(|role| role != "none");
+                self.role_changes += 1;
+                self.path_changes += 1;
+            }
             "DateStyle" => {
                 for word in list_items(&value) {
                     match word.as_str() {

@@ -2,10 +2,11 @@
 
 use super::client::Client;
 use super::core::{Core, now};
+use super::privileges;
 use super::run;
 use super::session::{Prepared, Session};
 use super::settings::SETTINGS;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
 use crate::planner::names::Found;
 use crate::planner::plan::OutputColumn;
@@ -132,7 +133,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             }
             Statement::Discard(what) => return discard(session, &core, *what).map(|tag| Some(tag.to_owned())),
             Statement::Analyze { verbose: _, tables } => {
-                upkeep(&core, tables, LockMode::ShareUpdateExclusive).await?;
+                upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze").await?;
                 "ANALYZE"
             }
             Statement::Vacuum { options, tables } => {
@@ -141,12 +142,16 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 }
                 let full = options.iter().any(|o| o.name == "full" && o.as_bool() == Some(true));
                 let mode = if full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
-                upkeep(&core, tables, mode).await?;
+                upkeep(&core, tables, mode, "vacuum").await?;
                 "VACUUM"
             }
             Statement::Cluster { table, index: _, verbose: _ } => {
                 if let Some(table) = table {
-                    upkeep(&core, &[(table.clone(), Vec::new())], LockMode::AccessExclusive).await?;
+                    let (oid, catalog) = relation_oid(&core, table)?;
+                    if let Some(object) = catalog.get(oid) {
+                        privileges::owns(&core, &catalog, object)?;
+                    }
+                    core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
                     let (oid, catalog) = relation_oid(&core, table)?;
                     lock_for_rebuild(&core, &catalog, oid).await?;
                 }
@@ -186,8 +191,18 @@ fn set(core: &Core, s: &SetVariable) -> Result<()> {
     });
     let is_default = matches!(s.values.as_deref(), Some([OptionValue::Default]));
     let value = value.filter(|_| !is_default);
-    if s.name == "role" || s.name == "session_authorization" {
-        return Err(SqlError::unsupported(format!("SET {}", s.name)));
+    if s.name == "session_authorization" {
+        return Err(SqlError::unsupported("SET SESSION AUTHORIZATION"));
+    }
+    if let Some(role) = value.as_deref().filter(|role| s.name == "role" && *role != "none") {
+        let catalog = core.catalog();
+        if catalog.role(role).is_none() {
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, format!("role \"{role}\" does not exist")));
+        }
+        // Roles have no members: a role is itself, a superuser anybody.
+        if role != core.user && !catalog.role(&core.user).is_some_and(|r| r.superuser) {
+            return Err(SqlError::new("42501", format!("permission denied to set role \"{role}\"")));
+        }
     }
     core.set(&s.name, value.as_deref(), s.local)
 }
@@ -241,6 +256,14 @@ async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()>
         let if_taken = if l.nowait { IfTaken::Fail } else { IfTaken::Wait };
         loop {
             let (oid, catalog) = relation_oid(core, &table.name)?;
+            if let Some(relation) = catalog.relation(oid) {
+                let letters = match mode {
+                    LockMode::AccessShare => "r",
+                    LockMode::RowExclusive => "awdD",
+                    _ => "wdD",
+                };
+                privileges::relation_any(core, &catalog, relation, letters)?;
+            }
             core.lock_in_turn(oid, mode, if_taken).await?;
             if Arc::ptr_eq(&catalog, &core.catalog()) {
                 lock_view(core, &catalog, oid, mode, if_taken).await?;
@@ -293,9 +316,17 @@ fn discard(session: &mut Session, core: &Core, what: Discard) -> Result<&'static
 }
 
 /// VACUUM, ANALYZE and CLUSTER have nothing to do here; they take PostgreSQL's locks.
-async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode) -> Result<()> {
+async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<()> {
     for (name, _) in tables {
-        let (oid, _) = relation_oid(core, name)?;
+        let (oid, catalog) = relation_oid(core, name)?;
+        let object = catalog.get(oid);
+        let database = catalog.get(core.database);
+        let own = |o: &Arc<Object>| privileges::owns(core, &catalog, o).is_ok();
+        if object.is_some_and(|o| !own(o)) && !database.is_some_and(own) {
+            let message = format!("skipping \"{}\" --- only table or database owner can {verb} it", name.name());
+            core.notice("WARNING", SqlError::new("01000", message));
+            continue;
+        }
         core.lock_relation(oid, mode, IfTaken::Wait).await?;
     }
     Ok(())
@@ -318,9 +349,50 @@ async fn reindex(core: &Core, r: &Reindex) -> Result<()> {
     let (table, index) = match r.target {
         ReindexTarget::Index => with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))))?,
         ReindexTarget::Table => (relation_oid(core, &r.name)?.0, None),
-        ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => return Ok(()),
+        ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => {
+            return reindex_all(core, r).await;
+        }
     };
-    let (on_table, on_index) = if r.concurrently {
+    reindex_one(core, &catalog, table, index, r.concurrently).await
+}
+
+/// The tables of a schema or of the database, one after the other; one that has gone meanwhile is left out.
+async fn reindex_all(core: &Core, r: &Reindex) -> Result<()> {
+    let catalog = core.catalog();
+    let schema = match r.target {
+        ReindexTarget::Schema => {
+            Some(catalog.schema(core.database, r.name.name()).map(|s| s.oid).ok_or_else(|| {
+                SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{}\" does not exist", r.name.name()))
+            })?)
+        }
+        _ => None,
+    };
+    let mut tables: Vec<u32> = catalog
+        .objects()
+        .filter_map(|o| match &**o {
+            Object::Relation(t) if t.database == core.database && schema.is_none_or(|s| s == t.schema) => Some(t),
+            _ => None,
+        })
+        .filter(|t| {
+            t.kind != RelationKind::View && privileges::owns(core, &catalog, &Object::Relation((*t).clone())).is_ok()
+        })
+        .map(|t| t.oid)
+        .collect();
+    tables.sort_unstable();
+    for table in tables {
+        let catalog = core.catalog();
+        if catalog.relation(table).is_some() {
+            reindex_one(core, &catalog, table, None, r.concurrently).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn reindex_one(core: &Core, catalog: &Catalog, table: u32, index: Option<u32>, concurrently: bool) -> Result<()> {
+    if let Some(object) = catalog.get(table) {
+        privileges::owns(core, catalog, object)?;
+    }
+    let (on_table, on_index) = if concurrently {
         (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive)
     } else {
         (LockMode::Share, LockMode::AccessExclusive)

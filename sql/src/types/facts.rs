@@ -61,5 +61,7 @@ pub static TYPES: &[TypeFacts] = &[
     TypeFacts { oid: 2277, name: "anyarray", len: -1, category: b'P', preferred: false, array: 0, element: 0, sql_name: "anyarray" },
     TypeFacts { oid: 2278, name: "void", len: 4, category: b'P', preferred: false, array: 0, element: 0, sql_name: "void" },
     TypeFacts { oid: 2283, name: "anyelement", len: 4, category: b'P', preferred: false, array: 0, element: 0, sql_name: "anyelement" },
+    TypeFacts { oid: 4089, name: "regnamespace", len: 4, category: b'N', preferred: false, array: 4090, element: 0, sql_name: "regnamespace" },
+    TypeFacts { oid: 4090, name: "_regnamespace", len: -1, category: b'A', preferred: false, array: 0, element: 4089, sql_name: "regnamespace[]" },
     TypeFacts { oid: 5069, name: "xid8", len: 8, category: b'U', preferred: false, array: 271, element: 0, sql_name: "xid8" },
 ];

@@ -20,6 +20,7 @@ mod facts;
 pub mod float;
 pub mod interval;
 pub mod numeric;
+mod numeric_math;
 pub mod text;
 
 pub use datum::Datum;
@@ -62,6 +63,7 @@ pub mod oid {
     pub const NUMERIC: Oid = 1700;
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
+    pub const REGNAMESPACE: Oid = 4089;
     pub const RECORD: Oid = 2249;
     pub const ANYARRAY: Oid = 2277;
     pub const VOID: Oid = 2278;

@@ -263,7 +263,7 @@ impl Numeric {
     }
 
     /// The weight of the first digit to base 10,000, and that digit.
-    fn head(unscaled: &BigInt, scale: u32) -> (i64, i64) {
+    pub(super) fn head(unscaled: &BigInt, scale: u32) -> (i64, i64) {
         if unscaled.is_zero() {
             return (0, 0);
         }

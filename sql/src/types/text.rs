@@ -13,6 +13,14 @@ pub trait Names {
     fn relation(&self, name: &str) -> Option<Oid>;
     /// The name of a relation.
     fn relation_name(&self, oid: Oid) -> Option<String>;
+    /// The oid of a schema.
+    fn schema(&self, _name: &str) -> Option<Oid> {
+        None
+    }
+    /// The name of a schema.
+    fn schema_name(&self, _oid: Oid) -> Option<String> {
+        None
+    }
 }
 
 /// No names at all: numbers only.
@@ -124,7 +132,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
                 SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
             })?)
         }
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Datum::Oid(named(ty, text, c)?),
+        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE => Datum::Oid(named(ty, text, c)?),
         oid::FLOAT4 => Datum::Float4(float::parse(text, "real")? as f32),
         oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
@@ -171,6 +179,10 @@ fn named(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<u32> {
             .names
             .relation(text)
             .ok_or_else(|| SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{text}\" does not exist"))),
+        oid::REGNAMESPACE => c
+            .names
+            .schema(text)
+            .ok_or_else(|| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{text}\" does not exist"))),
         _ => Err(SqlError::unsupported("input of regproc by name")),
     }
 }
@@ -184,9 +196,10 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Int4(v) => v.to_string(),
         Datum::Int8(v) => v.to_string(),
         Datum::Oid(v) => match ty.oid {
-            oid::REGCLASS | oid::REGPROC | oid::REGTYPE if *v == 0 => "-".to_owned(),
+            oid::REGCLASS | oid::REGPROC | oid::REGTYPE | oid::REGNAMESPACE if *v == 0 => "-".to_owned(),
             oid::REGTYPE => facts(*v).map_or_else(|| v.to_string(), |f| f.sql_name.to_owned()),
             oid::REGCLASS => c.names.relation_name(*v).unwrap_or_else(|| v.to_string()),
+            oid::REGNAMESPACE => c.names.schema_name(*v).unwrap_or_else(|| v.to_string()),
             _ => v.to_string(),
         },
         Datum::Float4(v) => float::format4(*v),

@@ -6,9 +6,9 @@ use crate::exec::{Row, Run};
 use crate::planner::names::quote;
 use crate::types::datum::Array;
 use crate::types::{Datum, TYPES, oid};
-use clearway_engine::catalog::{Index, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Grant, Object, Relation, RelationKind};
 
-use oid::{BOOL, CHAR, FLOAT4, INT2, INT2VECTOR, INT4, NAME, OID, TEXT, TEXT_ARRAY, TIMESTAMPTZ};
+use oid::{BOOL, CHAR, FLOAT4, INT2, INT4, NAME, OID, REGPROC, TEXT, TEXT_ARRAY, TIMESTAMPTZ, XID};
 
 /// The views of this module.
 pub static VIEWS: &[SystemView] = &[
@@ -44,7 +44,12 @@ pub static VIEWS: &[SystemView] = &[
             ("relispopulated", BOOL),
             ("relreplident", CHAR),
             ("relispartition", BOOL),
+            ("relrewrite", OID),
+            ("relfrozenxid", XID),
+            ("relminmxid", XID),
+            ("relacl", TEXT_ARRAY),
             ("reloptions", TEXT_ARRAY),
+            ("relpartbound", TEXT),
         ],
         rows: pg_class,
     },
@@ -52,7 +57,7 @@ pub static VIEWS: &[SystemView] = &[
         oid: 2615,
         schema: "pg_catalog",
         name: "pg_namespace",
-        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID)],
+        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXT_ARRAY)],
         rows: pg_namespace,
     },
     SystemView {
@@ -87,11 +92,13 @@ pub static VIEWS: &[SystemView] = &[
             ("rolcreaterole", BOOL),
             ("rolcreatedb", BOOL),
             ("rolcanlogin", BOOL),
-            ("rolconnlimit", INT4),
-            ("oid", OID),
-            ("rolvaliduntil", TIMESTAMPTZ),
             ("rolreplication", BOOL),
+            ("rolconnlimit", INT4),
+            ("rolpassword", TEXT),
+            ("rolvaliduntil", TIMESTAMPTZ),
             ("rolbypassrls", BOOL),
+            ("rolconfig", TEXT_ARRAY),
+            ("oid", OID),
         ],
         rows: pg_roles,
     },
@@ -113,63 +120,12 @@ pub static VIEWS: &[SystemView] = &[
             ("typelem", OID),
             ("typarray", OID),
             ("typbasetype", OID),
+            ("typtypmod", INT4),
             ("typnotnull", BOOL),
             ("typcollation", OID),
+            ("typdefault", TEXT),
         ],
         rows: pg_type,
-    },
-    SystemView {
-        oid: 1249,
-        schema: "pg_catalog",
-        name: "pg_attribute",
-        columns: &[
-            ("attrelid", OID),
-            ("attname", NAME),
-            ("atttypid", OID),
-            ("attnum", INT2),
-            ("atttypmod", INT4),
-            ("attnotnull", BOOL),
-            ("atthasdef", BOOL),
-            ("attidentity", CHAR),
-            ("attgenerated", CHAR),
-            ("attisdropped", BOOL),
-            ("attcollation", OID),
-            ("attlen", INT2),
-        ],
-        rows: pg_attribute,
-    },
-    SystemView {
-        oid: 2610,
-        schema: "pg_catalog",
-        name: "pg_index",
-        columns: &[
-            ("indexrelid", OID),
-            ("indrelid", OID),
-            ("indnatts", INT2),
-            ("indnkeyatts", INT2),
-            ("indisunique", BOOL),
-            ("indisprimary", BOOL),
-            ("indisclustered", BOOL),
-            ("indisvalid", BOOL),
-            ("indisready", BOOL),
-            ("indislive", BOOL),
-            ("indisreplident", BOOL),
-            ("indkey", INT2VECTOR),
-        ],
-        rows: pg_index,
-    },
-    SystemView {
-        oid: 12_040,
-        schema: "pg_catalog",
-        name: "pg_indexes",
-        columns: &[
-            ("schemaname", NAME),
-            ("tablename", NAME),
-            ("indexname", NAME),
-            ("tablespace", NAME),
-            ("indexdef", TEXT),
-        ],
-        rows: pg_indexes,
     },
     SystemView {
         oid: 12_030,
@@ -191,7 +147,7 @@ pub static VIEWS: &[SystemView] = &[
         oid: 2611,
         schema: "pg_catalog",
         name: "pg_inherits",
-        columns: &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4)],
+        columns: &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4), ("inhdetachpending", BOOL)],
         rows: nothing,
     },
     SystemView {
@@ -205,7 +161,7 @@ pub static VIEWS: &[SystemView] = &[
         oid: 2601,
         schema: "pg_catalog",
         name: "pg_am",
-        columns: &[("oid", OID), ("amname", NAME), ("amtype", CHAR)],
+        columns: &[("oid", OID), ("amname", NAME), ("amhandler", REGPROC), ("amtype", CHAR)],
         rows: pg_am,
     },
     SystemView {
@@ -221,12 +177,32 @@ fn nothing(_: &Run<'_>) -> Vec<Row> {
     Vec::new()
 }
 
-fn int_oid(v: u32) -> Datum {
+pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)
 }
 
+/// What the owner of a table may do.
+const TABLE_PRIVILEGES: &str = "arwdDxt";
+/// What the owner of a sequence may do.
+const SEQUENCE_PRIVILEGES: &str = "rwU";
+
+/// Who may do what, as PostgreSQL shows it: `role=letters/by whom`; null while nothing has been granted.
+fn acl(run: &Run<'_>, owner: u32, grants: &[Grant], all: &str) -> Datum {
+    if grants.is_empty() {
+        return Datum::Null;
+    }
+    let name = |oid: u32| if oid == 0 { String::new() } else { quote(&role_name(run, oid)) };
+    let line = |role: u32, held: &str| {
+        let letters: String = all.chars().filter(|c| held.contains(*c)).collect();
+        text(&format!("{}={letters}/{}", name(role), name(owner)))
+    };
+    let own = (!grants.iter().any(|g| g.role == owner)).then(|| line(owner, all));
+    let granted = grants.iter().map(|g| line(g.role, &g.privileges));
+    Datum::Array(Array::one_dimensional(TEXT, own.into_iter().chain(granted).collect()).into())
+}
+
 /// The schema's name of an oid.
-fn schema_name(run: &Run<'_>, oid: u32) -> String {
+pub(super) fn schema_name(run: &Run<'_>, oid: u32) -> String {
     match run.names.catalog.get(oid).map(|o| &**o) {
         Some(Object::Schema(s)) => s.name.clone(),
         _ => String::new(),
@@ -234,7 +210,7 @@ fn schema_name(run: &Run<'_>, oid: u32) -> String {
 }
 
 /// Objects of the session's database that live in schemas.
-fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
+pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     let database = run.names.database;
     run.names.catalog.objects().map(|o| &**o).filter(move |o| match o {
         Object::Relation(r) => r.database == database,
@@ -254,8 +230,11 @@ struct Class<'a> {
     checks: usize,
     has_index: bool,
     has_rules: bool,
+    /// PostgreSQL's foreign keys are triggers, on both sides; clients look for foreign keys only where there are any.
+    has_triggers: bool,
     populated: bool,
     options: &'a [String],
+    acl: Datum,
 }
 
 fn class_row(c: Class<'_>) -> Row {
@@ -293,14 +272,19 @@ fn class_row(c: Class<'_>) -> Row {
         Datum::Int2(c.columns as i16),
         Datum::Int2(c.checks as i16),
         Datum::Bool(c.has_rules),
-        no(),
+        Datum::Bool(c.has_triggers),
         no(),
         no(),
         no(),
         Datum::Bool(c.populated),
-        text(if c.kind == "r" { "d" } else { "n" }),
+        text(if matches!(c.kind, "r" | "m") { "d" } else { "n" }),
         no(),
+        int_oid(0),
+        int_oid(0),
+        int_oid(0),
+        c.acl,
         options,
+        Datum::Null,
     ]
 }
 
@@ -318,8 +302,10 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
                 checks: 0,
                 has_index: false,
                 has_rules: false,
+                has_triggers: false,
                 populated: true,
                 options: &[],
+                acl: Datum::Null,
             })
         })
         .collect();
@@ -335,8 +321,10 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
                 checks: r.checks.len(),
                 has_index: catalog.indexes(r.oid).next().is_some(),
                 has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
+                has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
                 populated: r.kind != RelationKind::MaterializedView || r.populated,
                 options: &r.options,
+                acl: acl(run, r.owner, &r.grants, TABLE_PRIVILEGES),
             },
             Object::Index(i) => Class {
                 oid: i.oid,
@@ -344,12 +332,14 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
                 schema: i.schema,
                 owner: catalog.relation(i.table).map_or(10, |r| r.owner),
                 kind: "i",
-                columns: i.columns.len(),
+                columns: i.columns.len() + i.include.len(),
                 checks: 0,
                 has_index: false,
                 has_rules: false,
+                has_triggers: false,
                 populated: true,
                 options: &[],
+                acl: Datum::Null,
             },
             Object::Sequence(s) => Class {
                 oid: s.oid,
@@ -361,8 +351,10 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
                 checks: 0,
                 has_index: false,
                 has_rules: false,
+                has_triggers: false,
                 populated: true,
                 options: &[],
+                acl: acl(run, s.owner, &s.grants, SEQUENCE_PRIVILEGES),
             },
             Object::Database(_) | Object::Schema(_) | Object::Role(_) => continue,
         };
@@ -381,14 +373,14 @@ fn kind_of(r: &Relation) -> &'static str {
 
 fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
     let mut out = vec![
-        vec![int_oid(PG_CATALOG), text("pg_catalog"), int_oid(10)],
-        vec![int_oid(INFORMATION_SCHEMA), text("information_schema"), int_oid(10)],
+        vec![int_oid(PG_CATALOG), text("pg_catalog"), int_oid(10), Datum::Null],
+        vec![int_oid(INFORMATION_SCHEMA), text("information_schema"), int_oid(10), Datum::Null],
     ];
     for o in run.names.catalog.objects() {
         if let Object::Schema(s) = &**o
             && s.database == run.names.database
         {
-            out.push(vec![int_oid(s.oid), text(&s.name), int_oid(s.owner)]);
+            out.push(vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), Datum::Null]);
         }
     }
     out
@@ -432,11 +424,13 @@ fn pg_roles(run: &Run<'_>) -> Vec<Row> {
             Datum::Bool(r.create_role),
             Datum::Bool(r.create_db),
             Datum::Bool(r.login),
+            Datum::Bool(r.superuser),
             Datum::Int4(r.connection_limit),
-            int_oid(r.oid),
+            text("********"),
             Datum::Null,
             Datum::Bool(r.superuser),
-            Datum::Bool(r.superuser),
+            Datum::Null,
+            int_oid(r.oid),
         ]
     };
     roles.map(row).collect()
@@ -458,108 +452,17 @@ fn pg_type(_: &Run<'_>) -> Vec<Row> {
             int_oid(t.element),
             int_oid(t.array),
             int_oid(0),
+            Datum::Int4(-1),
             Datum::Bool(false),
-            int_oid(if matches!(t.oid, TEXT | oid::VARCHAR | oid::BPCHAR | NAME) { 100 } else { 0 }),
+            int_oid(match t.oid {
+                TEXT | oid::VARCHAR | oid::BPCHAR => 100,
+                NAME => 950,
+                _ => 0,
+            }),
+            Datum::Null,
         ]
     };
     TYPES.iter().map(row).collect()
-}
-
-fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Relation(r) = object else { continue };
-        for (i, c) in r.columns.iter().enumerate() {
-            let name = if c.is_dropped() { format!("........pg.dropped.{}........", i + 1) } else { c.name.clone() };
-            let identity = c.identity.map_or(String::new(), |c| c.to_string());
-            let collated = matches!(c.type_oid, TEXT | oid::VARCHAR | oid::BPCHAR | NAME);
-            out.push(vec![
-                int_oid(r.oid),
-                text(&name),
-                int_oid(if c.is_dropped() { 0 } else { c.type_oid }),
-                Datum::Int2(i as i16 + 1),
-                Datum::Int4(c.type_mod),
-                Datum::Bool(c.not_null),
-                Datum::Bool(c.default.is_some() && c.identity.is_none()),
-                text(&identity),
-                text(""),
-                Datum::Bool(c.is_dropped()),
-                int_oid(if collated { 100 } else { 0 }),
-                Datum::Int2(crate::types::facts(c.type_oid).map_or(-1, |f| f.len)),
-            ]);
-        }
-    }
-    out
-}
-
-fn pg_index(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Index(i) = object else { continue };
-        let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-        let keys = columns.map(|c| Datum::Int2(c as i16 + 1)).collect();
-        let mut keys = Array::one_dimensional(INT2, keys);
-        keys.dims.iter_mut().for_each(|d| d.1 = 0);
-        let n = Datum::Int2(i.columns.len() as i16);
-        let public = i.state == clearway_engine::catalog::IndexState::Public;
-        out.push(vec![
-            int_oid(i.oid),
-            int_oid(i.table),
-            Datum::Int2((i.columns.len() + i.include.len()) as i16),
-            n,
-            Datum::Bool(i.unique),
-            Datum::Bool(i.primary),
-            Datum::Bool(i.clustered),
-            Datum::Bool(public),
-            Datum::Bool(true),
-            Datum::Bool(true),
-            Datum::Bool(false),
-            Datum::Array(keys.into()),
-        ]);
-    }
-    out
-}
-
-/// The statement that makes an index.
-pub fn index_definition(run: &Run<'_>, i: &Index) -> String {
-    let Some(table) = run.names.catalog.relation(i.table) else { return String::new() };
-    let column = |c: &clearway_engine::catalog::IndexColumn| {
-        let mut shown = quote(&table.columns[c.column].name);
-        if c.descending {
-            shown.push_str(" DESC");
-        }
-        if c.nulls_first != c.descending {
-            shown.push_str(if c.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
-        }
-        shown
-    };
-    let columns: Vec<String> = i.columns.iter().map(column).collect();
-    let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
-    format!(
-        "CREATE {}INDEX {} ON {}.{} USING btree ({}){}",
-        if i.unique { "UNIQUE " } else { "" },
-        quote(&i.name),
-        quote(&schema_name(run, table.schema)),
-        quote(&table.name),
-        columns.join(", "),
-        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
-    )
-}
-
-fn pg_indexes(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Index(i) = object else { continue };
-        let Some(table) = run.names.catalog.relation(i.table) else { continue };
-        out.push(vec![
-            text(&schema_name(run, table.schema)),
-            text(&table.name),
-            text(&i.name),
-            Datum::Null,
-            text(&index_definition(run, i)),
-        ]);
-    }
-    out
 }
 
 fn tables<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
@@ -586,7 +489,10 @@ fn pg_tables(run: &Run<'_>) -> Vec<Row> {
 }
 
 fn pg_am(_: &Run<'_>) -> Vec<Row> {
-    vec![vec![int_oid(2), text("heap"), text("t")], vec![int_oid(403), text("btree"), text("i")]]
+    vec![
+        vec![int_oid(2), text("heap"), int_oid(3), text("t")],
+        vec![int_oid(403), text("btree"), int_oid(330), text("i")],
+    ]
 }
 
 fn information_tables(run: &Run<'_>) -> Vec<Row> {

@@ -4,6 +4,7 @@ use super::{SystemView, text};
 use crate::exec::{Row, Run};
 use crate::planner::names::quote;
 use crate::types::datum::Array;
+use crate::types::text::Names as _;
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::{ForeignKey, Object, ReferentialAction, Relation};
 
@@ -33,6 +34,10 @@ pub static VIEWS: &[SystemView] = &[
             ("confrelid", OID),
             ("confupdtype", CHAR),
             ("confdeltype", CHAR),
+            ("confmatchtype", CHAR),
+            ("conislocal", BOOL),
+            ("coninhcount", INT4),
+            ("connoinherit", BOOL),
             ("conkey", INT2_ARRAY),
             ("confkey", INT2_ARRAY),
         ],
@@ -49,28 +54,32 @@ pub static VIEWS: &[SystemView] = &[
         oid: 3456,
         schema: "pg_catalog",
         name: "pg_collation",
-        columns: &[("oid", OID), ("collname", NAME), ("collnamespace", OID)],
+        columns: &[
+            ("oid", OID),
+            ("collname", NAME),
+            ("collnamespace", OID),
+            ("collowner", OID),
+            ("collprovider", CHAR),
+            ("collisdeterministic", BOOL),
+            ("collencoding", INT4),
+            ("collcollate", TEXT),
+            ("collctype", TEXT),
+            ("colliculocale", TEXT),
+            ("collversion", TEXT),
+        ],
         rows: pg_collation,
-    },
-    SystemView {
-        oid: 3256,
-        schema: "pg_catalog",
-        name: "pg_policy",
-        columns: &[("oid", OID), ("polname", NAME), ("polrelid", OID)],
-        rows: nothing,
-    },
-    SystemView {
-        oid: 2620,
-        schema: "pg_catalog",
-        name: "pg_trigger",
-        columns: &[("oid", OID), ("tgrelid", OID), ("tgname", NAME), ("tgisinternal", BOOL)],
-        rows: nothing,
     },
     SystemView {
         oid: 1213,
         schema: "pg_catalog",
         name: "pg_tablespace",
-        columns: &[("oid", OID), ("spcname", NAME), ("spcowner", OID)],
+        columns: &[
+            ("oid", OID),
+            ("spcname", NAME),
+            ("spcowner", OID),
+            ("spcacl", oid::TEXT_ARRAY),
+            ("spcoptions", oid::TEXT_ARRAY),
+        ],
         rows: pg_tablespace,
     },
     SystemView {
@@ -87,11 +96,17 @@ fn nothing(_: &Run<'_>) -> Vec<Row> {
 }
 
 fn pg_collation(_: &Run<'_>) -> Vec<Row> {
-    vec![vec![Datum::Oid(100), text("default"), Datum::Oid(super::PG_CATALOG)]]
+    let row = |oid, name: &str, provider: &str, locale: Datum| {
+        let mut row = vec![Datum::Oid(oid), text(name), Datum::Oid(super::PG_CATALOG), Datum::Oid(10), text(provider)];
+        row.extend([Datum::Bool(true), Datum::Int4(-1), locale.clone(), locale, Datum::Null, Datum::Null]);
+        row
+    };
+    vec![row(100, "default", "d", Datum::Null), row(950, "C", "c", text("C"))]
 }
 
 fn pg_tablespace(_: &Run<'_>) -> Vec<Row> {
-    vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(10)]]
+    let row = |oid, name| vec![Datum::Oid(oid), text(name), Datum::Oid(10), Datum::Null, Datum::Null];
+    vec![row(1663, "pg_default"), row(1664, "pg_global")]
 }
 
 fn relations<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
@@ -114,7 +129,7 @@ fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
                     Datum::Oid(oid),
                     Datum::Oid(r.oid),
                     Datum::Int2(number),
-                    text(&shown_default(run, default)),
+                    text(&shown_default(run, default, c.type_oid)),
                 ]);
             }
         }
@@ -122,14 +137,24 @@ fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
     out
 }
 
-/// `nextval('16384'::regclass)` with the sequence's name.
-fn shown_default(run: &Run<'_>, text: &str) -> String {
-    use crate::types::text::Names;
+/// `nextval('16384'::regclass)` with the sequence's name; a string with its type.
+fn shown_default(run: &Run<'_>, text: &str, ty: u32) -> String {
     let number = text.strip_prefix("nextval('").and_then(|t| t.strip_suffix("'::regclass)"));
     match number.and_then(|n| n.parse().ok()).and_then(|oid| run.names.relation_name(oid)) {
         Some(name) => format!("nextval('{name}'::regclass)"),
+        None if is_string(text) && matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
+            let ty =
+                crate::types::facts(ty).map_or("text", |f| if f.oid == oid::BPCHAR { "bpchar" } else { f.sql_name });
+            format!("{text}::{ty}")
+        }
         None => text.to_owned(),
     }
+}
+
+/// Whether a text is one string literal.
+fn is_string(text: &str) -> bool {
+    let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
+    inner.is_some_and(|t| !t.replace("''", "").contains('\''))
 }
 
 fn numbers(columns: impl Iterator<Item = usize>) -> Datum {
@@ -176,6 +201,10 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
                 Datum::Oid(key.map_or(0, |k| k.references)),
                 text(key.map_or(" ", |k| action(k.on_update))),
                 text(key.map_or(" ", |k| action(k.on_delete))),
+                text(if key.is_some() { "s" } else { " " }),
+                Datum::Bool(true),
+                Datum::Int4(0),
+                Datum::Bool(l.kind != "c"),
                 l.columns,
                 key.map_or(Datum::Null, |k| numbers(k.referenced.iter().copied())),
             ]);
@@ -216,7 +245,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
             let mut out = format!(
                 "FOREIGN KEY ({}) REFERENCES {}({})",
                 list(r, &k.columns),
-                quote(&parent.name),
+                run.names.relation_name(parent.oid).unwrap_or_else(|| quote(&parent.name)),
                 list(parent, &k.referenced)
             );
             for (when, a) in [("UPDATE", k.on_update), ("DELETE", k.on_delete)] {

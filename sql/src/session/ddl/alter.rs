@@ -225,8 +225,7 @@ impl Ddl<'_> {
             Err(e) => return Err(e),
         };
         let catalog = self.catalog();
-        let indexes: Vec<Index> =
-            catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
+        let indexes: Vec<Index> = catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
         let referred = catalog
             .referring(r.oid)
             .flat_map(|c| &c.foreign_keys)

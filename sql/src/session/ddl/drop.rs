@@ -3,6 +3,7 @@
 use super::{Ddl, missing, new_tree};
 use crate::error::{Result, SqlError, code};
 use crate::exec::errors::from_engine;
+use crate::session::privileges;
 use crate::session::utility::{find_object, relation_oid};
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
@@ -41,7 +42,7 @@ fn tag(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// Views whose text names a relation.
+/// Views that read a relation; of a materialized view only the text is known.
 fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
     let words = |text: &str| -> Vec<String> {
         text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).map(str::to_ascii_lowercase).collect()
@@ -50,7 +51,10 @@ fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
         Object::Relation(r) if r.oid != relation.oid && r.database == relation.database => Some(r),
         _ => None,
     });
-    let named = |r: &&Relation| r.query.as_ref().is_some_and(|q| words(q).contains(&relation.name));
+    let named = |r: &&Relation| match &r.meaning {
+        Some(meaning) => meaning.names.iter().any(|(_, oid)| *oid == relation.oid),
+        None => r.query.as_ref().is_some_and(|q| words(q).contains(&relation.name)),
+    };
     all.filter(named).cloned().collect()
 }
 
@@ -104,6 +108,7 @@ impl Ddl<'_> {
                 self.drop_relation(r, cascade, together).await
             }
             Object::Index(i) => {
+                self.owns(&object)?;
                 if i.constraint {
                     let table = catalog.relation(i.table).map_or("", |r| &r.name);
                     let message =
@@ -116,6 +121,7 @@ impl Ddl<'_> {
                 self.take_away(oid, Some(i.tree)).await
             }
             Object::Sequence(q) => {
+                self.owns(&object)?;
                 if let Some((table, _)) = q.owned_by
                     && !cascade
                     && let Some(r) = catalog.relation(table)
@@ -209,6 +215,7 @@ impl Ddl<'_> {
         self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let Some(mut relation) = catalog.relation(oid).cloned() else { return Ok("DROP RULE") };
+        self.own(&relation)?;
         for name in &s.names {
             let before = relation.insert_nothing_rules.len();
             relation.insert_nothing_rules.retain(|r| r != name.name());
@@ -237,6 +244,22 @@ impl Ddl<'_> {
             }
             return Err(missing(kind, name.name()));
         };
+        match catalog.get(oid).map(|o| &**o) {
+            Some(Object::Role(role)) => {
+                self.may("drop role", |r| r.create_role)?;
+                if role.name == self.core.current_user() {
+                    return Err(SqlError::new("55006", "current user cannot be dropped"));
+                }
+                if role.name == self.core.user {
+                    return Err(SqlError::new("55006", "session user cannot be dropped"));
+                }
+                if role.superuser {
+                    self.superuser("must be superuser to drop superusers")?;
+                }
+            }
+            Some(object) => self.owns(object)?,
+            None => {}
+        }
         if s.object == ObjectKind::Database {
             return self.drop_database(oid, name.name()).await;
         }
@@ -244,7 +267,13 @@ impl Ddl<'_> {
             .objects()
             .filter(|o| match s.object {
                 ObjectKind::Schema => crate::planner::names::schema_of(o) == Some(oid),
-                _ => matches!(&***o, Object::Relation(r) if r.owner == oid),
+                _ => match &***o {
+                    Object::Relation(r) => r.owner == oid || r.grants.iter().any(|g| g.role == oid),
+                    Object::Sequence(q) => q.owner == oid || q.grants.iter().any(|g| g.role == oid),
+                    Object::Schema(c) => c.owner == oid,
+                    Object::Database(d) => d.owner == oid,
+                    Object::Index(_) | Object::Role(_) => false,
+                },
             })
             .map(|o| o.oid())
             .collect();
@@ -295,7 +324,10 @@ impl Ddl<'_> {
     pub(super) async fn truncate(&self, s: &Truncate) -> Result<&'static str> {
         let mut all: Vec<u32> = Vec::new();
         for table in &s.tables {
-            let (oid, _) = relation_oid(self.core, &table.name)?;
+            let (oid, catalog) = relation_oid(self.core, &table.name)?;
+            if let Some(relation) = catalog.relation(oid) {
+                privileges::relation(self.core, &catalog, relation, "D")?;
+            }
             self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             all.push(oid);
         }
@@ -327,7 +359,7 @@ impl Ddl<'_> {
                 let message = format!("\"{}\" is not a table", relation.name);
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
-            crate::session::run::allowed(self.core, &catalog, relation, "D")?;
+            privileges::relation(self.core, &catalog, relation, "D")?;
             crate::session::utility::lock_for_rebuild(self.core, &catalog, oid).await?;
             self.fresh_trees(relation).await?;
             if s.restart_identity {

@@ -10,6 +10,7 @@ mod objects;
 mod table;
 
 use super::core::Core;
+use super::privileges;
 use super::session::{Prepared, Session};
 use crate::error::{Result, SqlError, code};
 use crate::exec::convert::{not_storable, storage_of};
@@ -102,7 +103,7 @@ impl Ddl<'_> {
     }
 
     fn role(&self) -> u32 {
-        self.catalog().role(&self.core.user).map_or(10, |r| r.oid)
+        self.core.role(&self.catalog()).map_or(10, |r| r.oid)
     }
 
     fn new_oid(&self) -> u32 {
@@ -141,13 +142,12 @@ impl Ddl<'_> {
 
     /// Checks that the session's role owns a relation.
     fn own(&self, relation: &Relation) -> Result<()> {
-        let catalog = self.catalog();
-        let Some(role) = catalog.role(&self.core.user) else { return Ok(()) };
-        if role.superuser || relation.owner == role.oid {
-            return Ok(());
-        }
-        let kind = Object::Relation(relation.clone()).kind();
-        Err(SqlError::new("42501", format!("must be owner of {kind} {}", relation.name)))
+        self.owns(&Object::Relation(relation.clone()))
+    }
+
+    /// Checks that the session's role owns an object.
+    fn owns(&self, object: &Object) -> Result<()> {
+        privileges::owns(self.core, &self.catalog(), object)
     }
 }
 

@@ -3,14 +3,14 @@
 use super::{Ddl, Session, exists, missing};
 use crate::error::{Result, SqlError, code};
 use crate::exec::errors::from_engine;
-use crate::expr::Params;
 use crate::planner::Planner;
 use crate::planner::names::schema_of;
+use crate::session::privileges::letter;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
 use crate::syntax::ddl::{CreateRule, Grant, RoleOption, RuleEvent, SequenceOption};
-use crate::syntax::stmt::{GenericOption, Statement};
+use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve};
 use clearway_engine::catalog::{self, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -49,10 +49,10 @@ impl Ddl<'_> {
             Some(_) => return Err(exists(name.name())),
             None => None,
         };
-        let statement = Statement::Query(Box::new(query.clone()));
-        let planned = with_env(self.core, &catalog, |env| Planner::new(env).plan(&statement, &mut Params::default()))?;
-        let plan = planned.ok_or_else(|| SqlError::internal("a view without a plan"))?;
-        let outputs = plan.columns.unwrap_or_default();
+        if let Some(old) = &old {
+            self.own(old)?;
+        }
+        let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
         if columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));
         }
@@ -81,7 +81,7 @@ impl Ddl<'_> {
             database: self.core.database,
             schema,
             name: name.name().to_owned(),
-            owner: self.role(),
+            owner: old.as_ref().map_or_else(|| self.role(), |r| r.owner),
             kind: RelationKind::View,
             columns: list,
             tree: 0,
@@ -94,6 +94,7 @@ impl Ddl<'_> {
             options: Vec::new(),
             grants: old.map(|r| r.grants).unwrap_or_default(),
             populated: true,
+            meaning: Some(meaning),
         };
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE VIEW")
@@ -235,6 +236,7 @@ impl Ddl<'_> {
         let Object::Sequence(mut sequence) = Object::clone(&object) else {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name())));
         };
+        self.owns(&object)?;
         self.core.lock_relation(sequence.oid, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
         let mut restart = None;
         for o in options {
@@ -309,8 +311,14 @@ impl Ddl<'_> {
         Ok("CREATE SCHEMA")
     }
 
-    fn may(&self, what: &str, allowed: impl Fn(&Role) -> bool) -> Result<()> {
-        match self.catalog().role(&self.core.user) {
+    /// Checks that the session's role is a superuser.
+    pub(super) fn superuser(&self, otherwise: &str) -> Result<()> {
+        let is = self.core.role(&self.catalog()).is_none_or(|role| role.superuser);
+        if is { Ok(()) } else { Err(SqlError::new("42501", otherwise)) }
+    }
+
+    pub(super) fn may(&self, what: &str, allowed: impl Fn(&Role) -> bool) -> Result<()> {
+        match self.core.role(&self.catalog()) {
             Some(r) if !r.superuser && !allowed(r) => {
                 Err(SqlError::new("42501", format!("permission denied to {what}")))
             }
@@ -366,6 +374,9 @@ impl Ddl<'_> {
     /// CREATE ROLE.
     pub(super) async fn create_role(&self, name: &str, login: bool, options: &[RoleOption]) -> Result<&'static str> {
         self.may("create role", |r| r.create_role)?;
+        if options.iter().any(|o| matches!(o, RoleOption::Superuser(true))) {
+            self.superuser("must be superuser to create superusers")?;
+        }
         if self.catalog().role(name).is_some() {
             return Err(SqlError::new("42710", format!("role \"{name}\" already exists")));
         }
@@ -386,8 +397,13 @@ impl Ddl<'_> {
 
     /// ALTER ROLE.
     pub(super) async fn alter_role(&self, name: &str, options: &[RoleOption]) -> Result<&'static str> {
-        self.may("alter role", |r| r.create_role || r.name == name)?;
         let mut role = self.catalog().role(name).cloned().ok_or_else(|| missing("role", name))?;
+        if role.superuser || options.iter().any(|o| matches!(o, RoleOption::Superuser(_))) {
+            self.superuser("must be superuser to alter superuser roles or change superuser attribute")?;
+        }
+        let own_password = options.iter().all(|o| matches!(o, RoleOption::Password(_)));
+        self.may("alter role", |r| r.create_role || (own_password && r.name == name))
+            .map_err(|_| SqlError::new("42501", "permission denied"))?;
         self.role_options(&mut role, options)?;
         self.put(Object::Role(role)).await?;
         Ok("ALTER ROLE")
@@ -421,11 +437,13 @@ impl Ddl<'_> {
         let owner = catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?;
         let found = find_object(self.core, &catalog, name).ok_or_else(|| missing("relation", name.name()))?;
         let mut object = Object::clone(&found);
+        self.owns(&object)?;
+        if owner != self.role() {
+            let message = format!("must be member of role \"{}\"", catalog.get(owner).map_or("", |r| r.name()));
+            self.superuser(&message)?;
+        }
         match &mut object {
-            Object::Relation(r) => {
-                self.own(r)?;
-                r.owner = owner;
-            }
+            Object::Relation(r) => r.owner = owner,
             Object::Sequence(q) => q.owner = owner,
             _ => return Err(SqlError::unsupported("OWNER TO of this object")),
         }
@@ -439,11 +457,7 @@ impl Ddl<'_> {
         if s.grant_option || s.privileges.iter().any(|(_, columns)| !columns.is_empty()) {
             return Err(SqlError::unsupported("GRANT OPTION and privileges on columns"));
         }
-        let letters: String = if s.privileges.is_empty() {
-            "arwdDxt".to_owned()
-        } else {
-            s.privileges.iter().map(|(p, _)| letter(p)).collect::<Result<_>>()?
-        };
+        let letters: String = s.privileges.iter().map(|(p, _)| letter(p)).collect::<Result<_>>()?;
         let mut roles = Vec::new();
         for name in &s.roles {
             roles.push(match name.as_str() {
@@ -473,16 +487,26 @@ impl Ddl<'_> {
         }
         for object in objects {
             let mut object = Object::clone(&object);
-            let grants = match &mut object {
-                Object::Relation(r) => {
-                    self.own(r)?;
-                    &mut r.grants
-                }
-                Object::Sequence(q) => &mut q.grants,
+            let owner = match &object {
+                Object::Relation(r) => r.owner,
+                Object::Sequence(q) => q.owner,
                 _ => continue,
             };
+            let kind = if matches!(object, Object::Sequence(_)) { "sequence" } else { "table" };
+            let denied = |_| SqlError::new("42501", format!("permission denied for {kind} {}", object.name()));
+            self.owns(&object).map_err(denied)?;
+            let (grants, all) = match &mut object {
+                Object::Relation(r) => (&mut r.grants, "arwdDxt"),
+                Object::Sequence(q) => (&mut q.grants, "rwU"),
+                _ => continue,
+            };
+            let letters = if s.privileges.is_empty() { all } else { &letters };
+            if let Some((word, _)) = s.privileges.iter().find(|(p, _)| letter(p).is_ok_and(|l| !all.contains(l))) {
+                let message = format!("invalid privilege type {} for {kind}", word.to_uppercase());
+                return Err(SqlError::new("0LP01", message.replace("for table", "for relation")));
+            }
             for role in &roles {
-                change_grant(grants, *role, &letters, s.revoke, self.role());
+                change_grant(grants, *role, letters, s.revoke, owner);
             }
             self.put(object).await?;
         }
@@ -506,20 +530,6 @@ fn change_grant(grants: &mut Vec<catalog::Grant>, role: u32, letters: &str, revo
         privileges.push_str(&new);
     }
     grants.retain(|g| !g.privileges.is_empty());
-}
-
-fn letter(privilege: &str) -> Result<char> {
-    Ok(match privilege.to_ascii_lowercase().as_str() {
-        "select" => 'r',
-        "insert" => 'a',
-        "update" => 'w',
-        "delete" => 'd',
-        "truncate" => 'D',
-        "references" => 'x',
-        "trigger" => 't',
-        "usage" => 'U',
-        other => return Err(SqlError::new(code::SYNTAX_ERROR, format!("unrecognized privilege type \"{other}\""))),
-    })
 }
 
 fn check_sequence(s: &Sequence) -> Result<()> {

@@ -285,6 +285,7 @@ impl Ddl<'_> {
             options: storage_options(&s.storage)?,
             grants: Vec::new(),
             populated: true,
+            meaning: None,
         };
         self.put(Object::Relation(relation.clone())).await?;
         for u in d.uniques {
@@ -543,6 +544,7 @@ impl Ddl<'_> {
             options: storage_options(&s.storage)?,
             grants: Vec::new(),
             populated: s.with_data,
+            meaning: None,
         };
         let oid = relation.oid;
         self.put(Object::Relation(relation)).await?;

@@ -1,0 +1,344 @@
+//! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
+
+use super::catalog::{int_oid, local, schema_name};
+use super::{SystemView, all, text};
+use crate::exec::{Row, Run};
+use crate::planner::names::quote;
+use crate::types::datum::Array;
+use crate::types::text::Names as _;
+use crate::types::{Datum, Oid, facts, oid};
+use clearway_engine::catalog::{Column, Index, Object};
+
+use oid::{BOOL, CHAR, INT2, INT2VECTOR, INT4, INT8, NAME, OID, OIDVECTOR, TEXT, TEXT_ARRAY};
+
+/// The oid of pg_class.
+const PG_CLASS: Oid = 1259;
+
+/// The views of this module.
+pub static VIEWS: &[SystemView] = &[
+    SystemView {
+        oid: 1249,
+        schema: "pg_catalog",
+        name: "pg_attribute",
+        columns: &[
+            ("attrelid", OID),
+            ("attname", NAME),
+            ("atttypid", OID),
+            ("attstattarget", INT4),
+            ("attlen", INT2),
+            ("attnum", INT2),
+            ("attndims", INT4),
+            ("attcacheoff", INT4),
+            ("atttypmod", INT4),
+            ("attbyval", BOOL),
+            ("attalign", CHAR),
+            ("attstorage", CHAR),
+            ("attcompression", CHAR),
+            ("attnotnull", BOOL),
+            ("atthasdef", BOOL),
+            ("atthasmissing", BOOL),
+            ("attidentity", CHAR),
+            ("attgenerated", CHAR),
+            ("attisdropped", BOOL),
+            ("attislocal", BOOL),
+            ("attinhcount", INT4),
+            ("attcollation", OID),
+            ("attacl", TEXT_ARRAY),
+            ("attoptions", TEXT_ARRAY),
+            ("attfdwoptions", TEXT_ARRAY),
+        ],
+        rows: pg_attribute,
+    },
+    SystemView {
+        oid: 2610,
+        schema: "pg_catalog",
+        name: "pg_index",
+        columns: &[
+            ("indexrelid", OID),
+            ("indrelid", OID),
+            ("indnatts", INT2),
+            ("indnkeyatts", INT2),
+            ("indisunique", BOOL),
+            ("indnullsnotdistinct", BOOL),
+            ("indisprimary", BOOL),
+            ("indisexclusion", BOOL),
+            ("indimmediate", BOOL),
+            ("indisclustered", BOOL),
+            ("indisvalid", BOOL),
+            ("indcheckxmin", BOOL),
+            ("indisready", BOOL),
+            ("indislive", BOOL),
+            ("indisreplident", BOOL),
+            ("indkey", INT2VECTOR),
+            ("indcollation", OIDVECTOR),
+            ("indoption", INT2VECTOR),
+            ("indexprs", TEXT),
+            ("indpred", TEXT),
+        ],
+        rows: pg_index,
+    },
+    SystemView {
+        oid: 12_040,
+        schema: "pg_catalog",
+        name: "pg_indexes",
+        columns: &[
+            ("schemaname", NAME),
+            ("tablename", NAME),
+            ("indexname", NAME),
+            ("tablespace", NAME),
+            ("indexdef", TEXT),
+        ],
+        rows: pg_indexes,
+    },
+    SystemView {
+        oid: 2224,
+        schema: "pg_catalog",
+        name: "pg_sequence",
+        columns: &[
+            ("seqrelid", OID),
+            ("seqtypid", OID),
+            ("seqstart", INT8),
+            ("seqincrement", INT8),
+            ("seqmax", INT8),
+            ("seqmin", INT8),
+            ("seqcache", INT8),
+            ("seqcycle", BOOL),
+        ],
+        rows: pg_sequence,
+    },
+    SystemView {
+        oid: 2608,
+        schema: "pg_catalog",
+        name: "pg_depend",
+        columns: &[
+            ("classid", OID),
+            ("objid", OID),
+            ("objsubid", INT4),
+            ("refclassid", OID),
+            ("refobjid", OID),
+            ("refobjsubid", INT4),
+            ("deptype", CHAR),
+        ],
+        rows: pg_depend,
+    },
+];
+
+/// What pg_attribute says of one column.
+struct Attribute<'a> {
+    relation: Oid,
+    name: &'a str,
+    ty: Oid,
+    modifier: i32,
+    number: usize,
+    not_null: bool,
+    /// The column of a table that it is, for its default and identity.
+    column: Option<&'a Column>,
+}
+
+fn attribute_row(a: Attribute<'_>) -> Row {
+    let len = facts(a.ty).map_or(-1, |f| f.len);
+    let collated = matches!(a.ty, TEXT | oid::VARCHAR | oid::BPCHAR);
+    let collation = if collated { 100 } else { u32::from(a.ty == NAME) * 950 };
+    let storage = match a.ty {
+        oid::NUMERIC => "m",
+        _ if len > 0 => "p",
+        _ => "x",
+    };
+    let dropped = a.column.is_some_and(Column::is_dropped);
+    let identity = a.column.and_then(|c| c.identity).map_or(String::new(), |c| c.to_string());
+    let has_default = a.column.is_some_and(|c| c.default.is_some() && c.identity.is_none());
+    let align = match len {
+        1 => "c",
+        2 => "s",
+        8 => "d",
+        _ => "i",
+    };
+    vec![
+        int_oid(a.relation),
+        text(a.name),
+        int_oid(if dropped { 0 } else { a.ty }),
+        Datum::Int4(-1),
+        Datum::Int2(len),
+        Datum::Int2(a.number as i16 + 1),
+        Datum::Int4(i32::from(crate::types::element_of(a.ty).is_some())),
+        Datum::Int4(-1),
+        Datum::Int4(a.modifier),
+        Datum::Bool(matches!(len, 1 | 2 | 4 | 8)),
+        text(align),
+        text(storage),
+        text(""),
+        Datum::Bool(a.not_null),
+        Datum::Bool(has_default),
+        Datum::Bool(false),
+        text(&identity),
+        text(""),
+        Datum::Bool(dropped),
+        Datum::Bool(true),
+        Datum::Int4(0),
+        int_oid(collation),
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+    ]
+}
+
+fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    let plain = |relation, name, ty, number| {
+        attribute_row(Attribute { relation, name, ty, modifier: -1, number, not_null: false, column: None })
+    };
+    for view in all() {
+        out.extend(view.columns.iter().enumerate().map(|(i, (name, ty))| plain(view.oid, name, *ty, i)));
+    }
+    for object in local(run) {
+        match object {
+            Object::Relation(r) => out.extend(r.columns.iter().enumerate().map(|(number, c)| {
+                let gone = format!("........pg.dropped.{}........", number + 1);
+                attribute_row(Attribute {
+                    relation: r.oid,
+                    name: if c.is_dropped() { &gone } else { &c.name },
+                    ty: c.type_oid,
+                    modifier: c.type_mod,
+                    number,
+                    not_null: c.not_null,
+                    column: Some(c),
+                })
+            })),
+            Object::Index(i) => {
+                let Some(table) = run.names.catalog.relation(i.table) else { continue };
+                let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+                out.extend(columns.enumerate().map(|(number, c)| {
+                    let Column { name, type_oid: ty, type_mod: modifier, .. } = &table.columns[c];
+                    let (relation, ty, modifier) = (i.oid, *ty, *modifier);
+                    attribute_row(Attribute { relation, name, ty, modifier, number, not_null: false, column: None })
+                }));
+            }
+            Object::Sequence(s) => {
+                let columns = [("last_value", INT8), ("log_cnt", INT8), ("is_called", BOOL)];
+                out.extend(columns.into_iter().enumerate().map(|(i, (name, ty))| plain(s.oid, name, ty, i)));
+            }
+            Object::Database(_) | Object::Schema(_) | Object::Role(_) => {}
+        }
+    }
+    out
+}
+
+fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
+    let mut array = Array::one_dimensional(element, values.collect());
+    array.dims.iter_mut().for_each(|d| d.1 = 0);
+    Datum::Array(array.into())
+}
+
+fn pg_index(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for object in local(run) {
+        let Object::Index(i) = object else { continue };
+        let Some(table) = run.names.catalog.relation(i.table) else { continue };
+        let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+        let collated = |c: usize| matches!(table.columns[c].type_oid, TEXT | oid::VARCHAR | oid::BPCHAR);
+        let collations = i.columns.iter().map(|c| int_oid(if collated(c.column) { 100 } else { 0 }));
+        let options = i.columns.iter().map(|c| Datum::Int2(i16::from(c.descending) + 2 * i16::from(c.nulls_first)));
+        let public = i.state == clearway_engine::catalog::IndexState::Public;
+        let no = || Datum::Bool(false);
+        out.push(vec![
+            int_oid(i.oid),
+            int_oid(i.table),
+            Datum::Int2(columns().count() as i16),
+            Datum::Int2(i.columns.len() as i16),
+            Datum::Bool(i.unique),
+            no(),
+            Datum::Bool(i.primary),
+            no(),
+            Datum::Bool(true),
+            Datum::Bool(i.clustered),
+            Datum::Bool(public),
+            no(),
+            Datum::Bool(true),
+            Datum::Bool(true),
+            no(),
+            vector(INT2, columns().map(|c| Datum::Int2(c as i16 + 1))),
+            vector(OID, collations),
+            vector(INT2, options),
+            Datum::Null,
+            Datum::Null,
+        ]);
+    }
+    out
+}
+
+fn pg_sequence(run: &Run<'_>) -> Vec<Row> {
+    let sequences = local(run).filter_map(|o| match o {
+        Object::Sequence(s) => Some(s),
+        _ => None,
+    });
+    let numbers = |s: &clearway_engine::catalog::Sequence| {
+        let mut row = vec![int_oid(s.oid), int_oid(s.type_oid)];
+        row.extend([s.start, s.increment, s.max, s.min, s.cache].map(Datum::Int8));
+        row.push(Datum::Bool(s.cycle));
+        row
+    };
+    sequences.map(numbers).collect()
+}
+
+/// Sequences that belong to columns; other dependencies are kept with the objects themselves.
+fn pg_depend(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for object in local(run) {
+        let Object::Sequence(s) = object else { continue };
+        let Some((table, column)) = s.owned_by else { continue };
+        let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
+        out.push(vec![
+            int_oid(PG_CLASS),
+            int_oid(s.oid),
+            Datum::Int4(0),
+            int_oid(PG_CLASS),
+            int_oid(table),
+            Datum::Int4(column as i32 + 1),
+            text(if identity.is_some() { "i" } else { "a" }),
+        ]);
+    }
+    out
+}
+
+/// The statement that makes an index.
+pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
+    let Some(table) = run.names.catalog.relation(i.table) else { return String::new() };
+    let column = |c: &clearway_engine::catalog::IndexColumn| {
+        let mut shown = quote(&table.columns[c.column].name);
+        if c.descending {
+            shown.push_str(" DESC");
+        }
+        if c.nulls_first != c.descending {
+            shown.push_str(if c.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
+        }
+        shown
+    };
+    let columns: Vec<String> = i.columns.iter().map(column).collect();
+    let full = || format!("{}.{}", quote(&schema_name(run, table.schema)), quote(&table.name));
+    let name = run.names.relation_name(table.oid).filter(|_| pretty).unwrap_or_else(full);
+    let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
+    format!(
+        "CREATE {}INDEX {} ON {} USING btree ({}){}",
+        if i.unique { "UNIQUE " } else { "" },
+        quote(&i.name),
+        name,
+        columns.join(", "),
+        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
+    )
+}
+
+fn pg_indexes(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for object in local(run) {
+        let Object::Index(i) = object else { continue };
+        let Some(table) = run.names.catalog.relation(i.table) else { continue };
+        out.push(vec![
+            text(&schema_name(run, table.schema)),
+            text(&table.name),
+            text(&i.name),
+            Datum::Null,
+            text(&index_definition(run, i, false)),
+        ]);
+    }
+    out
+}
