@@ -1,0 +1,245 @@
+//! A fixed number of damaged texts: parser, planner and executor give results or errors, never a panic, an internal error or a hang
+//! (a statement that computes for long is cut off by its timeout, which must reach it).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::testkit::Rng;
+use clearway_base::vfs::{MemVfs, Vfs};
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::SqlError;
+use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
+use clearway_sql::session::{Backends, Session, SessionStart};
+
+/// Texts for the parser alone, and statements for a whole session.
+const TEXTS: u64 = 30_000;
+const STATEMENTS: u64 = 4_000;
+
+/// Counts rows and forgets them.
+#[derive(Default)]
+struct Sink {
+    bytes: Vec<u8>,
+}
+
+impl Client for Sink {
+    fn row_description(&mut self, _: &[Column<'_>]) {}
+    fn no_data(&mut self) {}
+    fn parameter_description(&mut self, _: &[u32]) {}
+    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
+        for i in 0..fields {
+            self.bytes.clear();
+            write(i, &mut self.bytes);
+        }
+    }
+    fn command_complete(&mut self, _: &str) {}
+    fn empty_query(&mut self) {}
+    fn portal_suspended(&mut self) {}
+    fn notice(&mut self, _: &'static str, _: &SqlError) {}
+    fn parameter_status(&mut self, _: &str, _: &str) {}
+    fn copy_out(&mut self, _: CopyFormat) {}
+    fn copy_data(&mut self, _: &[u8]) {}
+    fn copy_out_done(&mut self) {}
+    fn copy_in(&mut self, _: CopyFormat) {}
+    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
+        Box::pin(async { Ok(CopyIn::Done) })
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn drain(&mut self) -> ClientFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn open() -> Arc<Db> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    block_on(async {
+        let dir = Path::new("/db");
+        let _ = vfs.create_dir(dir).await;
+        Db::open(DbOptions::new(vfs.clone(), dir), |name, task| {
+            spawn_thread(name, move || block_on(task)).expect("a thread");
+        })
+        .await
+        .expect("a database")
+    })
+}
+
+fn session(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {
+    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    let backend = listed.backend().clone();
+    // The list outlives the test.
+    std::mem::forget(listed);
+    let options = vec![("statement_timeout".to_owned(), "500".to_owned())];
+    let (database, user) = ("postgres".to_owned(), "postgres".to_owned());
+    let start = SessionStart { backend, backends: backends.clone(), database, user, options };
+    block_on(Session::new(db, start)).expect("a session")
+}
+
+/// Lines of the recorded scripts: what is right to begin with.
+fn samples() -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut out = Vec::new();
+    for file in ["select.sql", "select_paths.sql", "syntax.sql"] {
+        let text = std::fs::read_to_string(dir.join(file)).expect("a script");
+        out.extend(text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("--")).map(str::to_owned));
+    }
+    out
+}
+
+const WORDS: &[&str] = &[
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "(",
+    ")",
+    ",",
+    "*",
+    "'",
+    "\"",
+    "$1",
+    "$$",
+    "::int",
+    "::text[]",
+    "NULL",
+    "-",
+    "+",
+    "/ 0",
+    "1e400",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "ARRAY[",
+    "]",
+    "[1]",
+    "CASE",
+    "END",
+    "WHEN",
+    "GROUP BY",
+    "ORDER BY 99",
+    "LIMIT -1",
+    "UNION ALL",
+    "WITH t AS (",
+    "INSERT INTO",
+    "VALUES",
+    "RETURNING *",
+    "UPDATE",
+    "SET",
+    "DELETE",
+    "ON CONFLICT DO NOTHING",
+    "JOIN",
+    "LATERAL",
+    "EXISTS (",
+    "IN (",
+    "ANY (",
+    "generate_series(1, 3)",
+    "count(*)",
+    "repeat('x', 2000000000)",
+    "lpad('x', 1000000000)",
+    "timestamp '294277-01-01'",
+    "interval '1e9 years'",
+    "numeric '1e100000'",
+    "/*",
+    "--",
+    ";",
+    "\u{0}",
+    "é",
+    "E'\\x'",
+    "FOR UPDATE",
+    "power(10, 400)",
+    "'{1,2'::int[]",
+    "substring('abc', -2147483648, 2147483647)",
+    "chr(0)",
+    "to_hex(-1)",
+    "BEGIN",
+    "SAVEPOINT a",
+];
+
+const NUMBERS: &[&str] = &["0", "-1", "2147483648", "99999999999999999999", "1.5e308"];
+
+fn damage(rng: &mut Rng, samples: &[String]) -> String {
+    let mut text = rng.pick(samples).clone();
+    for _ in 0..=rng.below(4) {
+        let mut at = rng.index(text.len() + 1);
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        match rng.below(7) {
+            0 => text.truncate(at),
+            1 => text.insert_str(at, &format!(" {} ", rng.pick(WORDS))),
+            2 => {
+                // The end of another text.
+                let other = rng.pick(samples);
+                let mut from = rng.index(other.len() + 1);
+                while !other.is_char_boundary(from) {
+                    from -= 1;
+                }
+                text.truncate(at);
+                text.push_str(&other[from..]);
+            }
+            3 => {
+                // A word out of the middle.
+                if let Some(end) = text[at..].find(' ') {
+                    text.replace_range(at..at + end, "");
+                }
+            }
+            4 => {
+                if let Some(end) = text[at..].find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0) {
+                    text.replace_range(at..at + end, NUMBERS[rng.index(NUMBERS.len())]);
+                }
+            }
+            5 => text.insert_str(at, &"(".repeat(rng.index(300))),
+            _ => text = format!("SELECT ({text})"),
+        }
+    }
+    text
+}
+
+#[test]
+fn the_parser_takes_any_text() {
+    let samples = samples();
+    let (mut taken, mut refused) = (0, 0);
+    for seed in 0..TEXTS {
+        let text = damage(&mut Rng::new(seed), &samples);
+        match std::panic::catch_unwind(|| clearway_sql::syntax::parse(&text).map(|_| ())) {
+            Ok(Ok(())) => taken += 1,
+            Ok(Err(_)) => refused += 1,
+            Err(_) => panic!("seed {seed}: the parser panicked at {text:?}"),
+        }
+    }
+    assert!(taken > TEXTS / 20 && refused > TEXTS / 20, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn a_session_outlives_any_statement() {
+    let only: Option<u64> = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok());
+    let samples = samples();
+    let db = open();
+    let backends = Arc::new(Backends::default());
+    let mut one = session(&db, &backends);
+    for line in samples.iter().filter(|l| l.starts_with("CREATE") || l.starts_with("INSERT")) {
+        let _ = block_on(one.simple(line, &mut Sink::default()));
+    }
+    let (mut taken, mut refused) = (0, 0);
+    let statements = std::env::var("CLEARWAY_STATEMENTS").ok().and_then(|v| v.parse().ok()).unwrap_or(STATEMENTS);
+    for seed in only.map_or(0..statements, |s| s..s + 1) {
+        let text = damage(&mut Rng::new(seed), &samples);
+        let run = std::panic::AssertUnwindSafe(|| block_on(one.simple(&text, &mut Sink::default())));
+        let replay = format!("replay: CLEARWAY_SEED={seed} cargo test -p clearway-sql --test fuzz, with {text:?}");
+        match std::panic::catch_unwind(run) {
+            Ok(Ok(())) => taken += 1,
+            Ok(Err(e)) => {
+                assert!(!e.code().starts_with("XX"), "{}: {}; {replay}", e.code(), e.message());
+                refused += 1;
+            }
+            Err(_) => panic!("a panic; {replay}"),
+        }
+        // Whatever block it left open ends here.
+        let _ = block_on(one.simple("ROLLBACK", &mut Sink::default()));
+    }
+    assert!(
+        only.is_some() || (taken > STATEMENTS / 50 && refused > STATEMENTS / 20),
+        "{taken} taken, {refused} refused"
+    );
+    block_on(one.simple("SELECT 1", &mut Sink::default())).expect("it still answers");
+}
