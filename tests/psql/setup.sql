@@ -1,0 +1,14 @@
+CREATE ROLE reader LOGIN;
+CREATE ROLE maker LOGIN CREATEDB CREATEROLE CONNECTION LIMIT 5;
+CREATE TABLE author (id integer PRIMARY KEY, name varchar(40) NOT NULL, born timestamp, score numeric(6,2) DEFAULT 1.5, note char(3), UNIQUE (name));
+CREATE TABLE book (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, author integer REFERENCES author (id) ON DELETE CASCADE ON UPDATE SET NULL, title text DEFAULT 'none'::text, pages smallint CHECK (pages > 0), made timestamptz, ok boolean DEFAULT true);
+CREATE INDEX book_title ON book (title DESC, pages) INCLUDE (made);
+CREATE TABLE "Odd name" ("Col one" serial, b bigint NOT NULL DEFAULT 7);
+CREATE VIEW titles AS SELECT title, pages FROM book WHERE pages > 10;
+CREATE MATERIALIZED VIEW counts AS SELECT author, count(*) AS books FROM book GROUP BY author;
+CREATE SEQUENCE counter START 5 INCREMENT 2 MAXVALUE 1000;
+GRANT SELECT, INSERT ON author TO reader;
+GRANT ALL ON book TO reader;
+GRANT SELECT ON titles TO PUBLIC;
+CREATE SCHEMA extra;
+CREATE TABLE extra.t (a int);
