@@ -218,7 +218,7 @@ impl Tree {
         let bytes = record_bytes(&*wal, 8, 3 * PAGE_BYTES);
         let mut pages = 1;
         loop {
-            let mut reservation = self.pool().space().reserve(pages).await?;
+            let mut reservation = self.pool().space().reserve_for(pages, purpose).await?;
             let mut pins = Vec::with_capacity(pages);
             for page in reservation.pages().to_vec() {
                 pins.push(self.pool().pin_new(page).await?);
