@@ -68,7 +68,8 @@ counters! {
     chain_reads,
     /// To be pinned or redone.
     pin_reads,
-    /// A neighbour or child, beside the way, that a change of structure asked for.
+    /// A new node that was evicted before its parent learned of it: read to see that it is alive, never to be latched.
+    /// Nothing else beside the way of a descent is read for a change of structure.
     neighbour_reads,
     /// Merges that were left because a neighbour was not in memory.
     neighbours_absent,
