@@ -1,10 +1,12 @@
-//! Trees against peers: the same rows, nobody syncs, one machine, one run.
-//!
-//! `clearway-peers trees DIR ROWS` and `clearway-peers row-size DIR ROWS`.
+//! Trees against peers: the same rows, one machine, one run; nobody syncs (`trees`), or every thousand rows are
+//! committed durably (`durable`). And Clearway's storage alone: data beyond memory, long rows, bytes a row.
 
+mod beyond;
 mod clearway;
+mod stored;
 
 use clearway::Clearway;
+use stored::Stored;
 use clearway_storage::btree::RowBuf;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +32,22 @@ trait Engine: Send + Sync {
     fn reader(&self) -> Box<dyn FnMut(u64, usize) -> usize + '_>;
 }
 
+impl Engine for Stored {
+    fn name(&self) -> &'static str {
+        "Clearway"
+    }
+    fn put(&self, from: u64, to: u64, key: &(dyn Fn(u64) -> u64 + Sync), fill: u8) {
+        Stored::put(self, (from..to).map(key), &[fill; VALUE]);
+    }
+    fn reader(&self) -> Box<dyn FnMut(u64, usize) -> usize + '_> {
+        let mut out = RowBuf::default();
+        Box::new(move |key, rows| match rows {
+            1 => usize::from(self.get(key, &mut out)),
+            rows => self.scan(key, rows),
+        })
+    }
+}
+
 impl Engine for Clearway {
     fn name(&self) -> &'static str {
         "clearway"
@@ -53,12 +71,14 @@ struct Lmdb {
 }
 
 impl Lmdb {
-    fn open(dir: &Path) -> Lmdb {
+    fn open(dir: &Path, durable: bool) -> Lmdb {
         let mut options = heed::EnvOpenOptions::new();
-        options.map_size(8 << 30).max_readers(64);
+        options.map_size(16 << 30).max_readers(64);
         // SAFETY: nobody else opens the directory; nothing is to survive a crash.
         let env = unsafe {
-            options.flags(heed::EnvFlags::NO_SYNC | heed::EnvFlags::NO_META_SYNC);
+            if !durable {
+                options.flags(heed::EnvFlags::NO_SYNC | heed::EnvFlags::NO_META_SYNC);
+            }
             options.open(dir).unwrap()
         };
         let mut txn = env.write_txn().unwrap();
@@ -98,7 +118,7 @@ impl Engine for Lmdb {
 
 const TABLE: redb::TableDefinition<&[u8], &[u8]> = redb::TableDefinition::new("t");
 
-struct Redb(redb::Database);
+struct Redb(redb::Database, bool);
 
 impl Engine for Redb {
     fn name(&self) -> &'static str {
@@ -107,7 +127,7 @@ impl Engine for Redb {
     fn put(&self, from: u64, to: u64, key: &(dyn Fn(u64) -> u64 + Sync), fill: u8) {
         for first in (from..to).step_by(BATCH as usize) {
             let mut txn = self.0.begin_write().unwrap();
-            txn.set_durability(redb::Durability::None);
+            txn.set_durability(if self.1 { redb::Durability::Immediate } else { redb::Durability::None });
             {
                 let mut table = txn.open_table(TABLE).unwrap();
                 for i in first..(first + BATCH).min(to) {
@@ -130,8 +150,9 @@ impl Engine for Redb {
 }
 
 struct Fjall {
-    _keyspace: fjall::Keyspace,
+    keyspace: fjall::Keyspace,
     part: fjall::PartitionHandle,
+    durable: bool,
 }
 
 impl Engine for Fjall {
@@ -139,8 +160,13 @@ impl Engine for Fjall {
         "fjall"
     }
     fn put(&self, from: u64, to: u64, key: &(dyn Fn(u64) -> u64 + Sync), fill: u8) {
-        for i in from..to {
-            self.part.insert(key(i).to_be_bytes(), [fill; VALUE]).unwrap();
+        for first in (from..to).step_by(BATCH as usize) {
+            for i in first..(first + BATCH).min(to) {
+                self.part.insert(key(i).to_be_bytes(), [fill; VALUE]).unwrap();
+            }
+            if self.durable {
+                self.keyspace.persist(fjall::PersistMode::SyncAll).unwrap();
+            }
         }
     }
     fn reader(&self) -> Box<dyn FnMut(u64, usize) -> usize + '_> {
@@ -151,13 +177,14 @@ impl Engine for Fjall {
     }
 }
 
-struct Sqlite(PathBuf);
+struct Sqlite(PathBuf, bool);
 
 impl Sqlite {
     fn connect(&self) -> rusqlite::Connection {
         let db = rusqlite::Connection::open(&self.0).unwrap();
-        db.execute_batch("pragma journal_mode=wal; pragma synchronous=off; pragma cache_size=-262144; pragma mmap_size=0;
-            create table if not exists t (k integer primary key, v blob)").unwrap();
+        let sync = if self.1 { "full" } else { "off" };
+        db.execute_batch(&format!("pragma journal_mode=wal; pragma synchronous={sync}; pragma cache_size=-524288;
+            pragma busy_timeout=60000; create table if not exists t (k integer primary key, v blob)")).unwrap();
         db
     }
 }
@@ -169,7 +196,7 @@ impl Engine for Sqlite {
     fn put(&self, from: u64, to: u64, key: &(dyn Fn(u64) -> u64 + Sync), fill: u8) {
         let mut db = self.connect();
         for first in (from..to).step_by(BATCH as usize) {
-            let txn = db.transaction().unwrap();
+            let txn = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
             {
                 let mut put = txn.prepare_cached("insert or replace into t values (?, ?)").unwrap();
                 for i in first..(first + BATCH).min(to) {
@@ -189,25 +216,26 @@ impl Engine for Sqlite {
     }
 }
 
-fn open(kind: &str, dir: &Path) -> Box<dyn Engine> {
+fn open(kind: &str, dir: &Path, durable: bool) -> Box<dyn Engine> {
     let _ = std::fs::remove_dir_all(dir);
     std::fs::create_dir_all(dir).unwrap();
     match kind {
+        "clearway" if durable => Box::new(Stored::open(dir, 512 << 20)),
         "clearway" => Box::new(Clearway::open(dir, 512 << 20)),
-        "LMDB" => Box::new(Lmdb::open(dir)),
+        "LMDB" => Box::new(Lmdb::open(dir, durable)),
         "redb" => {
             let db = redb::Database::builder().set_cache_size(512 << 20).create(dir.join("db")).unwrap();
             let txn = db.begin_write().unwrap();
             txn.open_table(TABLE).unwrap();
             txn.commit().unwrap();
-            Box::new(Redb(db))
+            Box::new(Redb(db, durable))
         }
         "fjall" => {
             let keyspace = fjall::Config::new(dir).cache_size(512 << 20).open().unwrap();
             let part = keyspace.open_partition("t", fjall::PartitionCreateOptions::default()).unwrap();
-            Box::new(Fjall { _keyspace: keyspace, part })
+            Box::new(Fjall { keyspace, part, durable })
         }
-        _ => Box::new(Sqlite(dir.join("db"))),
+        _ => Box::new(Sqlite(dir.join("db"), durable)),
     }
 }
 
@@ -250,74 +278,48 @@ fn put_rate(engine: &dyn Engine, threads: u64, from: u64, to: u64, key: &(dyn Fn
     (share * threads) as f64 / begin.elapsed().as_secs_f64()
 }
 
-fn trees(dir: &Path, rows: u64, kinds: &[&str]) {
+fn trees(dir: &Path, rows: u64, kinds: &[&str], durable: bool) {
     // Positive as i64, so that SQLite orders them alike.
     let random = |i: u64| scatter(i) >> 1;
-    println!("rows {rows} of 100 bytes; thousand operations a second");
-    println!("engine    | seq ins | rnd ins | upd 1 | upd 2 | read 1 | read 2 | read 8 | scan100 1 | scan100 2");
+    println!("rows {rows} of 100 bytes, durable {durable}; thousand operations a second");
+    println!("engine    | seq ins | rnd ins | upd 1 | upd 2 | upd 8 | read 1 | read 2 | read 8 | scan100 1 | scan100 2 | scan100 8");
     for kind in kinds {
-        let ordered = open(kind, &dir.join("ordered"));
-        let sequential = put_rate(&*ordered, 1, 0, rows, &|i| i, 1);
+        let ordered = open(kind, &dir.join("ordered"), durable);
+        let mut rates = vec![put_rate(&*ordered, 1, 0, rows, &|i| i, 1)];
         drop(ordered);
-        let engine = open(kind, &dir.join("random"));
-        let inserts = put_rate(&*engine, 1, 0, rows, &random, 1);
-        let updates = put_rate(&*engine, 1, 0, rows / 4, &|i| random(scatter(i) % rows), 2);
-        let many = match *kind {
-            "SQLite" => f64::NAN,
-            _ => put_rate(&*engine, 2, 0, rows / 4, &|i| random(scatter(i + rows) % rows), 3),
-        };
-        let reads: Vec<f64> = [1, 2, 8].iter().map(|threads| read_rate(&*engine, *threads, rows, 1, &random)).collect();
-        let scans: Vec<f64> = [1, 2].iter().map(|threads| read_rate(&*engine, *threads, rows, 100, &random)).collect();
+        let _ = std::fs::remove_dir_all(dir.join("ordered"));
+        let engine = open(kind, &dir.join("random"), durable);
+        rates.push(put_rate(&*engine, 1, 0, rows, &random, 1));
+        let updates = (rows / 4).min(400_000);
+        for tasks in [1, 2, 8] {
+            rates.push(put_rate(&*engine, tasks, 0, updates, &|i| random(scatter(i + tasks * rows) % rows), 2));
+        }
+        rates.extend([1, 2, 8].map(|tasks| read_rate(&*engine, tasks, rows, 1, &random)));
+        rates.extend([1, 2, 8].map(|tasks| read_rate(&*engine, tasks, rows, 100, &random)));
         print!("{:9} |", engine.name());
-        for rate in [sequential, inserts, updates, many].iter().chain(&reads).chain(&scans) {
-            print!(" {:7.0} |", rate / 1000.0);
+        for rate in rates {
+            print!(" {:7.1} |", rate / 1000.0);
         }
         println!();
+        drop(engine);
+        let _ = std::fs::remove_dir_all(dir.join("random"));
     }
-}
-
-/// Bytes on disk for a row of a bigint key and five 2-byte columns behind a prelude of two bytes.
-fn row_size(dir: &Path, rows: u64) {
-    println!("load          | bytes a row | over 18 bytes | pages");
-    for (name, key) in [("in key order", (|i| i) as fn(u64) -> u64), ("random order", |i| scatter(i) >> 1)] {
-        let _ = std::fs::remove_dir_all(dir);
-        std::fs::create_dir_all(dir).unwrap();
-        let tree = Clearway::open(dir, 1 << 30);
-        let mut log = Clearway::log();
-        // Random keys of a dense range, as row numbers are: the order is random, not the numbers.
-        let mask = rows.next_power_of_two() - 1;
-        let numbers = (0..rows).map(|i| if name.starts_with("in") { key(i) } else { i.wrapping_mul(0x9e37_79b1) & mask });
-        tree.put(&mut log, numbers, &[0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        report(name, f64::from(tree.pages()) * 8192.0 / rows as f64, tree.pages());
-    }
-    let _ = std::fs::remove_dir_all(dir);
-    std::fs::create_dir_all(dir).unwrap();
-    let tree = Clearway::open(dir, 1 << 30);
-    clearway_base::sync::block_on(async {
-        let mut load = tree.tree.bulk_load();
-        for i in 0..rows {
-            load.push(&i.to_be_bytes(), &[0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).await.unwrap();
-        }
-        load.finish().await.unwrap();
-    });
-    report("bulk load", f64::from(tree.pages()) * 8192.0 / rows as f64, tree.pages());
-}
-
-fn report(name: &str, bytes: f64, pages: u32) {
-    println!("{name:13} | {bytes:11.2} | {:13.2} | {pages}", bytes - 18.0);
 }
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let dir = PathBuf::from(args.get(2).map_or("/tmp/clearway-peers", String::as_str));
     let rows = args.get(3).map_or(1_000_000, |rows| rows.parse().expect("a number of rows"));
+    let all = ["clearway", "LMDB", "redb", "fjall", "SQLite"];
+    let kinds: Vec<&str> = if args.len() > 4 { args[4..].iter().map(String::as_str).collect() } else { all.to_vec() };
     match args.get(1).map(String::as_str) {
-        Some("row-size") => row_size(&dir, rows),
-        Some("trees") => match args.get(4) {
-            Some(kind) => trees(&dir, rows, &[kind]),
-            None => trees(&dir, rows, &["clearway", "LMDB", "redb", "fjall", "SQLite"]),
-        },
-        _ => eprintln!("usage: clearway-peers trees|row-size DIR [ROWS [ENGINE]]"),
+        Some("row-size") => beyond::row_size(&dir, rows),
+        Some("trees") => trees(&dir, rows, &kinds, false),
+        Some("durable") => trees(&dir, rows, &kinds, true),
+        Some("memory") => beyond::memory(&dir, rows),
+        Some("big-rows") => beyond::big_rows(&dir, rows),
+        Some("long-value") => beyond::long_value(&dir),
+        _ => eprintln!("usage: clearway-peers trees|durable|row-size DIR [ROWS [ENGINE...]]\n       clearway-peers memory DIR SECONDS | big-rows DIR ROWS_PER_SECOND | long-value DIR"),
     }
     // The cleaner's thread runs for ever.
     std::process::exit(0);
