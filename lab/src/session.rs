@@ -22,6 +22,9 @@ pub const LEAST_REPEATS: u32 = 3;
 /// How long the limit is measured in each repeat.
 const LIMIT_WINDOW: Duration = Duration::from_millis(500);
 
+/// How long the table may take to show what was acknowledged: a commit that waived its sync is read once that has happened.
+const SETTLING: Duration = Duration::from_secs(2);
+
 /// What is to be run.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -346,9 +349,17 @@ async fn verdict(scenario: &dyn Scenario, server: &Server, results: &[GroupResul
     }
     if let Some(check) = scenario.check().filter(|_| server.flavour != Flavour::WireOnly) {
         let told: u64 = results.iter().filter(|group| group.name == check.group).map(|group| group.acknowledged).sum();
-        let found = server.ask(check.sql).await.map_err(|error| error.to_string())?;
-        if found.parse() != Ok(told) {
-            return Err(format!("{told} acknowledged, but {} says {found}", check.sql));
+        let began = std::time::Instant::now();
+        loop {
+            let found = server.ask(check.sql).await.map_err(|error| error.to_string())?;
+            if found.parse() == Ok(told) {
+                break;
+            }
+            // Commits that nobody waited for show a flush later.
+            if began.elapsed() > SETTLING {
+                return Err(format!("{told} acknowledged, but {} says {found}", check.sql));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
     Ok(())
