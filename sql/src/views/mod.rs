@@ -1,12 +1,14 @@
 //! The system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
 //! Structure: each view is a row of a table: name, columns, and a function that gives its rows. `catalog`, `attributes` and
-//! `constraints` show the objects, `activity` and `locks` sessions and what they hold; `empty` is what nothing stands in.
+//! `constraints` show the objects, `activity` and `locks` sessions and what they hold, `deadlocks` what
+//! became of rings of them; `empty` is what nothing stands in.
 
 mod activity;
 pub mod attributes;
 pub mod catalog;
 pub mod constraints;
+mod deadlocks;
 mod empty;
 mod locks;
 
@@ -36,7 +38,7 @@ impl std::fmt::Debug for SystemView {
 /// Every view.
 pub fn all() -> impl Iterator<Item = &'static SystemView> {
     let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
-    of_objects.chain(activity::VIEWS).chain(locks::VIEWS).chain(empty::VIEWS)
+    of_objects.chain(activity::VIEWS).chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS)
 }
 
 /// A view by schema and name.

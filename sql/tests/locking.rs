@@ -1,0 +1,192 @@
+//! Locks as SQL sessions meet them, in virtual time.
+
+#[path = "sim/mod.rs"]
+mod sim;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::sync::sleep;
+use clearway_base::testkit::{self, JoinHandle, Sim};
+use clearway_base::vfs::sim::SimDisk;
+use clearway_base::waits::now_ns;
+use clearway_sql::SqlError;
+use clearway_sql::session::Backends;
+use sim::{Connection, connect, open};
+
+const MS: u64 = 1_000_000;
+
+/// Runs a scene with four clients and a table `t (id, v)` with the rows 1 to 4.
+fn scene<F: Future<Output = ()> + Send + 'static>(play: impl FnOnce([Connection; 4]) -> F + Send + 'static) {
+    // Unoptimized futures of whole statements are large.
+    let stage = std::thread::Builder::new().stack_size(64 << 20).spawn(move || on_stage(play)).expect("a thread");
+    if let Err(panic) = stage.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn on_stage<F: Future<Output = ()> + Send + 'static>(play: impl FnOnce([Connection; 4]) -> F + Send + 'static) {
+    Sim::new(3)
+        .block_on(async move {
+            let db = open(&SimDisk::new(3)).await;
+            let backends = Arc::new(Backends::default());
+            let mut first = connect(&db, &backends).await;
+            first.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+            first.value("INSERT INTO t SELECT g, 0 FROM generate_series(1, 4) g").await;
+            let second = connect(&db, &backends).await;
+            let third = connect(&db, &backends).await;
+            let fourth = connect(&db, &backends).await;
+            testkit::spawn("play", play([first, second, third, fourth])).await;
+            assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
+        })
+        .expect("the scene ends");
+}
+
+type Running = JoinHandle<(Connection, Result<Vec<String>, SqlError>, u64)>;
+
+/// Runs a text beside others; also says when it ended.
+fn start(mut connection: Connection, sql: &'static str) -> Running {
+    testkit::spawn("client", async move {
+        let ended = connection.run(sql).await;
+        (connection, ended, now_ns())
+    })
+}
+
+async fn ms(n: u64) {
+    sleep(Duration::from_millis(n)).await;
+}
+
+#[test]
+fn ddl_behind_a_long_transaction_lets_others_pass() {
+    scene(|[mut long, ddl, mut writer, mut viewer]| async move {
+        long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        let ddl = start(ddl, "ALTER TABLE t ADD COLUMN more int");
+        let mut longest_ns = 0;
+        for _ in 0..40 {
+            ms(13).await;
+            let came_ns = now_ns();
+            writer.value("UPDATE t SET v = v + 1 WHERE id = 2").await;
+            longest_ns = longest_ns.max(now_ns() - came_ns);
+            let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'";
+            assert_eq!(viewer.value(waits).await, "1", "pg_locks shows the waiting statement, in the queue or aside");
+        }
+        // A statement may meet more than one window on its way.
+        assert!(longest_ns > MS && longest_ns < 150 * MS, "a writer waited {longest_ns} ns");
+        long.value("COMMIT").await;
+        let (_, ended, _) = ddl.await;
+        ended.expect("altered");
+        writer.value("UPDATE t SET more = 1").await;
+    });
+}
+
+#[test]
+fn without_a_window_ddl_holds_back_whoever_comes_later() {
+    scene(|[mut long, mut ddl, writer, _]| async move {
+        ddl.value("SET ddl_block_window = -1").await;
+        long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        let ddl = start(ddl, "ALTER TABLE t ADD COLUMN more int");
+        ms(5).await;
+        let writer = start(writer, "UPDATE t SET v = 2 WHERE id = 2");
+        ms(5_000).await;
+        let freed_ns = now_ns();
+        long.value("COMMIT").await;
+        let (_, changed, ddl_ns) = ddl.await;
+        let (_, written, writer_ns) = writer.await;
+        assert!(changed.is_ok() && written.is_ok());
+        assert!(ddl_ns >= freed_ns && writer_ns >= freed_ns, "first come, first served");
+    });
+}
+
+#[test]
+fn ddl_fails_after_its_rounds_if_so_set_and_lock_table_never_steps_aside() {
+    scene(|[mut long, mut ddl, writer, mut locker]| async move {
+        long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        ddl.value("SET ddl_block_rounds = 3; SET ddl_block_then = 'error'").await;
+        let began_ns = now_ns();
+        assert_eq!(ddl.code("DROP TABLE t").await, "55P03");
+        assert!((300 * MS..400 * MS).contains(&(now_ns() - began_ns)), "three rounds of 50 ms and 50 ms aside");
+        locker.value("SET ddl_block_window = 50").await;
+        let locker = start(locker, "BEGIN; LOCK TABLE t IN EXCLUSIVE MODE; COMMIT");
+        ms(1).await;
+        let writer = start(writer, "UPDATE t SET v = 2 WHERE id = 2");
+        ms(1_000).await;
+        let freed_ns = now_ns();
+        long.value("COMMIT").await;
+        let (_, _, locked_ns) = locker.await;
+        let (_, _, written_ns) = writer.await;
+        assert!(locked_ns >= freed_ns && written_ns >= freed_ns);
+    });
+}
+
+#[test]
+fn the_archive_of_deadlocks_is_a_view() {
+    scene(|[mut a, mut b, mut viewer, _]| async move {
+        a.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        b.value("BEGIN; UPDATE t SET v = 2 WHERE id = 2").await;
+        let waits = start(a, "UPDATE t SET v = 3 WHERE id = 2");
+        ms(5).await;
+        assert_eq!(b.code("UPDATE t SET v = 4 WHERE id = 1").await, "40P01");
+        b.value("ROLLBACK").await;
+        let (mut a, ended, _) = waits.await;
+        ended.expect("the other was the victim");
+        a.value("COMMIT").await;
+        assert_eq!(viewer.value("SELECT count(*) FROM clearway_deadlocks").await, "2");
+        let text = "SELECT wants || '/' || wants_mode || '/' || statements FROM clearway_deadlocks WHERE victim";
+        let victim = viewer.value(text).await;
+        for part in ["tuple t key", "UPDATE t SET v = 2 WHERE id = 2", "UPDATE t SET v = 4 WHERE id = 1"] {
+            assert!(victim.contains(part), "{victim}");
+        }
+        let ring = "SELECT count(*) FROM clearway_deadlocks a JOIN clearway_deadlocks b ON a.waits_for = b.pid AND b.waits_for = a.pid";
+        assert_eq!(viewer.value(ring).await, "2");
+        let counters = "SELECT deadlocks || ' ' || missed_by_fast_path FROM clearway_deadlock_counters";
+        assert_eq!(viewer.value(counters).await, "1 0");
+    });
+}
+
+#[test]
+fn nowait_skip_locked_and_lock_timeout() {
+    scene(|[mut holder, mut other, _, _]| async move {
+        holder.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        assert_eq!(other.code("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").await, "55P03");
+        let free = other.run("SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED").await.expect("rows");
+        assert_eq!(free, ["2", "3", "4"]);
+        other.value("SET lock_timeout = 70").await;
+        let began_ns = now_ns();
+        assert_eq!(other.code("UPDATE t SET v = 2 WHERE id = 1").await, "55P03");
+        let waited_ms = (now_ns() - began_ns) / MS;
+        assert!((70..80).contains(&waited_ms), "{waited_ms} ms");
+        assert_eq!(other.code("LOCK TABLE t IN SHARE MODE NOWAIT").await, "25P01");
+        other.value("BEGIN").await;
+        assert_eq!(other.code("LOCK TABLE t IN SHARE MODE NOWAIT").await, "55P03");
+        other.value("ROLLBACK").await;
+        holder.value("COMMIT").await;
+    });
+}
+
+#[test]
+fn advisory_locks_of_sessions_and_transactions() {
+    scene(|[mut a, mut b, _, _]| async move {
+        // One 64-bit key, two 32-bit keys: two spaces. Shared and exclusive. As often as taken.
+        assert_eq!(a.value("SELECT pg_try_advisory_lock(5)").await, "t");
+        assert_eq!(a.value("SELECT pg_try_advisory_lock(5)").await, "t");
+        assert_eq!(b.value("SELECT pg_try_advisory_lock(5)").await, "f");
+        assert_eq!(b.value("SELECT pg_try_advisory_lock(0, 5)").await, "t");
+        assert_eq!(a.value("SELECT pg_advisory_unlock(5)").await, "t");
+        assert_eq!(b.value("SELECT pg_try_advisory_lock_shared(5)").await, "f");
+        assert_eq!(a.value("SELECT pg_advisory_unlock(5)").await, "t");
+        assert_eq!(a.value("SELECT pg_advisory_unlock(5)").await, "f");
+        assert_eq!(b.value("SELECT pg_try_advisory_lock_shared(5)").await, "t");
+        assert_eq!(a.value("SELECT pg_try_advisory_lock_shared(5)").await, "t");
+        assert_eq!(a.value("SELECT pg_try_advisory_xact_lock(5)").await, "f");
+        a.value("SELECT pg_advisory_unlock_all()").await;
+        b.value("SELECT pg_advisory_unlock_all()").await;
+        // Of a transaction: gone with its end, kept over the rollback to a savepoint before it only if taken before.
+        a.value("BEGIN; SELECT pg_advisory_xact_lock(6); SAVEPOINT s; SELECT pg_advisory_xact_lock(7); ROLLBACK TO s")
+            .await;
+        assert_eq!(b.value("SELECT pg_try_advisory_xact_lock(6)").await, "f");
+        assert_eq!(b.value("SELECT pg_try_advisory_xact_lock(7)").await, "t");
+        a.value("COMMIT").await;
+        assert_eq!(b.value("SELECT pg_try_advisory_xact_lock(6)").await, "t");
+    });
+}
