@@ -10,6 +10,8 @@ mod crashes;
 mod cut;
 #[path = "history/disk.rs"]
 mod disk;
+#[path = "history/dropped.rs"]
+mod dropped;
 #[path = "history/hermitage.rs"]
 mod hermitage;
 #[path = "history/oracle.rs"]

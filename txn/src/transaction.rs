@@ -325,6 +325,7 @@ impl Transaction {
                     self.depends_on(granted.dep_lsn);
                 }
                 Attempt::Fetch(tag) => all.book().fetch(tag, &mut fetched).await?,
+                Attempt::Again => {}
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }

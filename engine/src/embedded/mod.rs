@@ -416,6 +416,7 @@ impl Attempts {
 
     fn ended(&mut self, txn: &mut AsyncTxn<'_>) -> End {
         self.failed += 1;
+        txn.end_unfinished();
         if let Some(row) = txn.take_lost()
             && let Err(at) = self.lost.binary_search(&row)
         {

@@ -9,6 +9,7 @@
 //!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
 //! - EMB-4: a closure that is run again for the third time first queues for the rows on which it was beaten, in the order of their keys, and
 //!   takes its snapshot when it has them: nobody beats it there again, so the number of attempts is bounded by the rows that it changes.
+//! - EMB-4: an operation whose future is dropped leaves no half of it: the transaction can only be undone, and its snapshot is closed.
 //! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
 
 use std::ops::{ControlFlow, RangeBounds};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use clearway_storage::btree::Direction;
 use clearway_txn::error::TxnError;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use clearway_txn::mvcc::book::View;
 use clearway_txn::transaction::{Basis, Changed};
 
 use super::columns::{Columns, Key};
@@ -34,6 +36,8 @@ pub struct AsyncTxn<'s> {
     texts: &'s Texts,
     /// Tables that it has locked, with whether for writing.
     locked: Vec<(Oid, bool)>,
+    /// The statement of the operation that runs.
+    unfinished: Option<Statement>,
     failed: bool,
     /// It failed for a reason that goes away if it is run again.
     retry: bool,
@@ -70,7 +74,7 @@ struct Current {
 impl<'s> AsyncTxn<'s> {
     /// The session has begun a transaction.
     pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
-        AsyncTxn { session, texts, locked: Vec::new(), failed: false, retry: false, lost: None }
+        AsyncTxn { session, texts, locked: Vec::new(), unfinished: None, failed: false, retry: false, lost: None }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -119,9 +123,9 @@ impl<'s> AsyncTxn<'s> {
     pub async fn get<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K) -> Result<Option<V>, Error> {
         let shape = self.enter(table, false).await?;
         let key = table.key_bytes(&shape, key);
-        let statement = self.open(false);
-        let found = self.session.get(&shape, &statement.view, &key).await;
-        self.session.close_statement(statement);
+        let view = self.open(false);
+        let found = self.session.get(&shape, &view, &key).await;
+        self.close();
         match self.judge(found.map_err(Error::from))? {
             Some(row) => table.value_of(&row).map(Some),
             None => Ok(None),
@@ -139,9 +143,9 @@ impl<'s> AsyncTxn<'s> {
     ) -> Result<Option<V>, Error> {
         let shape = self.enter(table, true).await?;
         let key = table.key_bytes(&shape, key);
-        let statement = self.open(true);
-        let found = self.lock(&shape, &statement, &key, LockMode::RowUpdate).await;
-        self.session.close_statement(statement);
+        let view = self.open(true);
+        let found = self.lock(&shape, &view, &key, LockMode::RowUpdate).await;
+        self.close();
         match self.judge(found)? {
             Some(current) => table.value_of(&current.row).map(Some),
             None => Ok(None),
@@ -155,15 +159,15 @@ impl<'s> AsyncTxn<'s> {
     pub async fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
         let shape = self.enter(table, true).await?;
         let row = table.row(&shape, key, value);
-        let statement = self.open(true);
+        self.open(true);
         let mark = self.session.mark();
         let mut inserted = self.session.insert(&shape, &row).await.map(|_| ()).map_err(Error::from);
-        self.session.close_statement(statement);
         if inserted.as_ref().is_err_and(Error::is_duplicate)
             && let Err(error) = self.session.roll_back_to(&mark).await
         {
             inserted = Err(error.into());
         }
+        self.close();
         self.judge(inserted)
     }
 
@@ -216,9 +220,9 @@ impl<'s> AsyncTxn<'s> {
     ) -> Result<Option<R>, Error> {
         let shape = self.enter(table, true).await?;
         let key = table.key_bytes(&shape, key);
-        let statement = self.open(true);
-        let updated = self.update_locked(table, &shape, &statement, &key, f).await;
-        self.session.close_statement(statement);
+        let view = self.open(true);
+        let updated = self.update_locked(table, &shape, &view, &key, f).await;
+        self.close();
         self.judge(updated)
     }
 
@@ -226,11 +230,11 @@ impl<'s> AsyncTxn<'s> {
         &mut self,
         table: &Table<K, V>,
         shape: &TableShape,
-        statement: &Statement,
+        view: &View,
         key: &[u8],
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
-        let Some(current) = self.lock(shape, statement, key, LockMode::RowNoKeyUpdate).await? else { return Ok(None) };
+        let Some(current) = self.lock(shape, view, key, LockMode::RowNoKeyUpdate).await? else { return Ok(None) };
         let mut value = table.value_of(&current.row)?;
         let result = f(&mut value);
         let new = table.with_value(&current.row, &value);
@@ -256,8 +260,8 @@ impl<'s> AsyncTxn<'s> {
         if bytes.to.as_ref().is_some_and(|to| *to <= bytes.from) {
             return Ok(());
         }
-        let statement = self.open(false);
-        let mut scan = self.session.scan(&shape, bytes, direction, &statement.view);
+        let view = self.open(false);
+        let mut scan = self.session.scan(&shape, bytes, direction, &view);
         let walked = loop {
             match self.session.next(&mut scan).await {
                 Err(error) => break Err(Error::from(error)),
@@ -272,7 +276,7 @@ impl<'s> AsyncTxn<'s> {
                 },
             }
         };
-        self.session.close_statement(statement);
+        self.close();
         self.judge(walked)
     }
 
@@ -311,6 +315,7 @@ impl<'s> AsyncTxn<'s> {
 
     /// Takes the table's lock, once per transaction, and then looks at what the table is now.
     async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
+        self.end_unfinished();
         if self.failed {
             return Err(Error::Failed);
         }
@@ -326,22 +331,39 @@ impl<'s> AsyncTxn<'s> {
         self.judge(shape)
     }
 
-    fn open(&mut self, writes: bool) -> Statement {
+    fn open(&mut self, writes: bool) -> View {
         let text = if writes { &self.texts.write } else { &self.texts.read };
         let mode = if self.session.options().read_only { StatementMode::ReadOnly } else { StatementMode::Write };
-        self.session.open_statement(text, mode)
+        let statement = self.session.open_statement(text, mode);
+        let view = statement.view;
+        self.unfinished = Some(statement);
+        view
+    }
+
+    fn close(&mut self) {
+        if let Some(statement) = self.unfinished.take() {
+            self.session.close_statement(statement);
+        }
+    }
+
+    /// EMB-4: an operation whose future was dropped is over, and with it the transaction.
+    pub(super) fn end_unfinished(&mut self) {
+        if self.unfinished.is_some() {
+            self.close();
+            self.failed = true;
+        }
     }
 
     /// Locks a row and returns its newest version; a conflict if the snapshot has another one.
     async fn lock(
         &mut self,
         shape: &TableShape,
-        statement: &Statement,
+        view: &View,
         key: &[u8],
         mode: LockMode,
     ) -> Result<Option<Current>, Error> {
         let Some(locked) = self.session.lock_row(shape, key, mode, IfTaken::Wait).await? else { return Ok(None) };
-        if self.isolation() == Isolation::RepeatableRead && locked.commit > statement.view.read_lsn {
+        if self.isolation() == Isolation::RepeatableRead && locked.commit > view.read_lsn {
             self.lost(shape, key);
             let error = if locked.ghost { TxnError::ConcurrentDelete } else { TxnError::ConcurrentUpdate };
             return Err(error.into());
@@ -363,15 +385,15 @@ impl<'s> AsyncTxn<'s> {
         key: &[u8],
         f: impl Fn(&[Value]) -> Option<&'v V>,
     ) -> Result<Option<()>, Error> {
-        let statement = self.open(true);
+        let view = self.open(true);
         let mark = self.session.mark();
-        let mut changed = self.change_in(table, shape, &statement, key, f).await;
-        self.session.close_statement(statement);
+        let mut changed = self.change_in(table, shape, &view, key, f).await;
         if changed.as_ref().is_err_and(Error::is_duplicate)
             && let Err(error) = self.session.roll_back_to(&mark).await
         {
             changed = Err(error.into());
         }
+        self.close();
         self.judge(changed)
     }
 
@@ -379,12 +401,12 @@ impl<'s> AsyncTxn<'s> {
         &mut self,
         table: &Table<K, V>,
         shape: &TableShape,
-        statement: &Statement,
+        view: &View,
         key: &[u8],
         f: impl Fn(&[Value]) -> Option<&'v V>,
     ) -> Result<Option<()>, Error> {
-        let Some(row) = self.session.get(shape, &statement.view, key).await? else { return Ok(None) };
-        let mut current = Current { row, basis: Basis::Read(statement.view) };
+        let Some(row) = self.session.get(shape, view, key).await? else { return Ok(None) };
+        let mut current = Current { row, basis: Basis::Read(*view) };
         loop {
             let changed = match f(&current.row) {
                 Some(value) => {
@@ -403,7 +425,7 @@ impl<'s> AsyncTxn<'s> {
                 return Err(EngineError::from(TxnError::ConcurrentUpdate).into());
             }
             // Read committed: the newest version counts.
-            match self.lock(shape, statement, key, LockMode::RowUpdate).await? {
+            match self.lock(shape, view, key, LockMode::RowUpdate).await? {
                 Some(newest) => current = newest,
                 None => return Ok(None),
             }

@@ -208,6 +208,8 @@ pub fn recover(seed: u64, disk: &SimDisk) -> Result<Left, Stop> {
         let mut session = session_of(&db, 0);
         let rows = match shape(&mut session) {
             Some(shape) => {
+                let names: Vec<&str> = shape.indexes.iter().map(|index| index.name.as_str()).collect();
+                assert_eq!(names, ["t_a", "t_u"], "CAT-2: said by the indexes, and read back as it was");
                 let statement = session.open_statement(&"read".into(), StatementMode::ReadOnly);
                 let mut rows = read_table(&mut session, &shape, &statement.view).await.expect("read");
                 session.close_statement(statement);

@@ -189,7 +189,10 @@ impl VersionBook {
         let mut first = record.clone();
         loop {
             match self.undo.look_with(first.prev, fetched) {
-                Look::Here(before) if before.is_of(record) => first = before,
+                Look::Here(before) if before.is_of(record) => {
+                    assert!(before.position < first.position, "UND-3: {before:?}, then {first:?}");
+                    first = before;
+                }
                 Look::Spilled(_) => return Err(first.prev),
                 _ => return Ok(first),
             }

@@ -30,6 +30,8 @@ pub(super) enum Attempt<'m> {
     Finished(Changed, Option<Arc<UndoRecord>>, Lsn),
     Wait(PendingLock<'m>),
     Fetch(Tag),
+    /// Look at the row again.
+    Again,
     Refused,
 }
 
@@ -101,13 +103,9 @@ impl<'m> Judge<'m, '_> {
         if leaf.memory_locks || busy.is_some() {
             match self.ask(strength, busy) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
-                Ok(Begun::Queued(pending)) => {
-                    return (Edit::SetMemoryLockHint, Attempt::Wait(pending));
-                }
+                Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
                 // The writer ended between the look at its status and the request.
-                Ok(Begun::Granted(_)) if busy.is_some() => {
-                    return (Edit::SetMemoryLockHint, Attempt::Finished(Changed::Newer, None, judged));
-                }
+                Ok(Begun::Granted(_)) if busy.is_some() => return (Edit::SetMemoryLockHint, Attempt::Again),
                 Ok(Begun::Granted(_)) => {}
             }
         }
@@ -116,13 +114,7 @@ impl<'m> Judge<'m, '_> {
             Ok(None) => {}
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         }
-        // TXN-6
-        let strength = match (&newest, self.all.book().undo().look_with(tag, self.fetched)) {
-            (Newest::Mine(_), Look::Here(mine)) if !mutation::active(Mutation::LatestStrength) => {
-                strength.max(mine.strength)
-            }
-            _ => strength,
-        };
+        let strength = self.strength_with(strength, &newest, tag);
         let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
             Ok(link) => link,
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
@@ -131,11 +123,7 @@ impl<'m> Judge<'m, '_> {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
             _ => (false, None),
         };
-        let before = leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
-            ghost: r.ghost,
-            overflow: r.overflow,
-            value: r.value.into(),
-        });
+        let before = image_of(&leaf);
         self.state.superseded(self.tree.id(), &before);
         let (new_tag, record) = self.all.book().undo().push(
             self.state.id().0 as usize,
@@ -154,6 +142,17 @@ impl<'m> Judge<'m, '_> {
         );
         let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
         (edit, Attempt::Finished(Changed::Done, Some(record), judged))
+    }
+
+    /// TXN-6
+    fn strength_with(&self, strength: LockMode, newest: &Newest, tag: Tag) -> LockMode {
+        if !matches!(newest, Newest::Mine(_)) || mutation::active(Mutation::LatestStrength) {
+            return strength;
+        }
+        match self.all.book().undo().look_with(tag, self.fetched) {
+            Look::Here(mine) => strength.max(mine.strength),
+            _ => strength,
+        }
     }
 
     /// Why nothing is to be changed, if so; or the tag of a version that has to be fetched first.
@@ -244,6 +243,15 @@ impl<'m> Judge<'m, '_> {
         }
         (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
     }
+}
+
+/// What stands in the leaf.
+fn image_of(leaf: &LeafRow<'_>) -> BeforeImage {
+    leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
+        ghost: r.ghost,
+        overflow: r.overflow,
+        value: r.value.into(),
+    })
 }
 
 /// The version before a change that is still in progress.
