@@ -175,8 +175,9 @@ fn frame(outcome: &Outcome, x: &Axis, y: &Axis) -> String {
 fn captions(outcome: &Outcome) -> Vec<String> {
     let peers = outcome.servers.iter().filter(|server| !server.is_limit);
     let caption = peers.map(|server| {
-        let boring = ["max_connections", "max_prepared_stmt_count", "thread_cache_size", "log_bin"];
-        let settings = server.settings.iter().filter(|(name, _)| !boring.contains(&name.as_str()));
+        // Sizes stand on the page; here is room for what makes figures comparable.
+        let size = |name: &str| name.starts_with("max_") || name.ends_with("_size") || name.ends_with("_buffers");
+        let settings = server.settings.iter().filter(|(name, _)| !size(name) && name != "log_bin");
         let settings: Vec<String> = settings.map(|(name, value)| format!("{name} {value}")).collect();
         format!("{}: {}", server.name, settings.join(", "))
     });
