@@ -27,6 +27,9 @@ use clearway_txn::transaction::Basis;
 const STRIDE: u64 = 4;
 const SEEDS: u64 = 400;
 
+/// Those that may take hundreds of seeds; looked for when `CLEARWAY_MUTATION` names them.
+const LONG: [&str; 5] = ["SavepointGivesLocks", "LatestStrength", "RowOverDeleted", "NoUndoNext", "SkipLogSync"];
+
 /// A reader has copied a row's uncommitted version; its writer goes back before the reader looks who that is.
 fn reads_what_was_never_committed() -> bool {
     let db = support::open(&support::memory());
@@ -104,7 +107,7 @@ fn in_histories() -> Option<String> {
 fn each_planted_mistake_is_found() {
     assert!(!reads_what_was_never_committed(), "nothing is planted yet");
     let only = std::env::var("CLEARWAY_MUTATION").ok();
-    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    let wanted = |name: &str| only.as_ref().map_or(!LONG.contains(&name), |only| only == name);
     let mut missed = Vec::new();
     let mut found = |name: String, finding: Option<String>| match finding {
         Some(finding) => println!("{name}: {finding}"),
