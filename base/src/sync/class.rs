@@ -3,6 +3,7 @@
 //! Every latch and mutex belongs to a class. A structure that exists once has a class of its own; the latches of all
 //! pages share one. The registry lists every class for `SHOW ENGINE INNODB MUTEX` and its like.
 
+use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,6 +33,13 @@ static TRACK_HOLDERS: AtomicBool = AtomicBool::new(false);
 
 fn registry() -> MutexGuard<'static, Vec<&'static Class>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many classes a thread remembers, by the address of their names.
+const REMEMBERED: usize = 128;
+
+thread_local! {
+    static FOUND: [Cell<Option<&'static Class>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
 }
 
 impl Class {
@@ -67,8 +75,20 @@ impl Class {
         self
     }
 
-    /// The class of a name, made at the first call and kept for ever: names are few and in the source.
+    /// The class of a name, made at the first call and kept for ever: names are few and in the source. Each thread remembers where it
+    /// found one: statements and transactions make mutexes of their own, and the registry's mutex is everybody's.
     pub fn named(name: &'static str) -> &'static Class {
+        let place = (name.as_ptr() as usize >> 3) % REMEMBERED;
+        let known = FOUND.try_with(|found| found[place].get()).ok().flatten();
+        if let Some(class) = known.filter(|class| std::ptr::eq(class.name, name)) {
+            return class;
+        }
+        let class = Class::registered(name);
+        let _ = FOUND.try_with(|found| found[place].set(Some(class)));
+        class
+    }
+
+    fn registered(name: &'static str) -> &'static Class {
         let mut registry = registry();
         if let Some(class) = registry.iter().find(|class| class.name == name) {
             return class;

@@ -221,7 +221,7 @@ impl Cx<'_> {
         let mut out = Changes::default();
         let mut pending = Pending::default();
         let mut source = Rows::new(update.source.clone(), Vec::new());
-        while let Some(row) = source.next(self).await? {
+        while let Some(row) = source.pull(self).await? {
             if !self.holds(update.filter.as_ref(), &row).await? {
                 continue;
             }
@@ -314,7 +314,7 @@ impl Cx<'_> {
         let mut pending = Pending::default();
         let table = &delete.target.table;
         let mut source = Rows::new(delete.source.clone(), Vec::new());
-        while let Some(mut row) = source.next(self).await? {
+        while let Some(mut row) = source.pull(self).await? {
             if !self.holds(delete.filter.as_ref(), &row).await? {
                 continue;
             }

@@ -81,11 +81,25 @@ impl Rows {
         }
     }
 
+    /// The one row of a table that is read by its whole key, if that needs no wait; none: ask `next`.
+    fn point(&mut self, cx: Cx<'_>) -> Option<Result<Option<Row>>> {
+        let (State::Start, Node::Scan(scan)) = (&self.state, &*self.node) else { return None };
+        let found = cx.point_now(scan, &self.prefix)?;
+        self.state = State::End;
+        Some(found)
+    }
+
     /// The next row, by the shortest way.
     pub async fn pull(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
-        match self.buffered(cx) {
-            Some(row) => row.map(Some),
-            None => self.next(cx).await,
+        if let Some(row) = self.buffered(cx) {
+            return row.map(Some);
+        }
+        if let Some(row) = self.point(cx) {
+            return row;
+        }
+        match self.state {
+            State::End => Ok(None),
+            _ => self.next(cx).await,
         }
     }
 

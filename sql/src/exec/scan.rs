@@ -107,6 +107,38 @@ impl Cx<'_> {
         Ok(Some(bytes))
     }
 
+    /// The row that a scan by one whole key finds, if that needs no wait; none: it does.
+    pub fn point_now(self, scan: &Scan, prefix: &[Datum]) -> Option<Result<Option<Row>>> {
+        let Access::Keys(keys) = &scan.access else { return None };
+        let [key] = keys.as_slice() else { return None };
+        if key.iter().chain(&scan.filter).any(Bound::may_wait) {
+            return None;
+        }
+        let found = self.point_row(scan, key, prefix).transpose()?;
+        Some(found.and_then(|row| match row {
+            Some(row) => Ok(self.holds_now(scan.filter.as_ref(), &row)?.then_some(row)),
+            None => Ok(None),
+        }))
+    }
+
+    /// The inner `None`: there is no such row. The outer one: a wait is needed.
+    fn point_row(self, scan: &Scan, key: &[Bound], prefix: &[Datum]) -> Result<Option<Option<Row>>> {
+        let shape = &scan.table.shape;
+        let mut bytes = Vec::with_capacity(9 * key.len());
+        for (e, column) in key.iter().zip(&shape.key) {
+            let column = KeyColumn::ascending(shape.columns[*column].storage);
+            if append_key(column, &self.value_now(e, prefix)?, &mut bytes).is_none() {
+                return Ok(Some(None));
+            }
+        }
+        let mut session = self.run.core.engine.take();
+        match session.find_now(shape, &self.run.view, &bytes) {
+            None => Ok(None),
+            Some(None) => Ok(Some(None)),
+            Some(Some(value)) => row_of(scan, &bytes, value, prefix).map(|row| Some(Some(row))),
+        }
+    }
+
     fn walk(self, scan: &Scan, range: KeyRange) -> TableRows {
         let session = self.run.core.engine.take();
         let walk = session.scan(&scan.table.shape, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
