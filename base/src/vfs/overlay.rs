@@ -3,7 +3,7 @@
 //! For programs that must not change what they look at, such as a check that recovers a database in order to look.
 //!
 //! # Invariants
-//! - VFS-6: nothing but reads, listings and the lock reaches the file system below; and the lock is done without where
+//! - VFS-7: nothing but reads, listings and the lock reaches the file system below; and the lock is done without where
 //!   that can't be written.
 //!
 //! # Not here
@@ -213,7 +213,7 @@ impl Vfs for Overlay {
 
     fn lock(&self, path: &Path) -> Result<DirLock, LockError> {
         match self.base.lock(path) {
-            // VFS-6: nobody can have it open for writing there.
+            // VFS-7: nobody can have it open for writing there.
             Err(LockError::Io(err)) if err.kind() == ErrorKind::ReadOnlyFilesystem => Ok(DirLock::new(())),
             locked => locked,
         }
@@ -333,7 +333,7 @@ mod tests {
             list.into_iter().map(|entry| (entry.name, entry.size)).collect()
         };
         assert_eq!(names(&above), [("kept".to_owned(), 8000), ("new".to_owned(), 10_000)]);
-        // VFS-6
+        // VFS-7
         assert_eq!(names(&below), [("gone".to_owned(), 10_000), ("kept".to_owned(), 10_000)]);
         assert_eq!(bytes(&below, "/kept"), vec![7; 10_000]);
     }

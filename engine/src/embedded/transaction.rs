@@ -9,7 +9,7 @@
 //!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
 //! - EMB-4: a closure that is run again for the third time first queues for the rows on which it was beaten, in the order of their keys, and
 //!   takes its snapshot when it has them: nobody beats it there again, so the number of attempts is bounded by the rows that it changes.
-//! - EMB-4: an operation whose future is dropped leaves no half of it: the transaction can only be undone, and its snapshot is closed.
+//! - EMB-5: an operation whose future is dropped leaves no half of it: the transaction can only be undone, and its snapshot is closed.
 //! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
 
 use std::ops::{ControlFlow, RangeBounds};
@@ -346,7 +346,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// EMB-4: an operation whose future was dropped is over, and with it the transaction.
+    /// EMB-5: an operation whose future was dropped is over, and with it the transaction.
     pub(super) fn end_unfinished(&mut self) {
         if self.unfinished.is_some() {
             self.close();

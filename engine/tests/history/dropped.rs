@@ -1,4 +1,4 @@
-//! Operations of the embedded library whose futures are dropped: EMB-4.
+//! Operations of the embedded library whose futures are dropped: EMB-5.
 
 use clearway_base::for_each_seed;
 use clearway_base::testkit::{self, Rng, Sim};

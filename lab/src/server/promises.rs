@@ -38,7 +38,7 @@ const MARIADB: [Promise; 4] = [
     Promise { name: "log_bin", question: "SELECT @@log_bin", equal: &["0", "1"] },
 ];
 
-/// LSRV-3: asks, books the answers among the settings, and refuses the server if one of them promises less.
+/// LAB-1, LSRV-3: asks, books the answers among the settings, and refuses the server if one of them promises less.
 pub(super) async fn examine(server: &mut Server, accept_unequal: bool) -> Result<(), LabError> {
     let promises: &[Promise] = match server.flavour {
         Flavour::Postgres => &POSTGRES,

@@ -215,39 +215,11 @@ impl Cx<'_> {
             F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)),
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)),
             F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
-            F::GetIndexdef | F::GetIndexdefColumn => {
-                let names = &self.run.names;
-                match names.catalog.get(int(&args, 0) as u32).map(|o| &**o) {
-                    Some(Object::Index(i)) => match int(&args, 1) {
-                        0 => {
-                            let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
-                            Datum::text(crate::views::attributes::index_definition(self.run, i, pretty))
-                        }
-                        n => {
-                            let mut columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-                            let column = usize::try_from(n - 1).ok().and_then(|n| columns.nth(n));
-                            let table = names.catalog.relation(i.table);
-                            match (column, table) {
-                                (Some(c), Some(t)) => Datum::text(quote(&t.columns[c].name)),
-                                _ => Datum::Null,
-                            }
-                        }
-                    },
-                    _ => Datum::Null,
-                }
-            }
+            F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
             F::GetConstraintdef | F::GetConstraintdefPretty => {
                 crate::views::constraints::definition(self.run, int(&args, 0) as u32).map_or(Datum::Null, Datum::text)
             }
-            F::TableIsVisible => {
-                let names = &self.run.names;
-                let oid = int(&args, 0) as u32;
-                if let Some(view) = crate::views::by_oid(oid) {
-                    return Ok(Datum::Bool(view.schema == "pg_catalog"));
-                }
-                let shown = names.relation_name(oid);
-                shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
-            }
+            F::TableIsVisible => self.table_is_visible(int(&args, 0) as u32),
             F::GetUserById => {
                 let oid = int(&args, 0) as u32;
                 match self.run.names.catalog.get(oid).map(|o| &**o) {
@@ -277,6 +249,38 @@ impl Cx<'_> {
             F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
             _ => return self.advisory_call(function, &args).await,
         })
+    }
+
+    /// pg_get_indexdef: the whole statement, or one column.
+    fn index_definition(self, args: &[Datum]) -> Datum {
+        let names = &self.run.names;
+        match names.catalog.get(int(args, 0) as u32).map(|o| &**o) {
+            Some(Object::Index(i)) => match int(args, 1) {
+                0 => {
+                    let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
+                    Datum::text(crate::views::attributes::index_definition(self.run, i, pretty))
+                }
+                n => {
+                    let mut columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+                    let column = usize::try_from(n - 1).ok().and_then(|n| columns.nth(n));
+                    let table = names.catalog.relation(i.table);
+                    match (column, table) {
+                        (Some(c), Some(t)) => Datum::text(quote(&t.columns[c].name)),
+                        _ => Datum::Null,
+                    }
+                }
+            },
+            _ => Datum::Null,
+        }
+    }
+
+    fn table_is_visible(self, oid: u32) -> Datum {
+        let names = &self.run.names;
+        if let Some(view) = crate::views::by_oid(oid) {
+            return Datum::Bool(view.schema == "pg_catalog");
+        }
+        let shown = names.relation_name(oid);
+        shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
     }
 
     /// Bytes of the pages of a table or index, for a table with `all` those of its indexes too; None: no such relation. Every page

@@ -75,10 +75,8 @@ impl Planner<'_> {
         }
         let mut calls = Vec::new();
         let (targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut calls), &layout.tables)?;
-        let mut keys = Vec::new();
-        for e in &s.group_by {
-            keys.push(self.group_key(e, &targets, &columns, &scope, params)?);
-        }
+        let keys = s.group_by.iter().map(|e| self.group_key(e, &targets, &columns, &scope, params));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
         let having = match &s.having {
             Some(e) => Some(self.bind(&scope, params, "HAVING", Some(&mut calls), |b| b.bind_condition(e, "HAVING"))?),
             None => None,
@@ -91,11 +89,8 @@ impl Planner<'_> {
             None => None,
             Some(list) if list.is_empty() => Some(Distinct::Row),
             Some(list) => {
-                let mut on = Vec::new();
-                for e in list {
-                    on.push(self.group_key(e, &targets, &columns, &scope, params)?);
-                }
-                Some(Distinct::On(on))
+                let on = list.iter().map(|e| self.group_key(e, &targets, &columns, &scope, params));
+                Some(Distinct::On(on.collect::<Result<_>>()?))
             }
         };
         check_distinct(distinct.as_ref(), &targets, &sort, s, q)?;

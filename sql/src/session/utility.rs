@@ -147,13 +147,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             }
             Statement::Cluster { table, index: _, verbose: _ } => {
                 if let Some(table) = table {
-                    let (oid, catalog) = relation_oid(&core, table)?;
-                    if let Some(object) = catalog.get(oid) {
-                        privileges::owns(&core, &catalog, object)?;
-                    }
-                    core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
-                    let (oid, catalog) = relation_oid(&core, table)?;
-                    lock_for_rebuild(&core, &catalog, oid).await?;
+                    cluster(&core, table).await?;
                 }
                 "CLUSTER"
             }
@@ -173,6 +167,17 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
         }
         .to_owned(),
     ))
+}
+
+/// CLUSTER: the locks that it takes; rows are in the order of their key anyway.
+async fn cluster(core: &Core, table: &QualName) -> Result<()> {
+    let (oid, catalog) = relation_oid(core, table)?;
+    if let Some(object) = catalog.get(oid) {
+        privileges::owns(core, &catalog, object)?;
+    }
+    core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+    let (oid, catalog) = relation_oid(core, table)?;
+    lock_for_rebuild(core, &catalog, oid).await
 }
 
 /// `VACUUM cannot run inside a transaction block`.

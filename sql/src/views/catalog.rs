@@ -289,7 +289,6 @@ fn class_row(c: Class<'_>) -> Row {
 }
 
 fn pg_class(run: &Run<'_>) -> Vec<Row> {
-    let catalog = &run.names.catalog;
     let mut out: Vec<Row> = all()
         .map(|v| {
             class_row(Class {
@@ -310,57 +309,62 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
         })
         .collect();
     for object in local(run) {
-        let class = match object {
-            Object::Relation(r) => Class {
-                oid: r.oid,
-                name: &r.name,
-                schema: r.schema,
-                owner: r.owner,
-                kind: kind_of(r),
-                columns: r.columns.len(),
-                checks: r.checks.len(),
-                has_index: catalog.indexes(r.oid).next().is_some(),
-                has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
-                has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
-                populated: r.kind != RelationKind::MaterializedView || r.populated,
-                options: &r.options,
-                acl: acl(run, r.owner, &r.grants, TABLE_PRIVILEGES),
-            },
-            Object::Index(i) => Class {
-                oid: i.oid,
-                name: &i.name,
-                schema: i.schema,
-                owner: catalog.relation(i.table).map_or(10, |r| r.owner),
-                kind: "i",
-                columns: i.columns.len() + i.include.len(),
-                checks: 0,
-                has_index: false,
-                has_rules: false,
-                has_triggers: false,
-                populated: true,
-                options: &[],
-                acl: Datum::Null,
-            },
-            Object::Sequence(s) => Class {
-                oid: s.oid,
-                name: &s.name,
-                schema: s.schema,
-                owner: s.owner,
-                kind: "S",
-                columns: 3,
-                checks: 0,
-                has_index: false,
-                has_rules: false,
-                has_triggers: false,
-                populated: true,
-                options: &[],
-                acl: acl(run, s.owner, &s.grants, SEQUENCE_PRIVILEGES),
-            },
-            Object::Database(_) | Object::Schema(_) | Object::Role(_) => continue,
-        };
-        out.push(class_row(class));
+        out.extend(class_of(run, object).map(class_row));
     }
     out
+}
+
+/// What pg_class says of an object, if it stands there.
+fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
+    let catalog = &run.names.catalog;
+    Some(match object {
+        Object::Relation(r) => Class {
+            oid: r.oid,
+            name: &r.name,
+            schema: r.schema,
+            owner: r.owner,
+            kind: kind_of(r),
+            columns: r.columns.len(),
+            checks: r.checks.len(),
+            has_index: catalog.indexes(r.oid).next().is_some(),
+            has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
+            has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
+            populated: r.kind != RelationKind::MaterializedView || r.populated,
+            options: &r.options,
+            acl: acl(run, r.owner, &r.grants, TABLE_PRIVILEGES),
+        },
+        Object::Index(i) => Class {
+            oid: i.oid,
+            name: &i.name,
+            schema: i.schema,
+            owner: catalog.relation(i.table).map_or(10, |r| r.owner),
+            kind: "i",
+            columns: i.columns.len() + i.include.len(),
+            checks: 0,
+            has_index: false,
+            has_rules: false,
+            has_triggers: false,
+            populated: true,
+            options: &[],
+            acl: Datum::Null,
+        },
+        Object::Sequence(s) => Class {
+            oid: s.oid,
+            name: &s.name,
+            schema: s.schema,
+            owner: s.owner,
+            kind: "S",
+            columns: 3,
+            checks: 0,
+            has_index: false,
+            has_rules: false,
+            has_triggers: false,
+            populated: true,
+            options: &[],
+            acl: acl(run, s.owner, &s.grants, SEQUENCE_PRIVILEGES),
+        },
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) => return None,
+    })
 }
 
 fn kind_of(r: &Relation) -> &'static str {

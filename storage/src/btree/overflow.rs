@@ -258,7 +258,7 @@ impl Tree {
             .into()
     }
 
-    /// Walks a chain; false where it breaks off because a page is of another chain.
+    /// Walks a chain; false where it breaks off because a page is of another chain (PND-2).
     async fn walk(&self, reference: &Reference, mut each: impl FnMut(PageId, &[u8])) -> Result<bool, StorageError> {
         let mut next = reference.first;
         let mut index = 0;

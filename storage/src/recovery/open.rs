@@ -133,6 +133,13 @@ async fn prepare_new(
 /// Where the stream begins: zero means "none" in chains of undo.
 const FIRST_LSN: Lsn = Lsn(8);
 
+async fn last_checkpoint(vfs: &Arc<dyn Vfs>, paths: &Paths, control: &Control) -> Result<Saved, StorageError> {
+    match control.checkpoint {
+        0 => Ok(Saved::default()),
+        number => Saved::read(vfs, &paths.checkpoint, number, control.checkpoint_len, control.checkpoint_crc).await,
+    }
+}
+
 async fn recover(
     vfs: &Arc<dyn Vfs>,
     options: &StoreOptions,
@@ -143,13 +150,7 @@ async fn recover(
 ) -> Result<Opened, StorageError> {
     let layout = Layout { segment_bytes: control.segment_bytes };
     let known = Known { vfs, dir: &paths.wal, layout, database: control.database, durable: control.durable };
-    let saved = match control.checkpoint {
-        0 => Saved::default(),
-        number => {
-            let (len, crc) = (control.checkpoint_len, control.checkpoint_crc);
-            Saved::read(vfs, &paths.checkpoint, number, len, crc).await?
-        }
-    };
+    let saved = last_checkpoint(vfs, &paths, &control).await?;
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
     let began_ns = now_ns();
     let (mut findings, end) = analyse(&known, &control, saved, &mut report).await?;

@@ -1,6 +1,6 @@
 //! Statements that define data: translated to objects of the catalog and trees of the store.
 //!
-//! Structure: `table` makes tables, `alter` changes them, `index` makes indexes, `objects` the rest; `drop` takes
+//! Structure: `table` makes tables (`table_as` from a query), `alter` changes them, `index` makes indexes, `objects` the rest; `drop` takes
 //! away. Every change is the transaction's until it commits; a rollback takes it back.
 
 mod alter;
@@ -8,6 +8,7 @@ mod drop;
 mod index;
 mod objects;
 mod table;
+mod table_as;
 
 use super::core::Core;
 use super::privileges;

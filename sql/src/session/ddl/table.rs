@@ -1,15 +1,13 @@
-//! CREATE TABLE, CREATE TABLE AS, materialized views.
+//! CREATE TABLE.
 
 use super::objects::SequencePlan;
-use super::{Ddl, Session, free_name, new_tree, storage};
+use super::{Ddl, free_name, new_tree, storage};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::exec::errors::from_engine;
 use crate::planner::dml::{can_be_key, column_of};
-use crate::session::session::Prepared;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{
-    ColumnConstraintKind, ColumnDef, CreateTable, CreateTableAs, ForeignAction, OnCommit, Persistence, References,
+    ColumnConstraintKind, ColumnDef, CreateTable, ForeignAction, OnCommit, Persistence, References,
     TableConstraintKind, Timing,
 };
 use crate::syntax::stmt::GenericOption;
@@ -224,6 +222,19 @@ impl Ddl<'_> {
     }
 
     /// CREATE TABLE.
+    /// The schema of a name that must be new; None, and a notice, where it exists and that is no error.
+    pub(super) fn new_name_or_skip(&self, name: &QualName, if_not_exists: bool) -> Result<Option<u32>> {
+        match self.new_name(name) {
+            Ok(schema) => Ok(Some(schema)),
+            Err(e) if if_not_exists && e.code() == "42P07" => {
+                let message = format!("relation \"{}\" already exists, skipping", name.name());
+                self.core.notice("NOTICE", SqlError::new("42P07", message));
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     pub(super) async fn create_table(&self, s: &CreateTable) -> Result<&'static str> {
         let kind = match s.persistence {
             Persistence::Permanent => None,
@@ -238,15 +249,7 @@ impl Ddl<'_> {
         {
             return Err(SqlError::unsupported("ON COMMIT or TABLESPACE"));
         }
-        let schema = match self.new_name(&s.name) {
-            Ok(schema) => schema,
-            Err(e) if s.if_not_exists && e.code() == "42P07" => {
-                let message = format!("relation \"{}\" already exists, skipping", s.name.name());
-                self.core.notice("NOTICE", SqlError::new("42P07", message));
-                return Ok("CREATE TABLE");
-            }
-            Err(e) => return Err(e),
-        };
+        let Some(schema) = self.new_name_or_skip(&s.name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
         let mut d = self.draft(s)?;
         let primaries = d.uniques.iter().filter(|u| u.primary).count();
         if primaries > 1 {
@@ -486,92 +489,6 @@ impl Ddl<'_> {
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         execution.collect(self.core).await
-    }
-
-    /// CREATE TABLE AS, CREATE MATERIALIZED VIEW.
-    pub(super) async fn create_table_as(
-        &self,
-        session: &mut Session,
-        prepared: &Arc<Prepared>,
-        s: &CreateTableAs,
-    ) -> Result<String> {
-        if s.persistence != Persistence::Permanent || s.on_commit.is_some() {
-            return Err(SqlError::unsupported("a temporary or unlogged table"));
-        }
-        let schema = match self.new_name(&s.name) {
-            Ok(schema) => schema,
-            Err(e) if s.if_not_exists && e.code() == "42P07" => {
-                let message = format!("relation \"{}\" already exists, skipping", s.name.name());
-                self.core.notice("NOTICE", SqlError::new("42P07", message));
-                return Ok(if s.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" }.to_owned());
-            }
-            Err(e) => return Err(e),
-        };
-        let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
-        let outputs =
-            inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
-        let mut columns = Vec::new();
-        for (i, c) in outputs.iter().enumerate() {
-            let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
-            columns.push(Column {
-                name: s.columns.get(i).unwrap_or(&c.name).clone(),
-                storage: storage(ty)?,
-                type_oid: ty.oid,
-                type_mod: ty.modifier,
-                not_null: false,
-                default: None,
-                identity: None,
-                dropped_version: None,
-                since_version: 0,
-                missing: None,
-            });
-        }
-        let relation = Relation {
-            oid: self.new_oid(),
-            database: self.core.database,
-            schema,
-            name: s.name.name().to_owned(),
-            owner: self.role(),
-            kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
-            columns,
-            tree: new_tree(&mut self.engine()).await?,
-            key: Vec::new(),
-            version: 0,
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-            query: s.materialized_view.then(|| s.text.clone()),
-            insert_nothing_rules: Vec::new(),
-            options: storage_options(&s.storage)?,
-            grants: Vec::new(),
-            populated: s.with_data,
-            meaning: None,
-        };
-        let oid = relation.oid;
-        self.put(Object::Relation(relation)).await?;
-        let mut count = 0;
-        if s.with_data {
-            let mut execution = session.start(&inner, &s.query, Arc::from([])).await?;
-            let rows = execution.collect(self.core).await?;
-            count = self.fill(oid, rows).await?;
-        }
-        Ok(if s.materialized_view && !s.with_data {
-            "CREATE MATERIALIZED VIEW".to_owned()
-        } else {
-            format!("SELECT {count}")
-        })
-    }
-
-    /// Puts rows into a table without looking at constraints.
-    pub(super) async fn fill(&self, table: u32, rows: Vec<crate::exec::Row>) -> Result<u64> {
-        let catalog = self.catalog();
-        let shape = clearway_engine::table::shape::TableShape::new(&catalog, table).map_err(from_engine)?;
-        let count = rows.len() as u64;
-        for row in rows {
-            let values = crate::exec::change::engine_row(&row);
-            let mut engine = self.engine();
-            engine.insert(&shape, &values).await.map_err(from_engine)?;
-        }
-        Ok(count)
     }
 }
 

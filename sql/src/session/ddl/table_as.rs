@@ -1,0 +1,93 @@
+//! CREATE TABLE AS and materialized views: a table of the rows of a query.
+
+use super::table::storage_options;
+use super::{Ddl, Session, new_tree, storage};
+use crate::error::{Result, SqlError};
+use crate::exec::errors::from_engine;
+use crate::session::session::Prepared;
+use crate::syntax::ddl::{CreateTableAs, Persistence};
+use crate::types::oid;
+use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// CREATE TABLE AS, CREATE MATERIALIZED VIEW.
+    pub(super) async fn create_table_as(
+        &self,
+        session: &mut Session,
+        prepared: &Arc<Prepared>,
+        s: &CreateTableAs,
+    ) -> Result<String> {
+        if s.persistence != Persistence::Permanent || s.on_commit.is_some() {
+            return Err(SqlError::unsupported("a temporary or unlogged table"));
+        }
+        let Some(schema) = self.new_name_or_skip(&s.name, s.if_not_exists)? else {
+            return Ok(if s.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" }.to_owned());
+        };
+        let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
+        let outputs =
+            inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
+        let mut columns = Vec::new();
+        for (i, c) in outputs.iter().enumerate() {
+            let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
+            columns.push(Column {
+                name: s.columns.get(i).unwrap_or(&c.name).clone(),
+                storage: storage(ty)?,
+                type_oid: ty.oid,
+                type_mod: ty.modifier,
+                not_null: false,
+                default: None,
+                identity: None,
+                dropped_version: None,
+                since_version: 0,
+                missing: None,
+            });
+        }
+        let relation = Relation {
+            oid: self.new_oid(),
+            database: self.core.database,
+            schema,
+            name: s.name.name().to_owned(),
+            owner: self.role(),
+            kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
+            columns,
+            tree: new_tree(&mut self.engine()).await?,
+            key: Vec::new(),
+            version: 0,
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            query: s.materialized_view.then(|| s.text.clone()),
+            insert_nothing_rules: Vec::new(),
+            options: storage_options(&s.storage)?,
+            grants: Vec::new(),
+            populated: s.with_data,
+            meaning: None,
+        };
+        let oid = relation.oid;
+        self.put(Object::Relation(relation)).await?;
+        let mut count = 0;
+        if s.with_data {
+            let mut execution = session.start(&inner, &s.query, Arc::from([])).await?;
+            let rows = execution.collect(self.core).await?;
+            count = self.fill(oid, rows).await?;
+        }
+        Ok(if s.materialized_view && !s.with_data {
+            "CREATE MATERIALIZED VIEW".to_owned()
+        } else {
+            format!("SELECT {count}")
+        })
+    }
+
+    /// Puts rows into a table without looking at constraints.
+    pub(super) async fn fill(&self, table: u32, rows: Vec<crate::exec::Row>) -> Result<u64> {
+        let catalog = self.catalog();
+        let shape = clearway_engine::table::shape::TableShape::new(&catalog, table).map_err(from_engine)?;
+        let count = rows.len() as u64;
+        for row in rows {
+            let values = crate::exec::change::engine_row(&row);
+            let mut engine = self.engine();
+            engine.insert(&shape, &values).await.map_err(from_engine)?;
+        }
+        Ok(count)
+    }
+}
