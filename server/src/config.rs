@@ -266,7 +266,8 @@ mod tests {
             .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => "));
         let mut known: Vec<&str> = known.map(|(name, _)| name).collect();
         let mut described: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-        (known.sort_unstable(), described.sort_unstable());
+        known.sort_unstable();
+        described.sort_unstable();
         assert_eq!(known, described);
     }
 

@@ -37,6 +37,12 @@ pub struct MemLog {
 
 impl MemLog {
     pub fn new() -> MemLog {
+        Self::default()
+    }
+}
+
+impl Default for MemLog {
+    fn default() -> Self {
         MemLog { records: Mutex::new("test/log", Vec::new()), end: AtomicU64::new(8), durable: AtomicU64::new(8) }
     }
 }

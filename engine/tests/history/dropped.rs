@@ -8,6 +8,9 @@ use clearway_engine::embedded::{AsyncTxn, Database, Error, Isolation, Table, Tab
 use super::cut::{Cut, until};
 use super::disk::open_engine;
 
+/// A row: its key, what was added and what was taken away.
+type Counted = (i64, (i64, i64));
+
 const ROWS: i64 = 6;
 
 type Pairs = Table<i64, (i64, i64)>;
@@ -74,7 +77,7 @@ fn a_dropped_operation_leaves_no_half_of_it() {
                     let (committed, dropped) = client.await;
                     met = (met.0 + committed, met.1 + dropped);
                 }
-                let rows: Result<Vec<(i64, (i64, i64))>, Error> = db
+                let rows: Result<Vec<Counted>, Error> = db
                     .transact_async(TxnOptions::default(), |txn: &mut AsyncTxn<'_>| {
                         let table = table.clone();
                         Box::pin(async move { txn.range(&table, ..).await })

@@ -50,7 +50,7 @@ const WITH_TAG: u8 = 8;
 
 /// The arguments of PUT before the value, where key and tag stand in the record's undo part.
 pub(super) fn put_flags(row: &NodeRow<'_>) -> u8 {
-    u8::from(row.ghost) * PUT_GHOST | u8::from(row.overflow) * PUT_OVERFLOW
+    (u8::from(row.ghost) * PUT_GHOST) | (u8::from(row.overflow) * PUT_OVERFLOW)
 }
 
 /// The arguments of PUT before the value, where the record has no undo part.

@@ -218,7 +218,6 @@ impl Tree {
         Ok(Ok((result, range)))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one change")]
     fn log_put(
         &self,
         leaf: &mut Latched<'_>,

@@ -30,6 +30,9 @@ use super::state::{Status, TxnState};
 use super::undo::{Fetched, Look, UndoStore};
 use crate::lockmgr::Owner;
 
+/// The records of a span.
+type Decoded = Vec<(Tag, Arc<UndoRecord>)>;
+
 /// Whose version a row's newest one is, for somebody who wants to change or check it.
 #[derive(Clone, Debug)]
 pub enum Newest {
@@ -357,7 +360,7 @@ impl VersionBook {
 
     async fn save_undo(&self, previous: Lsn) -> Result<ActiveTxns, StorageError> {
         let (mut active, undos) = self.active_with_undo(previous);
-        let mut fetched: Option<(u64, Vec<(Tag, Arc<UndoRecord>)>)> = None;
+        let mut fetched: Option<(u64, Decoded)> = None;
         for (txn, undos) in active.txns.iter_mut().zip(undos) {
             for undo in undos {
                 let (tag, span) = match undo {

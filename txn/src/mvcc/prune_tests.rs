@@ -329,8 +329,8 @@ fn snapshots_see_what_was_committed_when_they_began() {
             }
         }
         for (_, lsn) in &open {
-            for at in 0..ROWS {
-                assert_eq!(world.read(&view(*lsn), at), at_lsn(&history[at], *lsn), "at the end: row {at} at {lsn:?}");
+            for (at, past) in history.iter().enumerate() {
+                assert_eq!(world.read(&view(*lsn), at), at_lsn(past, *lsn), "at the end: row {at} at {lsn:?}");
             }
         }
         assert!(world.book.usage().written_bytes > 0, "something was spilled");
