@@ -37,6 +37,7 @@ use crate::sequence::Sequences;
 use crate::session::Session;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
+use crate::table::statistics::Statistics;
 
 /// What to open, and how.
 #[derive(Clone)]
@@ -74,6 +75,7 @@ pub struct Db {
     sequences: Sequences,
     losers: Mutex<Vec<Transaction>>,
     ghosts: GhostSweep,
+    statistics: Statistics,
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
@@ -123,6 +125,7 @@ impl Db {
             sequences: Sequences::default(),
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
             ghosts: GhostSweep::default(),
+            statistics: Statistics::default(),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery: recovered.report,
         };
@@ -255,6 +258,11 @@ impl Db {
         Ok(count)
     }
 
+    /// How many rows tables have.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
     /// The sweep for ghosts that a crash left behind.
     pub fn ghosts(&self) -> &GhostSweep {
         &self.ghosts
@@ -323,6 +331,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
         let _ = db.drop_orphans().await;
+        let _ = db.statistics.step(&db.transactions, &db.catalog()).await;
         let _ = db.ghosts.step(&db.transactions).await;
         let store = db.transactions.store();
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() {

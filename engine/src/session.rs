@@ -33,6 +33,7 @@ use crate::catalog::{Catalog, Oid};
 use crate::db::{CatalogChange, Db, apply};
 use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
+use crate::table::statistics::Changes;
 use crate::value::Value;
 
 /// What a transaction sees of others.
@@ -121,6 +122,7 @@ pub struct Session {
     private: Option<(Lsn, usize, Arc<Catalog>)>,
     dropped: Vec<TreeId>,
     row_ids: RowIdRanges,
+    counted: Changes,
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
@@ -143,6 +145,7 @@ impl Session {
             private: None,
             dropped: Vec::new(),
             row_ids: RowIdRanges::default(),
+            counted: Changes::default(),
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
@@ -483,6 +486,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.counted.tell(self.db.statistics());
         self.end_transaction();
         match self.txn.take() {
             // The transaction belongs to the engine: somebody undoes it.

@@ -5,5 +5,6 @@ mod it {
     pub mod indexes;
     pub mod many_tables;
     pub mod space;
+    pub mod statistics;
     pub mod support;
 }

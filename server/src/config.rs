@@ -28,6 +28,8 @@ pub struct Config {
     pub cache_bytes: usize,
     /// How long opening may take after a crash: checkpoints come as often as that asks for.
     pub recovery_target: Duration,
+    /// Bytes of memory for undo; what is beyond goes to a file.
+    pub undo_bytes: u64,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
     /// Settings that sessions begin with.
@@ -44,6 +46,7 @@ impl Default for Config {
             tls_key: None,
             cache_bytes: 256 << 20,
             recovery_target: RECOVERY_TARGET,
+            undo_bytes: clearway_engine::db::UNDO_BYTES,
             workers: 0,
             settings: Vec::new(),
         }
@@ -159,6 +162,7 @@ impl Config {
                 let seconds = seconds.filter(|s| (1..=3600).contains(s)).ok_or_else(|| bad("seconds, 1 to 3600"))?;
                 self.recovery_target = Duration::from_secs(seconds);
             }
+            "undo_memory" => self.undo_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "workers" => self.workers = number()?,
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }

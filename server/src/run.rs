@@ -105,6 +105,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     let mut options = DbOptions::new(Arc::clone(vfs), &config.data);
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);
     options.store = options.store.recover_within(config.recovery_target);
+    options.undo_bytes = config.undo_bytes;
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
     options.store.database_seed = u64::from_le_bytes(seed);
@@ -116,7 +117,10 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
         });
         assert!(started.is_ok(), "no thread for {name}: {started:?}");
     }));
-    opened.map_err(|error| RunError::Open { place, error: error.to_string() })
+    let db = opened.map_err(|error| RunError::Open { place, error: error.to_string() })?;
+    // Standard error is the server's log.
+    db.transactions().book().on_alarm(|alarm| _ = writeln!(std::io::stderr(), "LOG:  {alarm}"));
+    Ok(db)
 }
 
 async fn serve(

@@ -185,3 +185,22 @@ fn an_index_is_built_concurrently_or_leaves_nothing() {
     let expected: Vec<&str> = expected.iter().copied().filter(|l| !script.contains(*l)).collect();
     assert_eq!(answers, expected);
 }
+
+#[test]
+fn rows_are_counted_and_undo_is_shown() {
+    let script = "CREATE TABLE t (id int PRIMARY KEY)\n\
+                  SELECT reltuples FROM pg_class WHERE relname = 't'\n\
+                  INSERT INTO t SELECT generate_series(1, 1000)\n\
+                  DELETE FROM t WHERE id > 900\n\
+                  ANALYZE t\n\
+                  SELECT reltuples, relpages > 0 FROM pg_class WHERE relname = 't'\n\
+                  SELECT budget_bytes, spans, alarms FROM clearway_undo\n\
+                  BEGIN\n\
+                  DELETE FROM t WHERE id <= 10\n\
+                  SELECT kind, pid > 0, bytes > 0, query LIKE '%clearway_undo_holders%' FROM clearway_undo_holders\n\
+                  ROLLBACK\n\
+                  SELECT count(*) FROM clearway_undo_alarms\n";
+    let answers: Vec<String> = run(script).lines().filter(|l| !script.contains(*l)).map(str::to_owned).collect();
+    let expected = ["-1", "INSERT 0 1000", "DELETE 100", "900|t", "67108864|0|0", "DELETE 10", "transaction|t|t|t"];
+    assert_eq!(answers, expected);
+}

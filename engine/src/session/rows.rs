@@ -102,6 +102,7 @@ impl Session {
             shape.key_of(row)
         };
         write::insert(self.txn(), shape, &key, row).await?;
+        self.counted.note(db.statistics(), shape.oid);
         Ok(key)
     }
 
@@ -132,7 +133,9 @@ impl Session {
         old: &[Value],
         basis: Basis,
     ) -> Result<Changed, EngineError> {
-        write::delete(self.txn(), shape, key, old, basis).await
+        let deleted = write::delete(self.txn(), shape, key, old, basis).await?;
+        self.counted.note(self.db.statistics(), shape.oid);
+        Ok(deleted)
     }
 
     /// Locks a row and returns its newest version; `None` if there is no row with this key.

@@ -5,6 +5,7 @@
 //! shape   how rows are laid out          write   rows and entries changed together
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
+//! statistics  how many rows there are
 //! ```
 
 pub mod ghosts;
@@ -12,4 +13,5 @@ pub mod pick;
 pub mod row_id;
 pub mod scan;
 pub mod shape;
+pub mod statistics;
 pub mod write;

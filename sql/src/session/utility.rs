@@ -7,6 +7,7 @@ use super::run;
 use super::session::{Prepared, Session};
 use super::settings::SETTINGS;
 use crate::error::{Result, SqlError, code};
+use crate::exec::errors::from_engine;
 use crate::expr::{Params, Scope};
 use crate::planner::names::Found;
 use crate::planner::plan::OutputColumn;
@@ -134,6 +135,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             Statement::Discard(what) => return discard(session, &core, *what).map(|tag| Some(tag.to_owned())),
             Statement::Analyze { verbose: _, tables } => {
                 upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze").await?;
+                analyze(&core, tables).await?;
                 "ANALYZE"
             }
             Statement::Vacuum { options, tables } => {
@@ -320,7 +322,26 @@ fn discard(session: &mut Session, core: &Core, what: Discard) -> Result<&'static
     })
 }
 
-/// VACUUM, ANALYZE and CLUSTER have nothing to do here; they take PostgreSQL's locks.
+/// Counts the rows of the tables that are named, or of all in the database.
+async fn analyze(core: &Core, tables: &[(QualName, Vec<String>)]) -> Result<()> {
+    let catalog = core.catalog();
+    let named =
+        tables.iter().map(|(name, _)| relation_oid(core, name).map(|(oid, _)| oid)).collect::<Result<Vec<_>>>()?;
+    let all = || {
+        let relations = catalog.objects().filter_map(|o| match &**o {
+            Object::Relation(r) if r.database == core.database => Some(r.oid),
+            _ => None,
+        });
+        relations.collect()
+    };
+    for table in if tables.is_empty() { all() } else { named } {
+        let counted = core.db.statistics().analyze(core.db.transactions(), &catalog, table).await;
+        counted.map_err(from_engine)?;
+    }
+    Ok(())
+}
+
+/// VACUUM and CLUSTER have nothing to do here, ANALYZE only counts; they take PostgreSQL's locks.
 async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode, verb: &str) -> Result<()> {
     for (name, _) in tables {
         let (oid, catalog) = relation_oid(core, name)?;

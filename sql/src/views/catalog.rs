@@ -220,6 +220,9 @@ pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     })
 }
 
+/// Where `relpages` stands, and `reltuples` behind it.
+const RELPAGES: usize = 9;
+
 struct Class<'a> {
     oid: u32,
     name: &'a str,
@@ -309,7 +312,14 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
         })
         .collect();
     for object in local(run) {
-        out.extend(class_of(run, object).map(class_row));
+        let Some(class) = class_of(run, object) else { continue };
+        let counted = run.core.db.statistics().of(class.oid);
+        let mut row = class_row(class);
+        if let Some(counted) = counted {
+            row[RELPAGES] = Datum::Int4(i32::try_from(counted.leaves).unwrap_or(i32::MAX));
+            row[RELPAGES + 1] = Datum::Float4(counted.rows as f32);
+        }
+        out.push(row);
     }
     out
 }

@@ -2,7 +2,8 @@
 //!
 //! Structure: each view is a row of a table: name, columns, and a function that gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them; `empty` is what nothing stands in.
+//! became of rings of them; `empty` is what nothing stands in,
+//! `undo` who holds old versions.
 
 mod activity;
 pub mod attributes;
@@ -11,6 +12,7 @@ pub mod constraints;
 mod deadlocks;
 mod empty;
 mod locks;
+mod undo;
 
 use crate::exec::{Row, Run};
 use crate::types::{Datum, Oid};
@@ -38,7 +40,7 @@ impl std::fmt::Debug for SystemView {
 /// Every view.
 pub fn all() -> impl Iterator<Item = &'static SystemView> {
     let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
-    of_objects.chain(activity::VIEWS).chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS)
+    of_objects.chain(activity::VIEWS).chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS).chain(undo::VIEWS)
 }
 
 /// A view by schema and name.

@@ -1,0 +1,218 @@
+//! How many rows tables have: counted in the background when enough has changed, or when ANALYZE asks; never at the opening.
+//!
+//! # Life of a table's statistics
+//! unknown -> rows are changed, in batches told by sessions -> due -> walked through, some leaves at each step of upkeep -> known, until
+//! as much has changed again.
+//!
+//! # Invariants
+//! - STA-1: nothing is read for statistics before somebody has changed rows of a table in this process, or asked.
+//! - STA-2: what is known may be old: at most `CHANGES_MIN` rows and a tenth of the table are changed and told before it is due again.
+//!
+//! # Not here
+//! Distributions of values: the planner's choice is by the form of conditions. What is known does not outlive the process.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use clearway_base::sync::Mutex;
+use clearway_base::waits::wall_us;
+use clearway_storage::btree::{Direction, KeyRange, Tree};
+use clearway_storage::ids::TreeId;
+use clearway_txn::transactions::Transactions;
+
+use crate::catalog::{Catalog, Oid};
+use crate::error::EngineError;
+
+/// Changes below which a table is not due.
+const CHANGES_MIN: u64 = 50;
+/// Changes that a session gathers before it tells them.
+const TOLD_AT_ONCE: u64 = 32;
+/// Leaves that one step looks at.
+const LEAVES: usize = 256;
+
+/// What is known of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableStatistics {
+    /// Rows, without those deleted.
+    pub rows: u64,
+    /// Leaves of its tree.
+    pub leaves: u64,
+    /// When it was counted, in microseconds since 1970.
+    pub at_us: i64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    statistics: Option<TableStatistics>,
+    changes: u64,
+    queued: bool,
+}
+
+/// A walk in progress.
+#[derive(Debug)]
+struct Walk {
+    table: Oid,
+    tree: TreeId,
+    from: Vec<u8>,
+    rows: u64,
+    leaves: u64,
+    /// Changes that were told before it began: they are in the count.
+    changes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    known: HashMap<Oid, Known>,
+    due: VecDeque<Oid>,
+    walk: Option<Walk>,
+}
+
+/// The statistics of all tables.
+#[derive(Debug)]
+pub struct Statistics {
+    tables: Mutex<Tables>,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Statistics { tables: Mutex::new("engine/statistics", Tables::default()) }
+    }
+}
+
+/// What a session has changed and not told yet.
+#[derive(Debug, Default)]
+pub struct Changes {
+    of: Vec<(Oid, u64)>,
+}
+
+impl Changes {
+    /// A row was changed.
+    pub(crate) fn note(&mut self, statistics: &Statistics, table: Oid) {
+        let at = self.of.iter().position(|(oid, _)| *oid == table).unwrap_or_else(|| {
+            self.of.push((table, 0));
+            self.of.len() - 1
+        });
+        self.of[at].1 += 1;
+        if self.of[at].1 == TOLD_AT_ONCE {
+            statistics.changed(table, TOLD_AT_ONCE);
+            self.of.swap_remove(at);
+        }
+    }
+
+    /// Tells all.
+    pub(crate) fn tell(&mut self, statistics: &Statistics) {
+        self.of.drain(..).for_each(|(table, changes)| statistics.changed(table, changes));
+    }
+}
+
+impl Statistics {
+    /// What is known of a table.
+    pub fn of(&self, table: Oid) -> Option<TableStatistics> {
+        self.tables.lock().known.get(&table).and_then(|known| known.statistics)
+    }
+
+    /// Tables that are going to be counted.
+    pub fn due(&self) -> usize {
+        let tables = self.tables.lock();
+        tables.due.len() + usize::from(tables.walk.is_some())
+    }
+
+    fn changed(&self, table: Oid, changes: u64) {
+        let mut tables = self.tables.lock();
+        let known = tables.known.entry(table).or_default();
+        known.changes += changes;
+        let is_due = known.is_due();
+        known.queued |= is_due;
+        if is_due {
+            tables.due.push_back(table);
+        }
+    }
+
+    /// Counts a table now.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn analyze(&self, all: &Transactions, catalog: &Catalog, table: Oid) -> Result<(), EngineError> {
+        let Some(mut walk) = self.begin(catalog, table) else { return Ok(()) };
+        while !walk.step(&all.store().tree(walk.tree)).await? {}
+        self.end(walk);
+        Ok(())
+    }
+
+    /// One step of upkeep; true if there is more to do.
+    ///
+    /// # Errors
+    /// From the tree: the table is left alone until more of it changes.
+    pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>) -> Result<bool, EngineError> {
+        let walk = self.tables.lock().walk.take();
+        let next = || self.tables.lock().due.pop_front();
+        let mut walk = match walk {
+            Some(walk) => walk,
+            None => match next() {
+                None => return Ok(false),
+                Some(table) => match self.begin(catalog, table) {
+                    Some(walk) => walk,
+                    // It was dropped.
+                    None => {
+                        self.tables.lock().known.remove(&table);
+                        return Ok(true);
+                    }
+                },
+            },
+        };
+        match walk.step(&all.store().tree(walk.tree)).await {
+            Ok(true) => self.end(walk),
+            Ok(false) => self.tables.lock().walk = Some(walk),
+            Err(error) => {
+                self.tables.lock().known.remove(&walk.table);
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin(&self, catalog: &Catalog, table: Oid) -> Option<Walk> {
+        let tree = catalog.relation(table).map(|relation| TreeId(relation.tree)).filter(|tree| tree.0 != 0)?;
+        let changes = self.tables.lock().known.entry(table).or_default().changes;
+        Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes })
+    }
+
+    fn end(&self, walk: Walk) {
+        let mut tables = self.tables.lock();
+        let known = tables.known.entry(walk.table).or_default();
+        known.statistics = Some(TableStatistics { rows: walk.rows, leaves: walk.leaves, at_us: wall_us() });
+        known.changes = known.changes.saturating_sub(walk.changes);
+        known.queued = false;
+        // What was changed since the walk began.
+        let is_due = known.is_due();
+        known.queued |= is_due;
+        if is_due {
+            tables.due.push_back(walk.table);
+        }
+    }
+}
+
+impl Known {
+    /// STA-2
+    fn is_due(&self) -> bool {
+        let rows = self.statistics.map_or(0, |s| s.rows);
+        !self.queued && self.changes > CHANGES_MIN + rows / 10
+    }
+}
+
+impl Walk {
+    /// Some leaves more; true at the end.
+    async fn step(&mut self, tree: &Tree) -> Result<bool, EngineError> {
+        let mut cursor = tree.cursor(KeyRange { from: self.from.clone(), to: None }, Direction::Forward);
+        for _ in 0..LEAVES {
+            let Some(leaf) = cursor.next_leaf().await? else { return Ok(true) };
+            self.leaves += 1;
+            self.rows += leaf.iter().filter(|(_, row)| !row.ghost).count() as u64;
+            if let Some((key, _)) = leaf.iter().next_back() {
+                self.from = key.to_vec();
+                self.from.push(0);
+            }
+        }
+        Ok(false)
+    }
+}
