@@ -53,7 +53,7 @@ pub struct DbOptions {
 }
 
 /// The memory for undo when nothing else is said, in bytes.
-pub const UNDO_BYTES: u64 = 64 << 20;
+pub const UNDO_BYTES: u64 = 256 << 20;
 /// The least memory for undo that is of use, in bytes: what the sessions' own chunks take.
 pub const UNDO_BYTES_MIN: u64 = 1 << 20;
 

@@ -87,6 +87,7 @@ pub static SETTINGS: &[Described] = &[
     d("tls_key", "", "a PEM file", "The certificate's key."),
     d("cache_size", "256MB", "bytes, kB, MB or GB", "The page cache."),
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
+    d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
