@@ -201,6 +201,6 @@ fn rows_are_counted_and_undo_is_shown() {
                   ROLLBACK\n\
                   SELECT count(*) FROM clearway_undo_alarms\n";
     let answers: Vec<String> = run(script).lines().filter(|l| !script.contains(*l)).map(str::to_owned).collect();
-    let expected = ["-1", "INSERT 0 1000", "DELETE 100", "900|t", "67108864|0|0", "DELETE 10", "transaction|t|t|t"];
+    let expected = ["-1", "INSERT 0 1000", "DELETE 100", "900|t", "268435456|0|0", "DELETE 10", "transaction|t|t|t"];
     assert_eq!(answers, expected);
 }

@@ -103,6 +103,12 @@ impl Store {
         self.drop_bell.ring();
     }
 
+    /// Keeps the dropper and the tidier away from all trees until the guard goes: for a check, which is meant for trees at
+    /// rest. Closing waits for the guard.
+    pub async fn trees_at_rest(&self) -> impl Drop + '_ {
+        self.dropping.take().await
+    }
+
     /// Frees one chain or one tree that nobody can see any more; false if there is none.
     ///
     /// # Errors

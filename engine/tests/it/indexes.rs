@@ -327,8 +327,15 @@ fn an_index_built_beside_writers_agrees_with_its_table() {
         });
         testkit::sleep(Duration::from_millis(20)).await;
         let before = next.load(Ordering::Relaxed);
-        testkit::sleep(Duration::from_millis(20)).await;
-        assert!(next.load(Ordering::Relaxed) > before + 20, "writers stand still while the builder waits");
+        // The builder waits for `open`, which waits for this: writers that were held would stand still for good.
+        for _ in 0..100 {
+            testkit::sleep(Duration::from_millis(20)).await;
+            if next.load(Ordering::Relaxed) > before + 20 {
+                break;
+            }
+        }
+        let after = next.load(Ordering::Relaxed);
+        assert!(after > before + 20, "writers stand still while the builder waits: {before}, {after}");
         assert!(!is_built.load(Ordering::Relaxed), "it did not wait for the transaction that began before");
         // It writes without knowing the index, as it began before that.
         open.insert(&its, &row(1001, -1001, "x")).await.expect("inserted");
