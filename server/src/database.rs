@@ -164,27 +164,12 @@ impl Session for sql::Session {
 struct Discard;
 
 impl Client for Discard {
-    fn row_description(&mut self, _: &[sql::Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut bytes = Vec::new();
         (0..fields).for_each(|field| _ = write(field, &mut bytes));
     }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &clearway_sql::SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: sql::CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: sql::CopyFormat) {}
     fn copy_next(&mut self) -> sql::client::ClientFuture<'_, sql::CopyIn> {
         Box::pin(async { Err(sql::Gone) })
-    }
-    fn is_full(&self) -> bool {
-        false
     }
     fn drain(&mut self) -> sql::client::ClientFuture<'_, ()> {
         Box::pin(async { Ok(()) })

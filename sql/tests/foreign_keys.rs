@@ -1,17 +1,16 @@
 //! Foreign keys under concurrency: sessions insert, move and delete parents and children with every action at once; afterwards, and in
 //! every snapshot on the way, no child refers to a parent that is not there.
 
-use std::path::Path;
+mod memory;
+
 use std::sync::Arc;
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::testkit::Rng;
-use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
-use clearway_sql::session::{Backends, Session, SessionStart};
+use clearway_sql::session::client::Client;
+use clearway_sql::session::{Backends, Session};
+use memory::{open, session};
 
 const SESSIONS: u64 = 6;
 const STATEMENTS: u64 = 400;
@@ -22,55 +21,11 @@ const ACTIONS: [&str; 5] = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET
 struct Firsts(Vec<String>);
 
 impl Client for Firsts {
-    fn row_description(&mut self, _: &[Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, _: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut bytes = Vec::new();
         write(0, &mut bytes);
         self.0.push(String::from_utf8_lossy(&bytes).into_owned());
     }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn open() -> Arc<Db> {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    block_on(async {
-        let dir = Path::new("/db");
-        let _ = vfs.create_dir(dir).await;
-        Db::open(DbOptions::new(vfs.clone(), dir), |name, task| {
-            spawn_thread(name, move || block_on(task)).expect("a thread");
-        })
-        .await
-        .expect("a database")
-    })
-}
-
-fn session(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {
-    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
-    let backend = listed.backend().clone();
-    // The list outlives the test.
-    std::mem::forget(listed);
-    let (database, user) = ("postgres".to_owned(), "postgres".to_owned());
-    let start = SessionStart { backend, backends: backends.clone(), database, user, options: Vec::new() };
-    block_on(Session::new(db, start)).expect("a session")
 }
 
 fn ask(session: &mut Session, sql: &str) -> Result<Vec<String>, SqlError> {
@@ -153,11 +108,11 @@ fn no_child_is_ever_without_its_parent() {
     let seed = std::env::var("CLEARWAY_SEED").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
     let db = open();
     let backends = Arc::new(Backends::default());
-    let mut watcher = session(&db, &backends);
+    let mut watcher = session(&db, &backends, "postgres", &[]);
     let orphans = tables(&mut watcher);
     let workers: Vec<_> = (0..SESSIONS)
         .map(|i| {
-            let one = session(&db, &backends);
+            let one = session(&db, &backends, "postgres", &[]);
             let (sender, receiver) = std::sync::mpsc::channel();
             let thread = spawn_thread("worker", move || {
                 let _ = sender.send(work(one, seed * 1000 + i));

@@ -1,17 +1,16 @@
 //! A fixed number of damaged texts: parser, planner and executor give results or errors, never a panic, an internal error or a hang
 //! (a statement that computes for long is cut off by its timeout, which must reach it).
 
+mod memory;
+
 use std::path::Path;
 use std::sync::Arc;
 
-use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::sync::block_on;
 use clearway_base::testkit::Rng;
-use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::{Db, DbOptions};
-use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
-use clearway_sql::session::{Backends, Session, SessionStart};
+use clearway_sql::session::Backends;
+use clearway_sql::session::client::Client;
+use memory::{open, session};
 
 /// Texts for the parser alone, and statements for a whole session.
 const TEXTS: u64 = 30_000;
@@ -24,57 +23,12 @@ struct Sink {
 }
 
 impl Client for Sink {
-    fn row_description(&mut self, _: &[Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         for i in 0..fields {
             self.bytes.clear();
             write(i, &mut self.bytes);
         }
     }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn open() -> Arc<Db> {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    block_on(async {
-        let dir = Path::new("/db");
-        let _ = vfs.create_dir(dir).await;
-        Db::open(DbOptions::new(vfs.clone(), dir), |name, task| {
-            spawn_thread(name, move || block_on(task)).expect("a thread");
-        })
-        .await
-        .expect("a database")
-    })
-}
-
-fn session(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {
-    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
-    let backend = listed.backend().clone();
-    // The list outlives the test.
-    std::mem::forget(listed);
-    let options = vec![("statement_timeout".to_owned(), "500".to_owned())];
-    let (database, user) = ("postgres".to_owned(), "postgres".to_owned());
-    let start = SessionStart { backend, backends: backends.clone(), database, user, options };
-    block_on(Session::new(db, start)).expect("a session")
 }
 
 /// Lines of the recorded scripts: what is right to begin with.
@@ -216,7 +170,7 @@ fn a_session_outlives_any_statement() {
     let samples = samples();
     let db = open();
     let backends = Arc::new(Backends::default());
-    let mut one = session(&db, &backends);
+    let mut one = session(&db, &backends, "postgres", &[("statement_timeout", "500")]);
     for line in samples.iter().filter(|l| l.starts_with("CREATE") || l.starts_with("INSERT")) {
         let _ = block_on(one.simple(line, &mut Sink::default()));
     }

@@ -8,39 +8,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_base::sync::sleep;
-use clearway_base::testkit::{self, JoinHandle, Sim};
+use clearway_base::testkit::{self, JoinHandle};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_base::waits::now_ns;
 use clearway_sql::SqlError;
 use clearway_sql::session::Backends;
-use sim::{Connection, connect, open};
+use sim::{Connection, connect, open, simulate};
 
 const MS: u64 = 1_000_000;
 
 /// Runs a scene with four clients and a table `t (id, v)` with the rows 1 to 4.
 fn scene<F: Future<Output = ()> + Send + 'static>(play: impl FnOnce([Connection; 4]) -> F + Send + 'static) {
-    // Unoptimized futures of whole statements are large.
-    let stage = std::thread::Builder::new().stack_size(64 << 20).spawn(move || on_stage(play)).expect("a thread");
-    if let Err(panic) = stage.join() {
-        std::panic::resume_unwind(panic);
-    }
-}
-
-fn on_stage<F: Future<Output = ()> + Send + 'static>(play: impl FnOnce([Connection; 4]) -> F + Send + 'static) {
-    Sim::new(3)
-        .block_on(async move {
-            let db = open(&SimDisk::new(3)).await;
-            let backends = Arc::new(Backends::default());
-            let mut first = connect(&db, &backends).await;
-            first.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
-            first.value("INSERT INTO t SELECT g, 0 FROM generate_series(1, 4) g").await;
-            let second = connect(&db, &backends).await;
-            let third = connect(&db, &backends).await;
-            let fourth = connect(&db, &backends).await;
-            testkit::spawn("play", play([first, second, third, fourth])).await;
-            assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
-        })
-        .expect("the scene ends");
+    simulate(3, move || async move {
+        let db = open(&SimDisk::new(3)).await;
+        let backends = Arc::new(Backends::default());
+        let mut first = connect(&db, &backends).await;
+        first.value("CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        first.value("INSERT INTO t SELECT g, 0 FROM generate_series(1, 4) g").await;
+        let second = connect(&db, &backends).await;
+        let third = connect(&db, &backends).await;
+        let fourth = connect(&db, &backends).await;
+        testkit::spawn("play", play([first, second, third, fourth])).await;
+        assert!(db.transactions().locks().locks().is_empty(), "a lock is left");
+    });
 }
 
 type Running = JoinHandle<(Connection, Result<Vec<String>, SqlError>, u64)>;

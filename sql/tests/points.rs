@@ -1,14 +1,12 @@
 //! Statements that read one row by its key answer the same by the short way (Bind, Execute) as by the long one (the text with its
 //! values in it), and take the short way exactly where nothing is out of the ordinary.
 
-use clearway_base::sync::{block_on, spawn_thread};
-use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::{Db, DbOptions};
-use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
-use clearway_sql::session::{Backends, Bind, Session, SessionStart};
-use std::path::Path;
+mod memory;
+
+use clearway_base::sync::block_on;
+use clearway_sql::session::client::Client;
+use clearway_sql::session::{Backends, Bind, Session};
+use memory::{open, session};
 use std::sync::Arc;
 
 /// Writes what a session answers as lines; NULL is `~`.
@@ -16,9 +14,6 @@ use std::sync::Arc;
 struct Lines(String);
 
 impl Client for Lines {
-    fn row_description(&mut self, _: &[Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         for i in 0..fields {
             let mut bytes = Vec::new();
@@ -31,44 +26,6 @@ impl Client for Lines {
     fn command_complete(&mut self, tag: &str) {
         self.0.push_str(tag);
     }
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn open() -> Arc<Db> {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    block_on(async {
-        let dir = Path::new("/db");
-        let _ = vfs.create_dir(dir).await;
-        let spawn = |name, task| drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
-        Db::open(DbOptions::new(vfs.clone(), dir), spawn).await.expect("a database")
-    })
-}
-
-fn session(db: &Arc<Db>, user: &str) -> Session {
-    let backends = Arc::new(Backends::default());
-    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
-    let backend = listed.backend().clone();
-    // The list outlives the test.
-    std::mem::forget(listed);
-    let (database, user) = ("postgres".to_owned(), user.to_owned());
-    block_on(Session::new(db, SessionStart { backend, backends, database, user, options: Vec::new() }))
-        .expect("a session")
 }
 
 fn simple(session: &mut Session, sql: &str) -> String {
@@ -120,7 +77,7 @@ fn table(session: &mut Session) {
 #[test]
 fn the_short_way_answers_as_the_long_one() {
     let db = open();
-    let one = &mut session(&db, "postgres");
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
     table(one);
     // Text with its parameter, values, and whether the short way can be taken.
     let cases: &[(&str, &[&str], bool)] = &[
@@ -150,7 +107,10 @@ fn the_short_way_answers_as_the_long_one() {
 #[test]
 fn the_short_way_sees_what_a_transaction_sees() {
     let db = open();
-    let (one, other) = (&mut session(&db, "postgres"), &mut session(&db, "postgres"));
+    let (one, other) = (
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+    );
     table(one);
     let read = |session: &mut Session| prepared(session, "SELECT b FROM t WHERE a = $1", &[Some("1")]);
     simple(one, "BEGIN");
@@ -174,7 +134,10 @@ fn the_short_way_sees_what_a_transaction_sees() {
 #[test]
 fn a_plan_that_has_become_old_goes_the_long_way_once() {
     let db = open();
-    let (one, other) = (&mut session(&db, "postgres"), &mut session(&db, "postgres"));
+    let (one, other) = (
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+        &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]),
+    );
     table(one);
     let value = [Some("1")];
     assert_eq!(prepared(one, "SELECT b FROM t WHERE a = $1", &value), ("10|\nSELECT 1".to_owned(), true));
@@ -184,7 +147,7 @@ fn a_plan_that_has_become_old_goes_the_long_way_once() {
     // Rows of the older schema version have the new column's default.
     assert_eq!(prepared(one, "SELECT g, b FROM t WHERE a = $1", &value), ("7|10|\nSELECT 1".to_owned(), true));
     simple(other, "CREATE ROLE poor LOGIN");
-    let poor = &mut session(&db, "poor");
+    let poor = &mut session(&db, &Arc::new(Backends::default()), "poor", &[]);
     assert_eq!(prepared(poor, "SELECT b FROM t WHERE a = $1", &value).0, "42501");
     simple(other, "GRANT SELECT ON t TO poor");
     assert_eq!(prepared(poor, "SELECT b FROM t WHERE a = $1", &value), ("10|\nSELECT 1".to_owned(), true));
@@ -195,7 +158,7 @@ fn a_plan_that_has_become_old_goes_the_long_way_once() {
 #[test]
 fn scans_give_the_columns_that_are_looked_at() {
     let db = open();
-    let one = &mut session(&db, "postgres");
+    let one = &mut session(&db, &Arc::new(Backends::default()), "postgres", &[]);
     table(one);
     let cases = [
         ("SELECT c FROM t WHERE a BETWEEN -5 AND 1 ORDER BY a DESC", "ab   |\näöü  |\nSELECT 2"),

@@ -5,7 +5,7 @@ use clearway_base::vfs::{MemVfs, Vfs};
 use clearway_base::waits::SessionStats;
 use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
+use clearway_sql::session::client::{Client, Column};
 use clearway_sql::session::{Backends, Session, SessionStart};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,32 +21,12 @@ impl Client for Answer {
     fn row_description(&mut self, columns: &[Column<'_>]) {
         self.types = columns.iter().map(|c| c.ty.oid.to_string()).collect();
     }
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let field = |i| {
             let mut bytes = Vec::new();
             if write(i, &mut bytes) { String::from_utf8_lossy(&bytes).into_owned() } else { "NULL".to_owned() }
         };
         self.rows.push((0..fields).map(field).collect::<Vec<_>>().join(","));
-    }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 }
 

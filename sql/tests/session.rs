@@ -2,13 +2,13 @@
 //! PostgreSQL 15 wrote into the `.out` beside it (`psql -XAt`-like lines: values, then the tag or the error). A line
 //! that begins with `a:` or `b:` belongs to that session; what waits shows `<waiting>` and its result when it comes.
 
-use clearway_base::sync::{block_on, spawn_thread};
-use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::{Db, DbOptions};
+mod memory;
+
+use clearway_base::sync::block_on;
 use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
-use clearway_sql::session::{Backends, Session, SessionStart};
+use clearway_sql::session::Backends;
+use clearway_sql::session::client::{Client, ClientFuture, CopyIn};
+use memory::{open, session};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,9 +22,6 @@ struct Lines {
 }
 
 impl Client for Lines {
-    fn row_description(&mut self, _: &[Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut list = Vec::new();
         for i in 0..fields {
@@ -41,65 +38,26 @@ impl Client for Lines {
             self.out.push('\n');
         }
     }
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
     fn notice(&mut self, severity: &'static str, message: &SqlError) {
         self.out.push_str(&format!("{severity}:  {}\n", message.message()));
     }
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
     fn copy_data(&mut self, data: &[u8]) {
         self.out.push_str(&String::from_utf8_lossy(data));
     }
     fn copy_out_done(&mut self) {
         self.copied_out = true;
     }
-    fn copy_in(&mut self, _: CopyFormat) {}
     fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
         let next = self.copy.pop().map_or(CopyIn::Done, CopyIn::Data);
         Box::pin(async move { Ok(next) })
     }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-fn open() -> Arc<Db> {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
-    block_on(async {
-        let dir = Path::new("/db");
-        let _ = vfs.create_dir(dir).await;
-        Db::open(DbOptions::new(vfs.clone(), dir), |name, task| {
-            spawn_thread(name, move || block_on(task)).expect("a thread");
-        })
-        .await
-        .expect("a database")
-    })
-}
-
-fn session(db: &Arc<Db>, backends: &Arc<Backends>) -> Session {
-    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
-    let backend = listed.backend().clone();
-    // The list outlives the test.
-    std::mem::forget(listed);
-    let start = SessionStart {
-        backend,
-        backends: backends.clone(),
-        database: "postgres".to_owned(),
-        user: "postgres".to_owned(),
-        options: Vec::new(),
-    };
-    block_on(Session::new(db, start)).expect("a session")
 }
 
 /// Runs the lines of a script and returns what came.
 fn run(script: &str) -> String {
     let db = open();
     let backends = Arc::new(Backends::default());
-    let mut one = session(&db, &backends);
+    let mut one = session(&db, &backends, "postgres", &[]);
     let mut out = String::new();
     for line in script.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("--")) {
         out.push_str(line);

@@ -22,32 +22,12 @@ impl Client for Rows {
     fn row_description(&mut self, _: &[Column<'_>]) {
         self.0.clear();
     }
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[Oid]) {}
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let field = |i| {
             let mut out = Vec::new();
             write(i, &mut out).then(|| String::from_utf8_lossy(&out).into_owned())
         };
         self.0.push((0..fields).map(field).collect());
-    }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 }
 

@@ -72,37 +72,46 @@ pub enum TransactionStatus {
 
 /// Whoever a session answers to. Nothing but `drain` and `copy_in` waits; what is written stays in the buffer until
 /// then, or until the connection has been told by `Session::before_send` that it may leave.
+///
+/// Only `row` has to be written: a client in the same process passes over what it does not keep, sends no COPY data and
+/// is never full.
 pub trait Client: Send {
     /// The columns of the rows to come.
-    fn row_description(&mut self, columns: &[Column<'_>]);
+    fn row_description(&mut self, _columns: &[Column<'_>]) {}
     /// Describe: no rows will come.
-    fn no_data(&mut self);
+    fn no_data(&mut self) {}
     /// Describe: the types of a statement's parameters.
-    fn parameter_description(&mut self, types: &[Oid]);
+    fn parameter_description(&mut self, _types: &[Oid]) {}
     /// One row. `write(i, out)` appends field i in the form that was asked for, or returns false for NULL.
     fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool);
     /// A statement has ended; the tag is PostgreSQL's (`INSERT 0 1`).
-    fn command_complete(&mut self, tag: &str);
+    fn command_complete(&mut self, _tag: &str) {}
     /// The text held no statement.
-    fn empty_query(&mut self);
+    fn empty_query(&mut self) {}
     /// The limit of Execute was reached before the last row.
-    fn portal_suspended(&mut self);
+    fn portal_suspended(&mut self) {}
     /// A message beside the result; `severity` is WARNING, NOTICE, INFO, LOG or DEBUG.
-    fn notice(&mut self, severity: &'static str, message: &SqlError);
+    fn notice(&mut self, _severity: &'static str, _message: &SqlError) {}
     /// A reported setting has a new value.
-    fn parameter_status(&mut self, name: &str, value: &str);
+    fn parameter_status(&mut self, _name: &str, _value: &str) {}
     /// COPY TO STDOUT begins.
-    fn copy_out(&mut self, format: CopyFormat);
+    fn copy_out(&mut self, _format: CopyFormat) {}
     /// The next bytes of COPY TO STDOUT: one row.
-    fn copy_data(&mut self, data: &[u8]);
+    fn copy_data(&mut self, _data: &[u8]) {}
     /// COPY TO STDOUT has ended.
-    fn copy_out_done(&mut self);
+    fn copy_out_done(&mut self) {}
     /// COPY FROM STDIN begins: tells the client. Wait with `Session::before_send` first.
-    fn copy_in(&mut self, format: CopyFormat);
+    fn copy_in(&mut self, _format: CopyFormat) {}
     /// The next bytes of COPY FROM STDIN; after `Done` or `Failed` nothing more is asked for.
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn>;
+    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
+        Box::pin(async { Ok(CopyIn::Done) })
+    }
     /// Whether so much is buffered that `drain` is due.
-    fn is_full(&self) -> bool;
+    fn is_full(&self) -> bool {
+        false
+    }
     /// Sends what is buffered and waits until the client has taken it. Whatever the rows depend on must be durable.
-    fn drain(&mut self) -> ClientFuture<'_, ()>;
+    fn drain(&mut self) -> ClientFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }

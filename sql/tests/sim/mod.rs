@@ -2,16 +2,17 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use clearway_base::testkit;
+use clearway_base::testkit::{self, Sim};
 use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_base::waits::SessionStats;
 use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::SqlError;
-use clearway_sql::session::client::{Client, ClientFuture, Column, CopyFormat, CopyIn};
+use clearway_sql::session::client::Client;
 use clearway_sql::session::{Backend, Backends, Session, SessionStart};
 
 /// Keeps the first column of every row.
@@ -19,31 +20,20 @@ use clearway_sql::session::{Backend, Backends, Session, SessionStart};
 pub struct Values(pub Vec<String>);
 
 impl Client for Values {
-    fn row_description(&mut self, _: &[Column<'_>]) {}
-    fn no_data(&mut self) {}
-    fn parameter_description(&mut self, _: &[u32]) {}
     fn row(&mut self, _: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut bytes = Vec::new();
         write(0, &mut bytes);
         self.0.push(String::from_utf8_lossy(&bytes).into_owned());
     }
-    fn command_complete(&mut self, _: &str) {}
-    fn empty_query(&mut self) {}
-    fn portal_suspended(&mut self) {}
-    fn notice(&mut self, _: &'static str, _: &SqlError) {}
-    fn parameter_status(&mut self, _: &str, _: &str) {}
-    fn copy_out(&mut self, _: CopyFormat) {}
-    fn copy_data(&mut self, _: &[u8]) {}
-    fn copy_out_done(&mut self) {}
-    fn copy_in(&mut self, _: CopyFormat) {}
-    fn copy_next(&mut self) -> ClientFuture<'_, CopyIn> {
-        Box::pin(async { Ok(CopyIn::Done) })
-    }
-    fn is_full(&self) -> bool {
-        false
-    }
-    fn drain(&mut self) -> ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
+}
+
+/// Plays a scene in a simulation to its end.
+pub fn simulate<F: Future<Output = ()> + Send + 'static>(seed: u64, scene: impl FnOnce() -> F + Send + 'static) {
+    // Unoptimized futures of whole statements are large.
+    let stage = std::thread::Builder::new().stack_size(64 << 20);
+    let play = move || Sim::new(seed).block_on(async move { scene().await }).expect("the scene ends");
+    if let Err(panic) = stage.spawn(play).expect("a thread").join() {
+        std::panic::resume_unwind(panic);
     }
 }
 

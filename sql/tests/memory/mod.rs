@@ -1,0 +1,30 @@
+//! SQL sessions on a database in memory, whose background runs on threads of its own.
+
+use clearway_base::sync::{block_on, spawn_thread};
+use clearway_base::vfs::{MemVfs, Vfs};
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::session::{Backends, Session, SessionStart};
+use std::path::Path;
+use std::sync::Arc;
+
+pub fn open() -> Arc<Db> {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    block_on(async {
+        let dir = Path::new("/db");
+        let _ = vfs.create_dir(dir).await;
+        let spawn = |name, task| drop(spawn_thread(name, move || block_on(task)).expect("a thread"));
+        Db::open(DbOptions::new(vfs.clone(), dir), spawn).await.expect("a database")
+    })
+}
+
+pub fn session(db: &Arc<Db>, backends: &Arc<Backends>, user: &str, options: &[(&str, &str)]) -> Session {
+    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    let backend = listed.backend().clone();
+    // The list outlives the test.
+    std::mem::forget(listed);
+    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let (database, user) = ("postgres".to_owned(), user.to_owned());
+    let start = SessionStart { backend, backends: backends.clone(), database, user, options };
+    block_on(Session::new(db, start)).expect("a session")
+}
