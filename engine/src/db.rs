@@ -315,7 +315,7 @@ pub(crate) fn apply(catalog: &Catalog, changes: &[CatalogChange]) -> Result<Cata
     Ok(next)
 }
 
-/// How often old versions are looked through when nobody commits.
+/// How often old versions are looked through when nobody commits, and how long a commit that nobody waits for stays unflushed at most.
 const UPKEEP_PAUSE: Duration = Duration::from_millis(100);
 /// How often the safety net of the deadlock search looks.
 const SCAN_PAUSE: Duration = Duration::from_secs(1);
@@ -327,6 +327,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         if db.transactions.store().ended() {
             return;
         }
+        db.transactions.store().wal().flush_unwaited();
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;
@@ -343,7 +344,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
 
 async fn run_deadlock_scan(db: std::sync::Weak<Db>) {
     loop {
-        waits::in_wait(WaitEvent::Pause, WaitObject::NONE, sleep(SCAN_PAUSE)).await;
+        waits::in_wait(WaitEvent::DeadlockScanMain, WaitObject::NONE, sleep(SCAN_PAUSE)).await;
         let Some(db) = db.upgrade() else { return };
         if db.transactions.store().ended() {
             return;

@@ -17,7 +17,7 @@ mod rows;
 
 use std::sync::Arc;
 
-use clearway_base::waits;
+use clearway_base::waits::{self, Object as WaitObject, WaitEvent, in_wait};
 use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::CommitBody;
 use clearway_txn::error::TxnError;
@@ -126,6 +126,8 @@ pub struct Session {
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
+    /// See [`Session::set_relaxed`].
+    relaxed: bool,
 }
 
 impl Session {
@@ -149,7 +151,14 @@ impl Session {
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
+            relaxed: false,
         }
+    }
+
+    /// Whether this session acknowledges its commits before they are durable. Then its reads outside a block see what others have so
+    /// acknowledged at once, and their replies wait for it (SES-4); a session of another policy may see it one flush later.
+    pub fn set_relaxed(&mut self, relaxed: bool) {
+        self.relaxed = relaxed;
     }
 
     /// The database directory.
@@ -268,8 +277,9 @@ impl Session {
         self.end_transaction();
         if let Some(lsn) = committed {
             self.last_commit = lsn;
-            if durability == Durability::Wait {
-                self.dep_lsn = self.dep_lsn.max(lsn);
+            match durability {
+                Durability::Wait => self.dep_lsn = self.dep_lsn.max(lsn),
+                Durability::Async => self.db.transactions().store().wal().flush_later(lsn),
             }
             self.release_late(lsn).await?;
         } else if mutation::active(Mutation::NoDepWaitCounts) {
@@ -308,7 +318,7 @@ impl Session {
     async fn release_late(&mut self, lsn: Lsn) -> Result<(), EngineError> {
         let all = self.db.transactions();
         if all.locks().holds_for_transaction(&self.owner) {
-            all.store().wal().wait_durable(lsn).await?;
+            in_wait(WaitEvent::CommitDurable, WaitObject::NONE, all.store().wal().wait_durable(lsn)).await?;
             all.locks().release_transaction(&self.owner, lsn);
         }
         Ok(())
@@ -378,7 +388,7 @@ impl Session {
         let (read_lsn, snapshot) = match (self.options.isolation, self.kept) {
             (Isolation::RepeatableRead, Some(kept)) => (kept.read_lsn, None),
             (Isolation::RepeatableRead, None) if self.txn.is_some() => {
-                let durable = mode == StatementMode::ReadOnly && self.options.read_only;
+                let durable = mode == StatementMode::ReadOnly && self.options.read_only && !self.relaxed;
                 let lsn = || {
                     if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
                 };
@@ -389,7 +399,7 @@ impl Session {
             }
             _ => {
                 // SES-3
-                let durable = mode == StatementMode::ReadOnly;
+                let durable = mode == StatementMode::ReadOnly && !self.relaxed;
                 let lsn = || {
                     if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
                 };
@@ -444,7 +454,9 @@ impl Session {
         let dep_lsn = self.dep_lsn();
         let wal = self.db.transactions().store().wal();
         if dep_lsn > wal.durable_lsn() {
-            wal.wait_durable(dep_lsn).await?;
+            let own = dep_lsn == self.last_commit;
+            let event = if own { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
+            in_wait(event, WaitObject::NONE, wal.wait_durable(dep_lsn)).await?;
         }
         Ok(())
     }

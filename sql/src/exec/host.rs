@@ -16,6 +16,7 @@ use crate::types::datum::Array;
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::sync::sleep;
+use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
 use clearway_engine::catalog::{Catalog, Object, RelationKind, Sequence};
 use clearway_storage::btree::Tree;
 use clearway_storage::buffer::PAGE_BYTES;
@@ -160,7 +161,7 @@ impl Cx<'_> {
         Ok(match function {
             F::PgSleep => {
                 let seconds = args.first().and_then(Datum::as_f64).unwrap_or(0.0).clamp(0.0, 1e9);
-                sleep(Duration::from_secs_f64(seconds)).await;
+                in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(Duration::from_secs_f64(seconds))).await;
                 Datum::Void
             }
             F::Nextval => Datum::Int8(self.nextval(int(&args, 0) as u32).await?),

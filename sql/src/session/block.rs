@@ -48,9 +48,13 @@ impl Session {
         };
         let read_only = modes.read_only.unwrap_or(settings.default_modes.1);
         settings.set_modes(level, read_only);
+        let relaxed = settings.commits_later;
         drop(settings);
         self.transaction_started = now();
-        self.core.engine.take().begin(TxnOptions { isolation: isolation_of(level), read_only });
+        let mut engine = self.core.engine.take();
+        engine.set_relaxed(relaxed);
+        engine.begin(TxnOptions { isolation: isolation_of(level), read_only });
+        drop(engine);
         self.in_batch = 0;
     }
 

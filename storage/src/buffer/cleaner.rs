@@ -190,7 +190,7 @@ impl Pool {
             return Ok(0);
         }
         if !mutation::active(Mutation::PageBeforeLog) {
-            self.log.wait_durable(batch.page_lsn_max).await?;
+            in_wait(WaitEvent::WalFlush, Object::NONE, self.log.wait_durable(batch.page_lsn_max)).await?;
             assert!(self.log.durable_lsn() >= batch.page_lsn_max, "BUF-8");
         }
         let mut twins = IoBuf::with_capacity(batch.pages.len() * PAGE_BYTES);

@@ -21,6 +21,7 @@ use crate::mutation::{self, Mutation};
 use crate::store::Store;
 use crate::sync::Turn;
 use clearway_base::sync::Mutex;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::path::PathBuf;
 
 /// The control file and the directory of checkpoints.
@@ -99,7 +100,7 @@ impl Store {
         }
         // REC-7: what the control file will refer to is synced first, the saved undo's records and the file alike.
         let known = self.wal().end_lsn();
-        self.wal().wait_durable(known).await?;
+        in_wait(WaitEvent::WalFlush, Object::NONE, self.wal().wait_durable(known)).await?;
         let clean = clean && redo == known && begin == known;
         let number = old.checkpoint + 1;
         let (checkpoint_len, checkpoint_crc) = if mutation::active(Mutation::ControlBeforeCheckpoint) {

@@ -22,6 +22,7 @@ use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
 use clearway_base::vfs::{IoBuf, IoMode, VfsFile, inline_io_here, io_mode};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -206,13 +207,12 @@ impl Wal {
     pub async fn run_flusher(&self) {
         loop {
             // While others hold the turn, the bell rings when they leave it (WAL-16).
-            self.flusher_bell
-                .wait_until(|| {
-                    let durable = self.durable.load(Ordering::SeqCst);
-                    let asked = self.wanted.load(Ordering::SeqCst) > durable && self.flush.lock().is_some();
-                    asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
-                })
-                .await;
+            let asked = self.flusher_bell.wait_until(|| {
+                let durable = self.durable.load(Ordering::SeqCst);
+                let asked = self.wanted.load(Ordering::SeqCst) > durable && self.flush.lock().is_some();
+                asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
+            });
+            in_wait(WaitEvent::WalFlusherMain, Object::NONE, asked).await;
             if self.poisoned().is_some() {
                 self.fail_waiters();
                 return;

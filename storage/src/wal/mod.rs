@@ -37,6 +37,7 @@ use crate::record::{LsnRange, Record, TxnLog};
 use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
 use crate::sync::Bell;
 use clearway_base::sync::Mutex;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use credit::Accounts;
 use flush::FlushState;
 use ring::Ring;
@@ -137,6 +138,7 @@ pub struct Wal {
     flush: Mutex<Option<FlushState>>,
     durable: AtomicU64,
     wanted: AtomicU64,
+    unwaited: AtomicU64,
     /// Sessions that have a statement in progress.
     sessions_busy: AtomicUsize,
     /// Flushes by a waiter that was alone, in a row; its wait yields before every [`YIELD_EVERY`]th.
@@ -180,6 +182,7 @@ impl Wal {
             flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head))),
             durable: AtomicU64::new(start.end.0),
             wanted: AtomicU64::new(start.end.0),
+            unwaited: AtomicU64::new(start.end.0),
             sessions_busy: AtomicUsize::new(0),
             flushes_alone: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
@@ -224,7 +227,7 @@ impl Wal {
         if let Some(credit) = self.try_credit(purpose, bytes) {
             return Ok(credit);
         }
-        WaitCredit::new(self, bytes, purpose).await
+        in_wait(WaitEvent::WalCredit, Object::NONE, WaitCredit::new(self, bytes, purpose)).await
     }
 
     /// Credit for a compensation record; [`Wal::undo_spent`] pays for it out of what was set aside.
@@ -344,7 +347,20 @@ impl Wal {
         }
     }
 
-    /// Has the log flushed up to `lsn` soon, without waiting: for commits that nobody waits for.
+    /// Commits up to `lsn` were acknowledged before they are durable: [`Wal::flush_unwaited`] sees to them.
+    pub fn flush_later(&self, lsn: Lsn) {
+        self.unwaited.fetch_max(lsn.0, Ordering::SeqCst);
+    }
+
+    /// Asks for a flush of the commits that nobody waits for, if there are any; whoever calls it now and then bounds what a crash takes back.
+    pub fn flush_unwaited(&self) {
+        let unwaited = self.unwaited.load(Ordering::SeqCst);
+        if unwaited > self.durable.load(Ordering::SeqCst) {
+            self.ask_flush(Lsn(unwaited));
+        }
+    }
+
+    /// Has the log flushed up to `lsn` soon, without waiting.
     pub fn ask_flush(&self, lsn: Lsn) {
         self.wanted.fetch_max(lsn.0.min(self.ring.tail().0), Ordering::SeqCst);
         self.flusher_bell.ring();
