@@ -58,14 +58,14 @@ impl Scenario for Reads {
             Self::Points => {
                 "The dotted line is a server that parses nothing, looks nothing up and answers every message at once: what the \
                  sockets, the kernel and the load generator leave. From it to Clearway's line is what Clearway does per \
-                 statement: two futures polled, a snapshot, a descent, a reply encoded. MariaDB runs a statement with less \
+                 statement: its parameters decoded, a snapshot, a descent, a reply encoded; nothing is awaited. MariaDB runs a statement with less \
                  work than Clearway at few clients; Clearway's line stays flat where a thread per connection or a process per \
                  connection falls, since an idle session of Clearway is a task, not a thread."
             }
             Self::Ranges => {
-                "Clearway decodes every column of every row that it scans and sends each row through the same executor as any \
-                 other plan; PostgreSQL and MariaDB have narrower inner loops for a scan of one table. At a hundred rows a \
-                 statement that, and not contention, decides."
+                "Clearway decodes of a row only the columns that are looked at, but sends each row through the same executor as any \
+                 other plan; PostgreSQL and MariaDB have narrower inner loops for a scan of one table. With few clients that \
+                 decides; with many, what a connection costs besides."
             }
             Self::Mixed => {
                 "With few clients each round waits for one sync, and the device decides. The writes go to random rows, so that \
