@@ -163,9 +163,11 @@ async fn recover(
     // An empty log has no segment yet.
     let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
     let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
+    // Records know of later syncs than the control file: when one was appended, what it calls durable had been synced.
+    let tail = Known { durable: known.durable.max(end.durable_hint), ..known };
     let head = match nothing {
         true => vec![0; FIRST_LSN.0 as usize],
-        false => settle_tail(&known, end.lsn, rewrite).await?,
+        false => settle_tail(&tail, end.lsn, rewrite).await?,
     };
     // A proper close ends an epoch as well as a crash does not: nothing stands behind its end.
     if !control.clean && !mutation::active(Mutation::SameEpoch) {

@@ -11,7 +11,7 @@ use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
 use crate::record::Redo;
 use crate::wal::format::{Decoded, OpView};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The pass.
@@ -22,6 +22,8 @@ pub struct RedoPass {
     space: Box<dyn Redo>,
     /// Pages that could not be read and have not been made anew yet.
     unreadable: HashSet<PageId>,
+    /// The LSN of pages that were looked at: nobody but this pass changes them, so what a page has seen need not be asked of it again.
+    lsns: HashMap<PageId, Lsn>,
     /// Operations looked at.
     pub seen: u64,
     /// Operations applied.
@@ -31,7 +33,7 @@ pub struct RedoPass {
 impl RedoPass {
     /// A pass over the pages of `pool`.
     pub fn new(pool: Arc<Pool>, trees: Box<dyn Redo>, space: Box<dyn Redo>) -> RedoPass {
-        RedoPass { pool, trees, space, unreadable: HashSet::new(), seen: 0, applied: 0 }
+        RedoPass { pool, trees, space, unreadable: HashSet::new(), lsns: HashMap::new(), seen: 0, applied: 0 }
     }
 
     /// Applies what is new in one record.
@@ -42,12 +44,22 @@ impl RedoPass {
         // REC-5: page by page, since the first operation on a page makes its LSN that of the record. Operations on
         // different pages do not know of each other.
         for (at, op) in record.ops.iter().enumerate() {
-            if record.ops[..at].iter().all(|earlier| earlier.page != op.page) {
-                let ops = record.ops[at..].iter().filter(|other| other.page == op.page).copied().collect();
-                self.take_page(record, op.page, ops).await?;
+            if record.ops[..at].iter().any(|earlier| earlier.page == op.page) {
+                continue;
+            }
+            let of_page = record.ops[at..].iter().filter(|other| other.page == op.page);
+            if self.has_seen(op.page, record.lsn.end) {
+                self.seen += of_page.count() as u64;
+            } else {
+                self.take_page(record, op.page, of_page.copied().collect()).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a page that was looked at before has seen a record that ends at `end` (REC-5).
+    fn has_seen(&self, page: PageId, end: Lsn) -> bool {
+        !mutation::active(Mutation::RedoAlways) && self.lsns.get(&page).is_some_and(|lsn| *lsn >= end)
     }
 
     /// Applies the operations of one record on one page, unless the page has seen them.
@@ -81,6 +93,7 @@ impl RedoPass {
         }
         let mut latched = pin.latch();
         if latched.page().lsn() >= record.lsn.end && !mutation::active(Mutation::RedoAlways) {
+            self.lsns.insert(page, latched.page().lsn());
             return Ok(());
         }
         let view = record.view();

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Where a log lies and what the control file knows of it.
+#[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// The file system.
     pub vfs: &'a Arc<dyn Vfs>,
