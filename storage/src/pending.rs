@@ -115,6 +115,10 @@ impl Store {
     /// A failed read, no space for the records, poisoned. What was begun is gone on with at the next call.
     pub async fn drop_step(&self) -> Result<bool, StorageError> {
         let _turn = self.dropping.take().await;
+        // Not "there is none": a tree may stand half dismantled.
+        if let Some(err) = self.wal.poisoned() {
+            return Err(err);
+        }
         if self.ended() {
             return Ok(false);
         }
