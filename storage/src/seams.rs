@@ -110,7 +110,7 @@ pub trait PageSpace: Send + Sync {
     }
     /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
     fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;
-    /// Whether a page is allocated, set aside, or withheld from reuse: if not, nobody may read it.
+    /// Whether a page is allocated: if not, what it was belongs to nobody, and it need not be readable.
     fn in_use(&self, _page: PageId) -> bool {
         true
     }

@@ -18,7 +18,7 @@ use super::tree::Tree;
 use super::write::{record_bytes, take_credit};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::page::PAGE_BYTES;
-use crate::buffer::{Pin, Why};
+use crate::buffer::{Miss, Pin, Why};
 use crate::error::StorageError;
 use crate::ids::{PageId, Tag};
 use crate::record::PageOp;
@@ -38,7 +38,7 @@ pub struct BulkLoad {
 
 enum Flushed {
     Done(usize, Option<Pending>),
-    Miss(PageId),
+    Miss(Miss),
     Again,
     Pages(usize),
 }
@@ -108,7 +108,7 @@ impl BulkLoad {
             drop((credit, pins, reservation));
             match flushed {
                 Flushed::Done(taken, pending) => break (taken, pending),
-                Flushed::Miss(page) => tree.pool().fetch(page, Why::Path).await?,
+                Flushed::Miss(miss) => drop(tree.pool().fetch_missing(miss, Why::Path).await?),
                 Flushed::Pages(needed) => pages = needed,
                 Flushed::Again => {}
             }
@@ -136,7 +136,7 @@ impl BulkLoad {
         pins: &[Pin<'_>],
     ) -> Result<Flushed, StorageError> {
         let page = match tree.descend(root, Target::Below(None), 0)? {
-            Descent::Miss(page) => return Ok(Flushed::Miss(page)),
+            Descent::Miss(miss) => return Ok(Flushed::Miss(miss)),
             Descent::At(page, _) => page,
         };
         let is_root = page.id() == root;
@@ -184,7 +184,7 @@ impl BulkLoad {
         let end = tree.append_structure(credit, &ops, space);
         last.changed(end);
         right.changed(end);
-        Ok(Flushed::Done(taken, Some(Pending { separator: fence, child: next_id, level: 1 })))
+        Ok(Flushed::Done(taken, Some(Pending { separator: fence, child: next_id, by: last.seen_after(), level: 1 })))
     }
 }
 

@@ -15,8 +15,8 @@ use super::descend::{Descent, Target};
 use super::leaf_copy::LeafCopy;
 use super::node::Node;
 use super::tree::Tree;
-use crate::buffer::Optimistic;
 use crate::buffer::page::kind;
+use crate::buffer::{Miss, Optimistic};
 use crate::error::StorageError;
 use crate::ids::PageId;
 
@@ -102,14 +102,14 @@ impl Cursor {
         loop {
             match self.try_leaf(root)? {
                 Ok(()) => return Ok(Some(&self.copy)),
-                Err(Some(page)) => self.fetch_ahead(root, page).await?,
+                Err(Some(miss)) => self.fetch_ahead(root, miss).await?,
                 Err(None) => self.tree.pool().counters().read_restarts.add(1),
             }
         }
     }
 
     /// Copies the next leaf without waiting; or says which page is missing, or that a page changed meanwhile.
-    fn try_leaf(&mut self, root: PageId) -> Result<Result<(), Option<PageId>>, StorageError> {
+    fn try_leaf(&mut self, root: PageId) -> Result<Result<(), Option<Miss>>, StorageError> {
         let tree = self.tree.clone();
         let leaf = match self.neighbour(&tree) {
             Some(leaf) => leaf,
@@ -120,7 +120,7 @@ impl Cursor {
                 };
                 match tree.descend_to_read(root, target)? {
                     Descent::At(leaf, _) => leaf,
-                    Descent::Miss(page) => return Ok(Err(Some(page))),
+                    Descent::Miss(miss) => return Ok(Err(Some(miss))),
                 }
             }
         };
@@ -180,17 +180,17 @@ impl Cursor {
     }
 
     /// Fetches a page, and with it the leaves that come next.
-    async fn fetch_ahead(&mut self, root: PageId, page: PageId) -> Result<(), StorageError> {
-        let mut pages = vec![page];
+    async fn fetch_ahead(&mut self, root: PageId, miss: Miss) -> Result<(), StorageError> {
+        let mut others = Vec::new();
         if self.ahead > 1 {
             for next in self.leaves_ahead(root)? {
-                if !pages.contains(&next) {
-                    pages.push(next);
+                if next != miss.page && !others.contains(&next) {
+                    others.push(next);
                 }
             }
         }
         self.ahead = (self.ahead * 2).min(AHEAD_MAX);
-        self.tree.pool().fetch_all(&pages).await
+        self.tree.pool().fetch_all(miss, &others).await
     }
 
     /// The next leaves on the way, as far as their parent knows; hints, nothing more.

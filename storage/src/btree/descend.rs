@@ -4,13 +4,14 @@
 //! - BTR-6: a pointer is only a hint. A node counts as found when, in one validated version, it is a live node of
 //!   this tree and of the level expected, and `low <= key < high`. A key at or above `high` leads to the right; a
 //!   key below `low`, or anything else, back to the root. So a page that was split, merged away, freed or used
-//!   again since the pointer was read misleads nobody, however long the wait in between.
+//!   again since the pointer was read misleads nobody, however long the wait in between; nor does one that can't be
+//!   read any more (BUF-17).
 //! - BTR-7: a descent never waits: a miss is told to the caller, who fetches the page and descends again.
 
 use super::node::Node;
 use super::tree::Tree;
 use crate::buffer::page::kind;
-use crate::buffer::{Latched, Optimistic};
+use crate::buffer::{Latched, Miss, Optimistic, Seen};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
@@ -31,6 +32,8 @@ pub(super) struct Pending {
     pub(super) separator: Vec<u8>,
     /// That node.
     pub(super) child: PageId,
+    /// Its left neighbour, in a version that links to it.
+    pub(super) by: Seen,
     /// The parent's level.
     pub(super) level: u8,
 }
@@ -40,7 +43,7 @@ pub(super) enum Descent<'p> {
     /// At the node; with a separator that some parent lacks, if one was noticed.
     At(Optimistic<'p>, Option<Pending>),
     /// This page must be fetched first.
-    Miss(PageId),
+    Miss(Miss),
 }
 
 /// Pages that one way from a root passes at most: right links may lead in a circle where pages are damaged.
@@ -168,9 +171,10 @@ impl Tree {
         let mut id = root;
         let mut expected = None;
         let mut pending = None;
+        let mut by = None;
         loop {
             let Some(page) = self.pool().read(id) else {
-                return Ok(Some(Descent::Miss(id)));
+                return Ok(Some(Descent::Miss(Miss { page: id, by })));
             };
             trail.pass(&page);
             let step = self.step(page, target, level, expected);
@@ -180,6 +184,7 @@ impl Tree {
             match step {
                 Step::Here => return Ok(Some(Descent::At(page, pending))),
                 Step::Down(child, below) => {
+                    by = Some(page.seen());
                     id = child;
                     expected = Some(below);
                 }
@@ -187,7 +192,8 @@ impl Tree {
                     // The parent sent us too far left: it may not know of `right` yet.
                     let node = Node(page.page);
                     if let (Some(separator), true) = (node.high(), id != root) {
-                        pending = Some(Pending { separator, child: right, level: node.0.level() + 1 });
+                        let (level, by) = (node.0.level() + 1, page.seen());
+                        pending = Some(Pending { separator, child: right, by, level });
                     }
                     if !page.validate() {
                         return Ok(None);
@@ -196,6 +202,7 @@ impl Tree {
                     if trail.steps > STEPS_MAX {
                         return Err(self.astray(id));
                     }
+                    by = Some(page.seen());
                     id = right;
                 }
                 Step::Again => return Ok(None),

@@ -195,7 +195,12 @@ impl Tree {
     pub(super) async fn read_overflow(&self, out: &mut RowBuf, seen: &Seen) -> Result<bool, StorageError> {
         let reference = self.reference(&out.value)?;
         let mut value = Vec::with_capacity(reference.len as usize);
-        let whole = self.walk(&reference, |_, bytes| value.extend_from_slice(bytes)).await?;
+        let walked = self.walk(&reference, |_, bytes| value.extend_from_slice(bytes)).await;
+        let whole = match walked {
+            // BUF-17
+            Err(StorageError::Corruption(_) | StorageError::Invalid(_)) if !self.still(seen) => return Ok(false),
+            walked => walked?,
+        };
         if whole && value.len() == reference.len as usize {
             out.value = value;
             return Ok(true);

@@ -28,7 +28,7 @@ use super::ops;
 use super::tree::Tree;
 use super::write::{has_room, record_bytes, take_credit};
 use crate::buffer::page::PAGE_BYTES;
-use crate::buffer::{Latched, Pin, Why};
+use crate::buffer::{Latched, Miss, Pin, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
@@ -155,7 +155,7 @@ fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option
 enum Outcome {
     Done(Option<Pending>),
     Needless,
-    Miss(PageId, Why),
+    Miss(Miss, Why),
     Again,
     /// The node is the root, or no longer is: so many pages are needed.
     Pages(usize),
@@ -229,7 +229,7 @@ impl Tree {
             match outcome {
                 Outcome::Needless | Outcome::Done(None) => return Ok(()),
                 Outcome::Done(Some(pending)) => return self.put_separator(pending).await,
-                Outcome::Miss(page, why) => self.pool().fetch(page, why).await?,
+                Outcome::Miss(miss, why) => drop(self.pool().fetch_missing(miss, why).await?),
                 Outcome::Pages(needed) => pages = needed,
                 Outcome::Again => {}
             }
@@ -248,7 +248,7 @@ impl Tree {
         pins: &[Pin<'_>],
     ) -> Result<Outcome, StorageError> {
         let page = match self.descend(root, Target::Key(key), level)? {
-            Descent::Miss(page) => return Ok(Outcome::Miss(page, Why::Path)),
+            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
             Descent::At(page, _) => page,
         };
         let needed = if page.id() == root { 2 } else { 1 };
@@ -307,7 +307,7 @@ impl Tree {
         } else {
             counters.inner_splits.add(1)
         }
-        Pending { separator: plan.cut.separator, child: pin.id(), level: level + 1 }
+        Pending { separator: plan.cut.separator, child: pin.id(), by: node.seen_after(), level: level + 1 }
     }
 
     /// Puts a level on top: the root becomes the parent of two new nodes and stays where it is.
@@ -380,7 +380,13 @@ impl Tree {
             drop(credit);
             match outcome {
                 Outcome::Done(_) | Outcome::Needless => return Ok(()),
-                Outcome::Miss(page, why) => self.pool().fetch(page, why).await?,
+                Outcome::Miss(miss, why) => {
+                    let found = self.pool().fetch_missing(miss, why).await?;
+                    if !found && miss.page == pending.child {
+                        // BTR-10: somebody put it in, and somebody merged it away.
+                        return Ok(());
+                    }
+                }
                 Outcome::Again => self.pool().counters().restarts.add(1),
                 Outcome::Pages(_) => {
                     Box::pin(self.split(&pending.separator, 4, pending.level, Purpose::System)).await?;
@@ -391,7 +397,7 @@ impl Tree {
 
     fn try_separator(&self, root: PageId, pending: &Pending, credit: &mut Credit<'_>) -> Result<Outcome, StorageError> {
         let parent = match self.descend(root, Target::Key(&pending.separator), pending.level)? {
-            Descent::Miss(page) => return Ok(Outcome::Miss(page, Why::Path)),
+            Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
             Descent::At(page, _) => page,
         };
         if Node(parent.page).search(&pending.separator).is_ok() {
@@ -400,7 +406,8 @@ impl Tree {
         // BTR-10: seen alive while the parent, at this version, does not know it; so nobody can have merged it
         // away when the latch is taken at this very version.
         let Some(child) = self.pool().read(pending.child) else {
-            return Ok(Outcome::Miss(pending.child, Why::Neighbour));
+            let miss = Miss { page: pending.child, by: Some(pending.by) };
+            return Ok(Outcome::Miss(miss, Why::Neighbour));
         };
         let node = Node(child.page);
         let is_child = node.0.kind() == crate::buffer::page::kind::NODE

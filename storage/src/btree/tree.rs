@@ -200,7 +200,7 @@ impl Tree {
         let mut root = self.root().await?;
         loop {
             let miss = match self.descend_to_read(root, Target::Key(key))? {
-                Descent::Miss(page) => Some(page),
+                Descent::Miss(miss) => Some(miss),
                 Descent::At(leaf, _) => match copy_row(&leaf, key, out) {
                     Some(Lookup::Found(seen)) if out.overflow => {
                         if self.read_overflow(out, &seen).await? {
@@ -213,14 +213,14 @@ impl Tree {
                 },
             };
             match miss {
-                Some(page) => {
-                    self.pool().fetch(page, Why::Path).await?;
+                Some(miss) => {
+                    self.pool().fetch_missing(miss, Why::Path).await?;
                     if mutation::active(Mutation::ResumeAfterMiss) {
                         // Between the end of a read and the reader stands the run queue; here, a long one.
                         for _ in 0..64 {
                             yield_now().await;
                         }
-                        root = page;
+                        root = miss.page;
                     }
                 }
                 None => self.pool().counters().read_restarts.add(1),

@@ -20,7 +20,7 @@ use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use crate::buffer::page::{PAGE_BYTES, kind};
-use crate::buffer::{Latched, Why};
+use crate::buffer::{Latched, Miss, Why};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
@@ -31,7 +31,7 @@ use std::borrow::Cow;
 /// Why an attempt ended without doing its work.
 pub(super) enum Hurdle {
     /// This page must be fetched.
-    Miss(PageId),
+    Miss(Miss),
     /// The leaf must be stripped or split first.
     Room,
     /// A parent lacks a separator.
@@ -125,7 +125,7 @@ impl Tree {
         purpose: Purpose,
     ) -> Result<(), StorageError> {
         match hurdle {
-            Hurdle::Miss(page) => self.pool().fetch(page, Why::Path).await,
+            Hurdle::Miss(miss) => self.pool().fetch_missing(miss, Why::Path).await.map(|_| ()),
             Hurdle::Room => self.make_room(key, max_value, purpose).await,
             Hurdle::Separator(pending) => self.put_separator(pending).await,
             Hurdle::Again => {
@@ -159,7 +159,7 @@ impl Tree {
             return Ok(Ok(leaf));
         }
         Ok(match self.descend(root, Target::Key(key), 0)? {
-            Descent::Miss(page) => Err(Hurdle::Miss(page)),
+            Descent::Miss(miss) => Err(Hurdle::Miss(miss)),
             Descent::At(_, Some(pending)) => Err(Hurdle::Separator(pending)),
             Descent::At(leaf, None) => self.latch(&leaf).ok_or(Hurdle::Again),
         })

@@ -4,9 +4,11 @@
 //! - BUF-4 (see `table`): a frame gets into an entry here and nowhere else.
 //! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
 //! - BUF-16: a page whose LSN lies behind the end of the log is damage: not of the page, but of the log (BUF-8).
+//! - BUF-17: a page that can't be read is damage only as long as somebody points to it: the page that did, if any, is
+//!   still of the version in which the pointer was read. Nobody frees a page without changing those that point to it.
 
 use super::evict::Ticket;
-use super::guard::Pin;
+use super::guard::{Pin, Seen};
 use super::page::{self, PAGE_BYTES, PageBytes, PageMut, kind};
 use super::pool::Pool;
 use super::table::{State, Word};
@@ -38,13 +40,22 @@ impl Pool {
         }
     }
 
-    /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The first
+    /// Brings a missing page into memory; false if it can't be read, and no wonder: the page that pointed to it has
+    /// changed since. What nobody points to may have been cut off its file, or belong to somebody who has not written
+    /// it yet (BUF-17).
+    pub async fn fetch_missing(&self, miss: Miss, why: Why) -> Result<bool, StorageError> {
+        match self.fetch(miss.page, why).await {
+            Ok(()) => Ok(true),
+            Err(StorageError::Corruption(_) | StorageError::Invalid(_)) if miss.is_stale(self) => Ok(false),
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The missing
     /// page counts; that others can't be read shows when they are asked for.
-    pub async fn fetch_all(&self, pages: &[PageId]) -> Result<(), StorageError> {
-        let Some((first, others)) = pages.split_first() else {
-            return Ok(());
-        };
-        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(self.fetch(*first, Why::Path))];
+    pub async fn fetch_all(&self, miss: Miss, others: &[PageId]) -> Result<(), StorageError> {
+        let first = async move { self.fetch_missing(miss, Why::Path).await.map(|_| ()) };
+        let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(first)];
         for page in others.iter().take(self.frames() / 4) {
             let page = *page;
             if !Word(self.entry(page).load(Relaxed)).is_resident() {
@@ -170,6 +181,21 @@ impl Pool {
         loading.entry.store(word.0, SeqCst);
         loading.done = true;
         self.gates.of(loading.id).open();
+    }
+}
+
+/// A page that is not in memory, and what pointed to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// The page.
+    pub page: PageId,
+    /// The page and version that the pointer was read in; none for a root, which never moves.
+    pub by: Option<Seen>,
+}
+
+impl Miss {
+    fn is_stale(&self, pool: &Pool) -> bool {
+        self.by.is_some_and(|seen| !pool.still(&seen))
     }
 }
 

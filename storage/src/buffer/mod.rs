@@ -56,7 +56,7 @@ mod table;
 pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};
 pub use guard::{Latched, Optimistic, Pin, Seen};
-pub use load::Why;
+pub use load::{Miss, Why};
 pub(crate) use load::{not_ahead, verify};
 pub use owned::OwnedPin;
 pub use page::{PAGE_BYTES, Page, PageMut};

@@ -43,11 +43,6 @@ impl SpaceFile {
         self.busy[index as usize / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Whether a page exists and is not free.
-    pub(super) fn in_use(&self, index: u32) -> bool {
-        index < self.pages && self.is_busy(index)
-    }
-
     /// Takes the first free page from the hint on.
     pub fn take(&mut self) -> Option<u32> {
         if self.free == 0 {

@@ -281,7 +281,8 @@ impl PageSpace for Space {
 
     fn in_use(&self, page: PageId) -> bool {
         let (file, index) = self.split(page);
-        self.state.lock().files.get(file).is_some_and(|file| file.in_use(index))
+        let bitmap = self.state.lock().bitmaps.get(file).cloned();
+        bitmap.is_some_and(|pin| pages::is_allocated(pin.latch().page(), index))
     }
 
     fn root_now(&self, tree: TreeId) -> Option<PageId> {

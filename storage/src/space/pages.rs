@@ -144,6 +144,11 @@ pub fn bits(page: &PageMut<'_>) -> Vec<u64> {
     (0..BITS_MAX as usize / 64).map(|word| page.u64_at(AT_BITS + word * 8)).collect()
 }
 
+/// Whether a bitmap page says that the page with this index is allocated.
+pub fn is_allocated(page: &PageMut<'_>, index: u32) -> bool {
+    page.u64_at(AT_BITS + index as usize / 64 * 8) >> (index % 64) & 1 == 1
+}
+
 /// The next directory page and the greatest tree id that this one ever held.
 pub fn directory_header(page: &PageMut<'_>) -> (Option<PageId>, TreeId) {
     let next = page.u32_aligned(AT_NEXT);
