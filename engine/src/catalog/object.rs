@@ -1,6 +1,7 @@
 //! What the catalog knows: databases, schemas, tables, indexes, sequences, views, roles. Plain data; stored as JSON, so that a field can be
 //! added later and files of an older version stay readable.
 
+use super::BOOTSTRAP_ROLE;
 use serde::{Deserialize, Serialize};
 
 use crate::value::Storage;
@@ -189,6 +190,33 @@ pub struct Relation {
     /// What the names in a view's query stood for when it was made.
     #[serde(default)]
     pub meaning: Option<ViewMeaning>,
+}
+
+impl Relation {
+    /// A table of the bootstrap role with these columns and rows in `tree`, without a key, a condition or anything else yet: what a
+    /// caller has more to say of is put over it (`Relation { key, ..Relation::table(...) }`).
+    pub fn table(oid: Oid, database: Oid, schema: Oid, name: &str, columns: Vec<Column>, tree: u64) -> Relation {
+        Relation {
+            oid,
+            database,
+            schema,
+            name: name.to_owned(),
+            owner: BOOTSTRAP_ROLE,
+            kind: RelationKind::Table,
+            columns,
+            tree,
+            key: Vec::new(),
+            version: 0,
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            query: None,
+            insert_nothing_rules: Vec::new(),
+            options: Vec::new(),
+            grants: Vec::new(),
+            populated: true,
+            meaning: None,
+        }
+    }
 }
 
 /// What the text of a view's query stood for when the view was made.

@@ -13,9 +13,7 @@ use clearway_storage::ids::Lsn;
 
 use super::columns::{Columns, Key};
 use super::error::Error;
-use crate::catalog::{
-    BOOTSTRAP_ROLE, Catalog, Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind,
-};
+use crate::catalog::{Catalog, Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
 use crate::codec::key::prefix_end;
 use crate::session::{Durability, Session, TxnOptions};
 use crate::table::shape::TableShape;
@@ -242,26 +240,8 @@ async fn create<K: Key, V: Columns>(
     session.begin(TxnOptions::default());
     let tree = session.create_tree().await?.0;
     let key: Vec<usize> = (0..names.key.len()).collect();
-    let relation = Relation {
-        oid: table,
-        database,
-        schema,
-        name: names.table.to_owned(),
-        owner: BOOTSTRAP_ROLE,
-        kind: RelationKind::Table,
-        columns: columns.collect(),
-        tree,
-        key: key.clone(),
-        version: 0,
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        query: None,
-        insert_nothing_rules: Vec::new(),
-        options: Vec::new(),
-        grants: Vec::new(),
-        populated: true,
-        meaning: None,
-    };
+    let relation =
+        Relation { key: key.clone(), ..Relation::table(table, database, schema, names.table, columns.collect(), tree) };
     session.put_object(Object::Relation(relation)).await?;
     let primary = Index {
         oid: index,

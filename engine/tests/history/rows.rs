@@ -7,7 +7,7 @@ use std::time::Duration;
 use clearway_base::sync::{Mutex, latches_held};
 use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
 use clearway_base::vfs::sim::SimDisk;
-use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Relation};
 use clearway_engine::db::Db;
 use clearway_engine::embedded::{Isolation, TxnOptions};
 use clearway_engine::error::EngineError;
@@ -78,30 +78,11 @@ fn column(name: &str, storage: Storage) -> Column {
 pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineError> {
     session.begin(TxnOptions::default());
     let oid = session.db().new_oid();
-    let relation = Relation {
-        oid,
-        database: DATABASE,
-        schema: SCHEMA,
-        name: "t".to_owned(),
-        owner: 10,
-        kind: RelationKind::Table,
-        columns: ["id", "a", "u", "v"]
-            .map(|name| column(name, Storage::Int(8)))
-            .into_iter()
-            .chain([column("pad", Storage::Bytes)])
-            .collect(),
-        tree: session.create_tree().await?.0,
-        key: vec![0],
-        version: 0,
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        query: None,
-        insert_nothing_rules: Vec::new(),
-        options: Vec::new(),
-        grants: Vec::new(),
-        populated: true,
-        meaning: None,
-    };
+    let numbers = ["id", "a", "u", "v"].map(|name| column(name, Storage::Int(8)));
+    let columns = numbers.into_iter().chain([column("pad", Storage::Bytes)]).collect();
+    let tree = session.create_tree().await?.0;
+    let relation = Relation { key: vec![0], ..Relation::table(oid, DATABASE, SCHEMA, "t", columns, tree) };
+
     session.put_object(Object::Relation(relation)).await?;
     for (name, position, unique) in [("t_a", 1, false), ("t_u", 2, true)] {
         let index = Index {

@@ -8,7 +8,7 @@ use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::testkit;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_base::vfs::{MemVfs, Vfs};
-use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Oid, Relation, RelationKind};
+use clearway_engine::catalog::{Column, Index, IndexColumn, IndexState, Object, Oid, Relation};
 use clearway_engine::db::{Db, DbOptions};
 use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
 use clearway_engine::table::shape::TableShape;
@@ -79,24 +79,15 @@ pub fn column(name: &str, storage: Storage) -> Column {
 /// A table `t<oid> (id bigint, a bigint, b text)` by its key `id`.
 pub fn table_object(oid: Oid, tree: TreeId, schema: Oid) -> Object {
     Object::Relation(Relation {
-        oid,
-        database: DATABASE,
-        schema,
-        name: format!("t{oid}"),
-        owner: 10,
-        kind: RelationKind::Table,
-        columns: vec![column("id", Storage::Int(8)), column("a", Storage::Int(8)), column("b", Storage::Bytes)],
-        tree: tree.0,
         key: vec![0],
-        version: 0,
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        query: None,
-        insert_nothing_rules: Vec::new(),
-        options: Vec::new(),
-        grants: Vec::new(),
-        populated: true,
-        meaning: None,
+        ..Relation::table(
+            oid,
+            DATABASE,
+            schema,
+            &format!("t{oid}"),
+            vec![column("id", Storage::Int(8)), column("a", Storage::Int(8)), column("b", Storage::Bytes)],
+            tree.0,
+        )
     })
 }
 

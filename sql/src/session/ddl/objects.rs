@@ -76,26 +76,16 @@ impl Ddl<'_> {
                 missing: None,
             });
         }
+        let oid = old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid);
         let relation = Relation {
-            oid: old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid),
-            database: self.core.database,
-            schema,
-            name: name.name().to_owned(),
             owner: old.as_ref().map_or_else(|| self.role(), |r| r.owner),
             kind: RelationKind::View,
-            columns: list,
-            tree: 0,
-            key: Vec::new(),
-            version: 0,
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
             query: Some(text.to_owned()),
-            insert_nothing_rules: Vec::new(),
-            options: Vec::new(),
             grants: old.map(|r| r.grants).unwrap_or_default(),
-            populated: true,
             meaning: Some(meaning),
+            ..Relation::table(oid, self.core.database, schema, name.name(), list, 0)
         };
+
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE VIEW")
     }

@@ -13,7 +13,7 @@ use crate::syntax::ddl::{
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
 use clearway_engine::catalog::{
-    Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation, RelationKind,
+    Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
 };
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -271,24 +271,11 @@ impl Ddl<'_> {
         }
         let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
-            oid: table,
-            database: self.core.database,
-            schema,
-            name: s.name.name().to_owned(),
             owner: self.role(),
-            kind: RelationKind::Table,
-            columns: d.columns,
-            tree,
             key,
-            version: 0,
             checks: d.checks,
-            foreign_keys: Vec::new(),
-            query: None,
-            insert_nothing_rules: Vec::new(),
             options: storage_options(&s.storage)?,
-            grants: Vec::new(),
-            populated: true,
-            meaning: None,
+            ..Relation::table(table, self.core.database, schema, s.name.name(), d.columns, tree)
         };
         self.put(Object::Relation(relation.clone())).await?;
         for u in d.uniques {

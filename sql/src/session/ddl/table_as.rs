@@ -43,25 +43,14 @@ impl Ddl<'_> {
                 missing: None,
             });
         }
+        let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
-            oid: self.new_oid(),
-            database: self.core.database,
-            schema,
-            name: s.name.name().to_owned(),
             owner: self.role(),
             kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
-            columns,
-            tree: new_tree(&mut self.engine()).await?,
-            key: Vec::new(),
-            version: 0,
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
             query: s.materialized_view.then(|| s.text.clone()),
-            insert_nothing_rules: Vec::new(),
             options: storage_options(&s.storage)?,
-            grants: Vec::new(),
             populated: s.with_data,
-            meaning: None,
+            ..Relation::table(self.new_oid(), self.core.database, schema, s.name.name(), columns, tree)
         };
         let oid = relation.oid;
         self.put(Object::Relation(relation)).await?;
