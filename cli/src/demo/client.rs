@@ -7,9 +7,7 @@ use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
 use clearway_sql::error::SqlError;
 use clearway_sql::session::backend::{Listed, Who};
-use clearway_sql::session::client::ClientFuture;
-use clearway_sql::session::{Backends, Client, Column, CopyFormat, CopyIn, Session, SessionStart};
-use clearway_sql::types::Oid;
+use clearway_sql::session::{Backends, Client, Column, Session, SessionStart};
 
 /// A row of a result; `None` is NULL.
 pub type TextRow = Vec<Option<String>>;
