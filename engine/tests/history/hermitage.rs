@@ -231,6 +231,22 @@ fn otv_observed_transaction_vanishes() {
 }
 
 #[test]
+fn otv_in_repeatable_read() {
+    case(RepeatableRead, &[(1, 11), (2, 19)], |[a, b, c], _| {
+        Box::pin(async move {
+            assert_eq!((a.set(1, 11).await, a.set(2, 19).await), (Changed(1), Changed(1)));
+            assert_eq!(b.set(1, 12).await, Waits);
+            a.commit().await;
+            assert_eq!(b.look().await, Conflict);
+            assert_eq!(c.get(1).await, 11);
+            b.abort().await;
+            assert_eq!(c.get(2).await, 19);
+            c.commit().await;
+        })
+    });
+}
+
+#[test]
 fn pmp_predicate_many_preceders() {
     for isolation in [ReadCommitted, RepeatableRead] {
         case(isolation, &[(1, 10), (2, 20), (3, 30)], |[a, b, _], isolation| {
@@ -302,6 +318,44 @@ fn g_single_read_skew() {
     }
 }
 
+/// The second condition would be met by what the second transaction wrote.
+#[test]
+fn g_single_dependencies() {
+    for isolation in [ReadCommitted, RepeatableRead] {
+        case(isolation, &[(1, 12), (2, 20)], |[a, b, _], isolation| {
+            Box::pin(async move {
+                let of = |rows: Vec<(Key, i64)>, by| rows.into_iter().filter(|(_, v)| v % by == 0).collect::<Vec<_>>();
+                assert_eq!(of(a.read().await, 5), [(1, 10), (2, 20)]);
+                assert_eq!(b.run(Step::Bump(10, 100)).await, Changed(1));
+                assert_eq!(b.set(1, 12).await, Changed(1));
+                b.commit().await;
+                let sees: &[(Key, i64)] = if isolation == ReadCommitted { &[(1, 12)] } else { &[] };
+                assert_eq!(of(a.read().await, 3), sees);
+                a.commit().await;
+            })
+        });
+    }
+}
+
+/// A write by a condition whose row the other one is going to change, and which is taken back.
+#[test]
+fn g_single_with_a_write_that_is_undone() {
+    for isolation in [ReadCommitted, RepeatableRead] {
+        case(isolation, &[(1, 12), (2, 18)], |[a, b, _], _| {
+            Box::pin(async move {
+                assert_eq!(a.get(1).await, 10);
+                assert_eq!(b.read().await, [(1, 10), (2, 20)]);
+                assert_eq!(b.set(1, 12).await, Changed(1));
+                assert_eq!(a.run(Step::Bump(20, 100)).await, Changed(1));
+                assert_eq!(b.set(2, 18).await, Waits);
+                a.abort().await;
+                assert_eq!(b.look().await, Changed(1));
+                b.commit().await;
+            })
+        });
+    }
+}
+
 #[test]
 fn g_single_with_a_write() {
     for isolation in [ReadCommitted, RepeatableRead] {
@@ -345,6 +399,24 @@ fn g2_anti_dependency_cycles() {
                 assert_eq!(b.run(Step::Insert(4, Row { a: 42, u: 4, v: 42 })).await, Changed(1));
                 a.commit().await;
                 b.commit().await;
+            })
+        });
+    }
+}
+
+/// A third one that only reads makes the cycle (Fekete, O'Neil, O'Neil): allowed by both.
+#[test]
+fn g2_two_edges() {
+    for isolation in [ReadCommitted, RepeatableRead] {
+        case(isolation, &[(1, 0), (2, 25)], |[a, b, c], _| {
+            Box::pin(async move {
+                assert_eq!(a.read().await, [(1, 10), (2, 20)]);
+                assert_eq!(b.set(2, 25).await, Changed(1));
+                b.commit().await;
+                assert_eq!(c.read().await, [(1, 10), (2, 25)]);
+                c.commit().await;
+                assert_eq!(a.set(1, 0).await, Changed(1));
+                a.commit().await;
             })
         });
     }
