@@ -7,8 +7,9 @@
 //! # Invariants
 //! - EMB-1: what an operation returns inside a transaction is provisional: it may rest on commits that are not durable yet. What
 //!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
-//! - EMB-4: a closure that is run again for the third time first queues for the rows on which it was beaten, in the order of their keys, and
-//!   takes its snapshot when it has them: nobody beats it there again, so the number of attempts is bounded by the rows that it changes.
+//! - EMB-4: a closure that has failed twice first queues for the rows on which it was beaten or fell to a deadlock, in the order of their
+//!   keys, and takes its snapshot when it has them: nobody beats it there again, so the number of attempts lost to conflicts is bounded by
+//!   the rows that it changes; and those that fell to deadlocks meet each other in one order.
 //! - EMB-5: an operation whose future is dropped leaves no half of it: the transaction can only be undone, and its snapshot is closed.
 //! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
 
@@ -116,6 +117,13 @@ impl<'s> AsyncTxn<'s> {
         self.lost = Some(Contended { database: shape.database, table: shape.oid, key: key.to_vec() });
     }
 
+    /// Notes the row if the transaction has lost it to somebody else.
+    fn lost_if<T>(&mut self, shape: &TableShape, key: &[u8], result: &Result<T, Error>) {
+        if result.as_ref().is_err_and(Error::is_retryable) {
+            self.lost(shape, key);
+        }
+    }
+
     /// The value of a key.
     ///
     /// # Errors
@@ -168,6 +176,7 @@ impl<'s> AsyncTxn<'s> {
             inserted = Err(error.into());
         }
         self.close();
+        self.lost_if(&shape, &shape.key_of(&row), &inserted);
         self.judge(inserted)
     }
 
@@ -362,7 +371,9 @@ impl<'s> AsyncTxn<'s> {
         key: &[u8],
         mode: LockMode,
     ) -> Result<Option<Current>, Error> {
-        let Some(locked) = self.session.lock_row(shape, key, mode, IfTaken::Wait).await? else { return Ok(None) };
+        let locked = self.session.lock_row(shape, key, mode, IfTaken::Wait).await.map_err(Error::from);
+        self.lost_if(shape, key, &locked);
+        let Some(locked) = locked? else { return Ok(None) };
         if self.isolation() == Isolation::RepeatableRead && locked.commit > view.read_lsn {
             self.lost(shape, key);
             let error = if locked.ghost { TxnError::ConcurrentDelete } else { TxnError::ConcurrentUpdate };
@@ -411,11 +422,13 @@ impl<'s> AsyncTxn<'s> {
             let changed = match f(&current.row) {
                 Some(value) => {
                     let new = table.with_value(&current.row, value);
-                    self.session.update(shape, key, &current.row, &new, current.basis).await?
+                    self.session.update(shape, key, &current.row, &new, current.basis).await
                 }
-                None => self.session.delete(shape, key, &current.row, current.basis).await?,
+                None => self.session.delete(shape, key, &current.row, current.basis).await,
             };
-            match changed {
+            let changed = changed.map_err(Error::from);
+            self.lost_if(shape, key, &changed);
+            match changed? {
                 Changed::Done => return Ok(Some(())),
                 Changed::Newer => {}
                 other => unreachable!("each operation is a statement of its own: {other:?}"),
