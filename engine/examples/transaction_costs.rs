@@ -1,7 +1,8 @@
 //! What transactions cost where others grow with something.
 //!
-//! `cargo run --release -p clearway-engine --example transaction_costs WHAT DIRECTORY [NUMBER]`, where WHAT is
-//! - `rollback`: an update of NUMBER rows (1,000,000) in one transaction, forward and rolled back, three times;
+//! `cargo run --release -p clearway-engine --example transaction_costs WHAT DIRECTORY [NUMBER [MEGABYTES [TIMES]]]`, where WHAT is
+//! - `rollback`: an update of NUMBER rows (1,000,000) in one transaction, forward and rolled back, three times; with MEGABYTES (64) of memory
+//!   for undo, and, if TIMES is given, so many updates of all rows one after the other in each transaction;
 //! - `snapshots`: beginning and ending a snapshot while 1, 100, 1,000 and 10,000 transactions that have changed a row are open;
 //! - `inserts`: rows a second into tables without a primary key, with a rising key and with a random key, by 16, 32 and 64 tasks, each
 //!   row a durable transaction; NUMBER rounds (5), the three in turn.
@@ -99,21 +100,33 @@ async fn update_all(session: &mut Session, shape: &Arc<TableShape>) -> u64 {
     changed
 }
 
-async fn rollback(db: &Database, rows: i64) {
+/// Megabytes ever written to the spill file and read from it.
+fn spilled_mb(db: &Database) -> (f64, f64) {
+    let file = db.engine().transactions().book().spill_file();
+    file.map_or((0.0, 0.0), |file| (file.written_bytes() as f64 / 1e6, file.read_bytes() as f64 / 1e6))
+}
+
+async fn rollback(db: &Database, rows: i64, memory: u64, times: usize) {
+    db.engine().transactions().book().set_budget(memory);
     let mut session = db.engine().session(1, DATABASE);
     let shape = table(&mut session, "rollback", true).await;
     fill(&mut session, &shape, rows).await;
-    println!("| round | rows | forward s | rolled back s | ratio |\n|---:|---:|---:|---:|---:|");
+    println!("| round | rows | forward s | rolled back s | ratio | spilled MB | read again MB |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
     for round in 1..=3 {
         session.begin(TxnOptions::default());
         let began = now_ns();
-        let changed = update_all(&mut session, &shape).await;
+        let spilled = spilled_mb(db);
+        for _ in 0..times {
+            assert_eq!(update_all(&mut session, &shape).await, rows as u64);
+        }
         let forward = (now_ns() - began) as f64 / 1e9;
-        assert_eq!(changed, rows as u64);
         let began = now_ns();
         session.roll_back().await.expect("rolled back");
         let back = (now_ns() - began) as f64 / 1e9;
-        println!("| {round} | {rows} | {forward:.2} | {back:.2} | {:.2} |", back / forward);
+        let (written, read) = spilled_mb(db);
+        let (written, read) = (written - spilled.0, read - spilled.1);
+        println!("| {round} | {rows} | {forward:.2} | {back:.2} | {:.2} | {written:.0} | {read:.0} |", back / forward);
     }
     let statement = session.open_statement(&"check".into(), StatementMode::ReadOnly);
     let mut scan = session.scan(&shape, KeyRange::all(), Direction::Forward, &statement.view);
@@ -259,11 +272,14 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let what = args.first().map_or("", String::as_str);
     let dir = args.get(1).map_or("transaction-costs-data", String::as_str);
-    let number = |default: i64| args.get(2).and_then(|s| s.parse().ok()).unwrap_or(default);
+    let argument = |at: usize, default: i64| args.get(at).and_then(|s| s.parse().ok()).unwrap_or(default);
+    let number = |default| argument(2, default);
     let db = Database::open(Path::new(dir)).expect("a database");
     let _inline = inline_io_here();
     match what {
-        "rollback" => block_on(rollback(&db, number(1_000_000))),
+        "rollback" => {
+            block_on(rollback(&db, number(1_000_000), argument(3, 64) as u64 * 1_000_000, argument(4, 1) as usize))
+        }
         "snapshots" => block_on(snapshots(&db)),
         "inserts" => inserts(&db, number(5) as usize),
         _ => println!("rollback, snapshots or inserts?"),

@@ -426,6 +426,7 @@ impl Session {
 
     /// The statement has ended.
     pub fn close_statement(&mut self, statement: Statement) {
+        self.reading.rest();
         if let Some(snapshot) = statement.snapshot {
             self.reader.end(snapshot);
         }

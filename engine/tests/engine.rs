@@ -5,6 +5,7 @@ mod it {
     pub mod indexes;
     pub mod many_tables;
     pub mod space;
+    pub mod spilled;
     pub mod statistics;
     pub mod support;
 }

@@ -18,12 +18,18 @@ use crate::mvcc::undo::Fetched;
 pub struct Reading {
     leaf: RowBuf,
     older: Option<Vec<u8>>,
+    fetched: Fetched,
 }
 
 impl Reading {
     /// The value of the row that was found last.
     pub fn value(&self) -> &[u8] {
         self.older.as_deref().unwrap_or(self.leaf.row().value)
+    }
+
+    /// Forgets what it read from the spill file: nobody is going to look at more rows soon.
+    pub fn rest(&mut self) {
+        self.fetched.clear();
     }
 
     /// As [`Reading::get`], without waiting; `None`: something on the way is not in memory, or stands in a chain of
@@ -48,7 +54,7 @@ impl Reading {
                 return Some(!row.ghost);
             }
             let mut dep = *dep_lsn;
-            let visible = book.resolve(row.tag, view, &mut dep, &Fetched::default());
+            let visible = book.resolve(row.tag, view, &mut dep, &self.fetched);
             // RDV-1
             if !tree.still(&seen) {
                 continue;
@@ -83,7 +89,7 @@ impl Reading {
         view: &View,
         dep_lsn: &mut Lsn,
     ) -> Result<bool, TxnError> {
-        let mut fetched = Fetched::default();
+        self.fetched.trim();
         loop {
             let lookup = match tree.try_get(key, &mut self.leaf) {
                 TryGet::Hit(seen) if !self.leaf.row().overflow => Lookup::Found(seen),
@@ -100,7 +106,7 @@ impl Reading {
             }
             mutation::copied_row();
             let mut dep = *dep_lsn;
-            let visible = book.resolve(row.tag, view, &mut dep, &fetched);
+            let visible = book.resolve(row.tag, view, &mut dep, &self.fetched);
             // RDV-1
             if !tree.still(&seen) && !mutation::active(Mutation::NoPageRevalidation) {
                 continue;
@@ -108,7 +114,7 @@ impl Reading {
             note(dep_lsn, dep, !matches!(visible, Visible::Current) || !row.ghost);
             return match visible {
                 Visible::Spilled(tag) => {
-                    book.fetch(tag, &mut fetched).await?;
+                    book.fetch(tag, &mut self.fetched).await?;
                     continue;
                 }
                 Visible::Nothing => Ok(false),
@@ -186,13 +192,15 @@ pub struct Scan {
     direction: Direction,
     view: View,
     cursor: Cursor,
+    /// What it read from the spill file, for the next leaves: neighbours were often changed one after the other.
+    fetched: Fetched,
 }
 
 impl Scan {
     /// A walk over `range`.
     pub fn new(tree: &Tree, range: KeyRange, direction: Direction, view: View) -> Scan {
         let cursor = tree.cursor(range.clone(), direction);
-        Scan { tree: tree.clone(), range, direction, view, cursor }
+        Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
     }
 
     /// The rows of the next leaf, in the order of the walk; false behind the last. A batch may be empty.
@@ -200,7 +208,7 @@ impl Scan {
     /// # Errors
     /// From the tree.
     pub async fn next(&mut self, book: &VersionBook, dep_lsn: &mut Lsn, out: &mut RowBatch) -> Result<bool, TxnError> {
-        let mut fetched = Fetched::default();
+        self.fetched.trim();
         loop {
             out.clear();
             let mut spilled: Vec<Tag> = Vec::new();
@@ -211,7 +219,7 @@ impl Scan {
             };
             let mut last: Option<Vec<u8>> = None;
             let mut take = |(key, row): (&[u8], Row<'_>)| {
-                if let Some(tag) = take_row((book, &fetched), &self.view, key, row, &mut dep, out, &mut chains) {
+                if let Some(tag) = take_row((book, &self.fetched), &self.view, key, row, &mut dep, out, &mut chains) {
                     spilled.push(tag);
                 }
                 last = Some(key.to_vec());
@@ -225,7 +233,7 @@ impl Scan {
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
             if !unchanged || !spilled.is_empty() {
                 for tag in spilled {
-                    book.fetch(tag, &mut fetched).await?;
+                    book.fetch(tag, &mut self.fetched).await?;
                 }
                 self.cursor = self.tree.cursor(self.range.clone(), self.direction);
                 continue;

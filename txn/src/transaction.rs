@@ -111,13 +111,24 @@ pub struct Transaction {
     read_only: bool,
     snapshot: Option<Lsn>,
     dep_lsn: Lsn,
+    /// What its changes met in the spill file, for the rows that come next.
+    fetched: Fetched,
 }
 
 impl Transaction {
     /// Begins; nothing is written before the first change.
     pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
         owner.begin();
-        Transaction { all, owner, state: None, log: TxnLog::default(), read_only, snapshot: None, dep_lsn: Lsn::ZERO }
+        Transaction {
+            all,
+            owner,
+            state: None,
+            log: TxnLog::default(),
+            read_only,
+            snapshot: None,
+            dep_lsn: Lsn::ZERO,
+            fetched: Fetched::default(),
+        }
     }
 
     /// Begins another one in the place of one that has ended: the same session, nothing allocated, no counter that others share.
@@ -159,7 +170,16 @@ impl Transaction {
         }
         all.book().adopt(&state);
         let log = loser.log;
-        Transaction { all, owner, state: Some(state), log, read_only: false, snapshot: None, dep_lsn: Lsn::ZERO }
+        Transaction {
+            all,
+            owner,
+            state: Some(state),
+            log,
+            read_only: false,
+            snapshot: None,
+            dep_lsn: Lsn::ZERO,
+            fetched: Fetched::default(),
+        }
     }
 
     /// Creates an empty tree; it goes if the transaction is rolled back.
@@ -300,10 +320,10 @@ impl Transaction {
         (value, overflow): (&[u8], bool),
     ) -> Result<Changed, TxnError> {
         let all = self.all.clone();
-        let mut fetched = Fetched::default();
+        self.fetched.trim();
         loop {
             let snapshot = self.snapshot;
-            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &fetched, snapshot };
+            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &self.fetched, snapshot };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
@@ -324,7 +344,7 @@ impl Transaction {
                     let granted = pending.wait().await?;
                     self.depends_on(granted.dep_lsn);
                 }
-                Attempt::Fetch(tag) => all.book().fetch(tag, &mut fetched).await?,
+                Attempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 Attempt::Again => {}
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
@@ -356,10 +376,10 @@ impl Transaction {
     ) -> Result<Option<LockedRow>, TxnError> {
         let state = self.assign()?;
         let all = self.all.clone();
-        let mut fetched = Fetched::default();
+        self.fetched.trim();
         loop {
             let snapshot = None;
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &fetched, snapshot };
+            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &self.fetched, snapshot };
             let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
@@ -375,7 +395,7 @@ impl Transaction {
                     let granted = pending.wait().await?;
                     self.depends_on(granted.dep_lsn);
                 }
-                LockAttempt::Fetch(tag) => all.book().fetch(tag, &mut fetched).await?,
+                LockAttempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 LockAttempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
@@ -402,17 +422,16 @@ impl Transaction {
             return Ok(());
         };
         let book = self.all.book().clone();
-        let mut fetched = Fetched::default();
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
             };
-            match book.undo().look_with(tag, &fetched) {
+            match book.undo().look_with(tag, &self.fetched) {
                 Look::Gone => _ = state.pop_change(),
                 Look::Spilled(_) => {
                     // The changes of one transaction lie side by side.
-                    fetched.clear();
-                    book.fetch(tag, &mut fetched).await?;
+                    self.fetched.clear();
+                    book.fetch(tag, &mut self.fetched).await?;
                 }
                 Look::Here(record) => {
                     if record.lsn() != Lsn::ZERO {
@@ -438,6 +457,7 @@ impl Transaction {
     ///
     /// `publish` is called with the commit LSN before the locks go.
     pub async fn commit(&mut self, body: &[u8], publish: impl FnOnce(Lsn) + Send) -> Result<Option<Lsn>, TxnError> {
+        self.fetched.clear();
         let Some(state) = self.state.clone() else {
             self.all.locks().release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);
@@ -462,6 +482,7 @@ impl Transaction {
     /// As [`Transaction::roll_back_to`].
     pub async fn roll_back(&mut self) -> Result<(), TxnError> {
         self.undo_changes(0).await?;
+        self.fetched.clear();
         if let Some(state) = self.state.take() {
             if self.log.first_lsn != Lsn::ZERO {
                 end_abort(self.all.store().wal(), &mut self.log).await?;

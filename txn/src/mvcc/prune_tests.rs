@@ -1,5 +1,6 @@
 //! Rows that change under old snapshots, without pages: what the book keeps, spills and shows, against every version that ever was.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ struct World {
     lsn: u64,
     durable: u64,
     commits: u64,
+    /// What readers and writers fetched earlier on (UND-6).
+    kept: RefCell<Fetched>,
 }
 
 impl World {
@@ -48,7 +51,16 @@ impl World {
         let locks = LockManager::new();
         let row = |at: usize| Row { tag: Tag::SETTLED, value: at.to_le_bytes().to_vec(), ghost: false };
         let owner = locks.register(1);
-        World { book, owner, locks, rows: (0..rows).map(row).collect(), lsn: 100, durable: 100, commits: 0 }
+        World {
+            book,
+            owner,
+            locks,
+            rows: (0..rows).map(row).collect(),
+            lsn: 100,
+            durable: 100,
+            commits: 0,
+            kept: RefCell::default(),
+        }
     }
 
     fn begin(&self) -> Arc<TxnState> {
@@ -57,18 +69,19 @@ impl World {
 
     /// Another value for a row, or none; as under its latch.
     fn change(&mut self, txn: &Arc<TxnState>, at: usize, value: Option<Vec<u8>>) {
-        let mut fetched = Fetched::default();
+        self.kept.get_mut().trim();
         let (prev, before_lsn) = loop {
+            let fetched = self.kept.get_mut();
             let tag = self.rows[at].tag;
-            let missing = match self.book.newest(tag, txn.id(), &fetched) {
+            let missing = match self.book.newest(tag, txn.id(), fetched) {
                 Newest::Spilled => tag,
                 Newest::Busy(record) => panic!("{record:?}"),
-                _ => match self.book.link(tag, &fetched) {
+                _ => match self.book.link(tag, fetched) {
                     Ok(link) => break link,
                     Err(missing) => missing,
                 },
             };
-            block_on(self.book.fetch(missing, &mut fetched)).expect("readable");
+            block_on(self.book.fetch(missing, fetched)).expect("readable");
         };
         let row = &mut self.rows[at];
         let before = BeforeImage::Row { ghost: row.ghost, overflow: false, value: row.value.clone().into() };
@@ -129,10 +142,17 @@ impl World {
         lsn
     }
 
+    /// With what was fetched for other rows and at other times.
     fn read(&self, view: &View, at: usize) -> Option<Vec<u8>> {
-        let (row, mut fetched, mut dep) = (&self.rows[at], Fetched::default(), Lsn::ZERO);
+        let mut kept = self.kept.borrow_mut();
+        kept.trim();
+        self.read_with(view, at, &mut kept)
+    }
+
+    fn read_with(&self, view: &View, at: usize, fetched: &mut Fetched) -> Option<Vec<u8>> {
+        let (row, mut dep) = (&self.rows[at], Lsn::ZERO);
         loop {
-            return match self.book.resolve(row.tag, view, &mut dep, &fetched) {
+            return match self.book.resolve(row.tag, view, &mut dep, fetched) {
                 Visible::Current => (!row.ghost).then(|| row.value.clone()),
                 Visible::Nothing => None,
                 Visible::Older(record) => match &record.before {
@@ -140,7 +160,7 @@ impl World {
                     _ => None,
                 },
                 Visible::Spilled(tag) => {
-                    block_on(self.book.fetch(tag, &mut fetched)).expect("readable");
+                    block_on(self.book.fetch(tag, fetched)).expect("readable");
                     continue;
                 }
             };
@@ -296,11 +316,10 @@ fn snapshots_see_what_was_committed_when_they_began() {
                 21..=40 if !open.is_empty() => {
                     let (_, lsn) = &open[rng.below(open.len() as u64) as usize];
                     let at = rng.below(ROWS as u64) as usize;
-                    assert_eq!(
-                        world.read(&view(*lsn), at),
-                        at_lsn(&history[at], *lsn),
-                        "step {step}: row {at} at {lsn:?}"
-                    );
+                    let past = at_lsn(&history[at], *lsn);
+                    assert_eq!(world.read(&view(*lsn), at), past, "UND-6: step {step}: row {at} at {lsn:?}");
+                    let fresh = world.read_with(&view(*lsn), at, &mut Fetched::default());
+                    assert_eq!(fresh, past, "step {step}: row {at} at {lsn:?}");
                 }
                 kind => {
                     let txn = world.begin();

@@ -80,6 +80,7 @@ pub struct SpillFile {
     /// The length that the file has had at most since it was cut.
     len: AtomicU64,
     written: AtomicU64,
+    read: AtomicU64,
 }
 
 impl std::fmt::Debug for SpillFile {
@@ -99,6 +100,7 @@ impl SpillFile {
             next_span: AtomicU64::new(1),
             len: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            read: AtomicU64::new(0),
         }
     }
 
@@ -115,6 +117,11 @@ impl SpillFile {
     /// Bytes that were ever written.
     pub fn written_bytes(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were ever read.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// The number of the next span.
@@ -146,6 +153,7 @@ impl SpillFile {
 
     pub(super) async fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, StorageError> {
         let file = self.open().await?;
+        self.read.fetch_add(len as u64, Ordering::Relaxed);
         Ok(file.read_exact_at(offset, IoBuf::with_capacity(len), len).await?.to_vec())
     }
 

@@ -18,6 +18,8 @@
 //! - UND-3: positions within a transaction rise by one with every change.
 //! - UND-4: a chunk number stands in a shard's chunks or within one of its spans, never in both: it changes from one to the other under
 //!   the shard's mutex, after the span has been written.
+//! - UND-6: what somebody has fetched shows him what a fetch of this moment would: spans never change (SPN-1) and their numbers are never
+//!   given out again, so one that was replaced is not found under the new number, and what was freed is asked of the span that stands.
 //! - UND-5: `bytes` is the weight of all that is held in memory; whoever spills takes the oldest chunks first.
 
 use std::collections::{BTreeMap, HashMap};
@@ -48,7 +50,11 @@ pub enum Look {
     Spilled(Arc<Span>),
 }
 
-/// Spans that were read from the spill file for whoever looks at rows: kept by the caller until it is done with them.
+/// How many spans who goes on to other rows keeps: some megabytes of records.
+const SPANS_KEPT: usize = 32;
+
+/// Spans that were read from the spill file for whoever looks at rows: kept by the caller for as long as it goes on looking. What it
+/// has is never out of date: which span a tag stands in, and whether its record was freed, is asked anew each time (UND-6).
 #[derive(Debug, Default)]
 pub struct Fetched {
     spans: HashMap<u64, Vec<(Tag, Arc<UndoRecord>)>>,
@@ -76,9 +82,18 @@ impl Fetched {
         self.spans.is_empty()
     }
 
-    /// Forgets all.
+    /// Before other rows are looked at: forgets all if it has become much. Never in between, since one look may need many spans.
+    pub fn trim(&mut self) {
+        if self.spans.len() > SPANS_KEPT {
+            self.spans.clear();
+        }
+    }
+
+    /// Forgets all, and gives the memory back.
     pub fn clear(&mut self) {
-        self.spans.clear();
+        if !self.is_empty() {
+            self.spans = HashMap::new();
+        }
     }
 }
 
@@ -233,6 +248,8 @@ impl UndoStore {
     pub fn look_with(&self, tag: Tag, fetched: &Fetched) -> Look {
         match self.look(tag) {
             Look::Spilled(span) => match fetched.get(tag, span.id) {
+                // UND-6
+                Some(Some(record)) if record.spot.is_some_and(|spot| span.is_freed(spot.index)) => Look::Gone,
                 Some(Some(record)) => Look::Here(record.clone()),
                 Some(None) => Look::Gone,
                 None => Look::Spilled(span),
