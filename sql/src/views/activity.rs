@@ -1,5 +1,6 @@
 //! pg_stat_activity, pg_settings.
 
+use super::locks::Lines;
 use super::{SystemView, opt, text};
 use crate::exec::{Row, Run};
 use crate::session::settings::{Kind, SETTINGS};
@@ -69,10 +70,11 @@ fn time(us: i64) -> Datum {
 fn activity(run: &Run<'_>) -> Vec<Row> {
     let catalog = &run.names.catalog;
     let locks = run.core.db.transactions().locks().locks();
+    let lines = Lines::new(&locks);
     let backends = run.core.backends.all();
     let rows = backends.iter().map(|b| {
         let a = b.activity.lock().clone();
-        let (class, event) = wait_of(b.pid, b, &locks, run.core.db.transactions().locks());
+        let (class, event) = wait_of(b.pid, b, &locks, &lines);
         let database = catalog.database(&b.database).map_or(Datum::Null, |d| Datum::Oid(d.oid));
         let role = catalog.role(&b.user).map_or(Datum::Null, |r| Datum::Oid(r.oid));
         let txn = locks.iter().find(|l| l.pid == b.pid).and_then(|l| l.txn);
@@ -109,14 +111,17 @@ fn wait_of(
     pid: i32,
     backend: &crate::session::backend::Backend,
     locks: &[clearway_txn::lockmgr::view::LockRow],
-    manager: &clearway_txn::lockmgr::LockManager,
+    lines: &Lines<'_>,
 ) -> (Option<&'static str>, Option<&'static str>) {
     use clearway_txn::lockmgr::LockTag;
     if let Some(wait) = locks.iter().find(|l| l.pid == pid && !l.granted) {
         let event = match &wait.tag {
             LockTag::Row { .. } => {
-                let queue = manager.queue_of(&wait.tag);
-                if queue.first().is_none_or(|(first, _)| *first == pid) { "transactionid" } else { "tuple" }
+                if lines.is_first(wait) {
+                    "transactionid"
+                } else {
+                    "tuple"
+                }
             }
             LockTag::UniqueKey { .. } => "transactionid",
             other => other.kind(),

@@ -8,6 +8,7 @@ use super::SystemView;
 use crate::exec::{Row, Run};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::{Catalog, Object};
+use clearway_storage::ids::TxnId;
 use clearway_txn::lockmgr::view::LockRow;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use std::collections::{BTreeMap, HashMap};
@@ -121,10 +122,10 @@ fn place(key: &[u8]) -> (i32, i16) {
 }
 
 fn locks(run: &Run<'_>) -> Vec<Row> {
-    let manager = run.core.db.transactions().locks();
     let catalog = &run.names.catalog;
     let trees = tables_by_tree(catalog);
-    let list = manager.locks();
+    let list = run.core.db.transactions().locks().locks();
+    let lines = Lines::new(&list);
     let mut out = Vec::new();
     let mut owners: BTreeMap<i32, LockRow> = BTreeMap::new();
     for lock in &list {
@@ -132,12 +133,12 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
         match &lock.tag {
             LockTag::Row { tree, key } => {
                 if !lock.granted {
-                    out.extend(row_wait(lock, trees.get(&tree.0).copied(), key, &list, manager));
+                    out.extend(row_wait(lock, trees.get(&tree.0).copied(), key, &lines));
                 }
             }
             LockTag::UniqueKey { .. } => {
                 if !lock.granted {
-                    out.push(wait_for_holder(lock, &list, manager).row(lock));
+                    out.push(wait_for_holder(lock, &lines).row(lock));
                 }
             }
             LockTag::Relation { relation, .. } => {
@@ -217,20 +218,47 @@ fn plain(lock: &LockRow) -> Line {
     line
 }
 
-type Manager = clearway_txn::lockmgr::LockManager;
+/// Holders and waiters by what they hold or want, made of one list of locks: so that a view asks the lock table for nothing, however
+/// many wait.
+pub(super) struct Lines<'l> {
+    /// Holders, then waiters as they came.
+    by_tag: HashMap<&'l LockTag, Vec<&'l LockRow>>,
+}
+
+impl<'l> Lines<'l> {
+    pub(super) fn new(list: &'l [LockRow]) -> Self {
+        let mut by_tag: HashMap<&LockTag, Vec<&LockRow>> = HashMap::new();
+        for lock in list.iter().filter(|l| matches!(l.tag, LockTag::Row { .. } | LockTag::UniqueKey { .. })) {
+            by_tag.entry(&lock.tag).or_default().push(lock);
+        }
+        by_tag.values_mut().for_each(|line| line.sort_by_key(|l| (!l.granted, l.since_ns)));
+        Self { by_tag }
+    }
+
+    /// Whether nobody waited for it before this one.
+    pub(super) fn is_first(&self, wait: &LockRow) -> bool {
+        let mut line = self.by_tag.get(&wait.tag).into_iter().flatten();
+        line.find(|l| !l.granted).is_none_or(|first| first.pid == wait.pid)
+    }
+
+    /// A transaction that holds what is wanted or, else, wanted it before.
+    fn blocker(&self, wait: &LockRow) -> Option<TxnId> {
+        let line = self.by_tag.get(&wait.tag).into_iter().flatten().take_while(|l| l.granted || l.pid != wait.pid);
+        let mut against = line.filter(|l| l.pid != wait.pid && wait.mode.conflicts_with(l.mode));
+        against.find_map(|l| l.txn)
+    }
+}
 
 /// A wait for the end of whoever holds what is wanted.
-fn wait_for_holder(lock: &LockRow, list: &[LockRow], manager: &Manager) -> Line {
+fn wait_for_holder(lock: &LockRow, lines: &Lines<'_>) -> Line {
     let mut line = Line::new("transactionid", "ShareLock", false);
-    let blockers = manager.blockers(lock.pid);
-    let txn = list.iter().find(|l| blockers.contains(&l.pid) && l.txn.is_some()).and_then(|l| l.txn);
-    line.txn = txn.map_or(Datum::Null, |t| Datum::Oid(t.0 as u32));
+    line.txn = lines.blocker(lock).map_or(Datum::Null, |t| Datum::Oid(t.0 as u32));
     line
 }
 
 /// The first in a row's queue holds the tuple and waits for the holder's id; the others wait for the tuple.
-fn row_wait(lock: &LockRow, table: Option<(u32, u32)>, key: &[u8], list: &[LockRow], manager: &Manager) -> Vec<Row> {
-    let first = manager.queue_of(&lock.tag).first().is_none_or(|(pid, _)| *pid == lock.pid);
+fn row_wait(lock: &LockRow, table: Option<(u32, u32)>, key: &[u8], lines: &Lines<'_>) -> Vec<Row> {
+    let first = lines.is_first(lock);
     let mut tuple = Line::new("tuple", tuple_mode(lock.mode), first);
     if let Some((database, relation)) = table {
         let (page, number) = place(key);
@@ -241,7 +269,7 @@ fn row_wait(lock: &LockRow, table: Option<(u32, u32)>, key: &[u8], list: &[LockR
     }
     let mut out = vec![tuple.row(lock)];
     if first {
-        out.push(wait_for_holder(lock, list, manager).row(lock));
+        out.push(wait_for_holder(lock, lines).row(lock));
     }
     out
 }
