@@ -134,6 +134,10 @@ impl Session for sql::Session {
         sql::Session::before_send(self).await
     }
 
+    fn changes(&self) -> u64 {
+        sql::Session::changes(self)
+    }
+
     fn try_bind(&mut self, bind: &Bind<'_>) -> bool {
         let Bind { portal, statement, formats, values, result_formats } = bind;
         sql::Session::try_bind(self, portal, statement, &sql::Bind { formats, values, result_formats })

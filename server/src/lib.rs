@@ -7,6 +7,7 @@
 //!     connection  one client: start, then its messages; the two buffers
 //!       wire        bytes to messages and back
 //!       auth        SCRAM-SHA-256
+//!       turns       time that belongs to sessions which write contended rows
 //!     sessions    what the SQL layer must offer, as traits           database: how it does
 //! ```
 #![forbid(unsafe_code)]
@@ -20,4 +21,5 @@ pub mod server;
 pub mod sessions;
 pub mod stream;
 pub mod tls;
+pub mod turns;
 pub mod wire;

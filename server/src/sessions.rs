@@ -123,6 +123,11 @@ pub trait Session: Send + 'static {
     /// Waits until everything is durable that the replies so far depend on.
     fn before_send(&mut self) -> impl Future<Output = Result<()>> + Send;
 
+    /// Statements so far that may have changed or locked something.
+    fn changes(&self) -> u64 {
+        0
+    }
+
     /// As `bind`, on the spot; false: it can't be done so, or there is an error to tell, and nothing has happened.
     fn try_bind(&mut self, _bind: &Bind<'_>) -> bool {
         false

@@ -8,6 +8,7 @@
 //! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
 //!   for its client's next message.
+//! - TURN-2 (see `turns`): only a session that has changed nothing for a while, and has no block open, is held.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use clearway_base::sync::sleep;
+use clearway_base::sync::{sleep, sleep_until_ns};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::session::backend::Listed;
 use clearway_sql::session::{Backend, BackendState, Reason, TransactionStatus};
@@ -25,6 +27,7 @@ use super::channel::{Channel, ready};
 use super::start::Started;
 use crate::server::Server;
 use crate::sessions::{Session, Sessions, is_fatal};
+use crate::turns::{READS, Turns};
 use crate::wire::backend;
 use crate::wire::frontend::{self, Frame, Framing, Message, Target};
 
@@ -64,6 +67,10 @@ struct Talk<'a, D: Sessions> {
     progress: Progress<'a, D>,
     /// A portal's or statement's name, so that the message's bytes need not outlive the reading of the next.
     name: String,
+    turns: &'a Turns,
+    /// What the session had changed at the last answer, and answers since it changed anything.
+    changes: u64,
+    reads: u8,
 }
 
 /// TALK-2, also when a poll panics.
@@ -93,7 +100,7 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     let listed: Listed = listed;
     let backend = Arc::clone(listed.backend());
     let progress = Progress { sessions: server.sessions.as_ref(), counted: false };
-    let mut talk = Talk::<D> { channel, session, backend, skipping: false, progress, name: String::new() };
+    let mut talk = Talk::<D> { channel, session, backend, skipping: false, progress, name: String::new(), turns: &server.turns, changes: 0, reads: 0 };
     let end = talk.run().await;
     if let End::Fatal(error) = end {
         backend::error(talk.channel.output(), "FATAL", &error, None);
@@ -122,7 +129,13 @@ impl<D: Sessions> Talk<'_, D> {
                     Now::Unsent => self.rest_of_ready().await,
                     Now::Nothing => self.handle(&frame).await,
                 },
-                Ok(Framing::Needs(missing)) => self.listen(missing).await,
+                Ok(Framing::Needs(missing)) => match self.listen(missing).await {
+                    Ok(()) => {
+                        self.give_way().await;
+                        continue;
+                    }
+                    end => end,
+                },
                 Err(error) => return End::Fatal(error.to_sql()),
             };
             if let Err(end) = step {
@@ -162,6 +175,14 @@ impl<D: Sessions> Talk<'_, D> {
                 Err(reason) if reason.is_fatal() => return Err(End::Fatal(reason.error())),
                 Err(_) => interrupt.forget(), // nothing runs that it could cancel
             }
+        }
+    }
+
+    /// Whoever only reads lets those go first who write contended rows (TURN-2).
+    async fn give_way(&mut self) {
+        let only_reads = self.reads >= READS && self.session.status() == TransactionStatus::Idle;
+        if let Some(until_ns) = self.turns.held_until().filter(|_| only_reads) {
+            in_wait(WaitEvent::WritersTurn, Object::NONE, sleep_until_ns(until_ns)).await;
         }
     }
 
@@ -210,6 +231,13 @@ impl<D: Sessions> Talk<'_, D> {
             TransactionStatus::InBlock => BackendState::IdleInTransaction,
             TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
         });
+        let changes = self.session.changes();
+        if changes == self.changes {
+            self.reads = self.reads.saturating_add(1);
+        } else {
+            self.turns.wrote(changes - self.changes);
+            (self.changes, self.reads) = (changes, 0);
+        }
         self.progress.set(false);
     }
 

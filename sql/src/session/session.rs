@@ -119,6 +119,8 @@ pub struct Session {
     pub(super) in_batch: u32,
     /// Rows or an error have been given since the last wait for durability.
     pub(super) told: bool,
+    /// Statements so far that may have changed or locked something.
+    changes: u64,
 }
 
 impl Session {
@@ -173,6 +175,7 @@ impl Session {
             cache: HashMap::new(),
             in_batch: 0,
             told: false,
+            changes: 0,
         })
     }
 
@@ -191,6 +194,11 @@ impl Session {
             idle_in_transaction_ms: settings.idle_in_transaction_ms,
             idle_session_ms: settings.idle_session_ms,
         }
+    }
+
+    /// Statements so far that may have changed or locked something: all but those that only read.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Where the transaction stands.
@@ -308,6 +316,7 @@ impl Session {
             execution.give(&core, 0, &[], client).await?;
             return Ok(execution.tag());
         }
+        self.changes += 1;
         self.core.engine.take().owner().statement(&prepared.text);
         match statement {
             Statement::Execute { name, args } => {
@@ -345,6 +354,7 @@ impl Session {
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
         self.told |= cached.plan.columns.is_some();
+        self.changes += u64::from(!cached.plan.read_only);
         if !cached.plan.read_only
             && let Some(savepoint) = self.savepoints.last_mut()
         {
