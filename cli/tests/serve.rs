@@ -34,6 +34,14 @@ fn what_was_committed_is_there_after_a_stop_and_after_a_kill() {
         client.batch_execute("insert into t values (1, 'one'), (2, 'two')").await.expect("inserts");
         let rows = client.query("select v from t where id = $1", &[&2i32]).await.expect("selects");
         assert_eq!(rows[0].get::<_, String>(0), "two");
+        let control = || std::fs::read(directory.join("control")).expect("the control file");
+        let before = control();
+        client.batch_execute("checkpoint").await.expect("is taken");
+        assert_ne!(control(), before, "recovery begins somewhere else");
+        client.batch_execute("create role plain login").await.expect("creates");
+        client.batch_execute("set role plain").await.expect("sets");
+        let refused = client.batch_execute("checkpoint").await.expect_err("no superuser");
+        assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
     });
     let second = command(&directory).output().expect("runs");
     assert!(!second.status.success());

@@ -7,6 +7,7 @@
 
 pub mod backend;
 mod block;
+mod checkpoint;
 pub mod client;
 mod copy;
 pub mod core;
