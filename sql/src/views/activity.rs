@@ -131,7 +131,9 @@ fn wait_of(
     if backend.activity.lock().state != crate::session::backend::BackendState::Active {
         return (Some("Client"), Some("ClientRead"));
     }
-    (None, None)
+    // What else it waits for stands in its books; nothing: it runs.
+    let wait = backend.waits.current();
+    (wait.map(|wait| wait.event.class().name()), wait.map(|wait| wait.event.name()))
 }
 
 fn settings(run: &Run<'_>) -> Vec<Row> {
