@@ -17,12 +17,14 @@ use std::time::Duration;
 use clearway_base::sync::{sleep, timeout};
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait, with_session};
 use clearway_sql::session::{Backends, Reason};
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
 use crate::connection::{self, Peer};
 use crate::sessions::Sessions;
 use crate::stream::Stream;
+use crate::turns::Turns;
 
 /// What may be chosen about listening and connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +102,8 @@ pub struct Server<D> {
     pub tls: Option<TlsAcceptor>,
     /// Makes the salts of roles that do not exist.
     pub mock_key: [u8; 32],
+    /// Whose turn it is.
+    pub turns: Turns,
     /// Connections, those on their way to a session included.
     pub sockets: AtomicUsize,
     stopping: AtomicBool,
@@ -117,6 +121,12 @@ pub struct Bound {
 }
 
 const BACKLOG: u32 = 4096;
+/// A connection that says nothing for so long is asked whether it is still there,
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// again after each of these,
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// and so often without an answer it is gone.
+const KEEPALIVE_COUNT: u32 = 6;
 
 impl<D: Sessions> Server<D> {
     /// A server that does not listen yet.
@@ -132,7 +142,8 @@ impl<D: Sessions> Server<D> {
         let mut mock_key = [0; 32];
         getrandom::fill(&mut mock_key).map_err(|_| ListenError::NoRandom)?;
         let (sockets, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Ok(Arc::new(Self { options, sessions, backends, tls, mock_key, sockets, stopping }))
+        let turns = Turns::default();
+        Ok(Arc::new(Self { options, sessions, backends, tls, mock_key, turns, sockets, stopping }))
     }
 
     /// Whether `stop` has been called.
@@ -232,8 +243,11 @@ async fn pause() {
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    // Connections inherit it: a client whose machine has died is found out by the kernel.
+    // Connections inherit these: a client whose machine has died is found out by the kernel, and its session ends.
     socket.set_keepalive(true)?;
+    sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
