@@ -3,8 +3,11 @@
 
   served.py prepare            makes the clusters under $SERVED (/tmp/served) and fills them; needs root, for runuser
   served.py fill clearway      fills one of them again, after its directory was removed
-  served.py PIECE OUT.tsv ...  runs a piece once and appends a line a cell; pieces: points hot tpcb sysbench bouncer memory
-  served.py medians OUT.tsv    medians over the runs, as markdown
+  served.py PIECE OUT.tsv ...  runs a piece once (at these counts of clients) and appends a line a cell;
+                               pieces: points hot mixed tpcb sysbench bouncer memory
+  served.py round OUT.tsv      runs all of them once
+  served.py medians OUT.tsv    medians over the runs and what they are of each other, as markdown
+  served.py page OUT.tsv       puts that into docs/measured/served.md
 
 Each piece starts what it needs, runs all servers in turn, and stops them. $CLEARWAY is the server's binary, $LIMIT that of spikes/hot-row
 (cargo build --release there), $SECONDS the length of a cell (3).
@@ -99,6 +102,8 @@ def sysbench(server, threads, command="run", seconds=None):
     out = subprocess.run(["sysbench", "oltp_read_write", "--db-driver=pgsql", "--pgsql-host=127.0.0.1", f"--pgsql-port={server.port}",
                           "--pgsql-user=postgres", "--pgsql-db=postgres", "--tables=8", "--table-size=100000", f"--threads={threads}",
                           f"--time={seconds or SECONDS + 2}", "--report-interval=0", command], capture_output=True, text=True)
+    if out.returncode and command != "run":
+        sys.exit(f"sysbench {command}: {out.stdout}{out.stderr}")
     found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", out.stdout)
     return found[1] if found else "failed" if command == "run" else ""
 
@@ -130,14 +135,24 @@ def hot(out, counts):
     for clients in counts:
         for server in servers:
             out.line("hot", clients, server.name, pgbench(server, clients, "-f", f"{HOME}/hot.sql"))
-    clearway = servers[0]
-    for clients in [c for c in counts if c > 1]:
-        readers = subprocess.Popen(["pgbench", "-n", "-S", "-M", "prepared", "-p", str(clearway.port), "-c", "64", "-j", "2", "-T", str(SECONDS + 2)],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        time.sleep(1)
-        figures = pgbench(clearway, clients, "-f", f"{HOME}/hot.sql")
-        reads = re.search(r"^tps = ([\d.]+)", readers.communicate()[0], re.M)
-        out.line("hot beside 64 readers", clients, "clearway", [*figures, reads and reads[1]])
+    for server in servers:
+        server.stop()
+
+
+def mixed(out, counts):
+    """One hot row alone, then beside 64 clients of another pgbench that read as fast as they can."""
+    servers = [Server("clearway"), Server("postgres")]
+    for clients in counts:
+        for server in servers:
+            if server.name == "postgres" and clients > 100:
+                continue
+            out.line("hot alone", clients, server.name, pgbench(server, clients, "-f", f"{HOME}/hot.sql"))
+            command = ["pgbench", "-n", "-S", "-M", "prepared", "-p", str(server.port), "-c", "64", "-j", "2", "-T", str(SECONDS + 3 + clients // 500)]
+            readers = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            time.sleep(1)
+            figures = pgbench(server, clients, "-f", f"{HOME}/hot.sql")
+            reads = re.search(r"^tps = ([\d.]+)", readers.communicate()[0], re.M)
+            out.line("hot beside 64 readers", clients, server.name, [*figures, reads and reads[1]])
     for server in servers:
         server.stop()
 
@@ -208,30 +223,100 @@ def fill(names):
         server.stop()
 
 
+# What medians() shows: load, title, and for each further server the aim of the ratio by clients.
+TABLES = [
+    ("points", "Point selects: pgbench -S -M prepared, scale 10", {"limit": 0.7, "postgres": {8: 1.3, 64: 1.8, 256: 3, 1000: 8}, "bouncer": {}}),
+    ("hot", "One hot row: UPDATE hot SET b = b + 1 WHERE a = 1, prepared", {"postgres": {100: 20, 1000: 100}, "bouncer": {}}),
+    ("tpcb", "TPC-B-like: pgbench -M prepared, scale 10", {"postgres": {8: 2, 64: 3}}),
+    ("oltp_read_write", "sysbench oltp_read_write, 8 tables of 100,000 rows", {"postgres": {8: 1.5, 64: 3, 256: 4}}),
+]
+NAMES = {"limit": "wire's limit", "postgres": "PostgreSQL", "bouncer": "PgBouncer, best pool"}
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def medians(path):
+    """The tables of docs/measured/served.md."""
     cells = {}
     for line in open(path):
-        what, clients, server, rate, *_ = line.rstrip("\n").split("\t")
-        cells.setdefault((what, int(clients), server), []).append(rate)
-    print("| load | clients | server | median | every run |\n|---|--:|---|--:|---|")
-    for (what, clients, server), rates in sorted(cells.items(), key=lambda cell: (cell[0][0], cell[0][1])):
-        numbers = [float(rate) for rate in rates if re.fullmatch(r"[\d.]+", rate)]
-        median = f"{statistics.median(numbers):,.0f}" if numbers else "-"
-        print(f"| {what} | {clients:,} | {server} | {median} | {'; '.join(rates)} |")
+        what, clients, server, rate, *more = line.rstrip("\n").split("\t")
+        cells.setdefault((what, int(clients), server), []).append((rate, *more))
+
+    def median(what, clients, server, column=0):
+        values = [run[column] for run in cells.get((what, clients, server), []) if len(run) > column]
+        numbers = [float(value) for value in values if re.fullmatch(r"[\d.]+", value)]
+        return statistics.median(numbers) if numbers else None
+
+    def best(what, clients, server):
+        rates = [median(what, clients, name) for w, c, name in cells if (w, c) == (what, clients) and name.startswith(server)]
+        return max((rate for rate in rates if rate is not None), default=None)
+
+    text = []
+    for what, title, others in TABLES:
+        counts = sorted({clients for w, clients, server in cells if w == what and server == "clearway"})
+        others = {name: aims for name, aims in others.items() if any(best(what, clients, name) for clients in counts)}
+        head = ["clients", "Clearway", *(NAMES[name] for name in others), *(f"of {NAMES[name]} (aim)" for name in others)]
+        head += [] if what == "oltp_read_write" else ["server's CPU, us", "voluntary switches"]
+        text += [f"### {title}", "", f"| {' | '.join(head)} |", "|" + "--:|" * len(head)]
+        for clients in counts:
+            mine, theirs = median(what, clients, "clearway"), [best(what, clients, name) for name in others]
+            row = [f"{clients:,}", *(number(rate) if rate else "-" for rate in [mine, *theirs])]
+            for aims, rate in zip(others.values(), theirs):
+                aim = aims.get(clients) if isinstance(aims, dict) else aims
+                row.append(f"{mine / rate:.2g}" + (f" ({aim:g})" if aim else "") if mine and rate else "-")
+            if what != "oltp_read_write":
+                figures = [median(what, clients, "clearway", column) for column in (1, 2)]
+                row += [f"{value:.3g}" if value is not None else "-" for value in figures]
+            text.append(f"| {' | '.join(row)} |")
+        text.append("")
+    text += ["### One hot row beside 64 clients that read as fast as they can", "",
+             "| clients | server | alone | beside readers | kept (must be 0.5) | reads/s meanwhile |", "|--:|---|--:|--:|--:|--:|"]
+    for what, clients, server in sorted(key for key in cells if key[0] == "hot beside 64 readers"):
+        alone, beside, reads = median("hot alone", clients, server), median(what, clients, server), median(what, clients, server, 3)
+        if alone and beside and reads:
+            text.append(f"| {clients:,} | {server} | {number(alone)} | {number(beside)} | {beside / alone:.2f} | {number(reads)} |")
+    text += ["", "### Memory of sessions at rest", ""]
+    for (what, clients, server), runs in cells.items():
+        if what == "memory":
+            text.append(f"{clients:,} sessions, each with two statements prepared and run: {'; '.join(run[0] for run in runs)} (must be below 64).")
+    text += ["", "### Every run", "", "| load | clients | server | rates |", "|---|--:|---|---|"]
+    for (what, clients, server), runs in cells.items():
+        text.append(f"| {what} | {clients:,} | {server} | {'; '.join(run[0] for run in runs)} |")
+    return "\n".join(text) + "\n"
 
 
-PIECES = {"points": (points, [8, 64, 256, 1000, 4000]), "hot": (hot, [1, 10, 100, 1000]), "tpcb": (tpcb, [8, 64]),
-          "sysbench": (sysbenches, [8, 64, 256]), "bouncer": (bouncer, [100, 1000]), "memory": (memory, [5000])}
+def page(path):
+    name = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../docs/measured/served.md")
+    before, rest = open(name).read().split("<!-- served: generated by tests/served.py page -->\n")
+    after = rest.split("<!-- served: end -->\n")[1]
+    text = f"{before}<!-- served: generated by tests/served.py page -->\n{medians(path)}<!-- served: end -->\n{after}"
+    open(name, "w").write(text)
+
+
+def round_of_all(path):
+    for piece, counts in PIECES.values():
+        piece(Out(path), counts)
+
+
+PIECES = {"points": (points, [8, 64, 256, 1000, 4000]), "hot": (hot, [1, 10, 100, 1000]), "mixed": (mixed, [10, 100, 1000]),
+          "tpcb": (tpcb, [8, 64]), "sysbench": (sysbenches, [8, 64, 256]), "bouncer": (bouncer, [100, 1000]), "memory": (memory, [5000])}
 
 if __name__ == "__main__":
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if sys.argv[1] == "prepare":
+    command, *arguments = sys.argv[1:] or sys.exit(__doc__)
+    if command == "prepare":
         prepare()
-    elif sys.argv[1] == "fill":
-        fill(sys.argv[2:])
-    elif sys.argv[1] == "medians":
-        medians(sys.argv[2])
+    elif command == "fill":
+        fill(arguments)
+    elif command == "medians":
+        print(medians(arguments[0]), end="")
+    elif command == "page":
+        page(arguments[0])
+    elif command == "round":
+        round_of_all(arguments[0])
     else:
-        piece, counts = PIECES[sys.argv[1]]
-        piece(Out(sys.argv[2]), [int(c) for c in sys.argv[3:]] or counts)
+        piece, counts = PIECES[command]
+        piece(Out(arguments[0]), [int(c) for c in arguments[1:]] or counts)
