@@ -201,6 +201,10 @@ pub struct TxnLog {
     pub last_lsn: Lsn,
     /// Bytes of log set aside for undoing what was done so far.
     pub undo_reserved: usize,
+    /// Changes that made a row shorter, and the bytes that they gave up: what undoing them wants back of its leaf.
+    pub room_rows: u64,
+    /// See `room_rows`.
+    pub room_bytes: u64,
 }
 
 impl TxnLog {

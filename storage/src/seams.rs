@@ -3,6 +3,7 @@
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use crate::record::{LsnRange, Record, TxnLog, UndoEntry};
+use crate::wal::UndoRoom;
 use clearway_base::vfs::VfsFile;
 use std::future::Future;
 use std::pin::Pin;
@@ -55,9 +56,9 @@ impl Drop for Credit<'_> {
 /// Who asks for credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A change: leaves what is set aside alone.
+    /// A change, and whatever can wait: leaves what is set aside alone.
     Change,
-    /// What ends changes, checkpoints, and the structure changes that undo needs: may use what is set aside.
+    /// What ends changes, and the structure changes that undo needs: may use what is set aside.
     System,
     /// Compensation, out of the bytes that were set aside when the change was made.
     Undo,
@@ -76,6 +77,10 @@ pub trait PageLog: Send + Sync {
     fn credit_for_undo(&self, bytes: usize) -> BoxFuture<'_, Result<Credit<'_>, StorageError>>;
     /// A compensation record was appended: `bytes`, as told to `set_aside`, leave the transaction's reserve.
     fn undo_spent(&self, log: &mut TxnLog, bytes: usize);
+    /// Where changes note the room that they give up and take in leaves; none where space has no end.
+    fn undo_room(&self) -> Option<&UndoRoom> {
+        None
+    }
     /// Appends one record. Neither awaits, nor allocates, nor fails, nor panics.
     fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange;
     /// Bytes that appending a record costs over its payloads, keys and images, for estimates of credit: per
@@ -107,6 +112,10 @@ pub trait PageSpace: Send + Sync {
         _purpose: Purpose,
     ) -> BoxFuture<'_, Result<Box<dyn PageReservation + '_>, StorageError>> {
         self.reserve(pages)
+    }
+    /// Makes sure that there are pages for undoing what active transactions did and any one change more. Before latches.
+    fn room_for_undo(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async { Ok(()) })
     }
     /// Prepares the freeing of `pages` in the mini-transaction that unlinks them; before latches.
     fn reserve_free(&self, pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>>;

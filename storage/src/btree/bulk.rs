@@ -114,7 +114,7 @@ impl BulkLoad {
             }
         };
         if let Some(pending) = pending {
-            tree.put_separator(pending).await?;
+            tree.put_separator(pending, Purpose::Change).await?;
         }
         self.loaded += taken as u64;
         let mut rest = Rows::default();
@@ -166,6 +166,9 @@ impl BulkLoad {
         // Rows of the old leaf that the new fence left no room for move on.
         assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
         let taken = keep.saturating_sub(old);
+        if let Some(room) = tree.pool().log().undo_room() {
+            room.taken(1, PAGE_BYTES);
+        }
         if is_root {
             tree.plant_root(&mut last, &frame, &full, &next, &fence, credit, reservation, pins);
             return Ok(Flushed::Done(taken, None));

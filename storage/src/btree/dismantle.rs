@@ -161,7 +161,7 @@ impl Tree {
         }
         // Per page its own operation and at most one of space, of 16 bytes at most.
         let bytes = record_bytes(&*wal, 2 * pages.len(), 16 * pages.len());
-        let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
+        let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
         let mut latches: Vec<Latched<'_>> = pins.iter().map(Pin::latch).collect();
         // BTR-16
         latches.retain(|latched| {

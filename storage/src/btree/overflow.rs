@@ -328,7 +328,7 @@ pub(super) async fn free_pages(
     let bytes = free_bytes(&*wal, pages.len());
     let mut credit = match undo {
         Some(_) => wal.credit_for_undo(bytes).await?,
-        None => take_credit(&*wal, Purpose::System, bytes).await?,
+        None => take_credit(&*wal, Purpose::Change, bytes).await?,
     };
     let mut latches: Vec<Latched<'_>> = pins.iter().map(Pin::latch).collect();
     let space = freeing.latch(pages);

@@ -228,7 +228,7 @@ impl Tree {
             drop((credit, pins, reservation));
             match outcome {
                 Outcome::Needless | Outcome::Done(None) => return Ok(()),
-                Outcome::Done(Some(pending)) => return self.put_separator(pending).await,
+                Outcome::Done(Some(pending)) => return self.put_separator(pending, purpose).await,
                 Outcome::Miss(miss, why) => drop(self.pool().fetch_missing(miss, why).await?),
                 Outcome::Pages(needed) => pages = needed,
                 Outcome::Again => {}
@@ -369,13 +369,14 @@ impl Tree {
         range.end
     }
 
-    /// Tells a parent of a node that it does not know. Idempotent; whoever notices may do it.
-    pub(super) async fn put_separator(&self, pending: Pending) -> Result<(), StorageError> {
+    /// Tells a parent of a node that it does not know. Idempotent; whoever notices may do it. For an ordinary change, out of
+    /// what such a change may have: pages that are kept for undo stay (SPC-7).
+    pub(super) async fn put_separator(&self, pending: Pending, purpose: Purpose) -> Result<(), StorageError> {
         let root = self.root().await?;
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 1, 32 + pending.separator.len());
         loop {
-            let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
+            let mut credit = take_credit(&*wal, purpose, bytes).await?;
             let outcome = self.try_separator(root, &pending, &mut credit)?;
             drop(credit);
             match outcome {
@@ -389,7 +390,7 @@ impl Tree {
                 }
                 Outcome::Again => self.pool().counters().restarts.add(1),
                 Outcome::Pages(_) => {
-                    Box::pin(self.split(&pending.separator, 4, pending.level, Purpose::System)).await?;
+                    Box::pin(self.split(&pending.separator, 4, pending.level, purpose)).await?;
                 }
             }
         }

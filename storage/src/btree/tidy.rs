@@ -31,6 +31,7 @@ use crate::ids::{Lsn, PageId, Tag};
 use crate::mutation::{self, Mutation};
 use crate::record::{PageOp, Record};
 use crate::seams::{Credit, FreeReservation, Purpose};
+use crate::wal::RoomChange;
 use clearway_base::sync::yield_now;
 
 /// Two neighbours that still change merge when together they fill at most this much of a page; more, and the next
@@ -214,7 +215,7 @@ impl Tree {
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 8, 2 * PAGE_BYTES + 4 * super::KEY_BYTES_MAX);
         let mut freeing = self.pool().space().reserve_free(1).await?;
-        let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
+        let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
         let Some(pair) = self.find_pair(root, key, level)? else {
             return Ok(Joined::Left);
         };
@@ -300,6 +301,11 @@ impl Tree {
         if !side_by_side && !mutation::active(Mutation::MergeUnseen) {
             return Joined::Left;
         }
+        // Room that undo wants back there is taken by the rows that move.
+        let room = self.pool().log().undo_room();
+        if room.is_some_and(|room| !room.allows(RoomChange { given_up: 0, taken: PAGE_BYTES })) {
+            return Joined::Left;
+        }
         let mut rows = Rows::of(left_node, 0, left_node.count());
         let old = rows.len();
         rows.extend(right_node, 0, right_node.count());
@@ -311,6 +317,7 @@ impl Tree {
         let nothing_moves = rows.len() == old;
         if image.build(&all, &rows, 0, rows.len()) && (nothing_moves || image.used_bytes() <= bytes_max) {
             self.merge(&mut latches, pair, &image, credit, freeing);
+            room.inspect(|room| room.taken(1, PAGE_BYTES));
             return Joined::Merged;
         }
         if !may_move || level > 0 {
@@ -320,7 +327,10 @@ impl Tree {
             return Joined::Full(pair.separator.clone());
         };
         match self.move_rows(&mut latches, pair, &packed, credit) {
-            true => Joined::Moved(packed.separator),
+            true => {
+                room.inspect(|room| room.taken(1, PAGE_BYTES));
+                Joined::Moved(packed.separator)
+            }
             false => Joined::Left,
         }
     }
@@ -397,7 +407,7 @@ impl Tree {
         let wal = self.pool().log().clone();
         let bytes = record_bytes(&*wal, 8, PAGE_BYTES);
         let mut freeing = self.pool().space().reserve_free(1).await?;
-        let mut credit = take_credit(&*wal, Purpose::System, bytes).await?;
+        let mut credit = take_credit(&*wal, Purpose::Change, bytes).await?;
         let Some(page) = self.pool().read(root) else {
             return Ok(false);
         };

@@ -26,6 +26,7 @@ use crate::ids::{PageId, Tag};
 use crate::mutation::{self, Mutation};
 use crate::record::{Before, BeforeImage, LsnRange, PageOp, Record, RecordKind, RowUndo, TxnLog, UndoEntry};
 use crate::seams::{Credit, PageLog, Purpose, Versions};
+use crate::wal::RoomChange;
 use std::borrow::Cow;
 
 /// Why an attempt ended without doing its work.
@@ -34,6 +35,8 @@ pub(super) enum Hurdle {
     Miss(Miss),
     /// The leaf must be stripped or split first.
     Room,
+    /// There must be more pages, for undo (SPC-7).
+    Pages,
     /// A parent lacks a separator.
     Separator(Pending),
     /// A page changed meanwhile.
@@ -127,7 +130,8 @@ impl Tree {
         match hurdle {
             Hurdle::Miss(miss) => self.pool().fetch_missing(miss, Why::Path).await.map(|_| ()),
             Hurdle::Room => self.make_room(key, max_value, purpose).await,
-            Hurdle::Separator(pending) => self.put_separator(pending).await,
+            Hurdle::Pages => self.pool().space().room_for_undo().await,
+            Hurdle::Separator(pending) => self.put_separator(pending, purpose).await,
             Hurdle::Again => {
                 self.pool().counters().restarts.add(1);
                 Ok(())
@@ -194,6 +198,11 @@ impl Tree {
         let slot = found.unwrap_or_else(|index| index);
         self.note_append(node.0.id(), found.is_err() && slot == node.count());
         let row = found.is_ok().then(|| before.row());
+        // What the closure makes of the row is not known yet.
+        let at_most = RoomChange { given_up: row.map_or(0, |_| PAGE_BYTES), taken: key.len() + max_value + 32 };
+        if self.pool().log().undo_room().is_some_and(|room| !room.allows(at_most)) {
+            return Ok(Err(Hurdle::Pages));
+        }
         let memory_locks = node.0.flags() & MEMORY_LOCKS != 0;
         let f = f.take().expect("BTR-9: an attempt that calls the closure is the last");
         let (edit, result) = f(LeafRow { row, memory_locks, page: node.0.id(), slot: slot as u16 });
@@ -231,7 +240,8 @@ impl Tree {
         put_at(leaf.page(), row, found).expect("BTR-9: room was made");
         let head = [ops::put_flags(row)];
         let payload = [&head[..], row.value];
-        self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before)
+        let room = RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()));
+        self.append_row(leaf, log, credit, ops::PUT, &payload, row.key, row.tag, before, room)
     }
 
     /// Tells background work of a leaf that has become half empty.
@@ -254,7 +264,8 @@ impl Tree {
         leaf.will_change();
         assert!(remove(leaf.page(), key), "the row that was just read");
         self.note_sparse(leaf);
-        self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before))
+        let room = RoomChange::of(key.len(), Some(before.value.len()), None);
+        self.append_row(leaf, log, credit, ops::REMOVE, &[&args], key, Tag::SETTLED, Some(before), room)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
@@ -268,6 +279,7 @@ impl Tree {
         key: &[u8],
         tag: Tag,
         before: Option<Row<'_>>,
+        room: RoomChange,
     ) -> LsnRange {
         let wal = self.pool().log();
         let undo = RowUndo {
@@ -294,6 +306,9 @@ impl Tree {
         let range = wal.append(credit, &record);
         leaf.changed(range.end);
         log.appended(range);
+        if let Some(claims) = wal.undo_room() {
+            claims.changed(log, room);
+        }
         range
     }
 
@@ -337,6 +352,7 @@ impl Tree {
             return Ok(Err(Hurdle::Room));
         }
         self.check_undoable(&leaf, entry)?;
+        let room = room_of(&leaf, entry);
         leaf.will_change();
         let mut head = Vec::with_capacity(16 + entry.key.len());
         let (op, value): (u8, &[u8]) = match &entry.before {
@@ -364,6 +380,9 @@ impl Tree {
         let range = self.pool().log().append(credit, &record);
         leaf.changed(range.end);
         log.last_lsn = entry.undo_next;
+        if let Some(claims) = self.pool().log().undo_room() {
+            claims.undone(log, room);
+        }
         Ok(Ok(range))
     }
 
@@ -425,6 +444,17 @@ impl Tree {
         leaf.changed(range.end);
         Ok(Ok(true))
     }
+}
+
+/// What a change, which still stands in the leaf, did to the room there.
+fn room_of(leaf: &Latched<'_>, entry: &UndoEntry) -> RoomChange {
+    let node = node_of(leaf.page());
+    let after = node.search(&entry.key).ok().map(|index| node.cell(node.slot(index)).value_len);
+    let before = match &entry.before {
+        BeforeImage::Absent => None,
+        BeforeImage::Row { value, .. } => Some(value.len()),
+    };
+    RoomChange::of(entry.key.len(), before, after)
 }
 
 /// Whether any row with `key` and at most `max_value` bytes fits the node; compacts it if that is what it takes.

@@ -202,7 +202,7 @@ impl Analysis {
                 entries.push(entry);
             }
             entries.reverse();
-            let log = TxnLog { txn, first_lsn: standing.first, last_lsn: standing.last, undo_reserved: 0 };
+            let log = TxnLog { first_lsn: standing.first, last_lsn: standing.last, ..TxnLog::new(txn) };
             losers.push(Loser { log, entries });
         }
         let (mut pending, mut chains) = (self.pending, self.chains);

@@ -61,6 +61,10 @@ impl Store {
     /// log grows by what it may grow meanwhile (`Store::pace`).
     pub(crate) async fn take_checkpoint(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
         let _turn = self.checkpoints().turn.take().await;
+        // Whoever closes takes the last one: one that waited for its turn meanwhile would say that the log goes on.
+        if !clean && self.ended() {
+            return self.wal().poisoned().map_or(Ok(()), Err);
+        }
         let taken = self.checkpoint_steps(clean, paced).await;
         taken.map_err(|err| match err {
             StorageError::Poisoned(_) | StorageError::NoSpace(_) => err,

@@ -204,6 +204,12 @@ async fn recover(
     for loser in &mut findings.losers {
         let bytes = loser.entries.iter().map(|entry| undo_estimate(&wal, entry)).sum();
         wal.set_aside_for_loser(&mut loser.log, bytes);
+        let rows = loser.entries.iter().filter_map(|entry| match &entry.before {
+            BeforeImage::Row { value, .. } => Some((entry.key.len() + value.len()) as u64 + 64),
+            BeforeImage::Absent => None,
+        });
+        let (rows, bytes) = rows.fold((0, 0), |(rows, all), bytes| (rows + 1, all + bytes));
+        wal.undo_room().claim_for_loser(&mut loser.log, rows, bytes);
     }
     let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);

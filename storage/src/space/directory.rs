@@ -96,7 +96,7 @@ impl Space {
     /// Allocates a directory page, makes it, and links it behind `last`, in one record.
     async fn new_directory_page(&self, last: Option<Arc<OwnedPin>>) -> Result<PageId, StorageError> {
         let pool = self.pool()?;
-        let taken = self.set_aside(1, Purpose::System).await?;
+        let taken = self.set_aside(1, Purpose::Change).await?;
         let id = taken[0];
         let (file, index) = self.split(id);
         let made = async {
@@ -263,7 +263,7 @@ impl Space {
             Some((seat, _)) if seat.entry.state == TreeState::Live => {}
             _ => return Ok(()),
         }
-        let credit = self.wal.credit(Purpose::System, UNDO_BYTES).await?;
+        let credit = self.wal.credit(Purpose::Change, UNDO_BYTES).await?;
         self.mark_dropping(tree, credit, |ops| Record::structure(ops))?;
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Space {
     /// Poisoned.
     pub async fn free_pages(&self, freed: &[PageId], last_of: Option<TreeId>) -> Result<(), StorageError> {
         let bytes = 256 + freed.len() * 24;
-        let mut credit = self.wal.credit(Purpose::System, bytes).await?;
+        let mut credit = self.wal.credit(Purpose::Change, bytes).await?;
         let seat = last_of.and_then(|tree| self.seat(tree));
         let mut directory = seat.as_ref().map(|(_, pin)| pin.latch());
         let mut freeing = super::reservation::Freeing::new(self);

@@ -34,6 +34,11 @@ impl SpaceFile {
         self.file.clone()
     }
 
+    /// Pages that the file is long enough for.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
     /// Free pages.
     pub fn free(&self) -> u32 {
         self.free
@@ -275,19 +280,22 @@ impl Space {
     /// A failed file operation.
     pub async fn cut_step(&self, redo: Lsn) -> Result<bool, StorageError> {
         let _turn = self.growing.take().await;
+        let for_undo = u32::try_from(self.wal.undo_room().pages()).unwrap_or(u32::MAX);
         let (file, keep, was) = {
             let mut state = self.state.lock();
             let extent = self.options.extent_pages;
             let Some(file) = state.files.last_mut().filter(|file| file.freed_lsn <= redo) else { return Ok(false) };
             let used = (0..file.pages).rev().find(|index| file.is_busy(*index)).map_or(0, |last| last + 1);
-            // One extent stays free, so that growing and cutting do not alternate.
-            let keep = used.next_multiple_of(extent) + extent;
+            // One extent stays free, so that growing and cutting do not alternate; more if undo may need it (SPC-7).
+            let spare = for_undo.max(extent).checked_next_multiple_of(extent).unwrap_or(u32::MAX);
+            let keep = used.next_multiple_of(extent).saturating_add(spare);
             if keep >= file.pages {
                 return Ok(false);
             }
-            let was = file.pages;
+            let (was, handle) = (file.pages, file.file.clone());
             file.cut(keep);
-            (file.file.clone(), keep, was)
+            self.tell_undo(&state);
+            (handle, keep, was)
         };
         let cut = file.set_len(u64::from(keep) * PAGE_BYTES as u64).await;
         if cut.is_err() {

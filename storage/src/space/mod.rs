@@ -21,7 +21,10 @@
 //! - SPC-5: a file is long enough, on disk, for every page that is handed out.
 //! - SPC-6: a file is cut only behind its last allocated page, and only where recovery would touch nothing: what was
 //!   freed there was freed before the point where redo would start.
-//! - SPC-7: some free pages are kept for undo: ordinary work leaves them alone.
+//! - SPC-7: free pages are kept for undo: some for every database, and as many as undoing what active transactions did may
+//!   take (WAL-20). Ordinary work leaves them alone, and is refused if they are not there and files can't grow; so a rollback
+//!   that has to split finds pages. Changes made side by side by several threads may each be missing from
+//!   the other's sum: those for every database are for them.
 //!
 //! # Latch order
 //! Space's pages are latched last, directory before bitmaps, in order of their numbers. The mutex is a leaf.
@@ -34,12 +37,12 @@ mod files;
 pub mod pages;
 mod reservation;
 
-use crate::buffer::{OwnedPin, Pool};
+use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::record::{PageOp, Record};
 use crate::seams::{BoxFuture, FreeReservation, PageReservation, PageSpace, Place, Purpose, Versions};
-use crate::wal::Wal;
+use crate::wal::{RoomChange, Wal};
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::Vfs;
 use std::collections::{BTreeMap, VecDeque};
@@ -89,6 +92,13 @@ struct State {
     trees: BTreeMap<TreeId, Seat>,
     tree_high_water: u64,
     withheld: VecDeque<(Lsn, Vec<PageId>)>,
+}
+
+impl State {
+    /// Pages that are free, in all files.
+    fn free(&self) -> u64 {
+        self.files.iter().map(|file| u64::from(file.free())).sum()
+    }
 }
 
 /// Where a tree's entry stands.
@@ -179,12 +189,17 @@ impl Space {
         }
     }
 
-    /// Sets `count` pages aside, in memory (SPC-2); none if there are not enough beside `keep`.
-    fn take_free(&self, count: usize, keep: u32) -> Option<Vec<PageId>> {
+    /// Sets `count` pages aside, in memory (SPC-2); none if there are not enough, beside what is kept for undo (SPC-7)
+    /// unless it is for that.
+    fn take_free(&self, count: usize, purpose: Purpose) -> Option<Vec<PageId>> {
         self.release_withheld();
         let mut state = self.state.lock();
-        let free: u64 = state.files.iter().map(|file| u64::from(file.free())).sum();
-        if free < count as u64 + u64::from(keep) {
+        let keep = match purpose {
+            Purpose::Change => u64::from(self.options.undo_pages) + self.wal.undo_room().pages(),
+            Purpose::System | Purpose::Undo => 0,
+        };
+        if state.free() < count as u64 + keep {
+            self.tell_undo(&state);
             return None;
         }
         let mut taken = Vec::with_capacity(count);
@@ -196,7 +211,32 @@ impl Space {
                 }
             }
         }
+        self.tell_undo(&state);
         Some(taken)
+    }
+
+    /// Says how many pages there are for undo.
+    fn tell_undo(&self, state: &State) {
+        let pages: u64 = state.files.iter().map(|file| u64::from(file.pages())).sum();
+        let free = state.free();
+        self.wal.undo_room().told(free.saturating_sub(u64::from(self.options.undo_pages)), pages.saturating_sub(free));
+    }
+
+    /// Grows until there are pages for the undo of what active transactions did, and of one change more (SPC-7).
+    async fn assure_undo(&self) -> Result<(), StorageError> {
+        let look = || {
+            self.release_withheld();
+            self.tell_undo(&self.state.lock());
+            self.wal.undo_room().allows(RoomChange { given_up: PAGE_BYTES, taken: PAGE_BYTES })
+        };
+        if look() {
+            return Ok(());
+        }
+        let _turn = self.growing.take().await;
+        while !look() {
+            self.grow().await?;
+        }
+        Ok(())
     }
 
     fn give_back(&self, pages: &[PageId]) {
@@ -209,13 +249,12 @@ impl Space {
 
     /// Sets `count` pages aside, growing files if need be.
     async fn set_aside(&self, count: usize, purpose: Purpose) -> Result<Vec<PageId>, StorageError> {
-        let keep = if purpose == Purpose::Change { self.options.undo_pages } else { 0 };
         loop {
-            if let Some(pages) = self.take_free(count, keep) {
+            if let Some(pages) = self.take_free(count, purpose) {
                 return Ok(pages);
             }
             let _turn = self.growing.take().await;
-            if let Some(pages) = self.take_free(count, keep) {
+            if let Some(pages) = self.take_free(count, purpose) {
                 return Ok(pages);
             }
             self.grow().await?;
@@ -272,6 +311,10 @@ impl PageSpace for Space {
             let pages = self.set_aside(pages, purpose).await?;
             Ok(Box::new(reservation::Reservation::new(self, pages)) as Box<dyn PageReservation + '_>)
         })
+    }
+
+    fn room_for_undo(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(self.assure_undo())
     }
 
     fn reserve_free(&self, _pages: usize) -> BoxFuture<'_, Result<Box<dyn FreeReservation + '_>, StorageError>> {

@@ -3,8 +3,9 @@
 //! # Invariants
 //! - WAL-6: credit held + bytes reserved for undo + bytes between the reader and the tail never exceed what there
 //!   is. A record is appended out of credit, so an append never waits and a prepared segment always follows.
-//! - WAL-7: ordinary credit leaves `floor_bytes` of the prepared log alone; compensation, commit and checkpoint may
-//!   use them. So a rollback finds room on a full disk, and so does the checkpoint that frees segments.
+//! - WAL-7: ordinary credit leaves `floor_bytes` of the prepared log alone, and what the splits of undo may take
+//!   (WAL-20); commits, ends of aborts and the splits of undo may use them. So a rollback finds room on a full disk. Merging nodes and freeing
+//!   pages are ordinary: as much as there may be of it in the background, it can wait.
 //!
 //! # Not here
 //! Who waits, and who wakes: [`super::Wal::credit`].
@@ -46,11 +47,11 @@ impl Accounts {
             .is_ok()
     }
 
-    /// Takes `bytes` from both accounts, or from neither.
+    /// Takes `bytes` from both accounts, or from neither; ordinary credit leaves alone the floor and `for_splits` bytes.
     ///
     /// # Errors
     /// Which account is short.
-    pub fn try_take(&self, bytes: usize, purpose: Purpose) -> Result<(), Short> {
+    pub fn try_take(&self, bytes: usize, purpose: Purpose, for_splits: i64) -> Result<(), Short> {
         let bytes = bytes as i64;
         if !Self::take(&self.ring_free, bytes, 0) {
             return Err(Short::Ring);
@@ -58,7 +59,7 @@ impl Accounts {
         let floor = match purpose {
             Purpose::Undo => return Ok(()),
             Purpose::System => 0,
-            Purpose::Change => self.floor_bytes,
+            Purpose::Change => self.floor_bytes + for_splits,
         };
         if !Self::take(&self.log_free, bytes, floor) {
             self.ring_free.fetch_add(bytes, Ordering::SeqCst);

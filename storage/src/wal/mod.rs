@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
-//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`].
+//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`].
 //!
 //! # Latch order
 //! The mutexes here are leaves: nothing is latched and no waker runs while one is held.
@@ -28,9 +28,11 @@ pub mod repair;
 pub mod retention;
 mod ring;
 pub mod segments;
+mod undo_room;
 mod wait;
 mod waiters;
 
+use crate::buffer::PAGE_BYTES;
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::record::{LsnRange, Record, TxnLog};
@@ -51,6 +53,7 @@ use waiters::Waiters;
 mod tests;
 
 pub use retention::{Holder, HolderRow, Retention};
+pub use undo_room::{RoomChange, UndoRoom};
 pub use wait::{WaitCredit, WaitDurable};
 
 /// While a waiter stays alone it lets the scheduler run others before every so manieth flush: a yield wakes the
@@ -133,6 +136,7 @@ pub struct Wal {
     epoch: u32,
     ring: Ring,
     accounts: Accounts,
+    undo_room: UndoRoom,
     segments: Segments,
     retention: Arc<Retention>,
     flush: Mutex<Option<FlushState>>,
@@ -177,6 +181,7 @@ impl Wal {
             ring: Ring::new(options.ring_bytes, start.end),
             epoch: start.epoch,
             accounts,
+            undo_room: UndoRoom::default(),
             segments,
             retention: Arc::default(),
             flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head))),
@@ -202,7 +207,7 @@ impl Wal {
 
     /// Takes credit of `bytes` without waiting.
     pub fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>> {
-        let taken = self.poisoned().is_none() && self.accounts.try_take(bytes, purpose).is_ok();
+        let taken = self.poisoned().is_none() && self.accounts.try_take(bytes, purpose, self.for_splits()).is_ok();
         self.mind_the_gap();
         taken.then(|| self.credit_of(purpose, bytes))
     }
@@ -264,7 +269,13 @@ impl Wal {
     /// The transaction needs no undo any more: it committed, or has been undone.
     pub fn release_undo(&self, log: &mut TxnLog) {
         self.accounts.release_undo(std::mem::take(&mut log.undo_reserved));
+        self.undo_room.released(log);
         self.credit_waiters.wake(u64::MAX, waiters::FIRST_BATCH);
+    }
+
+    /// Room in leaves that undo may want back.
+    pub fn undo_room(&self) -> &UndoRoom {
+        &self.undo_room
     }
 
     /// The bytes that `record` takes: what credit has to cover.
@@ -429,7 +440,13 @@ impl Wal {
     }
 
     fn gap_is_short(&self) -> bool {
-        self.accounts.log_free() < self.options.ahead_bytes as i64
+        self.accounts.log_free() < (self.options.ahead_bytes as i64).saturating_add(self.for_splits())
+    }
+
+    /// Log that the splits of undo may take (WAL-20): of each, a new node and what links it.
+    fn for_splits(&self) -> i64 {
+        const SPLIT_BYTES: u64 = PAGE_BYTES as u64 * 5 / 4;
+        i64::try_from(self.undo_room.pages() * SPLIT_BYTES).unwrap_or(i64::MAX / 2)
     }
 
     /// As much live log as is allowed; what undo has a claim on is prepared all the same.
@@ -539,6 +556,10 @@ impl PageLog for Wal {
 
     fn undo_spent(&self, log: &mut TxnLog, bytes: usize) {
         Wal::undo_spent(self, log, bytes);
+    }
+
+    fn undo_room(&self) -> Option<&UndoRoom> {
+        Some(Wal::undo_room(self))
     }
 
     fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange {

@@ -10,6 +10,32 @@ use clearway_base::testkit::{Rng, Sim};
 use clearway_base::vfs::{MemVfs, Vfs};
 use std::path::{Path, PathBuf};
 
+/// WAL-7, WAL-20: however much ordinary work asks for, what the splits of undo may take stays.
+#[test]
+fn ordinary_credit_leaves_what_splits_of_undo_may_take() {
+    let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+    crate::testing::now(vfs.create_dir(&dir())).expect("dir");
+    let large = WalOptions { ring_bytes: 256 << 10, ..options() };
+    let wal = crate::testing::now(start_with(large, &vfs, Lsn(8), vec![0; 8], 1));
+    let log = &mut TxnLog::new(TxnId(1));
+    let room = wal.undo_room();
+    room.told(1000, 1000);
+    let emptied = RoomChange { given_up: 600, taken: 0 };
+    room.changed(log, emptied);
+    assert_eq!(room.pages(), 0, "nothing came into the leaf: it has room");
+    let filled = RoomChange { given_up: 0, taken: 100 };
+    room.changed(&mut TxnLog::new(TxnId(2)), filled);
+    // One row may split a node on each level; 100 bytes may take a part of a page more.
+    assert_eq!(room.pages(), 5);
+    while crate::testing::now(wal.prepare_step()).expect("room for segments") {}
+    while wal.try_credit(Purpose::Change, 4 << 10).map(|mut credit| credit.spend(4 << 10)).is_some() {}
+    let kept = wal.stats().log_free_bytes - (4 << 10);
+    assert!(wal.stats().ring_free_bytes > 4 << 10, "the ring is not what is short");
+    assert!(kept >= 5 * PAGE_BYTES as i64, "{kept} bytes are kept");
+    room.undone(log, emptied);
+    assert_eq!((room.pages(), log.room_rows, log.room_bytes), (0, 0, 0));
+}
+
 const LAYOUT: Layout = Layout { segment_bytes: 32 << 10 };
 
 fn options() -> WalOptions {

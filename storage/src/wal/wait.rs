@@ -93,7 +93,7 @@ impl<'a> WaitCredit<'a> {
         if let Some(err) = self.wal.poisoned() {
             return Ok(Err(err));
         }
-        let short = match self.wal.accounts.try_take(self.bytes, self.purpose) {
+        let short = match self.wal.accounts.try_take(self.bytes, self.purpose, self.wal.for_splits()) {
             Ok(()) => return Ok(Ok(self.wal.credit_of(self.purpose, self.bytes))),
             Err(short) => short,
         };

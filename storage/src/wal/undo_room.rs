@@ -1,0 +1,171 @@
+//! Room in leaves that active transactions gave up and may want back: how many pages putting it back takes.
+//!
+//! # Life of a claim
+//! A change that makes a row shorter claims what it gave up, under the leaf's latch, in the name of its transaction. The claim goes
+//! with the change's compensation, or with the end of the transaction. As long as there is any, what others put into leaves
+//! is counted as well, since only that can stand in the way.
+//!
+//! # Invariants
+//! - WAL-20: undoing everything that is claimed splits no more nodes than [`UndoRoom::pages`] says.
+//!
+//! Why: a leaf has room for all that was given up in it, unless something came into it since. So no more leaves lack room
+//! than there are claims, nor than rows that came in; each may split at once, and its ancestors with it, as far as there are
+//! nodes at all. A leaf that was split has a third of a page free on both sides (a row has a sixth of a page at
+//! most): each further split pays for itself by a third of a page of rows put back, of which no more is short of room than
+//! was given up, nor than came in. A parent takes seven separators at least; a fourth page per page of rows covers them.
+//!
+//! # Not here
+//! Who makes sure that the pages are there: space (SPC-7).
+
+use crate::buffer::PAGE_BYTES;
+use crate::record::TxnLog;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// Levels on which a single row that is put back may split a node.
+const LEVELS: u64 = 4;
+/// More than there will ever be: what came into leaves before a crash is not known.
+const UNKNOWN: u64 = 1 << 50;
+
+/// What a row's change does to the room in its leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoomChange {
+    /// Bytes given up, to be wanted back by its undo.
+    pub given_up: usize,
+    /// Bytes taken.
+    pub taken: usize,
+}
+
+impl RoomChange {
+    /// The change of a row from one length to another; a row that is put in, or taken out, has none before, or after. A row
+    /// of the same length has its tag in place of the one before.
+    pub fn of(key_len: usize, before: Option<usize>, after: Option<usize>) -> RoomChange {
+        // Slot, lengths and tag.
+        const AROUND: usize = 24;
+        match (before, after) {
+            (Some(before), Some(after)) if before > after => RoomChange { given_up: before - after + AROUND, taken: 0 },
+            (Some(before), Some(after)) => RoomChange { given_up: 0, taken: after - before + AROUND },
+            // Without it the others of its leaf may share a longer prefix.
+            (Some(_), None) => RoomChange { given_up: PAGE_BYTES, taken: 0 },
+            (None, Some(after)) => RoomChange { given_up: 0, taken: key_len + after + AROUND },
+            (None, None) => RoomChange::default(),
+        }
+    }
+}
+
+/// All claims. Loads and additions only: whoever adds does so under the latch of the leaf.
+#[derive(Default)]
+pub struct UndoRoom {
+    /// Transactions with claims.
+    holders: AtomicU64,
+    /// Claims, and their bytes.
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    /// Rows that came into leaves while there were claims, and their bytes; and how many there were when the oldest
+    /// transaction with claims made its first.
+    taken_rows: AtomicU64,
+    taken_bytes: AtomicU64,
+    base_rows: AtomicU64,
+    base_bytes: AtomicU64,
+    /// What space says: pages that are free for undo, and pages in use.
+    free_pages: AtomicU64,
+    used_pages: AtomicU64,
+}
+
+impl UndoRoom {
+    /// Notes a change that was made.
+    pub fn changed(&self, log: &mut TxnLog, change: RoomChange) {
+        if change.given_up > 0 {
+            self.claim(log, 1, change.given_up as u64);
+        } else if change.taken > 0 {
+            self.taken(1, change.taken);
+        }
+    }
+
+    /// Notes that so many rows with so many bytes came into a leaf.
+    pub fn taken(&self, rows: u64, bytes: usize) {
+        if self.rows.load(SeqCst) > 0 {
+            self.taken_rows.fetch_add(rows, SeqCst);
+            self.taken_bytes.fetch_add(bytes as u64, SeqCst);
+        }
+    }
+
+    fn claim(&self, log: &mut TxnLog, rows: u64, bytes: u64) {
+        if log.room_rows == 0 {
+            // Read first: what comes in meanwhile counts, at worst twice.
+            let (rows, bytes) = (self.taken_rows.load(SeqCst), self.taken_bytes.load(SeqCst));
+            if self.holders.fetch_add(1, SeqCst) == 0 {
+                self.base_rows.store(rows, SeqCst);
+                self.base_bytes.store(bytes, SeqCst);
+            }
+        }
+        log.room_rows += rows;
+        log.room_bytes += bytes;
+        self.rows.fetch_add(rows, SeqCst);
+        self.bytes.fetch_add(bytes, SeqCst);
+    }
+
+    /// Claims for a loser that recovery found.
+    pub fn claim_for_loser(&self, log: &mut TxnLog, rows: u64, bytes: u64) {
+        if rows > 0 {
+            self.claim(log, rows, bytes);
+            self.taken(UNKNOWN, UNKNOWN as usize);
+        }
+    }
+
+    /// A change was undone.
+    pub fn undone(&self, log: &mut TxnLog, change: RoomChange) {
+        if change.given_up > 0 && log.room_rows > 0 {
+            self.release(log, 1, change.given_up as u64);
+        }
+    }
+
+    /// The transaction is over.
+    pub fn released(&self, log: &mut TxnLog) {
+        if log.room_rows > 0 {
+            self.release(log, log.room_rows, log.room_bytes);
+        }
+    }
+
+    fn release(&self, log: &mut TxnLog, rows: u64, bytes: u64) {
+        // The last claim takes along what an estimate for a loser left over.
+        let bytes = if rows == log.room_rows { log.room_bytes } else { bytes.min(log.room_bytes) };
+        log.room_rows -= rows;
+        log.room_bytes -= bytes;
+        let before = self.rows.fetch_sub(rows, SeqCst);
+        assert!(before >= rows, "WAL-20: {rows} claims released out of {before}");
+        self.bytes.fetch_sub(bytes, SeqCst);
+        if log.room_rows == 0 {
+            self.holders.fetch_sub(1, SeqCst);
+        }
+    }
+
+    fn pages_with(&self, more: RoomChange) -> u64 {
+        let rows = self.rows.load(SeqCst);
+        if rows == 0 {
+            return 0;
+        }
+        let more_rows = u64::from(more.given_up > 0);
+        let came_in = |taken: &AtomicU64, base: &AtomicU64| taken.load(SeqCst).saturating_sub(base.load(SeqCst));
+        let came = came_in(&self.taken_rows, &self.base_rows) + u64::from(more.taken > 0);
+        let came_bytes = came_in(&self.taken_bytes, &self.base_bytes) + more.taken as u64;
+        let at_once = LEVELS * (rows + more_rows).min(came);
+        let later = LEVELS * (self.bytes.load(SeqCst) + more.given_up as u64).min(came_bytes);
+        at_once.min(self.used_pages.load(SeqCst)) + later.div_ceil(PAGE_BYTES as u64)
+    }
+
+    /// Pages that undoing everything that is claimed may take (WAL-20).
+    pub fn pages(&self) -> u64 {
+        self.pages_with(RoomChange::default())
+    }
+
+    /// Whether there are pages for everything that is claimed, and for this change besides.
+    pub fn allows(&self, change: RoomChange) -> bool {
+        self.rows.load(SeqCst) == 0 || self.pages_with(change) <= self.free_pages.load(SeqCst)
+    }
+
+    /// Space says how many pages are free for undo, and how many are in use.
+    pub fn told(&self, free: u64, used: u64) {
+        self.free_pages.store(free, SeqCst);
+        self.used_pages.store(used, SeqCst);
+    }
+}
