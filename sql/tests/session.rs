@@ -145,7 +145,7 @@ fn an_index_is_built_concurrently_or_leaves_nothing() {
 }
 
 #[test]
-fn rows_are_counted_and_undo_is_shown() {
+fn rows_are_counted_and_undo_and_the_log_are_shown() {
     let script = "CREATE TABLE t (id int PRIMARY KEY)\n\
                   SELECT reltuples FROM pg_class WHERE relname = 't'\n\
                   INSERT INTO t SELECT generate_series(1, 1000)\n\
@@ -157,8 +157,20 @@ fn rows_are_counted_and_undo_is_shown() {
                   DELETE FROM t WHERE id <= 10\n\
                   SELECT kind, pid > 0, bytes > 0, query LIKE '%clearway_undo_holders%' FROM clearway_undo_holders\n\
                   ROLLBACK\n\
-                  SELECT count(*) FROM clearway_undo_alarms\n";
+                  SELECT count(*) FROM clearway_undo_alarms\n\
+                  SELECT end_lsn >= durable_lsn, file_bytes > 0, recovery_bytes > 0, undo_reserved_bytes FROM clearway_log\n\
+                  SELECT name, needs_lsn > 0, held_bytes > 0, limit_bytes, lost FROM clearway_log_holders\n";
     let answers: Vec<String> = run(script).lines().filter(|l| !script.contains(*l)).map(str::to_owned).collect();
-    let expected = ["-1", "INSERT 0 1000", "DELETE 100", "900|t", "268435456|0|0", "DELETE 10", "transaction|t|t|t"];
+    let expected = [
+        "-1",
+        "INSERT 0 1000",
+        "DELETE 100",
+        "900|t",
+        "268435456|0|0",
+        "DELETE 10",
+        "transaction|t|t|t",
+        "t|t|t|0",
+        "recovery|t|t||f",
+    ];
     assert_eq!(answers, expected);
 }

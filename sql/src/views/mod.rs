@@ -12,6 +12,7 @@ pub mod constraints;
 mod deadlocks;
 mod empty;
 mod locks;
+mod log;
 mod undo;
 
 use crate::exec::{Row, Run};
@@ -40,7 +41,8 @@ impl std::fmt::Debug for SystemView {
 /// Every view.
 pub fn all() -> impl Iterator<Item = &'static SystemView> {
     let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
-    of_objects.chain(activity::VIEWS).chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS).chain(undo::VIEWS)
+    let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS);
+    of_objects.chain(of_sessions).chain(undo::VIEWS).chain(log::VIEWS)
 }
 
 /// A view by schema and name.

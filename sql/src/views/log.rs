@@ -1,0 +1,66 @@
+//! clearway_log, clearway_log_holders: where the write-ahead log stands, and who keeps old parts of it.
+
+use super::SystemView;
+use crate::exec::{Row, Run};
+use crate::types::{Datum, oid};
+
+use oid::{BOOL, INT8, TEXT};
+
+pub static VIEWS: &[SystemView] = &[
+    SystemView {
+        oid: 12_923,
+        schema: "pg_catalog",
+        name: "clearway_log",
+        columns: &[
+            ("end_lsn", INT8),
+            ("durable_lsn", INT8),
+            ("epoch", INT8),
+            ("recovery_bytes", INT8),
+            ("file_bytes", INT8),
+            ("undo_reserved_bytes", INT8),
+            ("undo_reserved_pages", INT8),
+            ("flushes", INT8),
+        ],
+        rows: log,
+    },
+    SystemView {
+        oid: 12_924,
+        schema: "pg_catalog",
+        name: "clearway_log_holders",
+        columns: &[("name", TEXT), ("needs_lsn", INT8), ("held_bytes", INT8), ("limit_bytes", INT8), ("lost", BOOL)],
+        rows: holders,
+    },
+];
+
+fn int(n: u64) -> Datum {
+    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn log(run: &Run<'_>) -> Vec<Row> {
+    let wal = run.core.db.transactions().store().wal();
+    let stats = wal.stats();
+    let numbers = [
+        wal.end_lsn().0,
+        wal.durable_lsn().0,
+        u64::from(wal.epoch()),
+        wal.live_bytes(),
+        stats.file_bytes,
+        stats.undo_reserved_bytes,
+        wal.undo_room().pages(),
+        stats.flushes,
+    ];
+    vec![numbers.into_iter().map(int).collect()]
+}
+
+/// Recovery first, which has no limit; then those who asked by name.
+fn holders(run: &Run<'_>) -> Vec<Row> {
+    let wal = run.core.db.transactions().store().wal();
+    let end = wal.end_lsn().0;
+    let held = wal.live_bytes();
+    let recovery = vec![Datum::text("recovery"), int(end - held.min(end)), int(held), Datum::Null, Datum::Bool(false)];
+    let others = wal.retention().rows().into_iter().map(|row| {
+        let held = if row.lost { 0 } else { end.saturating_sub(row.needs.0) };
+        vec![Datum::text(row.name), int(row.needs.0), int(held), int(row.limit_bytes), Datum::Bool(row.lost)]
+    });
+    std::iter::once(recovery).chain(others).collect()
+}
