@@ -94,6 +94,16 @@ pub fn ci(root: &Path, report: &mut Report) {
     let planted = ["test", "-p", "clearway-engine", "--features", "mutations", "--test", "planted"];
     cargo_test(root, report, "planted mistakes are found by histories", &planted, &[]);
     loom(root, report);
+    interleave(root, report);
+}
+
+/// Pages and trees under shuttle's scheduler, and the mistakes that it has to find; a workspace of its own.
+fn interleave(root: &Path, report: &mut Report) {
+    if !root.join("interleave/Cargo.toml").exists() {
+        return;
+    }
+    let args = ["test", "--manifest-path", "interleave/Cargo.toml"];
+    cargo_test(root, report, "interleave", &args, &[("EXECUTIONS", "1000")]);
 }
 
 /// Tests under loom's scheduler, where there are any: built apart, since every dependency sees the flag.
