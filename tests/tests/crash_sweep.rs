@@ -18,6 +18,21 @@ fn every_crash_leaves_what_was_acknowledged() {
     });
 }
 
+/// Chains of up to 600 pages, through a cache of 48 frames and a ring of 128 KiB.
+#[test]
+fn a_crash_in_a_chain_of_megabytes_leaves_what_was_acknowledged() {
+    let size = Size::LONG_CHAINS;
+    clearway_base::for_each_seed!(1, |seed| {
+        let points = sweep::points(seed, size).expect("without a crash");
+        assert!(points > 2000, "{points} points: no long chain");
+        for point in (1 + seed..=points).step_by(points as usize / 8) {
+            if let Err(wrong) = sweep::crash_at(seed, size, point) {
+                panic!("crash at point {point} of {points}: {wrong}");
+            }
+        }
+    });
+}
+
 #[test]
 fn every_failing_call_is_told_and_loses_nothing() {
     let size = Size::default();

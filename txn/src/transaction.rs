@@ -190,27 +190,9 @@ impl Transaction {
         let state = self.assign()?;
         let store = self.all.store().clone();
         let (tree, entry) = store.create_tree(&mut self.log, TreeKind::Logged).await?;
-        self.keep_undo(&state, entry);
+        keep_undo(&self.all, &state, entry);
         state.moved(&self.log);
         Ok(tree)
-    }
-
-    /// Keeps the undo of something that is no row.
-    fn keep_undo(&self, state: &Arc<TxnState>, entry: UndoEntry) {
-        let new = NewUndo {
-            txn: state.clone(),
-            tree: entry.tree,
-            key: entry.key,
-            before: entry.before,
-            prev: entry.prev_tag,
-            before_lsn: Lsn::ZERO,
-            strength: LockMode::RowNoKeyUpdate,
-            deletes: false,
-            rowless: true,
-            moved_to: None,
-        };
-        let (_, record) = self.all.book().undo().push(state.id().0 as usize, new);
-        record.logged(entry.lsn, entry.undo_next);
     }
 
     /// Its id, if it has changed something.
@@ -353,14 +335,13 @@ impl Transaction {
 
     /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.
     async fn write_chain(&mut self, state: &Arc<TxnState>, tree: &Tree, value: &[u8]) -> Result<[u8; 16], TxnError> {
-        let mut undo = Vec::new();
-        let written = tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut undo).await;
-        // Also what was written before it failed has to be undone.
-        for entry in undo {
-            self.keep_undo(state, entry);
-        }
-        state.moved(&self.log);
-        Ok(written?)
+        let all = self.all.clone();
+        // Piece by piece: checkpoints come in between, and what was written before it failed has to be undone, too.
+        let mut keep = |log: &TxnLog, entry: UndoEntry| {
+            keep_undo(&all, state, entry);
+            state.moved(log);
+        };
+        Ok(tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut keep).await?)
     }
 
     /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked.
@@ -493,4 +474,22 @@ impl Transaction {
         self.all.locks().release_transaction(&self.owner, self.dep_lsn);
         Ok(())
     }
+}
+
+/// Keeps the undo of something that is no row.
+fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
+    let new = NewUndo {
+        txn: state.clone(),
+        tree: entry.tree,
+        key: entry.key,
+        before: entry.before,
+        prev: entry.prev_tag,
+        before_lsn: Lsn::ZERO,
+        strength: LockMode::RowNoKeyUpdate,
+        deletes: false,
+        rowless: true,
+        moved_to: None,
+    };
+    let (_, record) = all.book().undo().push(state.id().0 as usize, new);
+    record.logged(entry.lsn, entry.undo_next);
 }

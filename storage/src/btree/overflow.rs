@@ -56,8 +56,8 @@ fn format(page: &PageMut<'_>, id: PageId, tree: TreeId, head: &[u8; 16], bytes: 
 
 /// The tree id under which the undo of a chain's pages is logged: its key is the pages' numbers, four bytes each.
 pub const CHAIN_PAGES: TreeId = TreeId(u64::MAX);
-/// Pages that one record formats or frees.
-const BATCH_PAGES: usize = 8;
+/// Pages that one record formats or frees. Such a record fits half of a ring of 128 KiB, and a longer one the log refuses.
+const BATCH_PAGES: usize = 7;
 
 /// A reference as a leaf holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,14 +96,15 @@ fn args(tree: TreeId, next: PageId, index: usize, chain: u64) -> [u8; 24] {
 
 impl Tree {
     /// Writes a value into a chain of pages and gives the reference to put into a leaf. From the last page to the
-    /// first, some pages a record, each with its undo: rolled back, the transaction frees them. The undo of what was
-    /// written is in `undo`, oldest first, whether all of it was or not.
+    /// first, some pages a record, each with its undo: rolled back, the transaction frees them. Each record's undo goes to
+    /// `keep` as soon as the record is in the log, whether the rest will be written or not: a long chain lives through
+    /// several checkpoints, and each has to save the undo of what lies before the last.
     pub async fn write_overflow(
         &self,
         log: &mut TxnLog,
         tag: Tag,
         value: &[u8],
-        undo: &mut Vec<UndoEntry>,
+        keep: &mut (dyn FnMut(&TxnLog, UndoEntry) + Send),
     ) -> Result<[u8; OVERFLOW_REF_BYTES], StorageError> {
         if value.len() > VALUE_BYTES_MAX {
             return Err(StorageError::ValueTooLong { len: value.len(), max: VALUE_BYTES_MAX });
@@ -117,7 +118,7 @@ impl Tree {
             self.pool().throttle().await?;
             let entry = self.write_chunks(log, tag, chain, &chunks[start..end], start, next).await?;
             next = chain_pages(&entry.key).next().expect("a record of at least one page");
-            undo.push(entry);
+            keep(log, entry);
             end = start;
         }
         Ok(Reference { len: value.len() as u32, first: next, chain }.encode())

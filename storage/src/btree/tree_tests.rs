@@ -96,7 +96,7 @@ fn against_a_map(seed: u64) {
         let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
         let again = twin.check().await.unwrap();
         assert_eq!(again, crate::btree::TreeReport { leaf_bytes_used: again.leaf_bytes_used, ..report });
-        assert_eq!(contents(&twin, expected.keys()).await, expected);
+        assert_eq!(contents(&twin, expected.keys()).await, expected, "BTR-5: redo made another tree");
         let counters = rig.pool.counters().view();
         assert_eq!((counters.io_under_latch, counters.neighbour_reads), (0, 0));
         assert!(counters.leaf_splits > 10 && counters.evictions > 10, "{counters:?}");
@@ -121,7 +121,7 @@ async fn writer(rig: &Rig, tree: &Tree, model: &Mutex<Model>, seed: u64, task: u
                 let edit = if removes {
                     Edit::Remove
                 } else if rng.chance(1, 8) {
-                    reference = tree.write_overflow(&mut log, Tag(tag), &value, &mut Vec::new()).await.unwrap();
+                    reference = tree.write_overflow(&mut log, Tag(tag), &value, &mut |_, _| {}).await.unwrap();
                     Edit::Put { value: (&reference[..]).into(), tag: Tag(tag), ghost: false, overflow: true }
                 } else {
                     Edit::put(&value, Tag(tag))
@@ -390,6 +390,9 @@ fn pages_used_again(seed: u64) {
                     let mut out = RowBuf::default();
                     while churning.load(SeqCst) > 0 {
                         testkit::yield_now().await;
+                        if rng.chance(1, 16) {
+                            scan_finds_what_stays(&tree, &mut rng).await;
+                        }
                         let key = (rng.below(40) * 25).to_be_bytes();
                         let found = tree.get(&key, &mut out).await.unwrap();
                         assert!(matches!(found, Lookup::Found(_)), "a row that stays is not there");
@@ -403,11 +406,38 @@ fn pages_used_again(seed: u64) {
             for tree in &trees {
                 tree.check().await.unwrap();
             }
+            let resident = rig.space.used().iter().filter(|page| rig.pool.read(**page).is_some()).count();
+            assert!(resident <= rig.pool.frames(), "BUF-10: {resident} pages in {} frames", rig.pool.frames());
             let counters = rig.pool.counters().view();
             assert!(counters.merges > 50 && counters.misses > 300, "{counters:?}");
             assert_eq!((counters.io_under_latch, counters.neighbour_reads), (0, 0));
         })
         .unwrap();
+}
+
+/// A scan of part of such a tree, either way.
+async fn scan_finds_what_stays(tree: &Tree, rng: &mut Rng) {
+    let (from, rows) = (rng.below(900), 10 + rng.below(90));
+    let bound = |number: u64| number.to_be_bytes().to_vec();
+    let direction = if rng.chance(1, 2) { Direction::Forward } else { Direction::Backward };
+    let mut cursor = tree.cursor(KeyRange::new(bound(from), Some(bound(from + rows))), direction);
+    let mut found: Vec<u64> = Vec::new();
+    while let Some(leaf) = cursor.next_leaf().await.unwrap() {
+        let mut numbers: Vec<u64> =
+            leaf.iter().map(|(key, _)| u64::from_be_bytes(key.try_into().expect("eight bytes"))).collect();
+        if direction == Direction::Backward {
+            numbers.reverse();
+        }
+        found.extend(numbers);
+        testkit::yield_now().await;
+    }
+    if direction == Direction::Backward {
+        found.reverse();
+    }
+    assert!(found.is_sorted_by(|a, b| a < b), "BTR-13: not in order, or twice: {found:?}");
+    found.retain(|number| number % 25 == 0);
+    let stay: Vec<u64> = (from..from + rows).filter(|number| number % 25 == 0).collect();
+    assert_eq!(found, stay, "BTR-13: what was there all the time");
 }
 
 /// Each planted mistake is found by one of the tests above. Mistakes are planted for the whole process:

@@ -1,10 +1,10 @@
 //! The sweeps, long: `crash-sweep --points N [--seed S] [--stride K] [--what crashes|faults|stale] [--mutation NAME]
-//! [--first I] [--failures N]`.
+//! [--first I] [--failures N] [--size long-chains]`.
 //!
 //! Runs seed after seed from `S` on: a crash at every K-th point of each, or every K-th failing call and full disk, or
 //! stale records behind the end of the log; until N were survived or one was not. With a mutation (feature `mutations`)
 //! it ends well when the planted mistake is found. `--first` begins with the I-th case of the first seed, to
-//! replay one; `--failures` goes on after that many.
+//! replay one; `--failures` goes on after that many. `--size long-chains`: values of some megabytes.
 
 use clearway_storage::mutation::{ALL, Mutation, plant};
 use clearway_tests::crash::faults::Outcome;
@@ -22,6 +22,7 @@ struct Options {
     failures: u64,
     what: What,
     mutation: Mutation,
+    size: Size,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,7 @@ fn options() -> Result<Options, String> {
         failures: 0,
         what: What::Crashes,
         mutation: Mutation::None,
+        size: Size::default(),
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -59,6 +61,8 @@ fn options() -> Result<Options, String> {
                     _ => return Err(format!("{arg} {value}: crashes, faults or stale")),
                 }
             }
+            "--size" if value == "long-chains" => options.size = Size::LONG_CHAINS,
+            "--size" => return Err(format!("{arg} {value}: long-chains")),
             "--mutation" => {
                 let named = ALL.iter().find(|mutation| format!("{mutation:?}") == value);
                 options.mutation = *named.ok_or(format!("no mutation {value}; there are {ALL:?}"))?;
@@ -84,7 +88,7 @@ type Case = (String, Box<dyn FnOnce() -> Result<Outcome, String>>);
 type Tally = BTreeMap<Outcome, u64>;
 
 fn cases(options: &Options, seed: u64) -> Result<Vec<Case>, String> {
-    let size = Size::default();
+    let size = options.size;
     let case = |name: String, run: Box<dyn FnOnce() -> Result<Outcome, String>>| (name, run);
     Ok(match options.what {
         What::Crashes => {

@@ -172,12 +172,13 @@ impl Txn {
         let reference = match long {
             None => [0; 16],
             Some(value) => {
-                let mut undo = Vec::new();
-                let written = handle.write_overflow(&mut self.log, tag, value, &mut undo).await;
-                // Also what was written before it failed has to be undone.
-                self.undo.append(&mut undo);
-                self.book.set(&self.log, &self.undo);
-                written?
+                // Piece by piece: what was written before it failed has to be undone, and checkpoints come in between.
+                let (book, undo) = (&self.book, &mut self.undo);
+                let mut keep = |log: &TxnLog, entry| {
+                    undo.push(entry);
+                    book.set(log, undo);
+                };
+                handle.write_overflow(&mut self.log, tag, value, &mut keep).await?
             }
         };
         let value = if overflow { &reference[..] } else { value.unwrap_or_default() };

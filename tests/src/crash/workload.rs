@@ -64,6 +64,11 @@ impl Default for Size {
     }
 }
 
+impl Size {
+    /// Values of some megabytes, longer than the ring, the cache and the log between two checkpoints.
+    pub const LONG_CHAINS: Size = Size { tasks: 2, txns: 4, keys: 8, value_bytes: 300, chain_bytes: 5_000_000 };
+}
+
 fn note(history: &Shared, task: usize, lsn: Lsn, rows: Rows) {
     history.lock().expect("history").tasks[task].states.push((lsn, rows));
 }
