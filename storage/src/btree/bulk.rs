@@ -138,6 +138,7 @@ impl BulkLoad {
         let page = match tree.descend(root, Target::Below(None), 0)? {
             Descent::Miss(miss) => return Ok(Flushed::Miss(miss)),
             Descent::At(page, _) => page,
+            Descent::Shallow => return Ok(Flushed::Again),
         };
         let is_root = page.id() == root;
         let needed = if is_root { 2 } else { 1 };

@@ -121,6 +121,7 @@ impl Cursor {
                 match tree.descend_to_read(root, target)? {
                     Descent::At(leaf, _) => leaf,
                     Descent::Miss(miss) => return Ok(Err(Some(miss))),
+                    Descent::Shallow => return Ok(Err(None)),
                 }
             }
         };

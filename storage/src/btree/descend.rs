@@ -44,6 +44,8 @@ pub(super) enum Descent<'p> {
     At(Optimistic<'p>, Option<Pending>),
     /// This page must be fetched first.
     Miss(Miss),
+    /// There is no such level: the root is below it, since what stood there was merged away. Never for leaves.
+    Shallow,
 }
 
 /// Pages that one way from a root passes at most: right links may lead in a circle where pages are damaged.
@@ -75,6 +77,7 @@ enum Step<'p> {
     Right(PageId),
     Down(PageId, u8),
     Again,
+    Shallow,
     Wrong(Optimistic<'p>, String),
 }
 
@@ -161,6 +164,7 @@ impl Tree {
         page.latch()
     }
 
+    /// One way down; no future, so it can't wait (BTR-7).
     fn descend_once(
         &self,
         root: PageId,
@@ -206,6 +210,7 @@ impl Tree {
                     id = right;
                 }
                 Step::Again => return Ok(None),
+                Step::Shallow => return Ok(Some(Descent::Shallow)),
                 Step::Wrong(page, found) => {
                     let expected = format!("the root of {:?}", self.id());
                     let corruption = Corruption::in_page(page.id(), page.page.lsn(), expected, found);
@@ -242,7 +247,8 @@ impl Tree {
             return Step::Here;
         }
         if here < level {
-            return Step::Wrong(page, format!("level {here}, looking for level {level}"));
+            // Every level below the root's is passed on the way.
+            return Step::Shallow;
         }
         match target.child(node) {
             Some(index) => Step::Down(node.child(index), here - 1),

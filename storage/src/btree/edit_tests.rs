@@ -2,6 +2,7 @@
 
 use super::edit::{Full, Strip, put, remove, separator, truncate};
 use super::image::{Frame, Image, NodeRow, Rows, node_of};
+use super::write::fits;
 use crate::buffer::page::{PAGE_BYTES, PAGE_WORDS, PageMut, kind};
 use crate::ids::{PageId, Tag, TreeId};
 use clearway_base::for_each_seed;
@@ -103,6 +104,51 @@ fn a_leaf_agrees_with_a_map() {
             agree(&page, &model);
         }
     });
+}
+
+/// BTR-3, BTR-9: also where a row only grows, on pages that are nearly full, and on one of the same rows that lie in another
+/// way, as redo may find them.
+#[test]
+fn what_is_said_to_fit_fits_however_the_rows_lie() {
+    let mut replaced = 0;
+    for_each_seed!(40, |seed| {
+        let mut rng = Rng::new(seed);
+        let (words, other_words) = (words(), words());
+        let (page, other) = (PageMut::new(&words), PageMut::new(&other_words));
+        page.format(PageId(9), TreeId(4), 0, kind::NODE);
+        empty_leaf(&page, b"", None);
+        let style = rng.below(3);
+        for _ in 0..1500 {
+            let mut key = random_key(&mut rng, style);
+            let count = node_of(&page).count();
+            if count > 0 && rng.chance(1, 2) {
+                key = node_of(&page).key(rng.index(count));
+            }
+            let longest = if rng.chance(1, 4) { 400 } else { 24 };
+            let max = rng.index(longest);
+            if rng.chance(1, 16) {
+                remove(&page, &key);
+                continue;
+            }
+            if !fits(node_of(&page), &key, max) {
+                // As after a compaction, which may change the prefix.
+                let row = NodeRow { key: &key, value: &[8; 5], tag: Tag(1), ghost: false, overflow: false };
+                let _ = put(&page, &row);
+                continue;
+            }
+            let (tag, value) = (Tag(rng.below(3)), vec![7; if rng.chance(1, 2) { max } else { rng.index(max + 1) }]);
+            let row = NodeRow { key: &key, value: &value, tag, ghost: false, overflow: false };
+            let node = node_of(&page);
+            let mut image = Image::new();
+            assert!(image.build(&Frame::of(node), &Rows::of(node, 0, node.count()), 0, node.count()));
+            other.format(PageId(9), TreeId(4), 0, kind::NODE);
+            image.store(&other);
+            replaced += usize::from(node.search(&key).is_ok() && node.gap() < value.len());
+            put(&page, &row).expect("it was said to fit");
+            put(&other, &row).expect("it was said to fit the same rows");
+        }
+    });
+    assert!(replaced > 100, "{replaced} rows were replaced in pages without room for another");
 }
 
 #[test]

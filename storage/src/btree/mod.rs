@@ -65,6 +65,12 @@ pub const ROW_BYTES_MAX: usize = 1400;
 #[cfg(test)]
 mod edit_tests;
 #[cfg(test)]
+mod overflow_tests;
+#[cfg(test)]
+mod print_tests;
+#[cfg(test)]
+mod separator_tests;
+#[cfg(test)]
 mod shape_tests;
 #[cfg(test)]
 mod tree_tests;

@@ -10,6 +10,64 @@ use clearway_base::sync::block_on;
 use clearway_base::testkit::Rng;
 use clearway_base::vfs::MemVfs;
 
+/// Seven rows of a kilobyte fill a leaf; the fence that the last one gets when it is left behind must not cut it in two.
+#[test]
+fn long_rows_put_in_order_fill_their_leaves() {
+    let rig = Rig::in_memory(2000);
+    block_on(async {
+        let tree = rig.tree(1).await;
+        let mut log = TxnLog::new(TxnId(1));
+        for i in 0_u64..5000 {
+            put(&tree, &mut log, &(i << 20 | i * 7919 % 1_000_000).to_be_bytes(), &[1; 1000], 0).await;
+        }
+        let report = tree.check().await.unwrap();
+        assert!(report.leaves <= 5000 / 7 + 1, "{} leaves for 5000 rows", report.leaves);
+    });
+}
+
+/// A leaf that is full but for some bytes, whose rows are changed again and again: it stays one.
+#[test]
+fn changes_that_do_not_grow_rows_do_not_split_a_full_leaf() {
+    let rig = Rig::in_memory(100);
+    block_on(async {
+        let tree = rig.tree(1).await;
+        let mut log = TxnLog::new(TxnId(1));
+        let mut load = tree.bulk_load();
+        for i in 0..500_u64 {
+            load.push(&i.to_be_bytes(), &[1; 100]).await.unwrap();
+        }
+        load.finish().await.unwrap();
+        let before = tree.check().await.unwrap().leaves;
+        for round in 1..20_u8 {
+            for i in 0..500_u64 {
+                put(&tree, &mut log, &i.to_be_bytes(), &[round; 100], 0).await;
+            }
+        }
+        assert_eq!(tree.check().await.unwrap().leaves, before);
+    });
+}
+
+/// Rows of eighteen bytes and a prelude of one, at random keys: at rest at most six bytes more than the eighteen. Keys of a
+/// quarter of the range, so that a leaf shares as much of them as one of 400,000 rows from the whole range does.
+#[test]
+fn narrow_rows_at_random_keys_take_six_bytes_more_at_rest() {
+    let rig = Rig::in_memory(2000);
+    block_on(async {
+        let tree = rig.tree(1).await;
+        let (mut log, mut rng) = (TxnLog::new(TxnId(1)), Rng::new(1));
+        let rows = 100_000;
+        for _ in 0..rows {
+            put(&tree, &mut log, &(rng.next_u64() >> 2).to_be_bytes(), &[1; 11], 0).await;
+        }
+        let bytes = |report: &super::TreeReport| (report.pages.len() * 8192) as f64 / report.rows as f64;
+        let before = tree.check().await.unwrap();
+        while tree.tidy().await.unwrap().moved > 0 {}
+        let after = tree.check().await.unwrap();
+        assert_eq!(after.rows, rows);
+        assert!(bytes(&after) <= 24.0, "{} bytes a row, {} before", bytes(&after), bytes(&before));
+    });
+}
+
 #[test]
 fn a_bulk_load_fills_leaves_and_can_be_added_to() {
     for_each_seed!(6, |seed| {

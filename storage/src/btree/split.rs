@@ -94,18 +94,29 @@ struct Cut {
     separator: Vec<u8>,
 }
 
-/// Where to cut a node that is to take `key`. New keys at an end leave a full node behind and go on in an empty
-/// one, so that loading in order fills pages.
-fn choose_cut(rows: &Rows, key: &[u8], is_leaf: bool, at_ends: bool) -> Cut {
+/// How a cut treats a key behind or before all others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// The full node stays behind and the key goes into an empty one, so that loading in order fills pages.
+    Apart,
+    /// The same, but the last row goes along: with the fence that it gets, the node would be too full.
+    WithLast,
+    /// Like any other.
+    Middle,
+}
+
+/// Where to cut a node that is to take `key`.
+fn choose_cut(rows: &Rows, key: &[u8], is_leaf: bool, ends: Ends) -> Cut {
     let count = rows.len();
     let position = rows.iter().take_while(|row| row.key < key).count();
-    if at_ends && is_leaf && position == count {
+    let at_ends = ends != Ends::Middle;
+    if ends == Ends::Apart && is_leaf && position == count {
         return Cut { keep: count, separator: separator(rows.get(count - 1).key, key) };
     }
-    if at_ends && is_leaf && position == 0 && rows.get(0).key != key {
+    if ends == Ends::Apart && is_leaf && position == 0 && rows.get(0).key != key {
         return Cut { keep: 0, separator: separator(key, rows.get(0).key) };
     }
-    let keep = if at_ends && !is_leaf && position == count {
+    let keep = if at_ends && position == count {
         count - 1
     } else {
         let total: usize = rows.iter().map(|row| row.key.len() + row.value.len() + 8).sum();
@@ -139,8 +150,8 @@ fn plan(node: Node<'_>, key: &[u8], left_id: PageId, right_id: PageId) -> Option
         return None;
     }
     let frame = Frame::of(node);
-    for at_ends in [true, false] {
-        let cut = choose_cut(&rows, key, node.is_leaf(), at_ends);
+    for ends in [Ends::Apart, Ends::WithLast, Ends::Middle] {
+        let cut = choose_cut(&rows, key, node.is_leaf(), ends);
         let left_frame = Frame { id: left_id, right: right_id, high: Some(cut.separator.clone()), ..frame.clone() };
         let right_frame = Frame { id: right_id, low: cut.separator.clone(), ..frame.clone() };
         let (mut left, mut right) = (Image::new(), Image::new());
@@ -249,6 +260,7 @@ impl Tree {
     ) -> Result<Outcome, StorageError> {
         let page = match self.descend(root, Target::Key(key), level)? {
             Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
+            Descent::Shallow => return Ok(Outcome::Needless),
             Descent::At(page, _) => page,
         };
         let needed = if page.id() == root { 2 } else { 1 };
@@ -399,6 +411,8 @@ impl Tree {
     fn try_separator(&self, root: PageId, pending: &Pending, credit: &mut Credit<'_>) -> Result<Outcome, StorageError> {
         let parent = match self.descend(root, Target::Key(&pending.separator), pending.level)? {
             Descent::Miss(miss) => return Ok(Outcome::Miss(miss, Why::Path)),
+            // Others have told the parent, and it has been merged away since with its children.
+            Descent::Shallow => return Ok(Outcome::Needless),
             Descent::At(page, _) => page,
         };
         if Node(parent.page).search(&pending.separator).is_ok() {

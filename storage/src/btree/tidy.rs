@@ -228,6 +228,7 @@ impl Tree {
             match self.descend(root, Target::Key(key), level)? {
                 // Not in memory: on to the next node that the parent knows.
                 Descent::Miss(_) => return Ok((self.next_separator(root, key, level)?, false)),
+                Descent::Shallow => return Ok((None, false)),
                 Descent::At(page, _) => {
                     let node = Node(page.page);
                     let (next, used) = (node.high(), node.used_bytes());

@@ -185,7 +185,7 @@ impl Tree {
         loop {
             let leaf = match self.descend_to_read(root, Target::Key(key)) {
                 Ok(Descent::At(leaf, _)) => leaf,
-                Ok(Descent::Miss(_)) | Err(_) => return TryGet::Miss,
+                Ok(Descent::Miss(_) | Descent::Shallow) | Err(_) => return TryGet::Miss,
             };
             match copy_row(&leaf, key, out) {
                 Some(Lookup::Found(seen)) => return TryGet::Hit(seen),
@@ -201,6 +201,7 @@ impl Tree {
         loop {
             let miss = match self.descend_to_read(root, Target::Key(key))? {
                 Descent::Miss(miss) => Some(miss),
+                Descent::Shallow => None,
                 Descent::At(leaf, _) => match copy_row(&leaf, key, out) {
                     Some(Lookup::Found(seen)) if out.overflow => {
                         if self.read_overflow(out, &seen).await? {

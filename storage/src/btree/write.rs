@@ -15,7 +15,7 @@
 use super::descend::{Descent, Pending, Target};
 use super::edit::{put, put_at, remove};
 use super::image::{NodeRow, node_of, row_bytes};
-use super::node::{GHOST, MEMORY_LOCKS, Node};
+use super::node::{GHOST, MEMORY_LOCKS, Node, SLOT_BYTES};
 use super::ops;
 use super::tree::{Edit, LeafRow, Row, RowBuf, Tree, read_row};
 use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
@@ -164,6 +164,7 @@ impl Tree {
         }
         Ok(match self.descend(root, Target::Key(key), 0)? {
             Descent::Miss(miss) => Err(Hurdle::Miss(miss)),
+            Descent::Shallow => Err(Hurdle::Again),
             Descent::At(_, Some(pending)) => Err(Hurdle::Separator(pending)),
             Descent::At(leaf, None) => self.latch(&leaf).ok_or(Hurdle::Again),
         })
@@ -459,16 +460,30 @@ fn room_of(leaf: &Latched<'_>, entry: &UndoEntry) -> RoomChange {
 
 /// Whether any row with `key` and at most `max_value` bytes fits the node; compacts it if that is what it takes.
 pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> bool {
-    let node = node_of(leaf.page());
+    fits(node_of(leaf.page()), key, max_value) || super::split::compact(leaf, key, max_value)
+}
+
+/// A node that is built anew has the longest prefix that its keys share; it may take so many bytes more than a shorter one
+/// did, where all keys end within two bytes of it.
+const PREFIX_SLACK: usize = 2;
+
+/// The same without a compaction; false also where only that would tell. What fits here also fits a node of the same rows
+/// that lies in its page in another way, as redo may find it (BTR-3).
+pub(super) fn fits(node: Node<'_>, key: &[u8], max_value: usize) -> bool {
     let prefix_len = node.prefix_len();
-    if key.len() >= prefix_len {
-        let most = row_bytes(key.len() - prefix_len, max_value, false, true) + 1;
-        let has_prefix = node.0.compare(node.tail(), prefix_len, &key[..prefix_len]).is_eq();
-        if has_prefix && node.gap() >= most {
-            return true;
-        }
+    if key.len() < prefix_len || node.0.compare(node.tail(), prefix_len, &key[..prefix_len]).is_ne() {
+        return false;
     }
-    super::split::compact(leaf, key, max_value)
+    let most = |value_len| row_bytes(key.len() - prefix_len, value_len, false, true) + PREFIX_SLACK;
+    if node.gap() >= most(max_value) {
+        return true;
+    }
+    // A row that is there needs room only for what it grows by; it may also keep its value and get a tag.
+    node.search(key).is_ok_and(|index| {
+        let cell = node.cell(node.slot(index));
+        let growth = most(max_value.max(cell.value_len)).saturating_sub(SLOT_BYTES + cell.len());
+        growth <= node.gap() + node.garbage()
+    })
 }
 
 /// A value that stands in the caller's memory.

@@ -193,6 +193,8 @@ impl Pool {
             in_wait(WaitEvent::WalFlush, Object::NONE, self.log.wait_durable(batch.page_lsn_max)).await?;
             assert!(self.log.durable_lsn() >= batch.page_lsn_max, "BUF-8");
         }
+        // In the order of the files: the disk moves one way, and neighbours go out together.
+        batch.pages.sort_unstable_by_key(|copied| copied.id);
         let mut twins = IoBuf::with_capacity(batch.pages.len() * PAGE_BYTES);
         for copied in &batch.pages {
             twins.extend_from_slice(&copied.bytes[..]);

@@ -177,7 +177,9 @@ impl Pool {
         let meta = &self.metas[frame];
         meta.page.store(loading.id.0, Relaxed);
         meta.referenced.store(true, Relaxed);
-        let word = Word(loading.entry.load(Relaxed)).with_frame(frame).with_state(State::Resident).bumped();
+        let before = Word(loading.entry.load(Relaxed));
+        assert!(before.state() == State::Loading, "BUF-4: {before:?} was to get frame {frame}");
+        let word = before.with_frame(frame).with_state(State::Resident).bumped();
         loading.entry.store(word.0, SeqCst);
         loading.done = true;
         self.gates.of(loading.id).open();
