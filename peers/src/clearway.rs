@@ -2,14 +2,14 @@
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{FileKind, OpenHow, RealVfs, Vfs, VfsFile, inline_io_here};
-use clearway_storage::btree::{Direction, Edit, KeyRange, Lookup, RowBuf, Tree, TreeRedo, TryGet, root_init};
+use clearway_storage::btree::{Edit, LeafRow, Lookup, RowBuf, Tree, TreeRedo, TryGet, root_init};
 use clearway_storage::buffer::{DoubleWrite, PAGE_BYTES, Pool, PoolOptions};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, PageId, Tag, TreeId, TxnId};
 use clearway_storage::record::{LsnRange, Record, RecordKind, RecordView, Redo, TxnLog};
 use clearway_storage::seams::*;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex};
 
 const RING: usize = 16 << 20;
@@ -143,8 +143,13 @@ impl Versions for AllSettled {
 
 pub struct Clearway {
     pub tree: Tree,
-    pub pool: Arc<Pool>,
-    space: Arc<FileSpace>,
+        stop: Arc<AtomicBool>,
+}
+
+impl Drop for Clearway {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+    }
 }
 
 impl Clearway {
@@ -156,7 +161,7 @@ impl Clearway {
         let log = Arc::new(CopyLog { end: AtomicU64::new(8), ring: Mutex::new(Vec::with_capacity(RING)) });
         let space = Arc::new(FileSpace { file, next: AtomicU32::new(2) });
         let options = PoolOptions::for_budget(budget);
-        let pool = Pool::new(options, log.clone(), space.clone(), DoubleWrite::new(twins));
+        let pool = Pool::new(options, log, space, DoubleWrite::new(twins));
         let root = PageId(1);
         let (op, payload) = root_init(TreeId(1), root);
         {
@@ -171,20 +176,22 @@ impl Clearway {
             TreeRedo.redo(latched.page(), op, &payload, &view).unwrap();
             latched.changed(Lsn(8));
         }
-        let cleaner = pool.clone();
+        let (cleaner, stop) = (pool.clone(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
         spawn_thread("cleaner", move || {
             let _inline = inline_io_here();
-            let _ = block_on(cleaner.run_cleaner(|| false));
+            let _ = block_on(cleaner.run_cleaner(|| stopped.load(SeqCst)));
         })
         .unwrap();
-        Clearway { tree: Tree::new(TreeId(1), pool.clone(), Arc::new(AllSettled)), pool, space }
+        Clearway { tree: Tree::new(TreeId(1), pool, Arc::new(AllSettled)), stop }
     }
 
-    pub fn put(&self, log: &mut TxnLog, rows: impl Iterator<Item = u64> + Send, value: &[u8]) {
+    pub fn put_rows<const N: usize>(&self, log: &mut TxnLog, keys: &[u64], value: impl Fn(u64) -> [u8; N]) {
         block_on(async {
-            for key in rows {
-                let key = key.to_be_bytes();
-                self.tree.edit(log, &key, value.len(), |_| (Edit::put(value, Tag::SETTLED), ())).await.unwrap();
+            for key in keys {
+                let value = value(*key);
+                let edit = |_: LeafRow<'_>| (Edit::put(&value, Tag::SETTLED), ());
+                self.tree.edit(log, &key.to_be_bytes(), N, edit).await.unwrap();
             }
         });
     }
@@ -199,23 +206,5 @@ impl Clearway {
             TryGet::Absent(_) => false,
             TryGet::Miss => matches!(block_on(self.tree.get(key, out)).unwrap(), Lookup::Found(_)),
         }
-    }
-
-    pub fn scan(&self, key: &[u8], rows: usize) -> usize {
-        let mut cursor = self.tree.cursor(KeyRange::new(key, None), Direction::Forward);
-        let (mut found, mut bytes) = (0, 0);
-        while found < rows {
-            let Some(leaf) = block_on(cursor.next_leaf()).unwrap() else { break };
-            for (_, row) in leaf.iter().take(rows - found) {
-                bytes += row.value.len();
-                found += 1;
-            }
-        }
-        std::hint::black_box(bytes);
-        found
-    }
-
-    pub fn pages(&self) -> u32 {
-        self.space.next.load(SeqCst) - 1
     }
 }

@@ -61,6 +61,12 @@ impl Stored {
 
     /// Durable when it returns.
     pub async fn commit(&self, log: &mut TxnLog) {
+        let end = self.commit_unsynced(log).await;
+        self.store.wal().wait_durable(end).await.unwrap();
+    }
+
+    /// In the log when it returns; the flusher makes it durable in its time.
+    async fn commit_unsynced(&self, log: &mut TxnLog) -> Lsn {
         let body = CommitBody::default().encode();
         let (txn, undo_next) = (log.txn, Lsn::ZERO);
         let record = Record { kind: RecordKind::Commit, txn, undo_next, undo: None, ops: &[], body: &body };
@@ -69,8 +75,29 @@ impl Stored {
         let end = wal.append(&mut credit, &record).end;
         drop(credit);
         wal.release_undo(log);
-        wal.wait_durable(end).await.unwrap();
         self.store.tick();
+        end
+    }
+
+    /// One transaction.
+    pub fn put_rows<const N: usize>(&self, keys: &[u64], value: impl Fn(u64) -> [u8; N], durable: bool) {
+        block_on(async {
+            let mut log = self.begin();
+            for key in keys {
+                self.edit(&mut log, *key, &value(*key)).await;
+            }
+            let end = self.commit_unsynced(&mut log).await;
+            if durable {
+                self.store.wal().wait_durable(end).await.unwrap();
+            }
+        });
+    }
+
+    /// Ends without writing what is in memory: a measurement is over.
+    pub fn abandon(self) {
+        self.store.wal().poison("the measurement is over");
+        // Fails, and ends the background loops.
+        let _ = block_on(self.store.close());
     }
 
     pub async fn edit(&self, log: &mut TxnLog, key: u64, value: &[u8]) {
@@ -96,8 +123,7 @@ impl Stored {
     pub fn put_big(&self, key: u64, value: &[u8]) {
         block_on(async {
             let mut log = self.begin();
-            let mut undo = Vec::new();
-            let reference = self.tree.write_overflow(&mut log, Tag::SETTLED, value, &mut undo).await.unwrap();
+            let reference = self.tree.write_overflow(&mut log, Tag::SETTLED, value, &mut |_, _| {}).await.unwrap();
             let (old, _) = self
                 .tree
                 .edit(&mut log, &key.to_be_bytes(), reference.len(), |row| {
@@ -121,18 +147,18 @@ impl Stored {
             _ => matches!(block_on(self.tree.get(&key, out)).unwrap(), Lookup::Found(_)),
         }
     }
+}
 
-    pub fn scan(&self, key: u64, rows: usize) -> usize {
-        let mut cursor = self.tree.cursor(KeyRange::new(key.to_be_bytes(), None), Direction::Forward);
-        let (mut found, mut bytes) = (0, 0);
-        while found < rows {
-            let Some(leaf) = block_on(cursor.next_leaf()).unwrap() else { break };
-            for (_, row) in leaf.iter().take(rows - found) {
-                bytes += row.value.iter().map(|byte| usize::from(*byte)).sum::<usize>();
-                found += 1;
-            }
+/// Gives so many rows from a key on to `each`; how many there were.
+pub fn scan(tree: &Tree, key: u64, rows: usize, mut each: impl FnMut(&[u8])) -> usize {
+    let mut cursor = tree.cursor(KeyRange::new(key.to_be_bytes(), None), Direction::Forward);
+    let mut found = 0;
+    while found < rows {
+        let Some(leaf) = block_on(cursor.next_leaf()).unwrap() else { break };
+        for (_, row) in leaf.iter().take(rows - found) {
+            each(row.value);
+            found += 1;
         }
-        std::hint::black_box(bytes);
-        found
     }
+    found
 }
