@@ -201,16 +201,7 @@ async fn recover(
     if mutation::active(Mutation::NoLosers) {
         findings.losers.clear();
     }
-    for loser in &mut findings.losers {
-        let bytes = loser.entries.iter().map(|entry| undo_estimate(&wal, entry)).sum();
-        wal.set_aside_for_loser(&mut loser.log, bytes);
-        let rows = loser.entries.iter().filter_map(|entry| match &entry.before {
-            BeforeImage::Row { value, .. } => Some((entry.key.len() + value.len()) as u64 + 64),
-            BeforeImage::Absent => None,
-        });
-        let (rows, bytes) = rows.fold((0, 0), |(rows, all), bytes| (rows + 1, all + bytes));
-        wal.undo_room().claim_for_loser(&mut loser.log, rows, bytes);
-    }
+    reserve_for_undo(&wal, &mut findings.losers);
     let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
@@ -326,6 +317,20 @@ async fn start_log(
     let wal_options = WalOptions { segment_bytes: control.segment_bytes, ..options.wal.clone() };
     let start = StartAt { end, head, epoch: control.epoch };
     Ok(Arc::new(Wal::start(wal_options, segments, start, prepared, control.scan)))
+}
+
+/// Sets aside what undoing the losers takes, of the log and of pages (WAL-7, WAL-20).
+fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) {
+    for loser in losers {
+        let bytes = loser.entries.iter().map(|entry| undo_estimate(wal, entry)).sum();
+        wal.set_aside_for_loser(&mut loser.log, bytes);
+        let rows = loser.entries.iter().filter_map(|entry| match &entry.before {
+            BeforeImage::Row { value, .. } => Some((entry.key.len() + value.len()) as u64 + 64),
+            BeforeImage::Absent => None,
+        });
+        let (rows, bytes) = rows.fold((0, 0), |(rows, all), bytes| (rows + 1, all + bytes));
+        wal.undo_room().claim_for_loser(&mut loser.log, rows, bytes);
+    }
 }
 
 /// Log space that undoing an entry takes. What is missing in the end comes out of the floor (WAL-7).
