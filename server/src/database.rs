@@ -138,6 +138,10 @@ impl Session for sql::Session {
         sql::Session::changes(self)
     }
 
+    fn row_written(&self) -> u64 {
+        sql::Session::row_written(self)
+    }
+
     fn try_bind(&mut self, bind: &Bind<'_>) -> bool {
         let Bind { portal, statement, formats, values, result_formats } = bind;
         sql::Session::try_bind(self, portal, statement, &sql::Bind { formats, values, result_formats })

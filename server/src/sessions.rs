@@ -128,6 +128,11 @@ pub trait Session: Send + 'static {
         0
     }
 
+    /// A digest of the row that the latest of these changed or locked last; 0: none.
+    fn row_written(&self) -> u64 {
+        0
+    }
+
     /// As `bind`, on the spot; false: it can't be done so, or there is an error to tell, and nothing has happened.
     fn try_bind(&mut self, _bind: &Bind<'_>) -> bool {
         false

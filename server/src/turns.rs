@@ -8,12 +8,14 @@
 //!
 //! # When
 //! ```text
-//!             rows are waited for                   writers get more done alone
+//!             rows are contended                    writers get more done alone
 //!   Quiet -------------------------> Probing -----------------------------------> Holding
 //!     ^                                | ^                                           |
-//!     +--- no row is waited for -------+ +---- they get no more done alone ----------+
+//!     +--- no row is contended --------+ +---- they get no more done alone ----------+
 //! ```
-//! Looked at once in [`WINDOW_PERIODS`] periods, by a writer. Quiet: nobody is held. Probing: readers are held in two periods of a window
+//! Looked at once in [`WINDOW_PERIODS`] periods, by a writer. A row is contended that another session changes or locks next than the
+//! one before. (Waits for rows do not tell: a change alone is over before the next one comes, the more so the longer writers stand in
+//! line for a processor.) Quiet: nobody is held. Probing: readers are held in two periods of a window
 //! only, which tells whether that helps the writers; where readers do not disturb them (clients have processors of their own, the
 //! disk is what everybody waits for), readers go on freely.
 //!
@@ -28,7 +30,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use clearway_base::waits::{self, WaitEvent};
+use clearway_base::waits;
 
 /// A period, in nanoseconds.
 pub const PERIOD_NS: u64 = 10_000_000;
@@ -40,24 +42,37 @@ pub const WINDOW_PERIODS: u64 = 16;
 const PROBE_EVERY: u64 = 8;
 /// So many statements without a change make a session one that only reads.
 pub const READS: u8 = 32;
-/// Fewer writes in a window say nothing.
-const WRITES_MIN: u64 = 32;
-/// So many waits for rows in a window make them contended.
-const ROW_WAITS_MIN: u64 = 4;
+/// Fewer writes of contended rows in a window say nothing.
+const CONTENDED_MIN: u64 = 32;
+/// Of so many writes one must be of a contended row.
+const CONTENDED_PART: u64 = 8;
+/// Rows whose last writer is known.
+const ROWS: usize = 64;
 
 const QUIET: u8 = 0;
 const PROBING: u8 = 1;
 const HOLDING: u8 = 2;
 
 /// The state that all connections of a server share. Counts are statistics: what is lost between two of them does not matter.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Turns {
     mode: AtomicU8,
     began_ns: AtomicU64,
     writes_alone: AtomicU64,
     writes_shared: AtomicU64,
-    /// Waits for rows up to the window's beginning.
-    row_waits: AtomicU64,
+    /// Writes of rows that another session had written before.
+    contended: AtomicU64,
+    /// By the lower bits of its digest, the upper half of a row's digest and the session that wrote it last.
+    rows: [AtomicU64; ROWS],
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        let rows = std::array::from_fn(|_| zero());
+        let mode = AtomicU8::new(QUIET);
+        Self { mode, began_ns: zero(), writes_alone: zero(), writes_shared: zero(), contended: zero(), rows }
+    }
 }
 
 impl Turns {
@@ -77,17 +92,24 @@ impl Turns {
         Some(now_ns + rest_ns)
     }
 
-    /// Counts statements that have changed or locked something.
-    pub fn wrote(&self, count: u64) {
-        self.wrote_at(waits::now_ns(), count, row_waits);
+    /// Counts statements of a session that have changed or locked something, in the end the row of this digest (0: no row).
+    pub fn wrote(&self, session: i32, count: u64, row: u64) {
+        self.wrote_at(waits::now_ns(), session, count, row);
     }
 
-    fn wrote_at(&self, now_ns: u64, count: u64, row_waits: impl FnOnce() -> u64) {
+    fn wrote_at(&self, now_ns: u64, session: i32, count: u64, row: u64) {
+        if let Some(last) = self.rows.get(row as usize % ROWS).filter(|_| row != 0) {
+            let mine = (row >> 32 << 32) | u64::from(session as u32);
+            let before = last.swap(mine, Relaxed);
+            if before != mine && before >> 32 == mine >> 32 {
+                self.contended.fetch_add(1, Relaxed);
+            }
+        }
         let began_ns = self.began_ns.load(Relaxed);
         let since_ns = now_ns.saturating_sub(began_ns);
         if since_ns >= WINDOW_PERIODS * PERIOD_NS {
             if self.began_ns.compare_exchange(began_ns, now_ns, Relaxed, Relaxed).is_ok() {
-                self.look(since_ns, row_waits());
+                self.look(since_ns);
             }
             return;
         }
@@ -97,12 +119,13 @@ impl Turns {
     }
 
     /// Ends a window and decides about the next.
-    fn look(&self, since_ns: u64, row_waits: u64) {
+    fn look(&self, since_ns: u64) {
         let (alone, shared) = (self.writes_alone.swap(0, Relaxed), self.writes_shared.swap(0, Relaxed));
-        let waits = row_waits.saturating_sub(self.row_waits.swap(row_waits, Relaxed));
+        let contended = self.contended.swap(0, Relaxed);
+        let is_contended = contended >= CONTENDED_MIN && contended * CONTENDED_PART >= alone + shared;
         let mode = self.mode.load(Relaxed);
         let is_stale = since_ns > (WINDOW_PERIODS + 1) * PERIOD_NS;
-        let next = if is_stale || waits < ROW_WAITS_MIN || alone + shared < WRITES_MIN {
+        let next = if is_stale || !is_contended {
             QUIET
         } else if mode == QUIET {
             PROBING
@@ -125,13 +148,6 @@ fn alone_ns_left(mode: u8, since_ns: u64) -> Option<u64> {
     (has_part && at_ns < ALONE_NS).then(|| ALONE_NS - at_ns)
 }
 
-/// Waits for rows since the process began.
-fn row_waits() -> u64 {
-    let totals = waits::totals();
-    let count = |event: WaitEvent| totals.get(event.index()).map_or(0, |totals| totals.count);
-    count(WaitEvent::LockTuple) + count(WaitEvent::LockTransactionid)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,15 +156,17 @@ mod tests {
     /// Begins anywhere but at 0.
     const BEGAN: u64 = 7_000 * MS;
 
-    /// Lets writers run for so many windows: so many writes per millisecond alone and beside readers, so many waits per window.
-    fn run(turns: &Turns, windows: u64, (alone, shared): (u64, u64), waits: u64) -> u64 {
+    /// Lets ten sessions write one row, or a row each, for so many windows: so many writes per millisecond alone and beside readers.
+    fn run(turns: &Turns, windows: u64, (alone, shared): (u64, u64), one_row: bool) -> u64 {
         let mut now = turns.began_ns.load(Relaxed).max(BEGAN);
         for _ in 0..windows * WINDOW_PERIODS * 10 {
             now += MS;
-            let mut count = if turns.held_until_at(now).is_some() { alone } else { shared };
-            // Readers are held in the writers' part only.
-            count += 1;
-            turns.wrote_at(now, count, || turns.row_waits.load(Relaxed) + waits);
+            let count = if turns.held_until_at(now).is_some() { alone } else { shared };
+            for n in 0..count {
+                let session = (n % 10) as i32 + 1;
+                let row = if one_row { 0x1234_5678_0000_0007 } else { (session as u64) << 32 | 7 };
+                turns.wrote_at(now, session, 1, row);
+            }
         }
         now
     }
@@ -156,7 +174,7 @@ mod tests {
     #[test]
     fn writers_of_contended_rows_that_readers_slow_down_get_their_part() {
         let turns = Turns::default();
-        let now = run(&turns, 4, (40, 10), 100);
+        let now = run(&turns, 4, (40, 10), true);
         assert_eq!(turns.mode.load(Relaxed), HOLDING, "TURN-3");
         let held = (0..10).filter(|ms| turns.held_until_at(now + ms * MS).is_some()).count();
         assert_eq!(held, 6, "TURN-1");
@@ -170,16 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn readers_go_on_where_nobody_waits_for_rows() {
+    fn readers_go_on_where_no_row_is_contended() {
         let turns = Turns::default();
-        let now = run(&turns, 6, (40, 10), 0);
+        let now = run(&turns, 6, (40, 10), false);
         assert!((0..160).all(|ms| turns.held_until_at(now + ms * MS).is_none()), "TURN-2");
     }
 
     #[test]
     fn readers_go_on_where_writers_are_no_faster_alone() {
         let turns = Turns::default();
-        let now = run(&turns, 6, (20, 20), 100);
+        let now = run(&turns, 6, (20, 20), true);
         assert_eq!(turns.mode.load(Relaxed), PROBING);
         let held = (0..160).filter(|ms| turns.held_until_at(now + ms * MS).is_some()).count();
         assert!(held <= 13, "two probes of 6 ms in a window, not {held} ms");
@@ -188,10 +206,10 @@ mod tests {
     #[test]
     fn it_ends_when_the_readers_are_gone() {
         let turns = Turns::default();
-        run(&turns, 4, (40, 10), 100);
-        run(&turns, 3, (40, 40), 100);
+        run(&turns, 4, (40, 10), true);
+        run(&turns, 3, (40, 40), true);
         assert_eq!(turns.mode.load(Relaxed), PROBING);
-        run(&turns, 2, (40, 40), 0);
+        run(&turns, 2, (40, 40), false);
         assert_eq!(turns.mode.load(Relaxed), QUIET);
     }
 }

@@ -235,7 +235,7 @@ impl<D: Sessions> Talk<'_, D> {
         if changes == self.changes {
             self.reads = self.reads.saturating_add(1);
         } else {
-            self.turns.wrote(changes - self.changes);
+            self.turns.wrote(self.backend.pid, changes - self.changes, self.session.row_written());
             (self.changes, self.reads) = (changes, 0);
         }
         self.progress.set(false);

@@ -297,6 +297,7 @@ impl Cx<'_> {
         basis: Basis,
     ) -> Result<Changed> {
         let (old, values) = (engine_row(old), engine_row(new));
+        self.run.core.writes_row(target.table.shape.oid, key);
         let changed = {
             let mut session = self.run.core.engine.take();
             let write = session.update(&target.table.shape, key, &old, &values, basis);
@@ -355,6 +356,7 @@ impl Cx<'_> {
         basis: Basis,
     ) -> Result<Changed> {
         let old = engine_row(old);
+        self.run.core.writes_row(table.shape.oid, key);
         let mut session = self.run.core.engine.take();
         let write = session.delete(&table.shape, key, &old, basis);
         self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)

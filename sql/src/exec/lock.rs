@@ -72,6 +72,7 @@ impl Cx<'_> {
             let if_taken = if wait == LockWait::Wait { IfTaken::Wait } else { IfTaken::Fail };
             let locked = {
                 let mut session = self.run.core.engine.take();
+                self.run.core.writes_row(table.shape.oid, &key);
                 let lock = session.lock_row(&table.shape, &key, mode, if_taken);
                 self.run.core.lock_wait(std::pin::pin!(lock)).await
             };

@@ -58,6 +58,8 @@ pub struct Core {
     pub settings: Mutex<Settings>,
     /// Sequences.
     pub sequences: Mutex<SequenceMemory>,
+    /// A digest of the row that the statement has changed or locked last; 0: none.
+    pub row_written: AtomicU64,
     notices: Mutex<Vec<(&'static str, SqlError)>>,
     random: AtomicU64,
     /// The search path taken apart, and the number of the change that it goes back to.
@@ -85,6 +87,7 @@ impl Core {
             user,
             settings: Mutex::new("sql/settings", settings),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
+            row_written: AtomicU64::new(0),
             notices: Mutex::new("sql/notices", Vec::new()),
             random: AtomicU64::new(seed),
             path: Mutex::new("sql/search_path", (u64::MAX, Arc::from([]))),
@@ -99,6 +102,14 @@ impl Core {
         x ^= x >> 27;
         self.random.store(x, Ordering::Relaxed);
         (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Notes the row that the statement changes or locks: FNV-1a of table and key.
+    pub fn writes_row(&self, table: u32, key: &[u8]) {
+        let bytes = table.to_le_bytes().into_iter().chain(key.iter().copied());
+        let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let digest = bytes.fold(0xcbf2_9ce4_8422_2325, mix);
+        self.row_written.store(digest, Ordering::Relaxed);
     }
 
     /// A message for the client, delivered when the statement ends.

@@ -32,6 +32,7 @@ use clearway_engine::session::Mark;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Texts whose parsed form and plan are kept.
 const CACHE_MAX: usize = 200;
@@ -201,6 +202,11 @@ impl Session {
         self.changes
     }
 
+    /// A digest of the row that the latest of these changed or locked last; 0: none.
+    pub fn row_written(&self) -> u64 {
+        self.core.row_written.load(Relaxed)
+    }
+
     /// Where the transaction stands.
     pub fn transaction_status(&self) -> TransactionStatus {
         match self.block {
@@ -343,6 +349,7 @@ impl Session {
         statement: &Statement,
         params: Arc<[Datum]>,
     ) -> Result<Execution> {
+        self.core.row_written.store(0, Relaxed);
         let cached = prepared.plan.lock().clone();
         let request = run::Request {
             statement,
