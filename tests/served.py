@@ -12,7 +12,7 @@
 Each piece starts what it needs, runs all servers in turn, and stops them. $CLEARWAY is the server's binary, $LIMIT that of spikes/hot-row
 (cargo build --release there), $SECONDS the length of a cell (3).
 """
-import glob, os, re, resource, signal, statistics, subprocess, sys, time
+import glob, os, re, resource, signal, socket, statistics, subprocess, sys, time
 
 HOME = os.environ.get("SERVED", "/tmp/served")
 CLEARWAY = os.environ.get("CLEARWAY", "target/release/clearway")
@@ -39,6 +39,15 @@ def wait_for(port):
     sys.exit(f"nothing answers at port {port}")
 
 
+def wait_for_socket(port):
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    sys.exit(f"nothing listens at port {port}")
+
+
 class Server:
     def __init__(self, name, pool=0):
         self.name, self.port, self.pool = name, PORTS[name], pool
@@ -63,7 +72,7 @@ logfile = {HOME}/bouncer.log
 """.replace("postgres = host", "postgres = user=postgres host"))
             command = ["runuser", "-u", "postgres", "--", "/usr/sbin/pgbouncer", "-q", f"{HOME}/bouncer.ini"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
-        time.sleep(0.5) if name == "limit" else wait_for(self.port)
+        wait_for_socket(self.port) if name == "limit" else wait_for(self.port)
 
     def figures(self):
         """(seconds of CPU, voluntary context switches) of a server that is one process."""
@@ -193,11 +202,15 @@ def memory(out, counts):
     resident = lambda: int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{server.process.pid}/status").read())[1])
     for clients in counts:
         before = resident()
-        # Every session prepares and runs statements, then rests: the client waits 3 s between two.
-        idle = subprocess.Popen(["pgbench", "-n", "-M", "prepared", "-p", str(server.port), "-c", str(clients), "-j", "2", "-T", "12", "-f", f"{HOME}/idle.sql"],
+        # Every session prepares and runs two statements, then rests: the client waits 60 s before the next.
+        idle = subprocess.Popen(["pgbench", "-n", "-M", "prepared", "-p", str(server.port), "-c", str(clients), "-j", "2", "-T", "60", "-f", f"{HOME}/idle.sql"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(9)
-        out.line("memory", clients, "clearway", [f"{(resident() - before) / clients:.1f} KiB a session"])
+        resting = "select count(*) from pg_stat_activity where state = 'idle' and query like 'UPDATE hot%'"
+        while (count := int(sh(f"psql -p {server.port} -Atc \"{resting}\""))) < clients and idle.poll() is None:
+            time.sleep(0.5)
+        each = (resident() - before) / max(1, count)
+        out.line("memory", count, "clearway", [f"{each:.1f} KiB a session"])
+        idle.terminate()
         idle.wait()
     server.stop()
 
@@ -206,7 +219,7 @@ def prepare():
     os.makedirs(HOME, exist_ok=True)
     for name, text in SCRIPTS.items():
         open(f"{HOME}/{name}.sql", "w").write(text)
-    open(f"{HOME}/idle.sql", "w").write("\\set aid random(1, 1000000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nUPDATE hot SET b = b WHERE a = -1;\n\\sleep 30 s\n")
+    open(f"{HOME}/idle.sql", "w").write("\\set aid random(1, 1000000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\nUPDATE hot SET b = b WHERE a = -1;\n\\sleep 60 s\n")
     sh(f"mkdir -p {HOME}/pg; chown postgres {HOME}/pg; chmod 755 {HOME}; runuser -u postgres -- {PG}/initdb -D {HOME}/pg -A trust")
     settings = "max_connections = 1050\nshared_buffers = 1GB\nmax_wal_size = 8GB\nunix_socket_directories = ''\n"
     open(f"{HOME}/pg/postgresql.conf", "a").write(settings)
