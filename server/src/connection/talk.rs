@@ -8,7 +8,6 @@
 //! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
 //!   for its client's next message.
-//! - TURN-2 (see `turns`): only a session that has changed nothing for a while, and has no block open, is held.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -100,7 +99,17 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     let listed: Listed = listed;
     let backend = Arc::clone(listed.backend());
     let progress = Progress { sessions: server.sessions.as_ref(), counted: false };
-    let mut talk = Talk::<D> { channel, session, backend, skipping: false, progress, name: String::new(), turns: &server.turns, changes: 0, reads: 0 };
+    let mut talk = Talk::<D> {
+        channel,
+        session,
+        backend,
+        skipping: false,
+        progress,
+        name: String::new(),
+        turns: &server.turns,
+        changes: 0,
+        reads: 0,
+    };
     let end = talk.run().await;
     if let End::Fatal(error) = end {
         backend::error(talk.channel.output(), "FATAL", &error, None);

@@ -28,19 +28,17 @@ impl Drop for Ends {
     }
 }
 
-/// Takes a checkpoint at once, as fast as it can, on a thread of its own (CKP-1), and waits for it.
+/// Takes a checkpoint at once, as fast as it can, on a thread of its own (CKP-1), and waits for it; the command tag.
 ///
 /// # Errors
 /// 42501 for whoever is no superuser; those of the disk.
-pub async fn checkpoint(core: &Core) -> Result<()> {
+pub async fn checkpoint(core: &Core) -> Result<&'static str> {
     if !core.role(&core.catalog()).is_some_and(|role| role.superuser) {
         return Err(SqlError::new("42501", "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"));
     }
     let store = Arc::clone(core.db.transactions().store());
-    let outcome = Arc::new(Outcome {
-        taken: Mutex::new("sql/checkpoint", None),
-        done: WaitQueue::new("sql/checkpoint_done"),
-    });
+    let outcome =
+        Arc::new(Outcome { taken: Mutex::new("sql/checkpoint", None), done: WaitQueue::new("sql/checkpoint_done") });
     let ends = Ends(Arc::clone(&outcome));
     let done = outcome.done.enroll();
     let begun = spawn_thread("checkpoint", move || {
@@ -51,7 +49,7 @@ pub async fn checkpoint(core: &Core) -> Result<()> {
     in_wait(WaitEvent::CheckpointDone, Object::NONE, done).await;
     let taken = outcome.taken.lock().take();
     match taken {
-        Some(taken) => taken.map_err(|e| from_engine(e.into())),
+        Some(taken) => taken.map(|()| "CHECKPOINT").map_err(|e| from_engine(e.into())),
         None => Err(SqlError::internal("the checkpoint failed")),
     }
 }

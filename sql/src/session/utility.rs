@@ -157,10 +157,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 reindex(&core, r).await?;
                 "REINDEX"
             }
-            Statement::Checkpoint => {
-                super::checkpoint::checkpoint(&core).await?;
-                "CHECKPOINT"
-            }
+            Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,
             Statement::SetConstraints { .. } => return Err(SqlError::unsupported("SET CONSTRAINTS")),
             Statement::DeclareCursor { .. } | Statement::Fetch { .. } | Statement::CloseCursor { .. } => {
                 return Err(SqlError::unsupported("a cursor of SQL"));
