@@ -99,6 +99,17 @@ fn lock_mode(mode: TableLockMode) -> LockMode {
     }
 }
 
+/// One setting, or all of them, as the session began with.
+fn reset(core: &Core, name: Option<&str>) -> Result<()> {
+    match name {
+        Some(name) => core.set(name, None, false),
+        None => {
+            core.settings.lock().reset_all();
+            Ok(())
+        }
+    }
+}
+
 /// Runs a statement of this module; none if it is another's.
 pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn Client) -> Result<Option<String>> {
     let core = session.core.clone();
@@ -113,10 +124,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 "SHOW"
             }
             Statement::Reset { name } => {
-                match name {
-                    Some(name) => core.set(name, None, false)?,
-                    None => core.settings.lock().reset_all(),
-                }
+                reset(&core, name.as_deref())?;
                 "RESET"
             }
             Statement::LockTable(l) => {
