@@ -73,7 +73,9 @@ fn a_separator_for_a_level_that_is_gone_is_forgotten() {
         }
         while tree.tidy().await.unwrap().merged > 0 {}
         assert_eq!(tree.check().await.unwrap().levels, 1);
-        tree.put_separator(Pending { separator: separator.clone(), child, by, level: 1 }, Purpose::System).await.unwrap();
+        tree.put_separator(Pending { separator: separator.clone(), child, by, level: 1 }, Purpose::System)
+            .await
+            .unwrap();
         tree.split(&separator, 4, 1, Purpose::System).await.unwrap();
         let report = tree.check().await.unwrap();
         assert_eq!((report.levels, report.rows), (1, 1));

@@ -172,7 +172,10 @@ impl World {
             Stopper::Process(point) => self.disk.die_at(point),
         }
         self.lives += 1;
-        let sim = Sim::with_options(self.seed ^ (self.lives << 32), SimOptions { steps_max: 3_000_000 + 10 * self.size.chain_bytes });
+        let sim = Sim::with_options(
+            self.seed ^ (self.lives << 32),
+            SimOptions { steps_max: 3_000_000 + 10 * self.size.chain_bytes },
+        );
         let ended = sim.block_on(life(self.life(), doing));
         let wal = self.wal.lock().expect("wal").take();
         if let Some(wal) = wal {
