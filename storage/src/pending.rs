@@ -139,7 +139,7 @@ impl Store {
                 Ok(true)
             }
             Some(Next::Dismantle(tree)) => {
-                if let Some(root) = self.tree(tree).dismantle(|| self.ended()).await? {
+                if let Some(root) = self.tree(tree).dismantle(|| self.ends_soon()).await? {
                     self.space.free_pages(&[root], Some(tree)).await?;
                 }
                 Ok(true)

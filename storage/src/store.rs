@@ -206,6 +206,11 @@ impl Store {
         self.closing.load(Ordering::SeqCst) || self.wal.poisoned().is_some()
     }
 
+    /// Whether closing has begun: what can be left for the next opening is.
+    pub(crate) fn ends_soon(&self) -> bool {
+        self.hurry.load(Ordering::SeqCst) || self.ended()
+    }
+
     /// Lets others run between the batches of a checkpoint. One that is `paced` pauses, unless it is behind: it has written a smaller part
     /// of its pages than the log has grown of what it may grow meanwhile. So pages go out evenly while the log grows evenly, and where the
     /// log stands still they go out all the same.
@@ -284,11 +289,12 @@ impl Store {
         // The first checkpoint's file becomes needless with the second, which nothing runs beside.
         self.hurry.store(true, Ordering::SeqCst);
         let first = self.take_checkpoint(false, false).await;
+        // Who frees or packs pages ends his step first: it may need a frame, which only the cleaner can give while all are dirty (STO-2).
+        let _turn = self.dropping.take().await;
         self.closing.store(true, Ordering::SeqCst);
         self.drop_bell.ring();
         self.wal.milestone_bell().ring();
         self.tidy_bell.ring();
-        let _turn = self.dropping.take().await;
         let closed = match first {
             Ok(()) => self.take_checkpoint(true, false).await,
             Err(err) => Err(err),

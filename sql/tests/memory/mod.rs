@@ -1,5 +1,7 @@
 //! SQL sessions on a database in memory, whose background runs on threads of its own.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, Vfs};
 use clearway_base::waits::SessionStats;
