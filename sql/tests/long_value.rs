@@ -14,8 +14,9 @@ use memory::session;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a step may take beyond what was there before it, in texts: its caller's copy, the row's and what a reply is made of.
-const PEAK_TEXTS: usize = 5;
+/// What a step may take beyond what was there before it, in texts: an UPDATE has the most copies, its caller's, the old and the new row's
+/// and those that go to the log among them.
+const PEAK_TEXTS: usize = 6;
 /// And for the buffers of log and page cache, which are filled as they are first used.
 const BUFFERS: usize = 64 << 20;
 
