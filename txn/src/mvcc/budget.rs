@@ -66,7 +66,8 @@ struct Turn<'a>(&'a AtomicBool);
 
 impl<'a> Turn<'a> {
     fn take(flag: &'a AtomicBool) -> Option<Turn<'a>> {
-        (!flag.swap(true, Ordering::Acquire)).then_some(Turn(flag))
+        // Made only if it was got: one that is dropped ends the turn of whoever has it.
+        (!flag.swap(true, Ordering::Acquire)).then(|| Turn(flag))
     }
 }
 
@@ -283,5 +284,23 @@ impl Run {
         self.bytes += span.live_bytes();
         self.is_due |= is_due;
         self.spans.push(span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AtomicBool, Turn};
+
+    #[test]
+    fn who_does_not_get_the_turn_does_not_end_it() {
+        // BUD-2
+        let flag = AtomicBool::new(false);
+        let turn = Turn::take(&flag);
+        assert!(turn.is_some());
+        for _ in 0..3 {
+            assert!(Turn::take(&flag).is_none(), "one spills at a time");
+        }
+        drop(turn);
+        assert!(Turn::take(&flag).is_some());
     }
 }
