@@ -18,7 +18,7 @@ fn long_rows_put_in_order_fill_their_leaves() {
         let tree = rig.tree(1).await;
         let mut log = TxnLog::new(TxnId(1));
         for i in 0_u64..5000 {
-            put(&tree, &mut log, &(i << 20 | i * 7919 % 1_000_000).to_be_bytes(), &[1; 1000], 0).await;
+            put(&tree, &mut log, &((i << 20) | (i * 7919 % 1_000_000)).to_be_bytes(), &[1; 1000], 0).await;
         }
         let report = tree.check().await.unwrap();
         assert!(report.leaves <= 5000 / 7 + 1, "{} leaves for 5000 rows", report.leaves);
