@@ -9,6 +9,7 @@ use clearway_base::for_each_seed;
 use clearway_base::sync::block_on;
 use clearway_base::testkit::Rng;
 use clearway_base::vfs::MemVfs;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Seven rows of a kilobyte fill a leaf; the fence that the last one gets when it is left behind must not cut it in two.
 #[test]
@@ -65,6 +66,28 @@ fn narrow_rows_at_random_keys_take_six_bytes_more_at_rest() {
         let after = tree.check().await.unwrap();
         assert_eq!(after.rows, rows);
         assert!(bytes(&after) <= 24.0, "{} bytes a row, {} before", bytes(&after), bytes(&before));
+    });
+}
+
+#[test]
+fn narrow_rows_in_key_order_take_two_bytes_more_at_rest() {
+    // Leaves full of tagged rows below full parents: what the tags leave is packed although no parent has room.
+    let rig = Rig::in_memory(2000);
+    block_on(async {
+        let tree = rig.tree(1).await;
+        let mut log = TxnLog::new(TxnId(1));
+        let rows = 150_000;
+        for i in 0_u64..rows {
+            put(&tree, &mut log, &i.to_be_bytes(), &[1; 11], i + 1).await;
+        }
+        rig.mark.0.store(u64::MAX - 1, SeqCst);
+        while tree.tidy().await.unwrap().moved > 0 {}
+        let after = tree.check().await.unwrap();
+        assert_eq!((after.rows, &after.pages), (rows, &rig.space.used()));
+        let bytes = (after.pages.len() * 8192) as f64 / rows as f64;
+        assert!(bytes <= 20.0, "{bytes} bytes a row");
+        let redone = rig.redone(&MemVfs::new(), 2000, Lsn::MAX).await;
+        assert_eq!(tree_of(&redone).check().await.unwrap().pages, after.pages);
     });
 }
 

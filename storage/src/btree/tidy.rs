@@ -23,7 +23,7 @@ use super::image::{Frame, Image, NodeRow, Rows, node_of};
 use super::node::Node;
 use super::ops;
 use super::tree::Tree;
-use super::write::{has_room, record_bytes, take_credit};
+use super::write::{fits_instead, has_room, record_bytes, take_credit};
 use crate::buffer::page::{PAGE_BYTES, kind};
 use crate::buffer::{Latched, Optimistic, Pin};
 use crate::error::StorageError;
@@ -373,7 +373,10 @@ impl Tree {
     /// the parent has no room for the new fence.
     fn move_rows(&self, latches: &mut Latches<'_>, pair: &Pair<'_>, packed: &Packed, credit: &mut Credit<'_>) -> bool {
         let Latches { left, right, parent } = latches;
-        if !has_room(parent, &packed.separator, 4) {
+        // A parent that was filled in key order is full: it has room for the new fence in the place of the old one.
+        if !fits_instead(node_of(parent.page()), &pair.separator, &packed.separator)
+            && !has_room(parent, &packed.separator, 4)
+        {
             return false;
         }
         left.will_change();

@@ -486,6 +486,19 @@ pub(super) fn fits(node: Node<'_>, key: &[u8], max_value: usize) -> bool {
     })
 }
 
+/// Whether an inner node has room for a separator in the place of another one, which goes in the same record.
+pub(super) fn fits_instead(node: Node<'_>, gone: &[u8], separator: &[u8]) -> bool {
+    let prefix_len = node.prefix_len();
+    if separator.len() < prefix_len || node.0.compare(node.tail(), prefix_len, &separator[..prefix_len]).is_ne() {
+        return false;
+    }
+    let bytes = row_bytes(separator.len() - prefix_len, size_of::<u32>(), false, false) + PREFIX_SLACK;
+    node.search(gone).is_ok_and(|index| {
+        let growth = bytes.saturating_sub(SLOT_BYTES + node.cell(node.slot(index)).len());
+        growth <= node.gap() + node.garbage()
+    })
+}
+
 /// A value that stands in the caller's memory.
 impl<'v> Edit<'v> {
     /// Puts a live row.
