@@ -76,7 +76,7 @@ fn narrow_rows_in_key_order_take_two_bytes_more_at_rest() {
     block_on(async {
         let tree = rig.tree(1).await;
         let mut log = TxnLog::new(TxnId(1));
-        let rows = 150_000;
+        let rows = 250_000;
         for i in 0_u64..rows {
             put(&tree, &mut log, &i.to_be_bytes(), &[1; 11], i + 1).await;
         }
