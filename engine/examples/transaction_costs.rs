@@ -15,7 +15,7 @@ use std::time::Duration;
 use clearway_base::sync::{block_on, sleep};
 use clearway_base::vfs::inline_io_here;
 use clearway_base::waits::now_ns;
-use clearway_engine::catalog::{Column, Object, Oid, Relation, RelationKind};
+use clearway_engine::catalog::{Column, Object, Oid, Relation};
 use clearway_engine::embedded::Database;
 use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
 use clearway_engine::table::shape::TableShape;
@@ -47,26 +47,10 @@ async fn table(session: &mut Session, name: &str, keyed: bool) -> Arc<TableShape
     let oid = session.db().new_oid();
     session.begin(TxnOptions::default());
     let tree = session.create_tree().await.expect("a tree");
-    let relation = Relation {
-        oid,
-        database: DATABASE,
-        schema: SCHEMA,
-        name: format!("{name}_{oid}"),
-        owner: 10,
-        kind: RelationKind::Table,
-        columns: vec![column("id"), column("n")],
-        tree: tree.0,
-        key: if keyed { vec![0] } else { Vec::new() },
-        version: 0,
-        checks: Vec::new(),
-        foreign_keys: Vec::new(),
-        query: None,
-        insert_nothing_rules: Vec::new(),
-        options: Vec::new(),
-        grants: Vec::new(),
-        populated: true,
-        meaning: None,
-    };
+    let (name, columns) = (format!("{name}_{oid}"), vec![column("id"), column("n")]);
+    let key = if keyed { vec![0] } else { Vec::new() };
+    let relation = Relation { key, ..Relation::table(oid, DATABASE, SCHEMA, &name, columns, tree.0) };
+
     session.put_object(Object::Relation(relation)).await.expect("a table");
     session.commit(Durability::Wait).await.expect("committed");
     TableShape::new(&session.catalog(), oid).expect("a shape")
