@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clearway_base::sync::{block_on, sleep};
 use clearway_base::vfs::inline_io_here;
-use clearway_base::waits::now_ns;
+use clearway_base::waits::{Books, books, now_ns};
 use clearway_engine::catalog::{Column, Object, Oid, Relation};
 use clearway_engine::embedded::Database;
 use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
@@ -90,27 +90,48 @@ fn spilled_mb(db: &Database) -> (f64, f64) {
     file.map_or((0.0, 0.0), |file| (file.written_bytes() as f64 / 1e6, file.read_bytes() as f64 / 1e6))
 }
 
+/// Seconds of computing, and of the waits that took most.
+fn where_it_went(books: &Books) -> String {
+    let mut waits = books.waits.clone();
+    waits.sort_by_key(|share| std::cmp::Reverse(share.wait_ns));
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let mut parts = vec![format!("CPU {:.2}, ready {:.2}", seconds(books.cpu_ns), seconds(books.run_queue_ns))];
+    parts.extend(
+        waits
+            .iter()
+            .take(3)
+            .map(|wait| format!("{} {:.2} in {}", wait.event.name(), seconds(wait.wait_ns + wait.spin_ns), wait.count)),
+    );
+    parts.join(", ")
+}
+
 async fn rollback(db: &Database, rows: i64, memory: u64, times: usize) {
     db.engine().transactions().book().set_budget(memory);
     let mut session = db.engine().session(1, DATABASE);
     let shape = table(&mut session, "rollback", true).await;
     fill(&mut session, &shape, rows).await;
-    println!("| round | rows | forward s | rolled back s | ratio | spilled MB | read again MB |");
-    println!("|---:|---:|---:|---:|---:|---:|---:|");
+    println!("| round | rows | forward s | rolled back s | ratio | spilled MB | read again MB | forward | back |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|---|---|");
     for round in 1..=3 {
         session.begin(TxnOptions::default());
-        let began = now_ns();
         let spilled = spilled_mb(db);
-        for _ in 0..times {
-            assert_eq!(update_all(&mut session, &shape).await, rows as u64);
-        }
-        let forward = (now_ns() - began) as f64 / 1e9;
-        let began = now_ns();
-        session.roll_back().await.expect("rolled back");
-        let back = (now_ns() - began) as f64 / 1e9;
+        let ((), forward) = books(async {
+            for _ in 0..times {
+                assert_eq!(update_all(&mut session, &shape).await, rows as u64);
+            }
+        })
+        .await;
+        let (undone, back) = books(session.roll_back()).await;
+        undone.expect("rolled back");
         let (written, read) = spilled_mb(db);
         let (written, read) = (written - spilled.0, read - spilled.1);
-        println!("| {round} | {rows} | {forward:.2} | {back:.2} | {:.2} | {written:.0} | {read:.0} |", back / forward);
+        let (forward_s, back_s) = (forward.elapsed_ns as f64 / 1e9, back.elapsed_ns as f64 / 1e9);
+        println!(
+            "| {round} | {rows} | {forward_s:.2} | {back_s:.2} | {:.2} | {written:.0} | {read:.0} | {} | {} |",
+            back_s / forward_s,
+            where_it_went(&forward),
+            where_it_went(&back)
+        );
     }
     let statement = session.open_statement(&"check".into(), StatementMode::ReadOnly);
     let mut scan = session.scan(&shape, KeyRange::all(), Direction::Forward, &statement.view);
