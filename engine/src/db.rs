@@ -33,6 +33,7 @@ use crate::catalog::{
     CATALOG_TREE, Catalog, FIRST_USER_OID, Index, IndexState, Object, Oid, SEQUENCE_TREE, decode_object,
 };
 use crate::error::EngineError;
+use crate::line::Lines;
 use crate::sequence::Sequences;
 use crate::session::Session;
 use crate::table::ghosts::GhostSweep;
@@ -76,6 +77,7 @@ pub struct Db {
     losers: Mutex<Vec<Transaction>>,
     ghosts: GhostSweep,
     statistics: Statistics,
+    lines: Lines,
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
@@ -126,6 +128,7 @@ impl Db {
             losers: Mutex::new("engine/losers", later.into_iter().map(|(_, txn)| txn).collect()),
             ghosts: GhostSweep::default(),
             statistics: Statistics::default(),
+            lines: Lines::default(),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery: recovered.report,
         };
@@ -263,6 +266,15 @@ impl Db {
         &self.statistics
     }
 
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// How many updates by a closure were done in the transaction of another one that had the row.
+    pub fn updates_served(&self) -> u64 {
+        self.lines.served()
+    }
+
     /// The sweep for ghosts that a crash left behind.
     pub fn ghosts(&self) -> &GhostSweep {
         &self.ghosts
@@ -328,6 +340,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
             return;
         }
         db.transactions.store().wal().flush_unwaited();
+        db.lines.dissolve(UPKEEP_PAUSE.as_nanos() as u64);
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;

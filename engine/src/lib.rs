@@ -8,6 +8,7 @@ pub mod db;
 pub mod decimal;
 pub mod embedded;
 pub mod error;
+mod line;
 pub mod sequence;
 pub mod session;
 pub mod table;

@@ -254,6 +254,14 @@ impl Session {
     /// # Errors
     /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
+        self.commit_telling(durability, |_| ()).await
+    }
+
+    /// The same; `told` hears where a commit that changes something stands once everybody sees it, and before it is durable.
+    ///
+    /// # Errors
+    /// As [`Session::commit`].
+    pub async fn commit_telling(&mut self, durability: Durability, told: impl FnOnce(Lsn)) -> Result<(), EngineError> {
         // A transaction without an id has changed nothing: there is no record to write.
         let body = match self.txn().id() {
             Some(_) => self.commit_body().encode(),
@@ -277,6 +285,7 @@ impl Session {
         self.end_transaction();
         if let Some(lsn) = committed {
             self.last_commit = lsn;
+            told(lsn);
             match durability {
                 Durability::Wait => self.dep_lsn = self.dep_lsn.max(lsn),
                 Durability::Async => self.db.transactions().store().wal().flush_later(lsn),

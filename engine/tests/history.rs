@@ -26,5 +26,7 @@ mod reply_tests;
 mod rows;
 #[path = "history/statements.rs"]
 mod statements;
+#[path = "history/together.rs"]
+mod together;
 #[path = "history/world.rs"]
 mod world;

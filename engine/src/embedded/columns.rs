@@ -13,7 +13,7 @@ use crate::catalog::Oid;
 use crate::value::{Storage, Value};
 
 /// A type that is one column.
-pub trait Cell: Sized + Send {
+pub trait Cell: Sized + Send + 'static {
     /// How it is stored.
     const STORAGE: Storage;
     /// The SQL type that the column shows to SQL, by PostgreSQL's number.
@@ -41,7 +41,7 @@ pub struct ColumnKind {
 }
 
 /// One or more columns.
-pub trait Columns: Sized + Send {
+pub trait Columns: Sized + Send + 'static {
     /// What the columns are.
     fn kinds() -> Vec<ColumnKind>;
     /// Appends the values.

@@ -40,11 +40,13 @@
 //! # Not here
 //! SQL, and listening for clients: the layers above.
 
+mod attempts;
 mod blocking;
 mod columns;
 mod error;
 mod table;
 mod transaction;
+mod update;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -68,9 +70,10 @@ pub use crate::session::{Isolation, TxnOptions};
 
 use crate::catalog::Oid;
 use crate::db::{Db, DbOptions};
-use crate::session::{Durability, Session};
+use crate::session::Session;
+use attempts::{Attempts, finish};
 use blocking::wait;
-use transaction::{Contended, Texts};
+use transaction::Texts;
 
 /// The database of a directory in which typed tables stand, and its schema.
 const DATABASE: &str = "clearway";
@@ -78,11 +81,6 @@ const SCHEMA: &str = "public";
 
 /// Threads that do the I/O of asynchronous calls.
 const IO_THREADS: usize = 4;
-
-/// How often a closure is run before its conflict is handed out as an error.
-const ATTEMPTS_MAX: u32 = 1_000;
-/// EMB-4: failed attempts after which the next one queues for its rows first.
-const FAIR_AFTER: usize = 2;
 
 /// Process ids of embedded sessions in lock views, apart from those of a listener's.
 const FIRST_PID: i32 = 1_000_000;
@@ -314,46 +312,6 @@ impl Database {
         }
     }
 
-    /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; returns what `f` returned, or
-    /// `None` if there is no such key. The lock goes with the commit and not with its durability, so that a row that everybody
-    /// changes is limited by the processor and not by the disk; only the result waits until it is durable.
-    ///
-    /// # Errors
-    /// From the engine.
-    pub fn update_with<K: Key, V: Columns, R>(
-        &self,
-        table: &Table<K, V>,
-        key: &K,
-        f: impl FnMut(&mut V) -> R,
-    ) -> Result<Option<R>, Error> {
-        wait(self.update_with_async(table, key, f))
-    }
-
-    /// The same as a future.
-    ///
-    /// # Errors
-    /// As [`Database::update_with`].
-    pub async fn update_with_async<K: Key, V: Columns, R>(
-        &self,
-        table: &Table<K, V>,
-        key: &K,
-        mut f: impl FnMut(&mut V) -> R,
-    ) -> Result<Option<R>, Error> {
-        let _busy = self.busy();
-        let mut session = self.session();
-        let mut attempts = Attempts::default();
-        loop {
-            session.begin(TxnOptions::default());
-            let mut txn = AsyncTxn::new(&mut session, &self.inner.texts);
-            let result = txn.update_with(table, key, &mut f).await;
-            let end = attempts.ended(&mut txn);
-            if let Some(ended) = finish(&mut session, result, end).await {
-                self.give_back(session);
-                return ended;
-            }
-        }
-    }
-
     /// Closes it: everything goes to disk, and the next opening has nothing to recover. Transactions that other threads have open
     /// must have ended.
     ///
@@ -391,61 +349,6 @@ struct Busy<'a>(&'a Wal);
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.session_busy(false);
-    }
-}
-
-/// How an attempt ended.
-struct End {
-    failed: bool,
-    retry: bool,
-}
-
-/// The attempts of one closure so far.
-#[derive(Default)]
-struct Attempts {
-    failed: usize,
-    /// The rows on which others were faster, by table and key.
-    lost: Vec<Contended>,
-}
-
-impl Attempts {
-    /// EMB-4
-    async fn prepare(&self, txn: &mut AsyncTxn<'_>) -> Result<(), Error> {
-        if self.failed < FAIR_AFTER { Ok(()) } else { txn.lock_first(&self.lost).await }
-    }
-
-    fn ended(&mut self, txn: &mut AsyncTxn<'_>) -> End {
-        self.failed += 1;
-        txn.end_unfinished();
-        if let Some(row) = txn.take_lost()
-            && let Err(at) = self.lost.binary_search(&row)
-        {
-            self.lost.insert(at, row);
-        }
-        End { failed: txn.failed(), retry: txn.wants_retry() && self.failed < ATTEMPTS_MAX as usize }
-    }
-}
-
-/// Commits or rolls back; `None` if the closure is to be run again.
-async fn finish<T, E: From<Error>>(session: &mut Session, result: Result<T, E>, end: End) -> Option<Result<T, E>> {
-    if result.is_ok() && !end.failed {
-        let committed = session.commit(Durability::Wait).await;
-        if let Err(error) = committed {
-            // EMB-3: whatever is left of it goes.
-            let _ = session.roll_back().await;
-            return Some(Err(E::from(error.into())));
-        }
-        return Some(result);
-    }
-    // EMB-1: what the closure saw is durable when this returns.
-    if let Err(error) = session.roll_back().await {
-        return Some(Err(E::from(error.into())));
-    }
-    match result {
-        _ if end.retry => None,
-        // EMB-2
-        Ok(_) => Some(Err(E::from(Error::Failed))),
-        Err(error) => Some(Err(error)),
     }
 }
 

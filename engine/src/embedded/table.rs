@@ -144,6 +144,13 @@ impl<K: Key, V: Columns> Table<K, V> {
         shape.key_prefix(&values)
     }
 
+    /// The key's bytes by the shape that was looked up last: they stay the same while the table is there.
+    pub(super) fn place_key(&self, key: &K) -> Vec<u8> {
+        let mut values = Vec::with_capacity(4);
+        key.write(&mut values);
+        self.inner.shape.lock().1.key_prefix(&values)
+    }
+
     pub(super) fn value_of(&self, row: &[Value]) -> Result<V, Error> {
         let keys = K::kinds().len();
         row.get(keys..keys + V::kinds().len()).and_then(V::read).ok_or_else(|| self.bad_value())

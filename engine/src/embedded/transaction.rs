@@ -27,6 +27,7 @@ use super::error::Error;
 use super::table::Table;
 use crate::catalog::Oid;
 use crate::error::EngineError;
+use crate::line::{Lead, Spoilt};
 use crate::session::{Isolation, Session, Statement, StatementMode};
 use crate::table::shape::TableShape;
 use crate::value::Value;
@@ -227,10 +228,21 @@ impl<'s> AsyncTxn<'s> {
         key: &K,
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
+        self.update_leading(table, key, f, None).await
+    }
+
+    /// The same; while it has the row it runs what those in line behind it have come for.
+    pub(super) async fn update_leading<K: Key, V: Columns, R>(
+        &mut self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnOnce(&mut V) -> R,
+        lead: Option<&mut Lead<'_>>,
+    ) -> Result<Option<R>, Error> {
         let shape = self.enter(table, true).await?;
         let key = table.key_bytes(&shape, key);
         let view = self.open(true);
-        let updated = self.update_locked(table, &shape, &view, &key, f).await;
+        let updated = self.update_locked(table, &shape, &view, &key, (f, lead)).await;
         self.close();
         self.judge(updated)
     }
@@ -241,11 +253,16 @@ impl<'s> AsyncTxn<'s> {
         shape: &TableShape,
         view: &View,
         key: &[u8],
-        f: impl FnOnce(&mut V) -> R,
+        (f, lead): (impl FnOnce(&mut V) -> R, Option<&mut Lead<'_>>),
     ) -> Result<Option<R>, Error> {
         let Some(current) = self.lock(shape, view, key, LockMode::RowNoKeyUpdate).await? else { return Ok(None) };
         let mut value = table.value_of(&current.row)?;
         let result = f(&mut value);
+        // A unique index would have to see what each of them leaves.
+        if let Some(lead) = lead.filter(|_| shape.indexes.is_empty()) {
+            let fits = |value: &V| shape.check_fit(&table.with_value(&current.row, value)).is_ok();
+            lead.serve(&mut value, fits).map_err(|Spoilt| Error::Failed)?;
+        }
         let new = table.with_value(&current.row, &value);
         match self.session.update(shape, key, &current.row, &new, Basis::Locked).await? {
             Changed::Done => Ok(Some(result)),
