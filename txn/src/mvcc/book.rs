@@ -254,7 +254,7 @@ impl VersionBook {
     /// From the file.
     pub async fn fetch(&self, tag: Tag, fetched: &mut Fetched) -> Result<(), StorageError> {
         if let Look::Spilled(span) = self.undo.look_with(tag, fetched) {
-            fetched.keep(span.id, span.all(false).await?);
+            fetched.keep(&span, span.bytes().await?);
         }
         Ok(())
     }

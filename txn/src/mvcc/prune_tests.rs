@@ -375,6 +375,9 @@ fn an_hour_long_snapshot_keeps_the_budget_and_is_named() {
     });
     let (mut rng, mut highest, mut file) = (Rng::new(3), 0, 0);
     for second in 0..3600_u64 {
+        if every == 1 && second % 300 == 0 {
+            println!("minute {}: memory at most {highest} bytes, file at most {file}", second / 60);
+        }
         for n in 0..if second % every == 0 { PER_SECOND } else { 0 } {
             // Half of the updates go to a hundredth of the rows.
             let at = rng.below(if n % 2 == 0 { ROWS / 100 } else { ROWS });

@@ -13,6 +13,8 @@
 //! - SPN-1: the bytes of a span never change; its place in the file is given to others when the last holder of the span drops it. So
 //!   whoever has found a span in the directory can read it for as long as he likes.
 //! - SPN-2: `through` is at or above the commit LSN of each record in it, and `Lsn::MAX` while a writer of one of them runs.
+//! - SPN-3: bytes that somebody keeps were checked, checksum and each record, when they were read; they are taken apart one record at a
+//!   time, as it is asked for.
 //!
 //! # Crash safety
 //! The file is of no use after a crash: no snapshot survives one, and what losers need stands in the log and in checkpoints.
@@ -20,10 +22,13 @@
 //! # Errors
 //! What does not decode is a `Corruption` that names the file and the offset.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use clearway_base::vfs::IoBuf;
 use clearway_storage::error::{Corruption, StorageError};
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::BeforeImage;
@@ -31,7 +36,7 @@ use clearway_storage::record::BeforeImage;
 use super::record::{Spot, UndoRecord, Writer};
 use super::spill::SpillFile;
 use super::state::{Status, TxnState};
-use crate::lockmgr::modes::ALL_MODES;
+use crate::lockmgr::modes::{ALL_MODES, LockMode};
 
 const HEAD: usize = 20;
 const ENTRY: usize = 12;
@@ -110,23 +115,23 @@ impl Span {
     /// Frees a record; false if it is free already. Under the shard's mutex.
     pub(super) fn free(&self, index: u32, record: &UndoRecord) -> bool {
         let bit = 1 << (index % 64);
-        let is_new = self.freed[index as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0;
+        let is_new = self.freed[index as usize / 64].fetch_or(bit, Relaxed) & bit == 0;
         if is_new {
-            self.gone.fetch_add(1, Ordering::Relaxed);
+            self.gone.fetch_add(1, Relaxed);
             if record.deletes {
-                self.deletes.fetch_sub(1, Ordering::Relaxed);
+                self.deletes.fetch_sub(1, Relaxed);
             }
         }
         is_new
     }
 
     pub(super) fn is_freed(&self, index: u32) -> bool {
-        self.freed[index as usize / 64].load(Ordering::Relaxed) & (1 << (index % 64)) != 0
+        self.freed[index as usize / 64].load(Relaxed) & (1 << (index % 64)) != 0
     }
 
     /// Records that are not freed, and how many there were.
     pub(super) fn records(&self) -> (u32, u32) {
-        (self.count - self.gone.load(Ordering::Relaxed), self.count)
+        (self.count - self.gone.load(Relaxed), self.count)
     }
 
     /// Bytes in the file of what is not freed, about.
@@ -137,7 +142,7 @@ impl Span {
 
     /// Records that made ghosts and are not freed.
     pub(super) fn deletes(&self) -> u32 {
-        self.deletes.load(Ordering::Relaxed)
+        self.deletes.load(Relaxed)
     }
 
     /// What it weighs in memory.
@@ -148,7 +153,7 @@ impl Span {
 
     /// SPN-2: every record in it was committed at or below this.
     pub fn through(&self) -> Lsn {
-        let known = Lsn(self.through.load(Ordering::Acquire));
+        let known = Lsn(self.through.load(Acquire));
         if known != Lsn::MAX {
             return known;
         }
@@ -160,7 +165,7 @@ impl Span {
                 Status::Aborted => {}
             }
         }
-        self.through.store(through.0, Ordering::Release);
+        self.through.store(through.0, Release);
         through
     }
 
@@ -169,7 +174,7 @@ impl Span {
         self.writers.iter().find(|txn| txn.status() == Status::Active)
     }
 
-    async fn read(&self) -> Result<Vec<u8>, StorageError> {
+    async fn read(&self) -> Result<IoBuf, StorageError> {
         self.file.read(self.offset, self.len).await
     }
 
@@ -180,10 +185,41 @@ impl Span {
         let mut all = Vec::with_capacity(view.count as usize);
         for index in (0..view.count).filter(|index| freed || !self.is_freed(*index)) {
             let (tag, at) = view.entry(index).ok_or_else(|| self.damage("an entry", HEAD))?;
-            let record = view.decode(index, at).ok_or_else(|| self.damage("a record", at))?;
+            let record = view.record(index, at).ok_or_else(|| self.damage("a record", at))?;
             all.push((tag, Arc::new(record)));
         }
         Ok(all)
+    }
+
+    /// Its bytes, in which [`Span::find`] finds records: every one of them decodes (SPN-3).
+    pub(super) async fn bytes(&self) -> Result<IoBuf, StorageError> {
+        let bytes = self.read().await?;
+        let view = self.view(&bytes)?;
+        for index in 0..view.count {
+            let (_, at) = view.entry(index).ok_or_else(|| self.damage("an entry", HEAD))?;
+            view.parse(at).ok_or_else(|| self.damage("a record", at))?;
+        }
+        Ok(bytes)
+    }
+
+    /// The record under a tag, in what [`Span::bytes`] gave; none if there was none, or it is freed. Decodes this one only: who looks for
+    /// a row that was changed long ago wants one of hundreds.
+    pub(super) fn find(&self, bytes: &[u8], tag: Tag) -> Option<Arc<UndoRecord>> {
+        let view = View { span: self, bytes, count: self.count };
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (found, at) = view.entry(middle).expect("SPN-3: an entry that was checked");
+            match found.cmp(&tag) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal if self.is_freed(middle) => return None,
+                Ordering::Equal => {
+                    return Some(Arc::new(view.record(middle, at).expect("SPN-3: a record that was checked")));
+                }
+            }
+        }
+        None
     }
 
     fn view<'a>(&'a self, bytes: &'a [u8]) -> Result<View<'a>, StorageError> {
@@ -228,40 +264,79 @@ impl View<'_> {
         Some((Tag(reader.u64()?), reader.u32()? as usize))
     }
 
-    fn decode(&self, index: u32, at: usize) -> Option<UndoRecord> {
-        let mut reader = Reader(self.bytes.get(at..)?);
-        let (flags, strength) = (reader.u8()?, *ALL_MODES.get(usize::from(reader.u8()?))?);
-        let writer = reader.u64()?;
+    fn record(&self, index: u32, at: usize) -> Option<UndoRecord> {
+        let parsed = self.parse(at)?;
+        let Parsed { flags, key, value, moved_to, .. } = parsed;
         let writer = match flags & LIVE {
-            0 => Writer::Ended(Lsn(writer)),
-            _ => Writer::Live(self.span.writers.get(usize::try_from(writer).ok()?)?.clone()),
+            0 => Writer::Ended(Lsn(parsed.writer)),
+            _ => Writer::Live(self.live(parsed.writer)?.clone()),
         };
-        let position = reader.u32()?;
-        let (tree, prev, before_lsn) = (TreeId(reader.u64()?), Tag(reader.u64()?), Lsn(reader.u64()?));
-        let (lsn, undo_next) = (AtomicU64::new(reader.u64()?), AtomicU64::new(reader.u64()?));
-        let (key, value, moved_to) = (reader.bytes()?, reader.bytes()?, reader.bytes()?);
         let before = match flags & ABSENT {
             0 => BeforeImage::Row { ghost: flags & GHOST != 0, overflow: flags & OVERFLOW != 0, value: value.into() },
             _ => BeforeImage::Absent,
         };
         Some(UndoRecord {
             writer,
-            position,
-            tree,
+            position: parsed.position,
+            tree: parsed.tree,
             key: key.into(),
             before,
             dropped: flags & DROPPED != 0,
-            prev,
-            before_lsn,
-            strength,
+            prev: parsed.prev,
+            before_lsn: parsed.before_lsn,
+            strength: parsed.strength,
             deletes: flags & DELETES != 0,
             rowless: flags & ROWLESS != 0,
             moved_to: (flags & MOVED != 0).then(|| moved_to.into()),
-            lsn,
-            undo_next,
+            lsn: AtomicU64::new(parsed.lsn),
+            undo_next: AtomicU64::new(parsed.undo_next),
             spot: Some(Spot { span: self.span.id, index }),
         })
     }
+
+    fn live(&self, place: u64) -> Option<&Arc<TxnState>> {
+        self.span.writers.get(usize::try_from(place).ok()?)
+    }
+
+    /// A record without a copy of anything, if that is one.
+    fn parse(&self, at: usize) -> Option<Parsed<'_>> {
+        let mut reader = Reader(self.bytes.get(at..)?);
+        let (flags, strength) = (reader.u8()?, *ALL_MODES.get(usize::from(reader.u8()?))?);
+        let writer = reader.u64()?;
+        if flags & LIVE != 0 {
+            self.live(writer)?;
+        }
+        Some(Parsed {
+            flags,
+            strength,
+            writer,
+            position: reader.u32()?,
+            tree: TreeId(reader.u64()?),
+            prev: Tag(reader.u64()?),
+            before_lsn: Lsn(reader.u64()?),
+            lsn: reader.u64()?,
+            undo_next: reader.u64()?,
+            key: reader.bytes()?,
+            value: reader.bytes()?,
+            moved_to: reader.bytes()?,
+        })
+    }
+}
+
+/// A record as it stands in a span's bytes.
+struct Parsed<'a> {
+    flags: u8,
+    strength: LockMode,
+    writer: u64,
+    position: u32,
+    tree: TreeId,
+    prev: Tag,
+    before_lsn: Lsn,
+    lsn: u64,
+    undo_next: u64,
+    key: &'a [u8],
+    value: &'a [u8],
+    moved_to: &'a [u8],
 }
 
 /// Numbers and strings off the front of bytes.
@@ -362,5 +437,74 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     for bytes in [&record.key, value, record.moved_to.as_deref().unwrap_or_default()] {
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clearway_base::sync::block_on;
+    use clearway_base::vfs::{MemVfs, Vfs};
+
+    use super::*;
+
+    fn record(key: &[u8]) -> Arc<UndoRecord> {
+        Arc::new(UndoRecord {
+            writer: Writer::Ended(Lsn(70)),
+            position: 3,
+            tree: TreeId(7),
+            key: key.into(),
+            before: BeforeImage::Row { ghost: false, overflow: false, value: key.repeat(3).into() },
+            dropped: false,
+            prev: Tag::SETTLED,
+            before_lsn: Lsn(60),
+            strength: LockMode::RowNoKeyUpdate,
+            deletes: false,
+            rowless: false,
+            moved_to: None,
+            lsn: AtomicU64::new(65),
+            undo_next: AtomicU64::new(0),
+            spot: None,
+        })
+    }
+
+    fn spilled(encoded: Encoded) -> Span {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemVfs::new());
+        block_on(vfs.create_dir(Path::new("/s"))).expect("a directory");
+        let file = Arc::new(SpillFile::new(vfs, Path::new("/s")));
+        let offset = block_on(file.write(&encoded.bytes)).expect("written");
+        Span::new(encoded, (1, 1), file, offset)
+    }
+
+    #[test]
+    fn each_record_is_found_under_its_tag_until_it_is_freed() {
+        // SPN-3
+        let records: Vec<_> = (1..=20_u64).map(|n| (Tag(64 + 3 * n), record(&n.to_be_bytes()))).collect();
+        let span = spilled(encode(9, &records));
+        let bytes = block_on(span.bytes()).expect("as written");
+        for (at, (tag, record)) in records.iter().enumerate() {
+            let found = span.find(&bytes, *tag).expect("it is there");
+            assert_eq!((&found.key, &found.before, found.lsn()), (&record.key, &record.before, record.lsn()));
+            assert_eq!(found.spot, Some(Spot { span: 9, index: at as u32 }));
+            assert!(span.find(&bytes, Tag(tag.0 + 1)).is_none(), "between two tags");
+            span.free(at as u32, record);
+            assert!(span.find(&bytes, *tag).is_none(), "UND-6: freed since");
+        }
+        assert!(span.find(&bytes, Tag(1)).is_none());
+    }
+
+    #[test]
+    fn a_record_that_does_not_decode_is_told_when_the_span_is_read() {
+        // SPN-3: with a checksum that is right, so that nothing else can notice.
+        let intact = encode(9, &[(Tag(64), record(b"a")), (Tag(65), record(b"b"))]).bytes;
+        for (at, byte) in [(HEAD + 8, 0xff), (HEAD + ENTRY + 8 + 1, 0xff), (intact.len() - 4, 1)] {
+            let mut encoded = encode(9, &[(Tag(64), record(b"a")), (Tag(65), record(b"b"))]);
+            encoded.bytes[at] = byte;
+            let sum = crc32c::crc32c(&encoded.bytes[4..]);
+            encoded.bytes[..4].copy_from_slice(&sum.to_le_bytes());
+            let read = block_on(spilled(encoded).bytes());
+            assert!(matches!(read, Err(StorageError::Corruption(_))), "byte {at}: {read:?}");
+        }
     }
 }

@@ -151,10 +151,10 @@ impl SpillFile {
         Ok(offset)
     }
 
-    pub(super) async fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, StorageError> {
+    pub(super) async fn read(&self, offset: u64, len: usize) -> Result<IoBuf, StorageError> {
         let file = self.open().await?;
         self.read.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(file.read_exact_at(offset, IoBuf::with_capacity(len), len).await?.to_vec())
+        Ok(file.read_exact_at(offset, IoBuf::with_capacity(len), len).await?)
     }
 
     pub(super) fn give_back(&self, offset: u64, len: usize) {

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
+use clearway_base::vfs::IoBuf;
 use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::UndoEntry;
 
@@ -57,19 +58,13 @@ const SPANS_KEPT: usize = 32;
 /// has is never out of date: which span a tag stands in, and whether its record was freed, is asked anew each time (UND-6).
 #[derive(Debug, Default)]
 pub struct Fetched {
-    spans: HashMap<u64, Vec<(Tag, Arc<UndoRecord>)>>,
+    spans: HashMap<u64, IoBuf>,
 }
 
 impl Fetched {
-    fn get(&self, tag: Tag, span: u64) -> Option<Option<&Arc<UndoRecord>>> {
-        let records = self.spans.get(&span)?;
-        let at = records.binary_search_by_key(&tag, |(tag, _)| *tag);
-        Some(at.ok().and_then(|at| records.get(at)).map(|(_, record)| record))
-    }
-
-    /// Keeps the records of a span, by rising tag.
-    pub(super) fn keep(&mut self, span: u64, records: Vec<(Tag, Arc<UndoRecord>)>) {
-        self.spans.insert(span, records);
+    /// Keeps the bytes of a span.
+    pub(super) fn keep(&mut self, span: &Span, bytes: IoBuf) {
+        self.spans.insert(span.id, bytes);
     }
 
     /// How many spans are kept.
@@ -247,11 +242,9 @@ impl UndoStore {
     /// The same, with what the caller has fetched in place of what was spilled.
     pub fn look_with(&self, tag: Tag, fetched: &Fetched) -> Look {
         match self.look(tag) {
-            Look::Spilled(span) => match fetched.get(tag, span.id) {
+            Look::Spilled(span) => match fetched.spans.get(&span.id) {
                 // UND-6
-                Some(Some(record)) if record.spot.is_some_and(|spot| span.is_freed(spot.index)) => Look::Gone,
-                Some(Some(record)) => Look::Here(record.clone()),
-                Some(None) => Look::Gone,
+                Some(bytes) => span.find(bytes, tag).map_or(Look::Gone, Look::Here),
                 None => Look::Spilled(span),
             },
             look => look,
