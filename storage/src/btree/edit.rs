@@ -38,9 +38,12 @@ pub(super) fn put_at(page: &PageMut<'_>, row: &NodeRow<'_>, found: Result<usize,
         let slot_and_cell = row_bytes(row.key.len() - prefix_len, row.value.len(), row.overflow, own);
         let cell_len = slot_and_cell - SLOT_BYTES;
         match found {
-            Ok(index) if node.cell(node.slot(index)).len() == cell_len => {
-                let offset = node.cell(node.slot(index)).offset;
-                put_cell(page, row, prefix_len, shared, offset, index);
+            // In place also where it is shorter: undoing a change takes the tag off, and in a full leaf, where a new cell has no room,
+            // every few rows would build the node anew.
+            Ok(index) if node.cell(node.slot(index)).len() >= cell_len => {
+                let cell = node.cell(node.slot(index));
+                set_garbage(page, node.garbage() + cell.len() - cell_len);
+                put_cell(page, row, prefix_len, shared, cell.offset, index);
                 return Ok(());
             }
             Ok(index) if node.gap() >= cell_len => {

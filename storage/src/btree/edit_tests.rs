@@ -170,6 +170,36 @@ fn a_change_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
+fn rows_of_a_full_leaf_that_lose_their_tags_stay_where_they_are() {
+    // As a rollback does, latest first: no row moves, so the node is not built anew.
+    let words = words();
+    let page = PageMut::new(&words);
+    page.format(PageId(9), TreeId(4), 0, kind::NODE);
+    empty_leaf(&page, b"", None);
+    let (mut model, mut tag) = (Model::new(), 0);
+    loop {
+        tag += 1;
+        let key = (1_000_000_u64 + tag).to_be_bytes();
+        if put(&page, &NodeRow { key: &key, value: b"value", tag: Tag(tag), ghost: false, overflow: false }).is_err() {
+            break;
+        }
+        model.insert(key.to_vec(), (b"value".to_vec(), tag, false));
+    }
+    let node = node_of(&page);
+    let (heap_top, garbage, used) = (node.heap_top(), node.garbage(), node.used_bytes());
+    for key in model.keys().rev().cloned().collect::<Vec<_>>() {
+        let row = NodeRow { key: &key, value: b"value", tag: Tag::SETTLED, ghost: false, overflow: false };
+        assert_eq!(put(&page, &row), Ok(()));
+        model.insert(key, (b"value".to_vec(), 0, false));
+    }
+    agree(&page, &model);
+    assert_eq!(node.heap_top(), heap_top, "no cell was put elsewhere");
+    let freed = node.garbage() - garbage;
+    // The first row's tag was the one that all could have shared.
+    assert_eq!((freed, used - node.used_bytes()), (8 * (model.len() - 1), freed));
+}
+
+#[test]
 fn the_left_half_keeps_its_rows_and_learns_its_fence() {
     let words = words();
     let page = PageMut::new(&words);
