@@ -17,6 +17,7 @@
 //! - LINE-3: who stands in line has no transaction: no id, no snapshot, no lock. So no edge is missing in the graph of who waits for whom.
 //! - LINE-4: behind one who cannot go on nobody stands for long: [`Lines::dissolve`] sends them to the row's own queue, where the views
 //!   show them one by one, and nobody joins that line any more.
+//! - LINE-6: of those who were served in one transaction each that runs, or is given up, wakes one more; so none stays asleep.
 //! - LINE-5: those in line are served, and lead, in the order in which they came.
 //!
 //! # Latch order
@@ -31,7 +32,7 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use clearway_base::sync::Mutex;
@@ -43,6 +44,9 @@ use crate::catalog::Oid;
 const SHARDS: usize = 16;
 /// How long one transaction goes on serving others: so long others, who wait for the row in its queue, wait for those in line.
 const SERVES_NS: u64 = 2_000_000;
+/// How many of those it served a leader wakes itself; each of them wakes one more. So a runtime's short queue of its own never
+/// runs over, behind which those who were woken first would stand last.
+const WOKEN_FIRST: usize = 32;
 /// How many closures run between two looks at the clock.
 const LOOK_EACH: usize = 16;
 
@@ -76,16 +80,31 @@ trait Seated: Send + Sync {
     fn go(&self, told: Told);
 }
 
+/// Those who were served in one transaction, which has ended; they are woken one by the other.
+struct Batch {
+    seats: Vec<Arc<dyn Seated>>,
+    lsn: Lsn,
+    next: AtomicUsize,
+}
+
+impl Batch {
+    /// LINE-6: wakes the next one, if there is one left.
+    fn wake_next(self: &Arc<Self>) {
+        if let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            seat.go(Told::Committed(self.clone()));
+        }
+    }
+}
+
 enum Served {
     Done,
     Gone,
     Panicked,
 }
 
-#[derive(Clone, Copy)]
 enum Told {
-    /// The commit in which it was served.
-    Committed(Lsn),
+    /// The transaction in which it was served has.
+    Committed(Arc<Batch>),
     Alone,
 }
 
@@ -94,7 +113,7 @@ enum Stage {
     /// A transaction that has not committed yet has run it.
     Serving,
     Leads,
-    Committed(Lsn),
+    Committed(Arc<Batch>),
     Alone,
     /// Its closure did.
     Panicked(Box<dyn Any + Send>),
@@ -151,14 +170,18 @@ impl<W: Work> Seated for Seat<W> {
 
     fn go(&self, told: Told) {
         let mut state = self.state.lock();
+        let mut missed = None;
         match (&state.stage, told) {
             (Stage::InLine | Stage::Serving, Told::Alone) => state.stage = Stage::Alone,
-            (Stage::Serving, Told::Committed(lsn)) => state.stage = Stage::Committed(lsn),
+            (Stage::Serving, Told::Committed(batch)) => state.stage = Stage::Committed(batch),
+            (_, Told::Committed(batch)) => missed = Some(batch),
             _ => {}
         }
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
+        // LINE-6: nobody is there to wake the next.
+        missed.inspect(Batch::wake_next);
     }
 }
 
@@ -341,8 +364,14 @@ impl<'l> Lead<'l> {
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
         // LINE-2: whether the commit is durable by now each of them looks itself.
-        let told = self.committed.map_or(Told::Alone, Told::Committed);
-        self.batch.drain(..).for_each(|seat| seat.go(told));
+        match self.committed {
+            Some(lsn) => {
+                let seats = std::mem::take(&mut self.batch);
+                let batch = Arc::new(Batch { seats, lsn, next: AtomicUsize::new(0) });
+                (0..WOKEN_FIRST).for_each(|_| batch.wake_next());
+            }
+            None => drop(self.undone()),
+        }
         self.pass_on();
     }
 }
@@ -385,7 +414,10 @@ impl<'l, W: Work> Ticket<'l, W> {
         drop(state);
         Poll::Ready(match stage {
             Stage::Leads => Turn::Leads(Lead::new(self.lines, self.place.clone()), work),
-            Stage::Committed(lsn) => Turn::Served(work, lsn),
+            Stage::Committed(batch) => {
+                batch.wake_next();
+                Turn::Served(work, batch.lsn)
+            }
             Stage::Panicked(panic) => Turn::Panicked(panic),
             _ => Turn::Alone(work),
         })
@@ -395,8 +427,10 @@ impl<'l, W: Work> Ticket<'l, W> {
 impl<W: Work> Drop for Ticket<'_, W> {
     fn drop(&mut self) {
         let stage = std::mem::replace(&mut self.seat.state.lock().stage, Stage::Gone);
-        if matches!(stage, Stage::Leads) {
-            self.lines.pass_on(&self.place);
+        match stage {
+            Stage::Leads => self.lines.pass_on(&self.place),
+            Stage::Committed(batch) => batch.wake_next(),
+            _ => {}
         }
     }
 }

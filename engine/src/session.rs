@@ -254,14 +254,19 @@ impl Session {
     /// # Errors
     /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        self.commit_telling(durability, |_| ()).await
+        let changed = self.commit_early(durability).await?;
+        if !changed && mutation::active(Mutation::NoDepWaitCounts) {
+            return Ok(());
+        }
+        self.wait_reply().await
     }
 
-    /// The same; `told` hears where a commit that changes something stands once everybody sees it, and before it is durable.
+    /// The same without the wait: nobody may hear of it before everything up to [`Session::dep_lsn`] is durable (SES-4). Returns whether
+    /// there was anything to commit.
     ///
     /// # Errors
     /// As [`Session::commit`].
-    pub async fn commit_telling(&mut self, durability: Durability, told: impl FnOnce(Lsn)) -> Result<(), EngineError> {
+    pub async fn commit_early(&mut self, durability: Durability) -> Result<bool, EngineError> {
         // A transaction without an id has changed nothing: there is no record to write.
         let body = match self.txn().id() {
             Some(_) => self.commit_body().encode(),
@@ -285,16 +290,13 @@ impl Session {
         self.end_transaction();
         if let Some(lsn) = committed {
             self.last_commit = lsn;
-            told(lsn);
             match durability {
                 Durability::Wait => self.dep_lsn = self.dep_lsn.max(lsn),
                 Durability::Async => self.db.transactions().store().wal().flush_later(lsn),
             }
             self.release_late(lsn).await?;
-        } else if mutation::active(Mutation::NoDepWaitCounts) {
-            return Ok(());
         }
-        self.wait_reply().await
+        Ok(committed.is_some())
     }
 
     /// Ends a transaction that has changed nothing, as `commit` does but for the wait for what it was told (see `may_reply`); false: there

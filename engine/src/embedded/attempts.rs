@@ -1,7 +1,5 @@
 //! A closure is run until its transaction meets no conflict: attempts, and how each ends.
 
-use clearway_storage::ids::Lsn;
-
 use super::error::Error;
 use super::transaction::{AsyncTxn, Contended};
 use crate::session::{Durability, Session};
@@ -43,24 +41,14 @@ impl Attempts {
     }
 }
 
-/// Commits or rolls back; `None` if the closure is to be run again.
-pub(super) async fn finish<T, E: From<Error>>(
+/// Commits or rolls back; `None` if the closure is to be run again. What was committed is not durable yet: [`Session::dep_lsn`].
+pub(super) async fn finish_early<T, E: From<Error>>(
     session: &mut Session,
     result: Result<T, E>,
     end: End,
-) -> Option<Result<T, E>> {
-    finish_telling(session, result, end, |_| ()).await
-}
-
-/// The same; `told` hears of the commit before it is durable.
-pub(super) async fn finish_telling<T, E: From<Error>>(
-    session: &mut Session,
-    result: Result<T, E>,
-    end: End,
-    told: impl FnOnce(Lsn),
 ) -> Option<Result<T, E>> {
     if result.is_ok() && !end.failed {
-        let committed = session.commit_telling(Durability::Wait, told).await;
+        let committed = session.commit_early(Durability::Wait).await;
         if let Err(error) = committed {
             // EMB-3: whatever is left of it goes.
             let _ = session.roll_back().await;

@@ -55,6 +55,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::StoreOptions;
 use clearway_storage::wal::Wal;
@@ -70,8 +71,9 @@ pub use crate::session::{Isolation, TxnOptions};
 
 use crate::catalog::Oid;
 use crate::db::{Db, DbOptions};
+use crate::error::EngineError;
 use crate::session::Session;
-use attempts::{Attempts, finish};
+use attempts::{Attempts, finish_early};
 use blocking::wait;
 use transaction::Texts;
 
@@ -208,8 +210,7 @@ impl Database {
 
     fn on(db: Arc<Db>, threads: Vec<JoinHandle<()>>) -> Result<Database, Error> {
         let catalog = db.catalog();
-        let missing =
-            |kind: &'static str, name: &str| crate::error::EngineError::Missing { kind, name: name.to_owned() };
+        let missing = |kind: &'static str, name: &str| EngineError::Missing { kind, name: name.to_owned() };
         let database = catalog.database(DATABASE).ok_or_else(|| missing("database", DATABASE))?.oid;
         let schema = catalog.schema(database, SCHEMA).ok_or_else(|| missing("schema", SCHEMA))?.oid;
         let inner = Inner {
@@ -278,9 +279,8 @@ impl Database {
                 Err(error) => Err(E::from(error)),
             };
             let end = attempts.ended(&mut txn);
-            if let Some(ended) = wait(finish(&mut session, result, end)) {
-                self.give_back(session);
-                return ended;
+            if let Some(ended) = wait(finish_early(&mut session, result, end)) {
+                return wait(self.tell(session, ended));
             }
         }
     }
@@ -305,9 +305,8 @@ impl Database {
                 Err(error) => Err(E::from(error)),
             };
             let end = attempts.ended(&mut txn);
-            if let Some(ended) = finish(&mut session, result, end).await {
-                self.give_back(session);
-                return ended;
+            if let Some(ended) = finish_early(&mut session, result, end).await {
+                return self.tell(session, ended).await;
             }
         }
     }
@@ -333,6 +332,19 @@ impl Database {
             let pid = self.inner.next_pid.fetch_add(1, Ordering::Relaxed);
             self.inner.db.session(pid, self.inner.database)
         })
+    }
+
+    /// What a transaction ended with, once everything that it rests on is durable (SES-4). The session is for others before: the next
+    /// transaction finds it in the caches.
+    async fn tell<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
+        let lsn = session.dep_lsn();
+        self.give_back(session);
+        if ended.is_ok() {
+            let wal = self.inner.db.transactions().store().wal();
+            let durable = in_wait(WaitEvent::CommitDurable, Object::NONE, wal.wait_durable(lsn)).await;
+            durable.map_err(|error| E::from(EngineError::from(error).into()))?;
+        }
+        ended
     }
 
     /// EMB-3

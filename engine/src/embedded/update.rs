@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 
 use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_storage::ids::Lsn;
 
-use super::attempts::{Attempts, finish_telling};
+use super::attempts::{Attempts, finish_early};
 use super::blocking::wait;
 use super::columns::{Columns, Key};
 use super::error::Error;
@@ -35,6 +36,14 @@ where
     }
 }
 
+/// An update that everybody sees, and that is durable when everything up to `lsn` is.
+struct Done<'l, R> {
+    result: Option<R>,
+    lsn: Lsn,
+    /// Who was served in it waits, too.
+    lead: Option<Lead<'l>>,
+}
+
 impl Database {
     /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; returns what `f` returned, or
     /// `None` if there is no such key. The lock goes with the commit and not with its durability, so that a row that everybody
@@ -49,7 +58,10 @@ impl Database {
         f: impl FnMut(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
         let _busy = self.busy();
-        wait(self.update_row(table, key, f, None))
+        wait(async {
+            let done = self.update_row(table, key, f, None).await?;
+            self.durable(done).await
+        })
     }
 
     /// The same as a future. While another such call changes the row, `f` stands in line, and may be run by whoever has the row, on
@@ -74,24 +86,32 @@ impl Database {
                 Turn::Alone(work) => (None, work),
                 Turn::Panicked(panic) => resume_unwind(panic),
                 Turn::Served(work, lsn) => {
-                    // LINE-2
-                    let wal = self.inner.db.transactions().store().wal();
-                    let durable = in_wait(WaitEvent::CommitDurable, Object::NONE, wal.wait_durable(lsn)).await;
-                    return durable.map(|()| work.result).map_err(|error| EngineError::from(error).into());
+                    return self.durable(Done { result: work.result, lsn, lead: None }).await;
                 }
             },
         };
-        // On the heap: a task in line shall not carry the room for a transaction that it may never have.
-        Box::pin(self.update_row(table, key, move |value: &mut V| (work.f)(value), lead)).await
+        // On the heap, and gone before the wait for the disk: a task that waits shall not carry the room for a whole transaction.
+        let done = Box::pin(self.update_row(table, key, move |value: &mut V| (work.f)(value), lead)).await?;
+        self.durable(done).await
     }
 
-    async fn update_row<K: Key, V: Columns, R>(
+    /// LINE-2, SES-4: what was done is told when it is durable; then whoever was served hears of it, too.
+    async fn durable<R>(&self, done: Done<'_, R>) -> Result<Option<R>, Error> {
+        let wal = self.inner.db.transactions().store().wal();
+        let event = if done.result.is_some() { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
+        in_wait(event, Object::NONE, wal.wait_durable(done.lsn)).await.map_err(EngineError::from)?;
+        drop(done.lead);
+        Ok(done.result)
+    }
+
+    /// The whole update but for the wait for the disk.
+    async fn update_row<'l, K: Key, V: Columns, R>(
         &self,
         table: &Table<K, V>,
         key: &K,
         mut f: impl FnMut(&mut V) -> R,
-        mut lead: Option<Lead<'_>>,
-    ) -> Result<Option<R>, Error> {
+        mut lead: Option<Lead<'l>>,
+    ) -> Result<Done<'l, R>, Error> {
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -104,14 +124,15 @@ impl Database {
             {
                 end.retry |= lead.undone();
             }
-            let told = |lsn| {
+            if let Some(ended) = finish_early(&mut session, result, end).await {
+                let lsn = session.dep_lsn();
+                // As in `tell`.
+                self.give_back(session);
+                let result = ended?;
                 if let Some(lead) = &mut lead {
                     lead.committed(lsn);
                 }
-            };
-            if let Some(ended) = finish_telling(&mut session, result, end, told).await {
-                self.give_back(session);
-                return ended;
+                return Ok(Done { result, lsn, lead });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Wal;
 use super::credit::Short;
-use super::waiters::{NEXT_BATCH, Place};
+use super::waiters::{HELP_BATCH, NEXT_BATCH, Place};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::seams::{Credit, Purpose};
@@ -54,6 +54,8 @@ impl Future for WaitDurable<'_> {
                 return Poll::Ready(outcome);
             }
         }
+        // Who was woken by the flusher's thread stands behind everything that the runtime's own threads have woken; so those help.
+        wal.durable_waiters.wake(wal.durable.load(Ordering::SeqCst), HELP_BATCH);
         self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
         // WAL-9: a flush that published before we entered has not seen us.
         if let Some(outcome) = self.outcome() {
