@@ -222,7 +222,8 @@ impl Insert {
 }
 
 /// Rows a second into a table that is new.
-fn insert_rate(db: &Database, keys: Keys, tasks: usize, run: Duration) -> f64 {
+/// Rows a second, and how many of them one flush of the log took along.
+fn insert_rate(db: &Database, keys: Keys, tasks: usize, run: Duration) -> (f64, f64) {
     let shape = block_on(async {
         let mut session = db.engine().session(1, DATABASE);
         table(&mut session, "inserts", !matches!(keys, Keys::None)).await
@@ -236,15 +237,17 @@ fn insert_rate(db: &Database, keys: Keys, tasks: usize, run: Duration) -> f64 {
         rows: AtomicU64::new(0),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let flushes = || db.engine().transactions().store().wal().stats().flushes;
     runtime.block_on(async {
-        let began = now_ns();
+        let (began, flushed) = (now_ns(), flushes());
         let running: Vec<_> = (0..tasks).map(|n| tokio::spawn(insert.clone().task(n as i32 + 2))).collect();
         sleep(run).await;
         insert.stop.store(true, Ordering::Relaxed);
         for task in running {
             task.await.expect("no panic");
         }
-        insert.rows.load(Ordering::Relaxed) as f64 / ((now_ns() - began) as f64 / 1e9)
+        let rows = insert.rows.load(Ordering::Relaxed) as f64;
+        (rows / ((now_ns() - began) as f64 / 1e9), rows / (flushes() - flushed).max(1) as f64)
     })
 }
 
@@ -256,19 +259,24 @@ fn median(of: &[f64]) -> f64 {
 
 fn inserts(db: &Database, rounds: usize) {
     let tables = [("no primary key", Keys::None), ("rising key", Keys::Rising), ("random key", Keys::Random)];
-    println!("| tasks | table | rows/s | every run | no key against this |\n|---:|---|---:|---|---:|");
+    println!(
+        "| tasks | table | rows/s | every run | rows a flush | no key against this |\n|---:|---|---:|---|---:|---:|"
+    );
     for tasks in [16, 32, 64] {
-        let mut rates = vec![Vec::new(); tables.len()];
+        let mut measured = vec![(Vec::new(), Vec::new()); tables.len()];
         for _ in 0..rounds {
-            for ((_, keys), rates) in tables.iter().zip(&mut rates) {
-                rates.push(insert_rate(db, *keys, tasks, Duration::from_secs(1)));
+            for ((_, keys), (rates, flushed)) in tables.iter().zip(&mut measured) {
+                let (rate, a_flush) = insert_rate(db, *keys, tasks, Duration::from_secs(1));
+                rates.push(rate);
+                flushed.push(a_flush);
             }
         }
-        let without = median(&rates[0]);
-        for ((name, _), rates) in tables.iter().zip(&rates) {
+        let without = median(&measured[0].0);
+        for ((name, _), (rates, flushed)) in tables.iter().zip(&measured) {
             let every: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
             let rate = median(rates);
-            println!("| {tasks} | {name} | {rate:.0} | {} | {:.2} |", every.join(", "), without / rate);
+            let (every, a_flush) = (every.join(", "), median(flushed));
+            println!("| {tasks} | {name} | {rate:.0} | {every} | {a_flush:.1} | {:.2} |", without / rate);
         }
     }
 }
