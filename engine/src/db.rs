@@ -341,6 +341,7 @@ async fn run_upkeep(db: std::sync::Weak<Db>) {
         }
         db.transactions.store().wal().flush_unwaited();
         db.lines.dissolve(UPKEEP_PAUSE.as_nanos() as u64);
+        db.lines.wake_durable(db.transactions.store().wal().durable_lsn());
         // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
         let _ = db.undo_losers().await;
         let _ = db.transactions.upkeep_step().await;

@@ -17,11 +17,13 @@
 //! - LINE-3: who stands in line has no transaction: no id, no snapshot, no lock. So no edge is missing in the graph of who waits for whom.
 //! - LINE-4: behind one who cannot go on nobody stands for long: [`Lines::dissolve`] sends them to the row's own queue, where the views
 //!   show them one by one, and nobody joins that line any more.
-//! - LINE-6: of those who were served in one transaction each that runs, or is given up, wakes one more; so none stays asleep.
 //! - LINE-5: those in line are served, and lead, in the order in which they came.
+//! - LINE-6: of those who were served in one transaction each that runs, or is given up, wakes one more; so none stays asleep.
+//! - LINE-7: nobody depends for long on a future that is not polled: [`Lines::wake_durable`] wakes whom the one that served him, or
+//!   the one before him, has not.
 //!
 //! # Latch order
-//! A shard, then a seat. Closures run under neither.
+//! A shard, then a seat. Closures, wakers and what drops them run under neither.
 //!
 //! # Not here
 //! Transactions, and what an update does to a row: the embedded library.
@@ -31,8 +33,8 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use clearway_base::sync::Mutex;
@@ -76,8 +78,10 @@ impl Place {
 /// What may be said to whoever stands in line.
 trait Seated: Send + Sync {
     fn serve(&self, value: &mut dyn Any) -> Served;
-    fn lead(&self) -> bool;
-    fn go(&self, told: Told);
+    /// Whose turn it is to lead; `None` if he has gone.
+    fn lead(&self) -> Option<Waker>;
+    /// Whether he is there to hear of it.
+    fn go(&self, told: Told) -> bool;
 }
 
 /// Those who were served in one transaction, which has ended; they are woken one by the other.
@@ -88,11 +92,14 @@ struct Batch {
 }
 
 impl Batch {
-    /// LINE-6: wakes the next one, if there is one left.
-    fn wake_next(self: &Arc<Self>) {
-        if let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            seat.go(Told::Committed(self.clone()));
+    /// LINE-6: wakes the next one who is still there; false if there is none.
+    fn wake_next(self: &Arc<Self>) -> bool {
+        while let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if seat.go(Told::Committed(self.clone())) {
+                return true;
+            }
         }
+        false
     }
 }
 
@@ -156,32 +163,28 @@ impl<W: Work> Seated for Seat<W> {
         Served::Panicked
     }
 
-    fn lead(&self) -> bool {
+    fn lead(&self) -> Option<Waker> {
         let mut state = self.state.lock();
-        let stands = matches!(state.stage, Stage::InLine);
-        if stands {
-            state.stage = Stage::Leads;
-            let waker = state.waker.take();
-            drop(state);
-            waker.into_iter().for_each(Waker::wake);
+        if !matches!(state.stage, Stage::InLine) {
+            return None;
         }
-        stands
+        state.stage = Stage::Leads;
+        // Before his first poll there is nobody to wake: he will see it.
+        Some(state.waker.take().unwrap_or_else(|| Waker::noop().clone()))
     }
 
-    fn go(&self, told: Told) {
+    fn go(&self, told: Told) -> bool {
         let mut state = self.state.lock();
-        let mut missed = None;
-        match (&state.stage, told) {
-            (Stage::InLine | Stage::Serving, Told::Alone) => state.stage = Stage::Alone,
-            (Stage::Serving, Told::Committed(batch)) => state.stage = Stage::Committed(batch),
-            (_, Told::Committed(batch)) => missed = Some(batch),
-            _ => {}
-        }
+        state.stage = match (&state.stage, told) {
+            (Stage::InLine | Stage::Serving, Told::Alone) => Stage::Alone,
+            (Stage::Serving, Told::Committed(batch)) => Stage::Committed(batch),
+            (Stage::Panicked(_), Told::Alone) => std::mem::replace(&mut state.stage, Stage::Gone),
+            _ => return false,
+        };
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
-        // LINE-6: nobody is there to wake the next.
-        missed.inspect(Batch::wake_next);
+        true
     }
 }
 
@@ -204,6 +207,8 @@ type Shard = Mutex<HashMap<Place, Line>>;
 pub(crate) struct Lines {
     shards: [Shard; SHARDS],
     hasher: RandomState,
+    /// Those whose members may not all have been woken yet.
+    batches: Mutex<Vec<Weak<Batch>>>,
     served: AtomicU64,
 }
 
@@ -212,6 +217,7 @@ impl Default for Lines {
         Lines {
             shards: std::array::from_fn(|_| Mutex::new("engine/lines", HashMap::new())),
             hasher: RandomState::new(),
+            batches: Mutex::new("engine/line_batches", Vec::new()),
             served: AtomicU64::new(0),
         }
     }
@@ -253,13 +259,14 @@ impl Lines {
     fn pass_on(&self, place: &Place) {
         let mut shard = self.shard(place).lock();
         let Some(line) = shard.get_mut(place) else { return };
-        while let Some(first) = line.waiting.pop_front() {
-            if first.lead() {
-                line.led_since_ns = now_ns();
-                return;
-            }
+        line.led_since_ns = now_ns();
+        let next = std::iter::from_fn(|| line.waiting.pop_front()).find_map(|first| first.lead());
+        if next.is_none() {
+            shard.remove(place);
         }
-        shard.remove(place);
+        drop(shard);
+        // A waker is somebody else's code.
+        next.into_iter().for_each(Waker::wake);
     }
 
     /// LINE-4: takes apart the lines whose leaders have not passed them on for so long.
@@ -273,8 +280,23 @@ impl Lines {
                     left.extend(line.waiting.drain(..));
                 }
             }
-            left.into_iter().for_each(|seat| seat.go(Told::Alone));
+            for seat in left {
+                seat.go(Told::Alone);
+            }
         }
+    }
+
+    /// LINE-7: wakes those who were served in transactions that are durable.
+    pub(crate) fn wake_durable(&self, durable: Lsn) {
+        let mut batches = std::mem::take(&mut *self.batches.lock());
+        batches.retain(|batch| match batch.upgrade() {
+            Some(batch) if batch.lsn <= durable => {
+                while batch.wake_next() {}
+                false
+            }
+            left => left.is_some(),
+        });
+        self.batches.lock().append(&mut batches);
     }
 
     /// How many updates were done by others.
@@ -292,7 +314,7 @@ pub(crate) struct Lead<'l> {
     lines: &'l Lines,
     place: Place,
     batch: Vec<Arc<dyn Seated>>,
-    committed: Option<Lsn>,
+    committed: Option<Arc<Batch>>,
     spoilt: bool,
     passed: bool,
 }
@@ -343,14 +365,21 @@ impl<'l> Lead<'l> {
     /// begins anew, and does no more for others.
     pub(crate) fn undone(&mut self) -> bool {
         let spoilt = self.spoilt && !self.batch.is_empty();
-        self.batch.drain(..).for_each(|seat| seat.go(Told::Alone));
+        for seat in self.batch.drain(..) {
+            seat.go(Told::Alone);
+        }
         spoilt
     }
 
     /// The transaction has committed: others may lead while this one waits until it is durable.
     pub(crate) fn committed(&mut self, lsn: Lsn) {
-        self.committed = Some(lsn);
-        self.lines.served.fetch_add(self.batch.len() as u64, Ordering::Relaxed);
+        let seats = std::mem::take(&mut self.batch);
+        if !seats.is_empty() {
+            self.lines.served.fetch_add(seats.len() as u64, Ordering::Relaxed);
+            let batch = Arc::new(Batch { seats, lsn, next: AtomicUsize::new(0) });
+            self.lines.batches.lock().push(Arc::downgrade(&batch));
+            self.committed = Some(batch);
+        }
         self.pass_on();
     }
 
@@ -364,14 +393,10 @@ impl<'l> Lead<'l> {
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
         // LINE-2: whether the commit is durable by now each of them looks itself.
-        match self.committed {
-            Some(lsn) => {
-                let seats = std::mem::take(&mut self.batch);
-                let batch = Arc::new(Batch { seats, lsn, next: AtomicUsize::new(0) });
-                (0..WOKEN_FIRST).for_each(|_| batch.wake_next());
-            }
-            None => drop(self.undone()),
+        if let Some(batch) = &self.committed {
+            let _ = (0..WOKEN_FIRST).all(|_| batch.wake_next());
         }
+        self.undone();
         self.pass_on();
     }
 }
@@ -404,9 +429,10 @@ impl<'l, W: Work> Ticket<'l, W> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Turn<'l, W>> {
         let mut state = self.seat.state.lock();
         if matches!(state.stage, Stage::InLine | Stage::Serving) {
-            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                state.waker = Some(cx.waker().clone());
-            }
+            let renewed = !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            let old = if renewed { state.waker.replace(cx.waker().clone()) } else { None };
+            drop(state);
+            drop(old);
             return Poll::Pending;
         }
         let stage = std::mem::replace(&mut state.stage, Stage::Gone);
@@ -426,10 +452,13 @@ impl<'l, W: Work> Ticket<'l, W> {
 
 impl<W: Work> Drop for Ticket<'_, W> {
     fn drop(&mut self) {
-        let stage = std::mem::replace(&mut self.seat.state.lock().stage, Stage::Gone);
+        let (stage, _work, _waker) = {
+            let mut state = self.seat.state.lock();
+            (std::mem::replace(&mut state.stage, Stage::Gone), state.work.take(), state.waker.take())
+        };
         match stage {
             Stage::Leads => self.lines.pass_on(&self.place),
-            Stage::Committed(batch) => batch.wake_next(),
+            Stage::Committed(batch) => drop(batch.wake_next()),
             _ => {}
         }
     }

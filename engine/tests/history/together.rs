@@ -184,9 +184,13 @@ fn behind_one_who_cannot_go_on_they_stand_in_the_rows_own_queue() {
 }
 
 #[test]
-fn who_was_served_waits_for_the_disk_even_if_the_one_that_served_is_gone() {
-    // LINE-2
-    in_simulation(4, async {
+fn who_was_served_waits_for_the_disk_whatever_becomes_of_the_one_that_served() {
+    // LINE-2; and LINE-7 where that one is there and nobody polls it.
+    [true, false].into_iter().for_each(served_and_left);
+}
+
+fn served_and_left(dropped: bool) {
+    in_simulation(4, async move {
         let (db, table) = counters(&SimDisk::new(4)).await;
         put(&db, &table, 0).await;
         let holder = hold(&db, &table).await;
@@ -201,7 +205,7 @@ fn who_was_served_waits_for_the_disk_even_if_the_one_that_served_is_gone() {
             }
         }
         let commit = all.visible_lsn();
-        drop(leads);
+        let unpolled = (!dropped).then_some(leads);
         let mut early = 0;
         loop {
             let durable = all.store().wal().durable_lsn() >= commit;
@@ -216,6 +220,7 @@ fn who_was_served_waits_for_the_disk_even_if_the_one_that_served_is_gone() {
             step().await;
         }
         assert!(early > 0, "it was durable before anybody looked: nothing was tried");
+        drop(unpolled);
     });
 }
 
