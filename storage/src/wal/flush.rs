@@ -220,12 +220,17 @@ impl Wal {
         }
     }
 
+    /// Whether so many sessions are at work that waking them and letting them in, not the disk, decides how long commits take.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.sessions_busy.load(Ordering::SeqCst) >= COMMIT_SIBLINGS
+    }
+
     /// Where many sessions are at work, the next flush leaves a moment to those who were woken by the last one: they commit in
     /// it, instead of one flush after the other taking a processor for the few that came first. What a commit pays for it is half
     /// of a flush at most (docs/measured/log-commit.md).
     fn await_siblings(&self, last: &Ended) {
         // A flusher that shares its thread with sessions must not hold them up.
-        if self.sessions_busy.load(Ordering::SeqCst) < COMMIT_SIBLINGS || io_mode() != IoMode::Inline {
+        if !self.is_crowded() || io_mode() != IoMode::Inline {
             return;
         }
         let until_ns = last.at_ns + (last.took_ns / 2).min(COMMIT_DELAY_MAX_NS);

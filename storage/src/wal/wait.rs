@@ -55,7 +55,9 @@ impl Future for WaitDurable<'_> {
             }
         }
         // Who was woken by the flusher's thread stands behind everything that the runtime's own threads have woken; so those help.
-        wal.durable_waiters.wake(wal.durable.load(Ordering::SeqCst), HELP_BATCH);
+        if wal.is_crowded() {
+            wal.durable_waiters.wake(wal.durable.load(Ordering::SeqCst), HELP_BATCH);
+        }
         self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
         // WAL-9: a flush that published before we entered has not seen us.
         if let Some(outcome) = self.outcome() {

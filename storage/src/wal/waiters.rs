@@ -3,7 +3,7 @@
 //! # Life of a wake-up
 //! A flush publishes the durable LSN, then wakes the first few waiters it covers. Each waiter that runs takes the
 //! next few and wakes them, so that the work of waking thousands is spread over those who were woken, and whoever enters the
-//! queue helps; whoever flushes never wakes more than a batch before it goes on with the next write.
+//! queue helps where they are many; whoever flushes never wakes more than a batch before it goes on with the next write.
 //!
 //! # Invariants
 //! - WAL-8: waiters leave the queue in LSN order. A waiter that left either runs or passes the wake-up on when it is
@@ -21,7 +21,7 @@ pub const FIRST_BATCH: usize = 8;
 /// How many each woken waiter wakes in its turn.
 pub const NEXT_BATCH: usize = 2;
 
-/// How many each that enters wakes of those who may go.
+/// How many each that enters wakes of those who may go, where many sessions are at work.
 pub const HELP_BATCH: usize = 4;
 
 /// Place in the queue: LSN, then order of arrival.
