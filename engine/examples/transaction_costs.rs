@@ -5,7 +5,7 @@
 //!   for undo, and, if TIMES is given, so many updates of all rows one after the other in each transaction;
 //! - `snapshots`: beginning and ending a snapshot while 1, 100, 1,000 and 10,000 transactions that have changed a row are open;
 //! - `inserts`: rows a second into tables without a primary key, with a rising key and with a random key, by 16, 32 and 64 tasks, each
-//!   row a durable transaction; NUMBER rounds (5), the three in turn.
+//!   row a durable transaction; NUMBER rounds (5), the three in turn; in place of MEGABYTES a number of tasks, for these alone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -257,12 +257,12 @@ fn median(of: &[f64]) -> f64 {
     of[of.len() / 2]
 }
 
-fn inserts(db: &Database, rounds: usize) {
+fn inserts(db: &Database, rounds: usize, tasks: &[usize]) {
     let tables = [("no primary key", Keys::None), ("rising key", Keys::Rising), ("random key", Keys::Random)];
     println!(
         "| tasks | table | rows/s | every run | rows a flush | no key against this |\n|---:|---|---:|---|---:|---:|"
     );
-    for tasks in [16, 32, 64] {
+    for &tasks in tasks {
         let mut measured = vec![(Vec::new(), Vec::new()); tables.len()];
         for round in 0..rounds {
             // Each comes first, second and last in turn: the pages of the table before are being written and packed meanwhile.
@@ -297,7 +297,10 @@ fn main() {
             block_on(rollback(&db, number(1_000_000), argument(3, 64) as u64 * 1_000_000, argument(4, 1) as usize))
         }
         "snapshots" => block_on(snapshots(&db)),
-        "inserts" => inserts(&db, number(5) as usize),
+        "inserts" => match argument(3, 0) as usize {
+            0 => inserts(&db, number(5) as usize, &[16, 32, 64]),
+            tasks => inserts(&db, number(5) as usize, &[tasks]),
+        },
         _ => println!("rollback, snapshots or inserts?"),
     }
     db.close().expect("closed");
