@@ -4,6 +4,7 @@
 #
 # usage: tests/isolation.sh PATH-TO-clearway [DIRECTORY-WITH-specs-AND-expected] [SPEC ...]
 set -u
+. "$(dirname "$0")/server.sh"
 clearway=$(realpath "$1")
 home=$(realpath -m "${2:-$(dirname "$0")/../../shared/isolation}")
 shift; shift 2>/dev/null
@@ -16,15 +17,8 @@ fi
 scratch=$(mktemp -d)
 # PostgreSQL's DDL does not step aside.
 printf 'ddl_block_window = -1\n' >"$scratch/clearway.conf"
-"$clearway" serve --data "$scratch/data" --config "$scratch/clearway.conf" --listen 127.0.0.1:0 >"$scratch/serve.log" 2>&1 &
-server=$!
+start_server "$clearway" "$scratch/serve.log" --data "$scratch/data" --config "$scratch/clearway.conf"
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$scratch"' EXIT
-port=
-for _ in $(seq 100); do
-    port=$(grep -oE -- '-p [0-9]+' "$scratch/serve.log" | head -n 1 | cut -d' ' -f2)
-    [ -n "$port" ] && break
-    sleep 0.1
-done
 passed=0
 failed=0
 for spec in "${@:-all}"; do

@@ -10,6 +10,7 @@
 #        tests/postgres-isolation.sh PATH-TO-clearway --docs        every spec; rewrites the generated part of docs/compat.md
 #        KEEP=DIR: outputs and diffs stay in DIR
 set -u
+. "$(dirname "$0")/server.sh"
 clearway=$(realpath "$1")
 shift
 repo=$(realpath "$(dirname "$0")/..")
@@ -64,14 +65,7 @@ fetch_suite() {
 start_server() {
     rm -rf "$scratch/data" "$out/serve.log"
     printf 'serializable = snapshot\nddl_block_window = -1\n' >"$scratch/clearway.conf"
-    "$clearway" serve --data "$scratch/data" --config "$scratch/clearway.conf" --listen 127.0.0.1:0 >"$out/serve.log" 2>&1 &
-    server=$!
-    port=
-    for _ in $(seq 200); do
-        port=$(grep -oE -- '-p [0-9]+' "$out/serve.log" 2>/dev/null | head -n 1 | cut -d' ' -f2)
-        [ -n "$port" ] && break
-        sleep 0.1
-    done
+    start_server "$clearway" "$out/serve.log" --data "$scratch/data" --config "$scratch/clearway.conf"
     [ -n "$port" ] || give_up "clearway serve did not start: $(tail -n 3 "$out/serve.log")"
     PGOPTIONS='' psql -Xq -h 127.0.0.1 -p "$port" -U postgres postgres -c 'CREATE DATABASE isolation_regression' \
         || give_up "no database isolation_regression"

@@ -6,6 +6,7 @@
 # usage: tests/psql.sh PATH-TO-clearway
 #        tests/psql.sh --record HOST PORT     writes compared.out by the PostgreSQL there (superuser postgres)
 set -u
+. "$(dirname "$0")/server.sh"
 home=$(realpath "$(dirname "$0")")/psql
 scratch=$(mktemp -d)
 server=
@@ -24,14 +25,7 @@ if [ "$1" = --record ]; then
     prepare "$2" "$3" && describe "$2" "$3" compared.sql >"$home/compared.out"
     exit
 fi
-"$(realpath "$1")" serve --data "$scratch/data" --listen 127.0.0.1:0 >"$scratch/serve.log" 2>&1 &
-server=$!
-port=
-for _ in $(seq 200); do
-    port=$(grep -oE -- '-p [0-9]+' "$scratch/serve.log" | head -n 1 | cut -d' ' -f2)
-    [ -n "$port" ] && break
-    sleep 0.1
-done
+start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data"
 passed=0 failed=0
 verdict() {
     if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi

@@ -5,18 +5,12 @@
 #
 # usage: tests/row-size.sh PATH-TO-clearway [ROWS]
 set -u
+. "$(dirname "$0")/server.sh"
 rows=${2:-500000}
 scratch=$(mktemp -d)
 server=
 trap '[ -n "$server" ] && kill $server 2>/dev/null; wait 2>/dev/null; rm -rf "$scratch"' EXIT
-"$(realpath "$1")" serve --data "$scratch/data" --listen 127.0.0.1:0 >"$scratch/serve.log" 2>&1 &
-server=$!
-port=
-for _ in $(seq 200); do
-    port=$(grep -oE -- '-p [0-9]+' "$scratch/serve.log" | head -n 1 | cut -d' ' -f2)
-    [ -n "$port" ] && break
-    sleep 0.1
-done
+start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data"
 sql() { PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres psql -X -q -A -t -d postgres -v ON_ERROR_STOP=1 "$@"; }
 bytes() { sql -c "SELECT round(pg_relation_size('$1') / $rows.0, 2)"; }
 

@@ -142,13 +142,13 @@ impl<W: Work> Seated for Seat<W> {
     fn serve(&self, value: &mut dyn Any) -> Served {
         let taken = {
             let mut state = self.state.lock();
-            let stands = matches!(state.stage, Stage::InLine);
-            if stands {
-                state.stage = Stage::Serving;
+            if !matches!(state.stage, Stage::InLine) {
+                return Served::Gone;
             }
-            state.work.take().filter(|_| stands)
+            state.stage = Stage::Serving;
+            state.work.take()
         };
-        let Some(mut work) = taken else { return Served::Gone };
+        let mut work = taken.expect("who stands in line has his closure");
         let value = value.downcast_mut::<W::Value>().expect("a place has one type of value");
         // A panic is the closure's: it goes on where that came from, and what it has left of the value is undone.
         let ran = catch_unwind(AssertUnwindSafe(|| work.run(value)));
@@ -175,12 +175,13 @@ impl<W: Work> Seated for Seat<W> {
 
     fn go(&self, told: Told) -> bool {
         let mut state = self.state.lock();
-        state.stage = match (&state.stage, told) {
-            (Stage::InLine | Stage::Serving, Told::Alone) => Stage::Alone,
-            (Stage::Serving, Told::Committed(batch)) => Stage::Committed(batch),
-            (Stage::Panicked(_), Told::Alone) => std::mem::replace(&mut state.stage, Stage::Gone),
+        match (&state.stage, told) {
+            (Stage::InLine | Stage::Serving, Told::Alone) => state.stage = Stage::Alone,
+            (Stage::Serving, Told::Committed(batch)) => state.stage = Stage::Committed(batch),
+            // He has to hear of it, and what he hears is the panic.
+            (Stage::Panicked(_), Told::Alone) => {}
             _ => return false,
-        };
+        }
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);

@@ -106,6 +106,30 @@ pub struct Locked {
     pub moved_to: Option<Box<[u8]>>,
 }
 
+/// What has to be durable before a reply may leave (SES-4).
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyDue {
+    /// Everything up to here.
+    pub dep_lsn: Lsn,
+    /// Whether that is a commit of one's own.
+    pub own: bool,
+}
+
+impl ReplyDue {
+    /// Waits until it is.
+    ///
+    /// # Errors
+    /// The log is poisoned.
+    pub async fn wait(self, db: &Db) -> Result<(), EngineError> {
+        let wal = db.transactions().store().wal();
+        if self.dep_lsn > wal.durable_lsn() {
+            let event = if self.own { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
+            in_wait(event, WaitObject::NONE, wal.wait_durable(self.dep_lsn)).await?;
+        }
+        Ok(())
+    }
+}
+
 /// A session.
 pub struct Session {
     db: Arc<Db>,
@@ -463,14 +487,13 @@ impl Session {
     /// # Errors
     /// The log is poisoned.
     pub async fn wait_reply(&mut self) -> Result<(), EngineError> {
+        self.reply_due().wait(&self.db).await
+    }
+
+    /// What `wait_reply` waits for; it can be waited for without the session.
+    pub fn reply_due(&self) -> ReplyDue {
         let dep_lsn = self.dep_lsn();
-        let wal = self.db.transactions().store().wal();
-        if dep_lsn > wal.durable_lsn() {
-            let own = dep_lsn == self.last_commit;
-            let event = if own { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
-            in_wait(event, WaitObject::NONE, wal.wait_durable(dep_lsn)).await?;
-        }
-        Ok(())
+        ReplyDue { dep_lsn, own: dep_lsn == self.last_commit }
     }
 
     /// Takes a weak mode of a relation's lock if nobody announces a strong one; false: it was not taken, see [`Session::lock`].

@@ -55,7 +55,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
-use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::StoreOptions;
 use clearway_storage::wal::Wal;
@@ -337,12 +336,10 @@ impl Database {
     /// What a transaction ended with, once everything that it rests on is durable (SES-4). The session is for others before: the next
     /// transaction finds it in the caches.
     async fn tell<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
-        let lsn = session.dep_lsn();
+        let due = session.reply_due();
         self.give_back(session);
         if ended.is_ok() {
-            let wal = self.inner.db.transactions().store().wal();
-            let durable = in_wait(WaitEvent::CommitDurable, Object::NONE, wal.wait_durable(lsn)).await;
-            durable.map_err(|error| E::from(EngineError::from(error).into()))?;
+            due.wait(&self.inner.db).await.map_err(|error| E::from(error.into()))?;
         }
         ended
     }

@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 
 use clearway_base::waits::{Object, WaitEvent, in_wait};
-use clearway_storage::ids::Lsn;
 
 use super::attempts::{Attempts, finish_early};
 use super::blocking::wait;
@@ -13,8 +12,8 @@ use super::error::Error;
 use super::table::Table;
 use super::transaction::AsyncTxn;
 use super::{Database, TxnOptions};
-use crate::error::EngineError;
 use crate::line::{Came, Lead, Place, Turn, Work};
+use crate::session::ReplyDue;
 
 /// A closure that stands in line, and what it returned.
 struct Closure<V, R, F> {
@@ -36,10 +35,10 @@ where
     }
 }
 
-/// An update that everybody sees, and that is durable when everything up to `lsn` is.
+/// An update that everybody sees, and what has to be durable before it may be told.
 struct Done<'l, R> {
     result: Option<R>,
-    lsn: Lsn,
+    due: ReplyDue,
     /// Who was served in it waits, too.
     lead: Option<Lead<'l>>,
 }
@@ -86,7 +85,8 @@ impl Database {
                 Turn::Alone(work) => (None, work),
                 Turn::Panicked(panic) => resume_unwind(panic),
                 Turn::Served(work, lsn) => {
-                    return self.durable(Done { result: work.result, lsn, lead: None }).await;
+                    let due = ReplyDue { dep_lsn: lsn, own: true };
+                    return self.durable(Done { result: work.result, due, lead: None }).await;
                 }
             },
         };
@@ -97,9 +97,7 @@ impl Database {
 
     /// LINE-2, SES-4: what was done is told when it is durable; then whoever was served hears of it, too.
     async fn durable<R>(&self, done: Done<'_, R>) -> Result<Option<R>, Error> {
-        let wal = self.inner.db.transactions().store().wal();
-        let event = if done.result.is_some() { WaitEvent::CommitDurable } else { WaitEvent::ReplyDurable };
-        in_wait(event, Object::NONE, wal.wait_durable(done.lsn)).await.map_err(EngineError::from)?;
+        done.due.wait(&self.inner.db).await?;
         drop(done.lead);
         Ok(done.result)
     }
@@ -125,14 +123,14 @@ impl Database {
                 end.retry |= lead.undone();
             }
             if let Some(ended) = finish_early(&mut session, result, end).await {
-                let lsn = session.dep_lsn();
+                let due = session.reply_due();
                 // As in `tell`.
                 self.give_back(session);
                 let result = ended?;
                 if let Some(lead) = &mut lead {
-                    lead.committed(lsn);
+                    lead.committed(due.dep_lsn);
                 }
-                return Ok(Done { result, lsn, lead });
+                return Ok(Done { result, due, lead });
             }
         }
     }

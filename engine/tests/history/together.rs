@@ -37,6 +37,13 @@ async fn put(db: &Database, table: &Counters, n: i64) {
     put.expect("put");
 }
 
+/// A new database in which the row holds zero.
+async fn fresh(seed: u64) -> (Database, Counters) {
+    let (db, table) = counters(&SimDisk::new(seed)).await;
+    put(&db, &table, 0).await;
+    (db, table)
+}
+
 async fn get(db: &Database, table: &Counters) -> Option<i64> {
     let got: Result<Option<i64>, Error> = db
         .transact_async(TxnOptions::default(), |txn: &mut AsyncTxn<'_>| {
@@ -108,8 +115,7 @@ async fn hold<'d>(
 #[test]
 fn who_stands_in_line_is_served_by_the_one_before() {
     in_simulation(1, async {
-        let (db, table) = counters(&SimDisk::new(1)).await;
-        put(&db, &table, 0).await;
+        let (db, table) = fresh(1).await;
         let holder = hold(&db, &table).await;
         let mut all: Vec<_> = (0..4).map(|_| increment(&db, &table)).collect();
         stand(&mut all).await;
@@ -135,8 +141,7 @@ fn who_stands_in_line_is_served_by_the_one_before() {
 #[test]
 fn a_panic_in_line_is_the_panic_of_its_own_future() {
     in_simulation(2, async {
-        let (db, table) = counters(&SimDisk::new(2)).await;
-        put(&db, &table, 0).await;
+        let (db, table) = fresh(2).await;
         let holder = hold(&db, &table).await;
         let mut first = increment(&db, &table);
         assert!(poll(&mut first).is_pending());
@@ -160,8 +165,7 @@ fn a_panic_in_line_is_the_panic_of_its_own_future() {
 fn behind_one_who_cannot_go_on_they_stand_in_the_rows_own_queue() {
     // LINE-4
     in_simulation(3, async {
-        let (db, table) = counters(&SimDisk::new(3)).await;
-        put(&db, &table, 0).await;
+        let (db, table) = fresh(3).await;
         let holder = hold(&db, &table).await;
         let mut all: Vec<_> = (0..5).map(|_| increment(&db, &table)).collect();
         let waiting = || db.engine().transactions().locks().locks().iter().filter(|lock| !lock.granted).count();
@@ -191,8 +195,7 @@ fn who_was_served_waits_for_the_disk_whatever_becomes_of_the_one_that_served() {
 
 fn served_and_left(dropped: bool) {
     in_simulation(4, async move {
-        let (db, table) = counters(&SimDisk::new(4)).await;
-        put(&db, &table, 0).await;
+        let (db, table) = fresh(4).await;
         let holder = hold(&db, &table).await;
         let (mut leads, mut served) = (increment(&db, &table), increment(&db, &table));
         assert!(poll(&mut leads).is_pending() && poll(&mut served).is_pending());
