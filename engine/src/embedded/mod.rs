@@ -27,6 +27,8 @@
 //!   Database   opens, closes, keeps sessions; the synchronous calls park the thread, the `_async` ones are futures
 //!   Table      a pair of types as a table of the catalog (columns: which types)
 //!   Txn        operations inside a transaction; AsyncTxn the same as futures
+//!   update     a closure on one row, a transaction of its own; those that meet at a row are done together (crate::line)
+//!   attempts   how often a closure is run, and how each run ends
 //!   engine()   the database underneath: a server's listener in the same process works on it
 //! ```
 //!
