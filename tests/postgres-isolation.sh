@@ -62,7 +62,7 @@ fetch_suite() {
 }
 
 # A fresh server on a fresh directory, and the database that the suite expects; sets $port.
-start_server() {
+fresh_server() {
     rm -rf "$scratch/data" "$out/serve.log"
     printf 'serializable = snapshot\nddl_block_window = -1\n' >"$scratch/clearway.conf"
     start_server "$clearway" "$out/serve.log" --data "$scratch/data" --config "$scratch/clearway.conf"
@@ -124,7 +124,7 @@ if [ "${1:-}" = --docs ]; then
 elif [ $# = 0 ]; then
     set -- $(sed -n 's/^\([^# |]*\) *| *claimed$/\1/p' "$list")
 fi
-start_server
+fresh_server
 passed=0 failed=0 specs=0 good=0
 for spec in "$@"; do
     [ -f "$cache/specs/$spec.spec" ] || give_up "no spec $spec in the suite"
@@ -142,7 +142,7 @@ for spec in "$@"; do
     [ -z "$docs" ] && head -n "${DIFF_LINES:-40}" "$out/$spec.diff"
     # What a failed spec left behind is no matter of the next one.
     stop_server
-    start_server
+    fresh_server
 done
 echo "postgres-isolation: $good of $specs specs byte for byte, $passed of $((passed + failed)) permutations"
 if [ -n "$docs" ]; then
