@@ -4,13 +4,12 @@
 //! evaluated). The reference for all of it is PostgreSQL 15.
 #![forbid(unsafe_code)]
 
-pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod planner;
 pub mod session;
-pub mod syntax;
 pub mod types;
 pub mod views;
 
-pub use error::{Result, SqlError};
+pub use clearway_syntax as syntax;
+pub use clearway_syntax::error::{self, Result, SqlError};

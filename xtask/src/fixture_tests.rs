@@ -106,7 +106,7 @@ fn long_files_and_functions_are_found_unless_excepted() {
 
 #[test]
 fn one_crate_more_is_found() {
-    let problem = problem_with("Cargo.lock", "[[package]]\nname = \"left-pad\"\n");
+    let problem = problem_with("Cargo.lock", "[[package]]\nname = \"left-pad\"\nsource = \"registry\"\n");
     assert!(problem.what.starts_with("crates is 1"), "{problem:?}");
 }
 

@@ -4,11 +4,12 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 7] = [
+pub const LAYERS: [(&str, &str); 8] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("txn", "clearway-txn"),
     ("engine", "clearway-engine"),
+    ("sql/syntax", "clearway-syntax"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
     ("cli", "clearway"),
@@ -27,6 +28,7 @@ const TOOLS: [(&str, &str, &[&str]); 3] = [
             "clearway-storage",
             "clearway-txn",
             "clearway-engine",
+            "clearway-syntax",
             "clearway-sql",
             "clearway-server",
             "clearway",

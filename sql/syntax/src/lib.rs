@@ -13,12 +13,16 @@
 //!
 //! Not here: the meaning of names and types (`expr`, `planner`).
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 pub mod ddl;
 pub mod digest;
+pub mod error;
 pub mod keywords;
 pub mod lexer;
 mod parser;
 pub mod stmt;
 
+pub use error::{Result, SqlError};
 pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name};
