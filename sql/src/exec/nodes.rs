@@ -120,7 +120,10 @@ impl Rows {
                         },
                         _ => None,
                     },
-                    State::List(rows) => rows.next(),
+                    State::List(rows) => {
+                        cx.breathe().await?;
+                        rows.next()
+                    }
                     State::Series(series, given) => {
                         cx.breathe().await?;
                         let host = super::host::CxHost { cx };
@@ -178,6 +181,7 @@ impl Rows {
             Node::System(scan) => {
                 let mut out = Vec::new();
                 for columns in (scan.view.rows)(cx.run) {
+                    cx.breathe().await?;
                     let mut row = self.prefix.clone();
                     row.extend(columns);
                     if cx.holds(scan.filter.as_ref(), &row).await? {
@@ -189,6 +193,7 @@ impl Rows {
             Node::Work(scan) => {
                 let mut out = Vec::new();
                 for columns in cx.run.state.work(scan.id).iter() {
+                    cx.breathe().await?;
                     let mut row = self.prefix.clone();
                     row.extend_from_slice(columns);
                     if cx.holds(scan.filter.as_ref(), &row).await? {

@@ -144,6 +144,7 @@ impl QueryRows {
     /// The next row of a recursive query; where a turn's rows have been given the next one begins.
     async fn turn(&mut self, all: bool, step: &Arc<Query>, work: usize, cx: Cx<'_>) -> Result<Option<Row>> {
         let Source::Turn(rows, before) = &mut self.source else { return Ok(None) };
+        cx.breathe().await?;
         if let Some(row) = rows.next() {
             return Ok(Some(row));
         }
@@ -172,6 +173,7 @@ impl QueryRows {
             return Ok(rows.next());
         };
         loop {
+            cx.breathe().await?;
             let row = match &mut self.source {
                 Source::Stream(rows) => match rows.next(cx).await? {
                     Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,

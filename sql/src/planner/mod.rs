@@ -50,9 +50,10 @@ pub struct Planner<'a> {
     changes: Vec<WithChange>,
     /// Queries and changes around: only the outermost may have changes in its WITH.
     level: u32,
-    /// Working tables so far, and references to them.
+    /// Working tables so far.
     works: usize,
-    working_uses: u32,
+    /// References to working tables of recursive queries that are still being planned.
+    working_uses: Vec<usize>,
     /// What the text being planned means, a view's or the statement's.
     meaning: view::Meaning,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
@@ -77,7 +78,7 @@ impl<'a> Planner<'a> {
             changes: Vec::new(),
             level: 0,
             works: 0,
-            working_uses: 0,
+            working_uses: Vec::new(),
             view_depth: 0,
             meaning: view::Meaning::default(),
         }
@@ -232,9 +233,9 @@ impl Subqueries for Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
     ) -> Result<(usize, Vec<SqlType>, bool)> {
-        let uses = self.working_uses;
+        let uses = self.working_uses.len();
         let plan = self.query(query, Some(scope), params)?;
-        if self.working_uses != uses {
+        if self.working_uses.len() != uses {
             let message = "a recursive reference must not appear within a subquery";
             return Err(SqlError::new("42P19", message).at(query.pos));
         }

@@ -67,7 +67,7 @@ impl Planner<'_> {
         let cte = named.cte;
         let mut alias = t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new() });
         if let Some((id, columns)) = named.working {
-            self.working_uses += 1;
+            self.working_uses.push(id);
             return work_leaf(out, id, &columns, Some(&alias), &cte.name);
         }
         if alias.columns.is_empty() {
@@ -106,7 +106,7 @@ impl Planner<'_> {
         if q.with.is_some() {
             return self.query(q, parent, params);
         }
-        let (known, uses) = (self.ctes.len(), self.working_uses);
+        let (known, uses) = (self.ctes.len(), self.working_uses.len());
         let anchor = self.query(left, parent, params)?;
         let mut columns = anchor.columns.clone();
         for (column, name) in columns.iter_mut().zip(&cte.columns) {
@@ -119,7 +119,14 @@ impl Planner<'_> {
         let step = self.query(right, parent, params);
         self.ctes.truncate(known);
         let step = step?;
-        if self.working_uses == uses {
+        // A recursive query that this one reads is complete in itself: only references to this one's own rows make it recursive.
+        let is_recursive = self.working_uses[uses..].contains(&work);
+        let mut place = 0;
+        self.working_uses.retain(|id| {
+            place += 1;
+            place <= uses || *id != work
+        });
+        if !is_recursive {
             return self.query(q, parent, params);
         }
         if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
