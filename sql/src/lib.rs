@@ -5,11 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod exec;
-pub mod expr;
 pub mod planner;
 pub mod session;
-pub mod types;
 pub mod views;
 
 pub use clearway_syntax as syntax;
 pub use clearway_syntax::error::{self, Result, SqlError};
+pub use clearway_values::{expr, types};

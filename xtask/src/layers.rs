@@ -4,12 +4,13 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 8] = [
+pub const LAYERS: [(&str, &str); 9] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("txn", "clearway-txn"),
     ("engine", "clearway-engine"),
     ("sql/syntax", "clearway-syntax"),
+    ("sql/values", "clearway-values"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
     ("cli", "clearway"),
@@ -29,6 +30,7 @@ const TOOLS: [(&str, &str, &[&str]); 3] = [
             "clearway-txn",
             "clearway-engine",
             "clearway-syntax",
+            "clearway-values",
             "clearway-sql",
             "clearway-server",
             "clearway",

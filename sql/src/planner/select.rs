@@ -8,7 +8,7 @@ use super::plan::{
 use super::{Planner, order, series};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::{AggregateCall, Kind};
-use crate::expr::{Binder, Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
     BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody, Select as AstSelect, SetOp,
     Target,
@@ -507,16 +507,6 @@ fn bare_name(f: &BareFunction) -> &'static str {
         BareFunction::SessionUser => "session_user",
         BareFunction::CurrentCatalog => "current_catalog",
         BareFunction::CurrentSchema => "current_schema",
-    }
-}
-
-impl Binder<'_> {
-    /// Binds an expression and leaves a literal's type open.
-    ///
-    /// # Errors
-    /// As [`Binder::bind`].
-    pub fn bind_unsettled(&mut self, e: &Expr) -> Result<Bound> {
-        self.node(e)
     }
 }
 

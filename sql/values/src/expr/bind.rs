@@ -372,6 +372,14 @@ impl Binder<'_> {
         Ok(Bound { kind: BoundKind::Subquery { id, usage, args, correlated }, ty, pos })
     }
 
+    /// Binds an expression and leaves a literal's type open.
+    ///
+    /// # Errors
+    /// As [`Binder::bind`].
+    pub fn bind_unsettled(&mut self, e: &Expr) -> Result<Bound> {
+        self.node(e)
+    }
+
     /// The one node kind whose binding needs no other: a dispatcher kept apart.
     pub(crate) fn node(&mut self, e: &Expr) -> Result<Bound> {
         match &*e.kind {
