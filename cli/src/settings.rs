@@ -1,7 +1,7 @@
 //! `clearway settings`: every setting with its default and its meaning, in Markdown; `docs/configuration.md` is this text.
 
 use clearway_server::config::SETTINGS as SERVER;
-use clearway_sql::session::settings::{Kind, SETTINGS as SESSION};
+use clearway_sql::context::settings::{Kind, SETTINGS as SESSION};
 
 /// The whole reference.
 pub fn reference() -> String {

@@ -1,9 +1,18 @@
-//! The SQL language: syntax, types, planner, executor and system views.
+//! The SQL language over tables: planner, executor, sessions and system views. Syntax and values are crates of their own.
 //!
-//! Structure: `syntax` (text to tree), `types` (values and what they can do), `expr` (trees bound to types and
-//! evaluated). The reference for all of it is PostgreSQL 15.
+//! # Structure
+//! ```text
+//!   session   statements in, results out: blocks, prepared statements, DDL, COPY
+//!   views     the rows of the system views
+//!   exec      runs plans
+//!   planner   turns syntax trees into plans
+//!   context   what all of them need of a session: settings, interrupt, privileges, names, errors
+//!   clearway_values, clearway_syntax
+//! ```
+//! A module imports only what stands below it. The reference for all of it is PostgreSQL 15.
 #![forbid(unsafe_code)]
 
+pub mod context;
 pub mod exec;
 pub mod planner;
 pub mod session;

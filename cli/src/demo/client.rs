@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clearway_base::sync::block_on;
 use clearway_base::waits::{SessionStats, with_session};
 use clearway_engine::db::Db;
+use clearway_sql::context::backend::{Listed, Who};
 use clearway_sql::error::SqlError;
-use clearway_sql::session::backend::{Listed, Who};
 use clearway_sql::session::{Backends, Client, Column, Session, SessionStart};
 
 /// A row of a result; `None` is NULL.

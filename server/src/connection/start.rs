@@ -10,8 +10,8 @@ use std::sync::Arc;
 use clearway_base::sync::timeout;
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait};
 use clearway_sql::SqlError;
+use clearway_sql::context::backend::{Listed, Who};
 use clearway_sql::session::TransactionStatus;
-use clearway_sql::session::backend::{Listed, Who};
 
 use super::Peer;
 use super::channel::{Channel, Next, ready};

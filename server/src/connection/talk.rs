@@ -19,7 +19,7 @@ use std::time::Duration;
 use clearway_base::sync::{sleep, sleep_until_ns};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
-use clearway_sql::session::backend::Listed;
+use clearway_sql::context::backend::Listed;
 use clearway_sql::session::{Backend, BackendState, Reason, TransactionStatus};
 
 use super::channel::{Channel, ready};

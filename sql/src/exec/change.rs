@@ -1,12 +1,12 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::convert::{read_row, to_value};
-use super::errors::from_engine;
 use super::foreign::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
 use super::query::QueryRows;
 use super::{Cx, Row};
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
@@ -173,7 +173,7 @@ impl Cx<'_> {
             let view = session.renew_view(&self.run.view);
             let seen = session.get(&target.table.shape, &view, key).await.map_err(from_engine)?;
             if seen.is_none() {
-                return Err(super::errors::concurrent(false));
+                return Err(crate::context::errors::concurrent(false));
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Cx<'_> {
         if locked.commit > self.run.view.read_lsn
             && self.run.isolation == clearway_engine::session::Isolation::RepeatableRead
         {
-            return Err(super::errors::concurrent(false));
+            return Err(crate::context::errors::concurrent(false));
         }
         let mut fresh = Row::new();
         read_row(&locked.row, &table.types, &mut fresh)?;
@@ -416,7 +416,7 @@ impl Cx<'_> {
 
     /// With the table that an error is about.
     pub(super) fn about(self, error: SqlError, table: u32) -> SqlError {
-        super::errors::about(error, &self.run.names.catalog, table)
+        crate::context::errors::about(error, &self.run.names.catalog, table)
     }
 }
 

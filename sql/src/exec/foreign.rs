@@ -5,10 +5,10 @@
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
-use super::errors::from_engine;
 use super::{BoxFuture, Cx, Row};
+use crate::context::errors::from_engine;
+use crate::context::names::column_types;
 use crate::error::{Result, SqlError};
-use crate::planner::names::column_types;
 use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
 use crate::types::Datum;

@@ -1,16 +1,16 @@
 //! What expressions may ask of the session: facts at once, and calls that can wait.
 
 use super::Cx;
-use super::errors::from_engine;
 use super::query::QueryRows;
+use crate::context::errors::from_engine;
+use crate::context::interrupt::Reason;
+use crate::context::names::quote;
+use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
 use crate::expr::operators::Op;
 use crate::expr::{Host, HostFunction, Session};
-use crate::planner::names::quote;
-use crate::session::interrupt::Reason;
-use crate::session::privileges;
 use crate::types::datetime::Format;
 use crate::types::datum::Array;
 use crate::types::text::Names;
@@ -43,7 +43,7 @@ impl Session for CxHost<'_> {
         self.cx.run.started
     }
     fn clock(&self) -> i64 {
-        crate::session::core::now()
+        crate::context::core::now()
     }
     fn current_user(&self) -> String {
         self.cx.run.core.current_user()
@@ -59,7 +59,7 @@ impl Session for CxHost<'_> {
         names.path.iter().find(|s| names.catalog.schema(names.database, s).is_some()).cloned()
     }
     fn version(&self) -> String {
-        crate::session::settings::VERSION_TEXT.to_owned()
+        crate::context::settings::VERSION_TEXT.to_owned()
     }
     fn backend_pid(&self) -> i32 {
         self.cx.run.core.backend.pid
@@ -420,7 +420,7 @@ impl Cx<'_> {
         };
         match taken {
             Ok(()) => Ok(if attempt { Datum::Bool(true) } else { Datum::Void }),
-            Err(e) if attempt && super::errors::is_lock_not_available(&e) => Ok(Datum::Bool(false)),
+            Err(e) if attempt && crate::context::errors::is_lock_not_available(&e) => Ok(Datum::Bool(false)),
             Err(e) => Err(from_engine(e)),
         }
     }

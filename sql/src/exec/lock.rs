@@ -1,8 +1,8 @@
 //! Row locks, and the newest version of rows that have changed since they were read (EXE-2).
 
 use super::convert::read_row;
-use super::errors::{concurrent, from_engine, is_lock_not_available};
 use super::{Cx, Row};
+use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Select, TableSlot};
 use crate::syntax::ast::{LockStrength, LockWait};

@@ -10,10 +10,8 @@
 //! - EXE-2 A statement changes only rows that it has judged by their newest version: what has changed since it was
 //!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
 
-pub mod cell;
 pub mod change;
 pub mod convert;
-pub mod errors;
 pub mod foreign;
 pub mod host;
 pub mod lock;
@@ -22,10 +20,10 @@ pub mod query;
 pub mod scan;
 pub mod series;
 
+use crate::context::core::Core;
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
 use crate::planner::plan::Plan;
-use crate::session::core::Core;
 use crate::types::Datum;
 use crate::types::datetime::Format;
 use clearway_base::sync::{Mutex, yield_now};
@@ -139,7 +137,7 @@ pub struct Run<'a> {
     /// Formats of values.
     pub format: Format,
     /// Names of relations.
-    pub names: crate::planner::names::CatalogNames,
+    pub names: crate::context::names::CatalogNames,
     /// Start of the statement, microseconds since 2000.
     pub started: i64,
     /// Start of the transaction, the same.

@@ -1,8 +1,8 @@
 //! Rows of tables: by key, by ranges, in whole.
 
 use super::convert::{borrowed_datum, read_row, to_value};
-use super::errors::from_engine;
 use super::{Cx, Row};
+use crate::context::errors::from_engine;
 use crate::error::Result;
 use crate::expr::Bound;
 use crate::planner::plan::{Access, Range, Scan};

@@ -5,9 +5,10 @@ use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
     Update, conjunction, split,
 };
-use super::{Planned, Planner, names};
+use super::{Planned, Planner};
+use crate::context::errors::from_engine;
+use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::exec::errors::from_engine;
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarget};
 use crate::syntax::stmt;

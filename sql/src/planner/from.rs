@@ -6,7 +6,8 @@ use super::plan::{
     Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
     split,
 };
-use super::{Planner, VIEW_DEPTH_MAX, names, series, walk};
+use super::{Planner, VIEW_DEPTH_MAX, series, walk};
+use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
@@ -389,7 +390,7 @@ impl Planner<'_> {
     }
 
     fn table_leaf(&mut self, out: &mut Layout, r: &Relation, alias: Option<&Alias>, name: &str) -> Result<Placed> {
-        let shape = TableShape::new(self.env.catalog, r.oid).map_err(crate::exec::errors::from_engine)?;
+        let shape = TableShape::new(self.env.catalog, r.oid).map_err(crate::context::errors::from_engine)?;
         let types = names::column_types(r);
         let base = out.width;
         let name = alias.map_or(name, |a| &a.name).to_owned();

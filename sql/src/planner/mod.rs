@@ -16,7 +16,6 @@ pub mod dml;
 pub mod explain;
 pub mod from;
 mod leaf;
-pub mod names;
 pub mod order;
 pub mod plan;
 pub mod select;
@@ -36,7 +35,7 @@ use clearway_engine::catalog::ViewMeaning;
 use clearway_txn::lockmgr::LockMode;
 use plan::{Action, OutputColumn, Plan, Subplan, TableLock, WithChange};
 
-pub use names::PlanEnv;
+pub use crate::context::names::PlanEnv;
 
 /// Plans one statement.
 pub struct Planner<'a> {

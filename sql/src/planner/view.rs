@@ -4,7 +4,7 @@
 //! # Invariants
 //! - VIE-1: stars are met in the same order whenever the same text is planned.
 
-use super::names::Found;
+use crate::context::names::Found;
 use crate::expr::ScopeColumn;
 use crate::syntax::ast::QualName;
 use clearway_engine::catalog::{Catalog, Oid, Relation, ViewMeaning};

@@ -1,10 +1,10 @@
 //! Transaction blocks: BEGIN, COMMIT, savepoints, and what becomes of a block when a statement fails.
 
 use super::client::Client;
-use super::core::now;
 use super::session::{Block, Savepoint, Session};
+use crate::context::core::now;
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
-use crate::exec::errors::from_engine;
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
 use clearway_engine::session::{Durability, Isolation, TxnOptions};
 

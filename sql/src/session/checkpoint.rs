@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::core::Core;
+use crate::context::core::Core;
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
-use crate::exec::errors::from_engine;
 use clearway_base::sync::{Mutex, WaitQueue, block_on, spawn_thread};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_storage::error::StorageError;

@@ -128,7 +128,7 @@ async fn copy_from(
     let (insert, columns) = as_insert(c, session)?;
     let statement = Statement::Insert(Box::new(insert));
     let row_insert = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
-    session.core.engine.take().wait_reply().await.map_err(crate::exec::errors::from_engine)?;
+    session.core.engine.take().wait_reply().await.map_err(crate::context::errors::from_engine)?;
     client.copy_in(CopyFormat { binary: false, columns });
     let mut reader = Lines { pending: Vec::new(), form, skip_header: form.header, line: 0, ended: false };
     let types: Vec<SqlType> = row_insert.types.iter().map(|t| SqlType::new(*t)).collect();
@@ -357,9 +357,9 @@ async fn copy_to(
             if columns.is_empty() {
                 select.push('*');
             }
-            let list: Vec<String> = columns.iter().map(|(n, _)| crate::planner::names::quote(n)).collect();
+            let list: Vec<String> = columns.iter().map(|(n, _)| crate::context::names::quote(n)).collect();
             select.push_str(&list.join(", "));
-            let parts: Vec<String> = name.parts.iter().map(|p| crate::planner::names::quote(p)).collect();
+            let parts: Vec<String> = name.parts.iter().map(|p| crate::context::names::quote(p)).collect();
             select.push_str(&format!(" FROM {}", parts.join(".")));
             crate::syntax::parse(&select)?.pop().map(|p| p.statement).ok_or_else(|| SqlError::internal("no SELECT"))?
         }
@@ -369,7 +369,7 @@ async fn copy_to(
     let core = session.core.clone();
     let columns = inner.columns.clone().unwrap_or_default();
     let rows = execution.collect(&core).await?;
-    core.engine.take().wait_reply().await.map_err(crate::exec::errors::from_engine)?;
+    core.engine.take().wait_reply().await.map_err(crate::context::errors::from_engine)?;
     client.copy_out(CopyFormat { binary: false, columns: columns.len() });
     if form.header {
         let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();

@@ -1,11 +1,11 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync; and PREPARE and EXECUTE of SQL.
 
 use super::client::Client;
-use super::core::now;
 use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
+use crate::context::core::now;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::syntax::parse;

@@ -1,15 +1,15 @@
 //! One execution of a planned statement: its locks, its snapshot, its rows on their way to the client.
 
 use super::client::{Client, Column};
-use super::core::{Core, now};
 use super::point::{Point, write_integer};
-use super::privileges;
+use crate::context::core::{Core, now};
+use crate::context::errors::from_engine;
+use crate::context::names::CatalogNames;
+use crate::context::privileges;
 use crate::error::{Result, SqlError};
-use crate::exec::errors::from_engine;
 use crate::exec::query::QueryRows;
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Params;
-use crate::planner::names::CatalogNames;
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;

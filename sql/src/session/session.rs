@@ -11,17 +11,17 @@
 //! A statement outside of a block runs in an implicit transaction, which ends with the batch: the text of a simple
 //! query, or the messages up to Sync.
 
-use super::backend::Backend;
 use super::client::{Client, TransactionStatus};
-use super::core::Core;
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
-use super::settings::{Hides, Settings, SettingsMark};
 use super::{Backends, copy, ddl, utility};
+use crate::context::backend::Backend;
+use crate::context::cell::EngineCell;
+use crate::context::core::Core;
+use crate::context::errors::from_engine;
+use crate::context::settings::{Hides, Settings, SettingsMark};
 use crate::error::{Result, SqlError};
-use crate::exec::cell::EngineCell;
-use crate::exec::errors::from_engine;
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
 use crate::syntax::{Parsed, parse};
@@ -146,7 +146,7 @@ impl Session {
         settings.set_fixed("session_authorization", &start.user);
         settings.set_fixed("is_superuser", if role.superuser { "on" } else { "off" });
         for (name, value) in &start.options {
-            if super::settings::find(name).is_some()
+            if crate::context::settings::find(name).is_some()
                 || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
             {
                 settings.set(name, Some(value), false)?;
@@ -183,7 +183,7 @@ impl Session {
     /// Settings that the client is told of at the start.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
         let settings = self.core.settings.lock();
-        let reported = super::settings::SETTINGS.iter().filter(|s| s.reported);
+        let reported = crate::context::settings::SETTINGS.iter().filter(|s| s.reported);
         reported.map(|s| (s.name, settings.get(s.name).to_owned())).collect()
     }
 

@@ -1,15 +1,15 @@
 //! Statements that define and change no data: settings, table locks, upkeep, EXPLAIN.
 
 use super::client::Client;
-use super::core::{Core, now};
-use super::privileges;
 use super::run;
 use super::session::{Prepared, Session};
-use super::settings::SETTINGS;
+use crate::context::core::{Core, now};
+use crate::context::errors::from_engine;
+use crate::context::names::Found;
+use crate::context::privileges;
+use crate::context::settings::SETTINGS;
 use crate::error::{Result, SqlError, code};
-use crate::exec::errors::from_engine;
 use crate::expr::{Params, Scope};
-use crate::planner::names::Found;
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
@@ -229,7 +229,7 @@ pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<Outpu
     Ok(match statement {
         Statement::Show { name } if name == "all" => Some(["name", "setting", "description"].map(text_column).to_vec()),
         Statement::Show { name } => {
-            let shown = super::settings::find(name).map_or(name.as_str(), |s| s.name);
+            let shown = crate::context::settings::find(name).map_or(name.as_str(), |s| s.name);
             Some(vec![text_column(shown)])
         }
         Statement::Explain { .. } => Some(vec![text_column("QUERY PLAN")]),
@@ -254,7 +254,7 @@ fn show(core: &Core, name: &str, client: &mut dyn Client) -> Result<()> {
         return Ok(());
     }
     let value = core.settings.lock().show(name)?;
-    let shown = super::settings::find(name).map_or(name, |s| s.name);
+    let shown = crate::context::settings::find(name).map_or(name, |s| s.name);
     run::describe(&[text_column(shown)], &[], client);
     text_row(&[&value], client);
     Ok(())

@@ -2,8 +2,8 @@
 
 use super::locks::Lines;
 use super::{SystemView, opt, text};
+use crate::context::settings::{Kind, SETTINGS};
 use crate::exec::{Row, Run};
-use crate::session::settings::{Kind, SETTINGS};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::Object;
 
@@ -109,7 +109,7 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
 /// What a session waits for, under PostgreSQL's names.
 fn wait_of(
     pid: i32,
-    backend: &crate::session::backend::Backend,
+    backend: &crate::context::backend::Backend,
     locks: &[clearway_txn::lockmgr::view::LockRow],
     lines: &Lines<'_>,
 ) -> (Option<&'static str>, Option<&'static str>) {
@@ -128,7 +128,7 @@ fn wait_of(
         };
         return (Some("Lock"), Some(event));
     }
-    if backend.activity.lock().state != crate::session::backend::BackendState::Active {
+    if backend.activity.lock().state != crate::context::backend::BackendState::Active {
         return (Some("Client"), Some("ClientRead"));
     }
     // What else it waits for stands in its books; nothing: it runs.

@@ -2,8 +2,8 @@
 
 use super::catalog::{int_oid, local, schema_name};
 use super::{SystemView, all, text};
+use crate::context::names::quote;
 use crate::exec::{Row, Run};
-use crate::planner::names::quote;
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, Oid, facts, oid};

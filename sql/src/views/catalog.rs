@@ -2,8 +2,8 @@
 
 use super::activity::role_name;
 use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, opt, text};
+use crate::context::names::quote;
 use crate::exec::{Row, Run};
-use crate::planner::names::quote;
 use crate::types::datum::Array;
 use crate::types::{Datum, TYPES, oid};
 use clearway_engine::catalog::{Grant, Object, Relation, RelationKind};

@@ -1,8 +1,8 @@
 //! pg_constraint, pg_attrdef, and the catalogs that stand empty because what they list is not supported.
 
 use super::{SystemView, text};
+use crate::context::names::quote;
 use crate::exec::{Row, Run};
-use crate::planner::names::quote;
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, oid};

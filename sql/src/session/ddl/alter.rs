@@ -2,10 +2,10 @@
 
 use super::table::{Foreign, key_type, storage_options};
 use super::{Ddl, exists, free_name, missing};
+use crate::context::errors::{about, from_engine};
+use crate::context::names::quote;
 use crate::error::{Result, SqlError, code};
-use crate::exec::errors::{about, from_engine};
 use crate::planner::dml::column_of;
-use crate::planner::names::quote;
 use crate::session::utility::{constant_of, find_object, with_env};
 use crate::syntax::ddl::{
     AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint,

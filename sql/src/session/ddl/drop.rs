@@ -1,9 +1,9 @@
 //! DROP and TRUNCATE.
 
 use super::{Ddl, missing, new_tree};
+use crate::context::errors::from_engine;
+use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
-use crate::exec::errors::from_engine;
-use crate::session::privileges;
 use crate::session::utility::{find_object, relation_oid};
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
@@ -266,7 +266,7 @@ impl Ddl<'_> {
         let inside: Vec<u32> = catalog
             .objects()
             .filter(|o| match s.object {
-                ObjectKind::Schema => crate::planner::names::schema_of(o) == Some(oid),
+                ObjectKind::Schema => crate::context::names::schema_of(o) == Some(oid),
                 _ => match &***o {
                     Object::Relation(r) => r.owner == oid || r.grants.iter().any(|g| g.role == oid),
                     Object::Sequence(q) => q.owner == oid || q.grants.iter().any(|g| g.role == oid),

@@ -2,8 +2,8 @@
 
 use super::table::key_type;
 use super::{Ddl, exists, free_name, new_tree};
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
-use crate::exec::errors::from_engine;
 use crate::planner::dml::column_of;
 use crate::session::utility::relation_oid;
 use crate::syntax::ast::ExprKind;

@@ -10,12 +10,12 @@ mod objects;
 mod table;
 mod table_as;
 
-use super::core::Core;
-use super::privileges;
 use super::session::{Prepared, Session};
+use crate::context::core::Core;
+use crate::context::errors::from_engine;
+use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::exec::convert::{not_storable, storage_of};
-use crate::exec::errors::from_engine;
 use crate::syntax::ast::QualName;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
@@ -99,7 +99,7 @@ impl Ddl<'_> {
         self.core.catalog()
     }
 
-    fn engine(&self) -> crate::exec::cell::Lent<'_> {
+    fn engine(&self) -> crate::context::cell::Lent<'_> {
         self.core.engine.take()
     }
 

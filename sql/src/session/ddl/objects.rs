@@ -1,11 +1,11 @@
 //! Views, sequences, schemas, databases, roles, rules, privileges.
 
 use super::{Ddl, Session, exists, missing};
+use crate::context::errors::from_engine;
+use crate::context::names::schema_of;
+use crate::context::privileges::letter;
 use crate::error::{Result, SqlError, code};
-use crate::exec::errors::from_engine;
 use crate::planner::Planner;
-use crate::planner::names::schema_of;
-use crate::session::privileges::letter;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};

@@ -426,7 +426,7 @@ impl Ddl<'_> {
 
     /// Looks for rows that refer to nothing.
     pub(super) async fn validate_foreign(&self, child: &Relation, parent: &Relation, key: &ForeignKey) -> Result<()> {
-        use crate::planner::names::quote;
+        use crate::context::names::quote;
         let on: Vec<String> = key
             .columns
             .iter()
@@ -448,7 +448,7 @@ impl Ddl<'_> {
                 "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
                 child.name, key.name
             );
-            let error = crate::exec::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
+            let error = crate::context::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
             return Err(error.constraint(key.name.as_str()));
         }
         Ok(())
@@ -456,7 +456,7 @@ impl Ddl<'_> {
 
     /// A relation's name with its schema, quoted.
     pub(super) fn full_name(&self, r: &Relation) -> String {
-        use crate::planner::names::quote;
+        use crate::context::names::quote;
         match self.catalog().get(r.schema).map(|o| o.name().to_owned()) {
             Some(schema) => format!("{}.{}", quote(&schema), quote(&r.name)),
             None => quote(&r.name),
@@ -472,7 +472,7 @@ impl Ddl<'_> {
             params: Arc::from([]),
             types: &[],
             alone: false,
-            transaction_started: crate::session::core::now(),
+            transaction_started: crate::context::core::now(),
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         execution.collect(self.core).await

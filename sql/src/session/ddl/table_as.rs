@@ -2,8 +2,8 @@
 
 use super::table::storage_options;
 use super::{Ddl, Session, new_tree, storage};
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
-use crate::exec::errors::from_engine;
 use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::types::oid;

@@ -3,10 +3,10 @@
 use super::backend::{Backend, Backends};
 use super::interrupt::Reason;
 use super::settings::Settings;
+use crate::context::cell::EngineCell;
+use crate::context::errors::{from_engine, is_lock_not_available};
+use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
-use crate::exec::cell::EngineCell;
-use crate::exec::errors::{from_engine, is_lock_not_available};
-use crate::planner::names::CatalogNames;
 use clearway_base::sync::{Mutex, timeout};
 use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Role};

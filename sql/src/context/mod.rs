@@ -1,0 +1,17 @@
+//! What planner, executor and session need of a session: its parts that know no plan.
+//!
+//! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
+//! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
+//! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
+//! into SQL errors.
+//!
+//! Not here: plans, their execution, transaction blocks. Nothing here imports them.
+
+pub mod backend;
+pub mod cell;
+pub mod core;
+pub mod errors;
+pub mod interrupt;
+pub mod names;
+pub mod privileges;
+pub mod settings;
