@@ -34,7 +34,11 @@ impl Database {
     /// The statement's, or that of beginning a session.
     pub async fn answers(&self, backends: &Arc<Backends>) -> Result<()> {
         let waits = clearway_base::waits::SessionStats::new("startup check");
-        let who = clearway_sql::context::backend::Who { user: "postgres".into(), database: "postgres".into(), ..Default::default() };
+        let who = clearway_sql::context::backend::Who {
+            user: "postgres".into(),
+            database: "postgres".into(),
+            ..Default::default()
+        };
         let listed = backends.list(waits, 0, who);
         let start = Start {
             backend: Arc::clone(listed.backend()),
