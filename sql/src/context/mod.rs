@@ -3,7 +3,7 @@
 //! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
-//! into SQL errors.
+//! into SQL errors, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
@@ -15,3 +15,4 @@ pub mod interrupt;
 pub mod names;
 pub mod privileges;
 pub mod settings;
+pub mod views;

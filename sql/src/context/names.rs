@@ -1,10 +1,10 @@
 //! What names of relations mean: the search path, the system's views, the catalog.
 
+use super::views::{self, SystemView};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
 use crate::types::{Oid, SqlType};
-use crate::views::{self, SystemView};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation};
 use std::sync::Arc;
 

@@ -217,9 +217,7 @@ impl Cx<'_> {
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)),
             F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
-            F::GetConstraintdef | F::GetConstraintdefPretty => {
-                crate::views::constraints::definition(self.run, int(&args, 0) as u32).map_or(Datum::Null, Datum::text)
-            }
+            F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
             F::TableIsVisible => self.table_is_visible(int(&args, 0) as u32),
             F::GetUserById => {
                 let oid = int(&args, 0) as u32;
@@ -259,7 +257,7 @@ impl Cx<'_> {
             Some(Object::Index(i)) => match int(args, 1) {
                 0 => {
                     let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
-                    Datum::text(crate::views::attributes::index_definition(self.run, i, pretty))
+                    Datum::text(self.run.views.index_definition(i, pretty, self.run))
                 }
                 n => {
                     let mut columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
@@ -275,9 +273,13 @@ impl Cx<'_> {
         }
     }
 
+    fn constraint_definition(self, oid: u32) -> Datum {
+        self.run.views.constraint_definition(oid, self.run).map_or(Datum::Null, Datum::text)
+    }
+
     fn table_is_visible(self, oid: u32) -> Datum {
         let names = &self.run.names;
-        if let Some(view) = crate::views::by_oid(oid) {
+        if let Some(view) = crate::context::views::by_oid(oid) {
             return Datum::Bool(view.schema == "pg_catalog");
         }
         let shown = names.relation_name(oid);

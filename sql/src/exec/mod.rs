@@ -21,12 +21,14 @@ pub mod scan;
 pub mod series;
 
 use crate::context::core::Core;
+use crate::context::views::SystemView;
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
 use crate::planner::plan::Plan;
-use crate::types::Datum;
 use crate::types::datetime::Format;
+use crate::types::{Datum, Oid};
 use clearway_base::sync::{Mutex, yield_now};
+use clearway_engine::catalog::Index;
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
 use std::collections::{HashMap, HashSet};
@@ -37,6 +39,16 @@ use std::sync::{Arc, OnceLock};
 
 /// A row.
 pub type Row = Vec<Datum>;
+
+/// What the executor asks of the system views, which stand above it.
+pub trait ViewRows: Sync {
+    /// The rows of a view.
+    fn rows(&self, view: &SystemView, run: &Run<'_>) -> Vec<Row>;
+    /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
+    fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
+    /// The definition of the constraint of this oid.
+    fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String>;
+}
 
 /// A future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -144,6 +156,8 @@ pub struct Run<'a> {
     pub transaction_started: i64,
     /// What it keeps.
     pub state: &'a RunState,
+    /// The rows of the system views.
+    pub views: &'a dyn ViewRows,
 }
 
 /// Where an expression is evaluated: the statement and the rows of the queries around.

@@ -180,7 +180,7 @@ impl Rows {
             Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
             Node::System(scan) => {
                 let mut out = Vec::new();
-                for columns in (scan.view.rows)(cx.run) {
+                for columns in cx.run.views.rows(scan.view, cx.run) {
                     cx.breathe().await?;
                     let mut row = self.prefix.clone();
                     row.extend(columns);

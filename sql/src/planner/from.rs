@@ -8,12 +8,12 @@ use super::plan::{
 };
 use super::{Planner, VIEW_DEPTH_MAX, series, walk};
 use crate::context::names;
+use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
 use crate::syntax::stmt::Statement;
 use crate::types::oid;
-use crate::views::SystemView;
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;

@@ -2,11 +2,11 @@
 
 use super::from::{Item, Layout, Leaf, Placed};
 use super::plan::{OutputColumn, Query};
+use crate::context::views::SystemView;
 use crate::error::{Result, SqlError, code};
 use crate::expr::ScopeColumn;
 use crate::syntax::ast::Alias;
 use crate::types::SqlType;
-use crate::views::SystemView;
 use std::sync::Arc;
 
 /// Scope columns under a relation's name, renamed by its alias.

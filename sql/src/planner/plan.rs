@@ -10,12 +10,12 @@
 //! - PLN-6 A slot that a scan leaves out (`wanted`) is named by no expression of its level, and its level has no subquery.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
+use crate::context::views::SystemView;
 use crate::error::Pos;
 use crate::expr::Bound;
 use crate::expr::aggregate::AggregateCall;
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
-use crate::views::SystemView;
 use clearway_engine::table::pick::Picker;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::Direction;

@@ -15,6 +15,7 @@ use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, binary, facts, oid};
+use crate::views::SystemViews;
 use clearway_engine::catalog::Catalog;
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -223,6 +224,7 @@ impl Execution {
             started: self.started,
             transaction_started: self.transaction_started,
             state: &self.state,
+            views: &SystemViews,
         }
     }
 

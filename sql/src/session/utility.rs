@@ -82,6 +82,7 @@ pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -
         started: now(),
         transaction_started: now(),
         state: &state,
+        views: &crate::views::SystemViews,
     };
     crate::exec::Cx { run: &run, outer: &[] }.value_now(bound, &[])
 }

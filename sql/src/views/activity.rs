@@ -1,66 +1,14 @@
 //! pg_stat_activity, pg_settings.
 
 use super::locks::Lines;
-use super::{SystemView, opt, text};
+use super::{ViewOf, opt, text};
 use crate::context::settings::{Kind, SETTINGS};
 use crate::exec::{Row, Run};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use clearway_engine::catalog::Object;
 
-use oid::{BOOL, INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
-
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 12_219,
-        schema: "pg_catalog",
-        name: "pg_stat_activity",
-        columns: &[
-            ("datid", OID),
-            ("datname", NAME),
-            ("pid", INT4),
-            ("leader_pid", INT4),
-            ("usesysid", OID),
-            ("usename", NAME),
-            ("application_name", TEXT),
-            ("client_addr", TEXT),
-            ("client_hostname", TEXT),
-            ("client_port", INT4),
-            ("backend_start", TIMESTAMPTZ),
-            ("xact_start", TIMESTAMPTZ),
-            ("query_start", TIMESTAMPTZ),
-            ("state_change", TIMESTAMPTZ),
-            ("wait_event_type", TEXT),
-            ("wait_event", TEXT),
-            ("state", TEXT),
-            ("backend_xid", XID),
-            ("backend_xmin", XID),
-            ("query_id", INT8),
-            ("query", TEXT),
-            ("backend_type", TEXT),
-        ],
-        rows: activity,
-    },
-    SystemView {
-        oid: 12_112,
-        schema: "pg_catalog",
-        name: "pg_settings",
-        columns: &[
-            ("name", TEXT),
-            ("setting", TEXT),
-            ("unit", TEXT),
-            ("category", TEXT),
-            ("short_desc", TEXT),
-            ("extra_desc", TEXT),
-            ("context", TEXT),
-            ("vartype", TEXT),
-            ("source", TEXT),
-            ("boot_val", TEXT),
-            ("reset_val", TEXT),
-            ("pending_restart", BOOL),
-        ],
-        rows: settings,
-    },
-];
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity), ("pg_catalog", "pg_settings", settings)];
 
 /// A time from microseconds since 1970; 0 stands for none.
 fn time(us: i64) -> Datum {

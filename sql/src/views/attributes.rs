@@ -1,126 +1,27 @@
 //! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
 
 use super::catalog::{int_oid, local, schema_name};
-use super::{SystemView, all, text};
+use super::{ViewOf, text};
 use crate::context::names::quote;
+use crate::context::views::all;
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, Oid, facts, oid};
 use clearway_engine::catalog::{Column, Index, Object};
 
-use oid::{BOOL, CHAR, INT2, INT2VECTOR, INT4, INT8, NAME, OID, OIDVECTOR, TEXT, TEXT_ARRAY};
+use oid::{BOOL, INT2, INT8, NAME, OID, TEXT};
 
 /// The oid of pg_class.
 const PG_CLASS: Oid = 1259;
 
-/// The views of this module.
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 1249,
-        schema: "pg_catalog",
-        name: "pg_attribute",
-        columns: &[
-            ("attrelid", OID),
-            ("attname", NAME),
-            ("atttypid", OID),
-            ("attstattarget", INT4),
-            ("attlen", INT2),
-            ("attnum", INT2),
-            ("attndims", INT4),
-            ("attcacheoff", INT4),
-            ("atttypmod", INT4),
-            ("attbyval", BOOL),
-            ("attalign", CHAR),
-            ("attstorage", CHAR),
-            ("attcompression", CHAR),
-            ("attnotnull", BOOL),
-            ("atthasdef", BOOL),
-            ("atthasmissing", BOOL),
-            ("attidentity", CHAR),
-            ("attgenerated", CHAR),
-            ("attisdropped", BOOL),
-            ("attislocal", BOOL),
-            ("attinhcount", INT4),
-            ("attcollation", OID),
-            ("attacl", TEXT_ARRAY),
-            ("attoptions", TEXT_ARRAY),
-            ("attfdwoptions", TEXT_ARRAY),
-        ],
-        rows: pg_attribute,
-    },
-    SystemView {
-        oid: 2610,
-        schema: "pg_catalog",
-        name: "pg_index",
-        columns: &[
-            ("indexrelid", OID),
-            ("indrelid", OID),
-            ("indnatts", INT2),
-            ("indnkeyatts", INT2),
-            ("indisunique", BOOL),
-            ("indnullsnotdistinct", BOOL),
-            ("indisprimary", BOOL),
-            ("indisexclusion", BOOL),
-            ("indimmediate", BOOL),
-            ("indisclustered", BOOL),
-            ("indisvalid", BOOL),
-            ("indcheckxmin", BOOL),
-            ("indisready", BOOL),
-            ("indislive", BOOL),
-            ("indisreplident", BOOL),
-            ("indkey", INT2VECTOR),
-            ("indcollation", OIDVECTOR),
-            ("indoption", INT2VECTOR),
-            ("indexprs", TEXT),
-            ("indpred", TEXT),
-        ],
-        rows: pg_index,
-    },
-    SystemView {
-        oid: 12_040,
-        schema: "pg_catalog",
-        name: "pg_indexes",
-        columns: &[
-            ("schemaname", NAME),
-            ("tablename", NAME),
-            ("indexname", NAME),
-            ("tablespace", NAME),
-            ("indexdef", TEXT),
-        ],
-        rows: pg_indexes,
-    },
-    SystemView {
-        oid: 2224,
-        schema: "pg_catalog",
-        name: "pg_sequence",
-        columns: &[
-            ("seqrelid", OID),
-            ("seqtypid", OID),
-            ("seqstart", INT8),
-            ("seqincrement", INT8),
-            ("seqmax", INT8),
-            ("seqmin", INT8),
-            ("seqcache", INT8),
-            ("seqcycle", BOOL),
-        ],
-        rows: pg_sequence,
-    },
-    SystemView {
-        oid: 2608,
-        schema: "pg_catalog",
-        name: "pg_depend",
-        columns: &[
-            ("classid", OID),
-            ("objid", OID),
-            ("objsubid", INT4),
-            ("refclassid", OID),
-            ("refobjid", OID),
-            ("refobjsubid", INT4),
-            ("deptype", CHAR),
-        ],
-        rows: pg_depend,
-    },
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "pg_attribute", pg_attribute),
+    ("pg_catalog", "pg_index", pg_index),
+    ("pg_catalog", "pg_indexes", pg_indexes),
+    ("pg_catalog", "pg_sequence", pg_sequence),
+    ("pg_catalog", "pg_depend", pg_depend),
 ];
 
 /// What pg_attribute says of one column.

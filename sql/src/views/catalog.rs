@@ -1,181 +1,27 @@
 //! pg_class and its kin: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, opt, text};
+use super::{ViewOf, opt, text};
 use crate::context::names::quote;
+use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, all};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::{Datum, TYPES, oid};
 use clearway_engine::catalog::{Grant, Object, Relation, RelationKind};
 
-use oid::{BOOL, CHAR, FLOAT4, INT2, INT4, NAME, OID, REGPROC, TEXT, TEXT_ARRAY, TIMESTAMPTZ, XID};
+use oid::{NAME, TEXT};
 
-/// The views of this module.
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 1259,
-        schema: "pg_catalog",
-        name: "pg_class",
-        columns: &[
-            ("oid", OID),
-            ("relname", NAME),
-            ("relnamespace", OID),
-            ("reltype", OID),
-            ("reloftype", OID),
-            ("relowner", OID),
-            ("relam", OID),
-            ("relfilenode", OID),
-            ("reltablespace", OID),
-            ("relpages", INT4),
-            ("reltuples", FLOAT4),
-            ("relallvisible", INT4),
-            ("reltoastrelid", OID),
-            ("relhasindex", BOOL),
-            ("relisshared", BOOL),
-            ("relpersistence", CHAR),
-            ("relkind", CHAR),
-            ("relnatts", INT2),
-            ("relchecks", INT2),
-            ("relhasrules", BOOL),
-            ("relhastriggers", BOOL),
-            ("relhassubclass", BOOL),
-            ("relrowsecurity", BOOL),
-            ("relforcerowsecurity", BOOL),
-            ("relispopulated", BOOL),
-            ("relreplident", CHAR),
-            ("relispartition", BOOL),
-            ("relrewrite", OID),
-            ("relfrozenxid", XID),
-            ("relminmxid", XID),
-            ("relacl", TEXT_ARRAY),
-            ("reloptions", TEXT_ARRAY),
-            ("relpartbound", TEXT),
-        ],
-        rows: pg_class,
-    },
-    SystemView {
-        oid: 2615,
-        schema: "pg_catalog",
-        name: "pg_namespace",
-        columns: &[("oid", OID), ("nspname", NAME), ("nspowner", OID), ("nspacl", TEXT_ARRAY)],
-        rows: pg_namespace,
-    },
-    SystemView {
-        oid: 1262,
-        schema: "pg_catalog",
-        name: "pg_database",
-        columns: &[
-            ("oid", OID),
-            ("datname", NAME),
-            ("datdba", OID),
-            ("encoding", INT4),
-            ("datcollate", TEXT),
-            ("datctype", TEXT),
-            ("datistemplate", BOOL),
-            ("datallowconn", BOOL),
-            ("daticulocale", TEXT),
-            ("datlocprovider", CHAR),
-            ("datcollversion", TEXT),
-            ("dattablespace", OID),
-            ("datacl", TEXT_ARRAY),
-        ],
-        rows: pg_database,
-    },
-    SystemView {
-        oid: 1260,
-        schema: "pg_catalog",
-        name: "pg_roles",
-        columns: &[
-            ("rolname", NAME),
-            ("rolsuper", BOOL),
-            ("rolinherit", BOOL),
-            ("rolcreaterole", BOOL),
-            ("rolcreatedb", BOOL),
-            ("rolcanlogin", BOOL),
-            ("rolreplication", BOOL),
-            ("rolconnlimit", INT4),
-            ("rolpassword", TEXT),
-            ("rolvaliduntil", TIMESTAMPTZ),
-            ("rolbypassrls", BOOL),
-            ("rolconfig", TEXT_ARRAY),
-            ("oid", OID),
-        ],
-        rows: pg_roles,
-    },
-    SystemView {
-        oid: 1247,
-        schema: "pg_catalog",
-        name: "pg_type",
-        columns: &[
-            ("oid", OID),
-            ("typname", NAME),
-            ("typnamespace", OID),
-            ("typowner", OID),
-            ("typlen", INT2),
-            ("typtype", CHAR),
-            ("typcategory", CHAR),
-            ("typispreferred", BOOL),
-            ("typdelim", CHAR),
-            ("typrelid", OID),
-            ("typelem", OID),
-            ("typarray", OID),
-            ("typbasetype", OID),
-            ("typtypmod", INT4),
-            ("typnotnull", BOOL),
-            ("typcollation", OID),
-            ("typdefault", TEXT),
-        ],
-        rows: pg_type,
-    },
-    SystemView {
-        oid: 12_030,
-        schema: "pg_catalog",
-        name: "pg_tables",
-        columns: &[
-            ("schemaname", NAME),
-            ("tablename", NAME),
-            ("tableowner", NAME),
-            ("tablespace", NAME),
-            ("hasindexes", BOOL),
-            ("hasrules", BOOL),
-            ("hastriggers", BOOL),
-            ("rowsecurity", BOOL),
-        ],
-        rows: pg_tables,
-    },
-    SystemView {
-        oid: 2611,
-        schema: "pg_catalog",
-        name: "pg_inherits",
-        columns: &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4), ("inhdetachpending", BOOL)],
-        rows: nothing,
-    },
-    SystemView {
-        oid: 3350,
-        schema: "pg_catalog",
-        name: "pg_partitioned_table",
-        columns: &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)],
-        rows: nothing,
-    },
-    SystemView {
-        oid: 2601,
-        schema: "pg_catalog",
-        name: "pg_am",
-        columns: &[("oid", OID), ("amname", NAME), ("amhandler", REGPROC), ("amtype", CHAR)],
-        rows: pg_am,
-    },
-    SystemView {
-        oid: 12_900,
-        schema: "information_schema",
-        name: "tables",
-        columns: &[("table_catalog", NAME), ("table_schema", NAME), ("table_name", NAME), ("table_type", TEXT)],
-        rows: information_tables,
-    },
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "pg_class", pg_class),
+    ("pg_catalog", "pg_namespace", pg_namespace),
+    ("pg_catalog", "pg_database", pg_database),
+    ("pg_catalog", "pg_roles", pg_roles),
+    ("pg_catalog", "pg_type", pg_type),
+    ("pg_catalog", "pg_tables", pg_tables),
+    ("pg_catalog", "pg_am", pg_am),
+    ("information_schema", "tables", information_tables),
 ];
-
-fn nothing(_: &Run<'_>) -> Vec<Row> {
-    Vec::new()
-}
 
 pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)

@@ -1,6 +1,6 @@
 //! pg_constraint, pg_attrdef, and the catalogs that stand empty because what they list is not supported.
 
-use super::{SystemView, text};
+use super::{ViewOf, text};
 use crate::context::names::quote;
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
@@ -8,96 +8,25 @@ use crate::types::text::Names as _;
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::{ForeignKey, Object, ReferentialAction, Relation};
 
-use oid::{BOOL, CHAR, INT2, INT4, NAME, OID, TEXT};
+use oid::INT2;
 
-/// int2[].
-const INT2_ARRAY: u32 = 1005;
-
-/// The views of this module.
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 2606,
-        schema: "pg_catalog",
-        name: "pg_constraint",
-        columns: &[
-            ("oid", OID),
-            ("conname", NAME),
-            ("connamespace", OID),
-            ("contype", CHAR),
-            ("condeferrable", BOOL),
-            ("condeferred", BOOL),
-            ("convalidated", BOOL),
-            ("conrelid", OID),
-            ("contypid", OID),
-            ("conindid", OID),
-            ("conparentid", OID),
-            ("confrelid", OID),
-            ("confupdtype", CHAR),
-            ("confdeltype", CHAR),
-            ("confmatchtype", CHAR),
-            ("conislocal", BOOL),
-            ("coninhcount", INT4),
-            ("connoinherit", BOOL),
-            ("conkey", INT2_ARRAY),
-            ("confkey", INT2_ARRAY),
-        ],
-        rows: pg_constraint,
-    },
-    SystemView {
-        oid: 2604,
-        schema: "pg_catalog",
-        name: "pg_attrdef",
-        columns: &[("oid", OID), ("adrelid", OID), ("adnum", INT2), ("adbin", TEXT)],
-        rows: pg_attrdef,
-    },
-    SystemView {
-        oid: 3456,
-        schema: "pg_catalog",
-        name: "pg_collation",
-        columns: &[
-            ("oid", OID),
-            ("collname", NAME),
-            ("collnamespace", OID),
-            ("collowner", OID),
-            ("collprovider", CHAR),
-            ("collisdeterministic", BOOL),
-            ("collencoding", INT4),
-            ("collcollate", TEXT),
-            ("collctype", TEXT),
-            ("colliculocale", TEXT),
-            ("collversion", TEXT),
-        ],
-        rows: pg_collation,
-    },
-    SystemView {
-        oid: 1213,
-        schema: "pg_catalog",
-        name: "pg_tablespace",
-        columns: &[
-            ("oid", OID),
-            ("spcname", NAME),
-            ("spcowner", OID),
-            ("spcacl", oid::TEXT_ARRAY),
-            ("spcoptions", oid::TEXT_ARRAY),
-        ],
-        rows: pg_tablespace,
-    },
-    SystemView {
-        oid: 2609,
-        schema: "pg_catalog",
-        name: "pg_description",
-        columns: &[("objoid", OID), ("classoid", OID), ("objsubid", INT4), ("description", TEXT)],
-        rows: nothing,
-    },
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "pg_constraint", pg_constraint),
+    ("pg_catalog", "pg_attrdef", pg_attrdef),
+    ("pg_catalog", "pg_collation", pg_collation),
+    ("pg_catalog", "pg_tablespace", pg_tablespace),
 ];
-
-fn nothing(_: &Run<'_>) -> Vec<Row> {
-    Vec::new()
-}
 
 fn pg_collation(_: &Run<'_>) -> Vec<Row> {
     let row = |oid, name: &str, provider: &str, locale: Datum| {
-        let mut row = vec![Datum::Oid(oid), text(name), Datum::Oid(super::PG_CATALOG), Datum::Oid(10), text(provider)];
+        let mut row = vec![
+            Datum::Oid(oid),
+            text(name),
+            Datum::Oid(crate::context::views::PG_CATALOG),
+            Datum::Oid(10),
+            text(provider),
+        ];
         row.extend([Datum::Bool(true), Datum::Int4(-1), locale.clone(), locale, Datum::Null, Datum::Null]);
         row
     };

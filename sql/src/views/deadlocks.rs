@@ -1,48 +1,16 @@
 //! `clearway_deadlocks`, `clearway_deadlock_counters`: the archive of deadlocks, in full.
 
-use super::SystemView;
+use super::ViewOf;
 use crate::exec::{Row, Run};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use clearway_engine::catalog::{Catalog, Object};
 use clearway_txn::lockmgr::LockTag;
 use clearway_txn::lockmgr::report::{DeadlockReport, Participant};
 use std::fmt::Write as _;
 
-use oid::{BOOL, INT4, INT8, TEXT, TIMESTAMPTZ};
-
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 12_901,
-        schema: "pg_catalog",
-        name: "clearway_deadlocks",
-        columns: &[
-            ("number", INT8),
-            ("happened", TIMESTAMPTZ),
-            ("found_in_us", INT8),
-            ("by_background_scan", BOOL),
-            ("place", INT4),
-            ("victim", BOOL),
-            ("pid", INT4),
-            ("virtualtransaction", TEXT),
-            ("wants", TEXT),
-            ("wants_mode", TEXT),
-            ("waited_us", INT8),
-            ("waits_for", INT4),
-            ("holds", TEXT),
-            ("holds_modes", TEXT),
-            ("held_by_statement", TEXT),
-            ("statements", TEXT),
-        ],
-        rows: deadlocks,
-    },
-    SystemView {
-        oid: 12_902,
-        schema: "pg_catalog",
-        name: "clearway_deadlock_counters",
-        columns: &[("searches", INT8), ("deadlocks", INT8), ("reordered", INT8), ("missed_by_fast_path", INT8)],
-        rows: counters,
-    },
-];
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] =
+    &[("pg_catalog", "clearway_deadlocks", deadlocks), ("pg_catalog", "clearway_deadlock_counters", counters)];
 
 fn int(n: u64) -> Datum {
     Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))

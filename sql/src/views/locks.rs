@@ -4,9 +4,9 @@
 //! as a lock on the holder's transaction id, with a lock on the tuple for the first in line and the others waiting
 //! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
 
-use super::SystemView;
+use super::ViewOf;
 use crate::exec::{Row, Run};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use clearway_engine::catalog::{Catalog, Object};
 use clearway_storage::ids::TxnId;
 use clearway_txn::lockmgr::view::LockRow;
@@ -14,32 +14,8 @@ use clearway_txn::lockmgr::{LockMode, LockTag};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 
-use oid::{BOOL, INT2, INT4, OID, TEXT, TIMESTAMPTZ, XID};
-
-pub static VIEWS: &[SystemView] = &[SystemView {
-    oid: 12_073,
-    schema: "pg_catalog",
-    name: "pg_locks",
-    columns: &[
-        ("locktype", TEXT),
-        ("database", OID),
-        ("relation", OID),
-        ("page", INT4),
-        ("tuple", INT2),
-        ("virtualxid", TEXT),
-        ("transactionid", XID),
-        ("classid", OID),
-        ("objid", OID),
-        ("objsubid", INT2),
-        ("virtualtransaction", TEXT),
-        ("pid", INT4),
-        ("mode", TEXT),
-        ("granted", BOOL),
-        ("fastpath", BOOL),
-        ("waitstart", TIMESTAMPTZ),
-    ],
-    rows: locks,
-}];
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_locks", locks)];
 
 /// One line of the view.
 #[derive(Clone)]

@@ -1,36 +1,11 @@
 //! clearway_log, clearway_log_holders: where the write-ahead log stands, and who keeps old parts of it.
 
-use super::SystemView;
+use super::ViewOf;
 use crate::exec::{Row, Run};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 
-use oid::{BOOL, INT8, TEXT};
-
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 12_923,
-        schema: "pg_catalog",
-        name: "clearway_log",
-        columns: &[
-            ("end_lsn", INT8),
-            ("durable_lsn", INT8),
-            ("epoch", INT8),
-            ("recovery_bytes", INT8),
-            ("file_bytes", INT8),
-            ("undo_reserved_bytes", INT8),
-            ("undo_reserved_pages", INT8),
-            ("flushes", INT8),
-        ],
-        rows: log,
-    },
-    SystemView {
-        oid: 12_924,
-        schema: "pg_catalog",
-        name: "clearway_log_holders",
-        columns: &[("name", TEXT), ("needs_lsn", INT8), ("held_bytes", INT8), ("limit_bytes", INT8), ("lost", BOOL)],
-        rows: holders,
-    },
-];
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_log", log), ("pg_catalog", "clearway_log_holders", holders)];
 
 fn int(n: u64) -> Datum {
     Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))

@@ -1,64 +1,57 @@
-//! The system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
+//! The rows of the system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
-//! Structure: each view is a row of a table: name, columns, and a function that gives its rows. `catalog`, `attributes` and
+//! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them; `empty` is what nothing stands in,
-//! `undo` who holds old versions.
+//! became of rings of them, `undo` who holds old versions.
 
 mod activity;
-pub mod attributes;
-pub mod catalog;
-pub mod constraints;
+mod attributes;
+mod catalog;
+mod constraints;
 mod deadlocks;
-mod empty;
 mod locks;
 mod log;
 mod undo;
 
-use crate::exec::{Row, Run};
+use crate::context::views::SystemView;
+use crate::exec::{Row, Run, ViewRows};
 use crate::types::{Datum, Oid};
+use clearway_engine::catalog::Index;
 
-/// A system view.
-pub struct SystemView {
-    /// Its oid, PostgreSQL's where that has one.
-    pub oid: Oid,
-    /// Its schema.
-    pub schema: &'static str,
-    /// Its name.
-    pub name: &'static str,
-    /// Its columns with their types.
-    pub columns: &'static [(&'static str, Oid)],
-    /// Its rows.
-    pub rows: fn(&Run<'_>) -> Vec<Row>,
+/// Schema and name of a view, and what gives its rows.
+type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
+
+const ROWS: [&[ViewOf]; 8] = [
+    catalog::ROWS,
+    attributes::ROWS,
+    constraints::ROWS,
+    activity::ROWS,
+    locks::ROWS,
+    deadlocks::ROWS,
+    undo::ROWS,
+    log::ROWS,
+];
+
+fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
+    ROWS.iter().copied().flatten().find(|(schema, name, _)| view.name == *name && view.schema == *schema)
 }
 
-impl std::fmt::Debug for SystemView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+/// What the executor asks of the system views.
+pub struct SystemViews;
+
+impl ViewRows for SystemViews {
+    fn rows(&self, view: &SystemView, run: &Run<'_>) -> Vec<Row> {
+        rows_of(view).map_or_else(Vec::new, |(_, _, rows)| rows(run))
+    }
+
+    fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String {
+        attributes::index_definition(run, index, pretty)
+    }
+
+    fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String> {
+        constraints::definition(run, constraint)
     }
 }
-
-/// Every view.
-pub fn all() -> impl Iterator<Item = &'static SystemView> {
-    let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
-    let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS).chain(empty::VIEWS);
-    of_objects.chain(of_sessions).chain(undo::VIEWS).chain(log::VIEWS)
-}
-
-/// A view by schema and name.
-pub fn find(schema: &str, name: &str) -> Option<&'static SystemView> {
-    all().find(|v| v.name == name && v.schema == schema)
-}
-
-/// A view by oid.
-pub fn by_oid(oid: Oid) -> Option<&'static SystemView> {
-    all().find(|v| v.oid == oid)
-}
-
-/// The oid of the schema pg_catalog.
-pub const PG_CATALOG: Oid = 11;
-/// The oid of the schema information_schema.
-pub const INFORMATION_SCHEMA: Oid = 13_000;
 
 fn text(s: &str) -> Datum {
     Datum::text(s)
@@ -66,4 +59,20 @@ fn text(s: &str) -> Datum {
 
 fn opt(s: Option<&str>) -> Datum {
     s.map_or(Datum::Null, Datum::text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::views as declared;
+
+    #[test]
+    fn every_view_has_rows_and_all_rows_are_of_a_view() {
+        for view in declared::with_rows() {
+            assert!(rows_of(view).is_some(), "nothing gives the rows of {}.{}", view.schema, view.name);
+        }
+        for (schema, name, _) in ROWS.iter().copied().flatten() {
+            assert!(declared::find(schema, name).is_some(), "{schema}.{name} is not declared");
+        }
+    }
 }

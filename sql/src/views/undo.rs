@@ -1,50 +1,15 @@
 //! clearway_undo, clearway_undo_holders, clearway_undo_alarms: what undo takes, who holds it, and who was named when it exceeded its memory.
 
-use super::{SystemView, opt};
+use super::{ViewOf, opt};
 use crate::exec::{Row, Run};
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use clearway_txn::mvcc::holders::{HoldKind, Holder};
 
-use oid::{FLOAT8, INT4, INT8, TEXT, TIMESTAMPTZ};
-
-pub static VIEWS: &[SystemView] = &[
-    SystemView {
-        oid: 12_920,
-        schema: "pg_catalog",
-        name: "clearway_undo",
-        columns: &[
-            ("memory_bytes", INT8),
-            ("budget_bytes", INT8),
-            ("file_bytes", INT8),
-            ("written_bytes", INT8),
-            ("spans", INT8),
-            ("alarms", INT8),
-            ("pending_chains", INT8),
-        ],
-        rows: undo,
-    },
-    SystemView {
-        oid: 12_921,
-        schema: "pg_catalog",
-        name: "clearway_undo_holders",
-        columns: &[
-            ("pid", INT4),
-            ("kind", TEXT),
-            ("txn", INT8),
-            ("read_lsn", INT8),
-            ("age_s", FLOAT8),
-            ("bytes", INT8),
-            ("query", TEXT),
-        ],
-        rows: holders,
-    },
-    SystemView {
-        oid: 12_922,
-        schema: "pg_catalog",
-        name: "clearway_undo_alarms",
-        columns: &[("at", TIMESTAMPTZ), ("pid", INT4), ("message", TEXT)],
-        rows: alarms,
-    },
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "clearway_undo", undo),
+    ("pg_catalog", "clearway_undo_holders", holders),
+    ("pg_catalog", "clearway_undo_alarms", alarms),
 ];
 
 fn int(n: u64) -> Datum {

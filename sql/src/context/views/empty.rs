@@ -2,7 +2,6 @@
 //! and so on. Clients join them; the columns are PostgreSQL 15's (expressions and access lists as text).
 
 use super::SystemView;
-use crate::exec::{Row, Run};
 use crate::types::{Oid, oid};
 
 use oid::{BOOL, BYTEA, CHAR, FLOAT4, INT2, INT2VECTOR, INT4, NAME, OID, OIDVECTOR, REGPROC, TEXT, TEXT_ARRAY};
@@ -12,12 +11,8 @@ const CHAR_ARRAY: Oid = 1002;
 /// oid[].
 const OID_ARRAY: Oid = 1028;
 
-fn nothing(_: &Run<'_>) -> Vec<Row> {
-    Vec::new()
-}
-
 const fn empty(oid: Oid, name: &'static str, columns: &'static [(&'static str, Oid)]) -> SystemView {
-    SystemView { oid, schema: "pg_catalog", name, columns, rows: nothing }
+    SystemView { oid, schema: "pg_catalog", name, columns }
 }
 
 /// The views of this module.
@@ -141,4 +136,7 @@ pub static VIEWS: &[SystemView] = &[
     ]),
     empty(2396, "pg_shdescription", &[("objoid", OID), ("classoid", OID), ("description", TEXT)]),
     empty(2995, "pg_largeobject_metadata", &[("oid", OID), ("lomowner", OID), ("lomacl", TEXT_ARRAY)]),
+    empty(2611, "pg_inherits", &[("inhrelid", OID), ("inhparent", OID), ("inhseqno", INT4), ("inhdetachpending", BOOL)]),
+    empty(3350, "pg_partitioned_table", &[("partrelid", OID), ("partstrat", CHAR), ("partnatts", INT2)]),
+    empty(2609, "pg_description", &[("objoid", OID), ("classoid", OID), ("objsubid", INT4), ("description", TEXT)]),
 ];
