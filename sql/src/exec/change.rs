@@ -42,19 +42,19 @@ pub fn engine_row(row: &[Datum]) -> Vec<Value> {
 
 impl Cx<'_> {
     /// Runs whatever changes rows; none for a query.
-    pub async fn change(self, action: &Action) -> Result<Option<Changes>> {
+    /// What foreign keys ask for is left in `pending`, to be settled when the whole statement is done.
+    pub async fn change(self, action: &Action, pending: &mut Pending) -> Result<Option<Changes>> {
         Ok(match action {
             Action::Select(_) => None,
-            Action::Insert(insert) => Some(self.insert(insert).await?),
-            Action::Update(update) => Some(self.update(update).await?),
-            Action::Delete(delete) => Some(self.delete(delete).await?),
+            Action::Insert(insert) => Some(self.insert(insert, pending).await?),
+            Action::Update(update) => Some(self.update(update, pending).await?),
+            Action::Delete(delete) => Some(self.delete(delete, pending).await?),
         })
     }
 
     /// Runs an INSERT.
-    pub async fn insert(self, insert: &Insert) -> Result<Changes> {
+    async fn insert(self, insert: &Insert, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
-        let mut pending = Pending::default();
         if insert.nothing {
             return Ok(out);
         }
@@ -68,10 +68,7 @@ impl Cx<'_> {
                     InsertValue::Null => Datum::Null,
                 });
             }
-            self.insert_one(insert, row, &mut pending, &mut out).await?;
-        }
-        if !pending.is_empty() {
-            self.settle(&insert.target, pending).await?;
+            self.insert_one(insert, row, pending, &mut out).await?;
         }
         Ok(out)
     }
@@ -217,18 +214,14 @@ impl Cx<'_> {
     }
 
     /// Runs an UPDATE.
-    pub async fn update(self, update: &Update) -> Result<Changes> {
+    async fn update(self, update: &Update, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
-        let mut pending = Pending::default();
         let mut source = Rows::new(update.source.clone(), Vec::new());
         while let Some(row) = source.pull(self).await? {
             if !self.holds(update.filter.as_ref(), &row).await? {
                 continue;
             }
-            self.update_one(update, row, &mut pending, &mut out).await?;
-        }
-        if !pending.is_empty() {
-            self.settle(&update.target, pending).await?;
+            self.update_one(update, row, pending, &mut out).await?;
         }
         Ok(out)
     }
@@ -310,9 +303,8 @@ impl Cx<'_> {
     }
 
     /// Runs a DELETE.
-    pub async fn delete(self, delete: &Delete) -> Result<Changes> {
+    async fn delete(self, delete: &Delete, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
-        let mut pending = Pending::default();
         let table = &delete.target.table;
         let mut source = Rows::new(delete.source.clone(), Vec::new());
         while let Some(mut row) = source.pull(self).await? {
@@ -341,9 +333,6 @@ impl Cx<'_> {
                     }
                 }
             }
-        }
-        if !pending.is_empty() {
-            self.settle(&delete.target, pending).await?;
         }
         Ok(out)
     }

@@ -2,6 +2,13 @@
 //!
 //! The side that refers locks the row it refers to FOR KEY SHARE; so whoever takes a key away waits for those who
 //! are just beginning to refer to it, and sees them.
+//!
+//! Invariants:
+//! - EXE-3 A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes: from before the
+//!   first look at its rows to the end of the transaction. So no index is built, no constraint added and no table emptied beside them.
+//! - EXE-4 Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock was granted.
+//! - EXE-5 What an action changes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does:
+//!   a chain of cascades of any depth recurses nowhere.
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
@@ -12,85 +19,180 @@ use crate::error::{Result, SqlError};
 use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
 use crate::types::Datum;
-use clearway_engine::catalog::ReferentialAction;
+use clearway_engine::catalog::{Catalog, ReferentialAction};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::transaction::Basis;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Keys that a statement touched.
+/// A key that a row touched.
+enum Touched {
+    /// A new row refers: place of the foreign key, the row.
+    Refers(usize, Row),
+    /// A key was taken away: place of the referrer, the old row, the new one if it was an update.
+    Taken(usize, Row, Option<Row>),
+}
+
+/// What foreign keys still ask of a statement, first in, first out (EXE-5).
 #[derive(Default)]
 pub struct Pending {
-    /// New rows that refer: place of the foreign key, the row.
-    refers: Vec<(usize, Row)>,
-    /// Keys taken away: place of the referrer, the old row, the new one if it was an update.
-    taken: Vec<(usize, Row, Option<Row>)>,
+    queue: VecDeque<(usize, Touched)>,
+    /// The tables whose rows were touched, as `catalog` knows them.
+    targets: Vec<Arc<Target>>,
+    /// The catalog since the last wait for a lock; none: the plan's.
+    catalog: Option<Arc<Catalog>>,
+    /// Tables that are locked already (EXE-3).
+    locked: Vec<(u32, LockMode)>,
 }
 
 fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
     columns.iter().any(|c| a[*c] != b[*c])
 }
 
+fn has_null(columns: &[usize], row: &[Datum]) -> bool {
+    columns.iter().any(|c| row[*c].is_null())
+}
+
 impl Pending {
     /// Whether no foreign key asks for anything.
     pub fn is_empty(&self) -> bool {
-        self.refers.is_empty() && self.taken.is_empty()
+        self.queue.is_empty()
+    }
+
+    fn place_of(&mut self, target: &Target) -> usize {
+        let known = self.targets.iter().position(|t| t.table.shape.oid == target.table.shape.oid);
+        known.unwrap_or_else(|| {
+            self.targets.push(Arc::new(target.clone()));
+            self.targets.len() - 1
+        })
     }
 
     /// A row was inserted.
     pub fn inserted(&mut self, target: &Target, row: &Row) {
         for i in 0..target.references.len() {
-            self.refers.push((i, row.clone()));
+            let at = self.place_of(target);
+            self.queue.push_back((at, Touched::Refers(i, row.clone())));
         }
     }
 
     /// A row was updated.
     pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum]) {
-        for (i, key) in target.references.iter().enumerate() {
-            if differ(&key.columns, old, new) {
-                self.refers.push((i, new.to_vec()));
+        for (i, key) in target.referrers.iter().enumerate() {
+            if !has_null(&key.columns, old) && differ(&key.columns, old, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), Some(new.to_vec()))));
             }
         }
-        for (i, key) in target.referrers.iter().enumerate() {
-            if differ(&key.columns, old, new) {
-                self.taken.push((i, old.to_vec(), Some(new.to_vec())));
+        for (i, key) in target.references.iter().enumerate() {
+            if !has_null(&key.columns, new) && differ(&key.columns, old, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
             }
         }
     }
 
     /// A row was deleted.
     pub fn deleted(&mut self, target: &Target, old: &[Datum]) {
-        for i in 0..target.referrers.len() {
-            self.taken.push((i, old.to_vec(), None));
+        for (i, key) in target.referrers.iter().enumerate() {
+            if !has_null(&key.columns, old) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Taken(i, old.to_vec(), None)));
+            }
         }
     }
 }
 
 impl<'a> Cx<'a> {
     /// Checks and carries out what foreign keys ask.
-    pub fn settle<'s>(self, target: &'s Target, pending: Pending) -> BoxFuture<'s, Result<()>>
+    pub fn settle<'s>(self, mut pending: Pending) -> BoxFuture<'s, Result<()>>
     where
         'a: 's,
     {
         Box::pin(async move {
-            for (i, old, new) in pending.taken {
-                self.key_taken(target, &target.referrers[i], &old, new.as_deref()).await?;
-            }
-            for (i, row) in pending.refers {
-                self.refer(target, &target.references[i], &row).await?;
+            while let Some((at, touched)) = pending.queue.pop_front() {
+                self.breathe().await?;
+                match touched {
+                    Touched::Taken(i, old, new) => self.key_taken(&mut pending, (at, i), &old, new.as_deref()).await?,
+                    Touched::Refers(i, row) => self.refer(&mut pending, (at, i), &row).await?,
+                }
             }
             Ok(())
         })
     }
 
-    /// Checks that the row referred to is there, and keeps its key there.
-    async fn refer(self, target: &Target, key: &Reference, row: &Row) -> Result<()> {
-        if key.columns.iter().any(|c| row[*c].is_null()) {
+    /// EXE-3, EXE-4: locks a table for a check or an action until the transaction ends.
+    async fn lock_for_key(self, pending: &mut Pending, table: u32, mode: LockMode) -> Result<()> {
+        if pending.locked.contains(&(table, mode)) {
             return Ok(());
         }
+        self.run.core.lock_relation(table, mode, IfTaken::Wait).await?;
+        pending.locked.push((table, mode));
+        let catalog = self.run.core.catalog();
+        if !Arc::ptr_eq(&catalog, self.catalog_of(pending)) {
+            for target in &mut pending.targets {
+                *target = Arc::new(self.target_in(&catalog, target.table.shape.oid)?);
+            }
+            pending.catalog = Some(catalog);
+        }
+        Ok(())
+    }
+
+    fn catalog_of<'p>(self, pending: &'p Pending) -> &'p Arc<Catalog>
+    where
+        'a: 'p,
+    {
+        pending.catalog.as_ref().unwrap_or(&self.run.names.catalog)
+    }
+
+    /// A table as the target of changes.
+    fn target_in(self, catalog: &Arc<Catalog>, table: u32) -> Result<Target> {
+        self.with_planner(catalog, |planner| {
+            let relation = catalog.relation(table);
+            planner.target(relation.ok_or_else(|| SqlError::internal("a locked table has gone"))?)
+        })
+    }
+
+    fn with_planner<T>(
+        self,
+        catalog: &Arc<Catalog>,
+        f: impl FnOnce(&mut Planner<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let names = &self.run.names;
+        let host = super::host::CxHost { cx: self };
+        let session: &dyn crate::expr::Session = &host;
+        let conversion = session.conversion();
+        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, conversion }))
+    }
+
+    /// Checks that the row referred to is there, and keeps its key there.
+    async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
+        let parent = pending.targets[at].references[place].parent.shape.oid;
+        self.lock_for_key(pending, parent, LockMode::RowShare).await?;
+        let target = pending.targets[at].clone();
+        let key = &target.references[place];
+        if has_null(&key.columns, row) {
+            return Ok(());
+        }
+        if self.keep_parent(key, row).await? {
+            return Ok(());
+        }
+        let (parent, table) = (&key.parent, &target.table);
+        let shown = self.key_shown(table, &key.columns, row);
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.shape.name, key.name
+        );
+        let detail = format!("{shown} is not present in table \"{}\".", parent.shape.name);
+        Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
+    }
+
+    /// Locks the row referred to FOR KEY SHARE; false: there is none.
+    async fn keep_parent(self, key: &Reference, row: &Row) -> Result<bool> {
         let parent = &key.parent;
         let wanted: Row = key.key_order.iter().map(|c| row[*c].clone()).collect();
-        let mut found = match key.index {
+        let found = match key.index {
             None => Some(parent.shape.key_prefix(&engine_row(&wanted))),
             Some(place) => {
                 let mut session = self.run.core.engine.take();
@@ -101,109 +203,149 @@ impl<'a> Cx<'a> {
                 session.next_by_index(&mut walk).await.map_err(from_engine)?.map(|f| f.key)
             }
         };
-        if let Some(bytes) = found.take() {
-            let locked = {
-                let mut session = self.run.core.engine.take();
-                let lock = session.lock_row(&parent.shape, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
-                self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
-            };
-            if let Some(locked) = locked.filter(|l| !l.ghost) {
-                let mut values = Row::new();
-                read_row(&locked.row, &parent.types, &mut values)?;
-                let same = key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]);
-                if same {
-                    return Ok(());
-                }
-            }
-        }
-        let (table, shown) = (&target.table, self.key_shown(&target.table, &key.columns, row));
-        let message = format!(
-            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-            table.shape.name, key.name
-        );
-        let detail = format!("{shown} is not present in table \"{}\".", parent.shape.name);
-        Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
+        let Some(bytes) = found else { return Ok(false) };
+        let locked = {
+            let mut session = self.run.core.engine.take();
+            let lock = session.lock_row(&parent.shape, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
+        };
+        let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(false) };
+        let mut values = Row::new();
+        read_row(&locked.row, &parent.types, &mut values)?;
+        Ok(key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]))
     }
 
     /// A key has gone: its referrers go, change, or forbid it.
-    async fn key_taken(self, target: &Target, key: &Referrer, old: &[Datum], new: Option<&[Datum]>) -> Result<()> {
-        if key.columns.iter().any(|c| old[*c].is_null()) {
-            return Ok(());
-        }
-        let catalog = self.run.names.catalog.clone();
-        let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
-        let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
-        let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
-        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
+    async fn key_taken(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        old: &[Datum],
+        new: Option<&[Datum]>,
+    ) -> Result<()> {
+        let key = &pending.targets[at].referrers[place];
         let action = if new.is_some() { key.on_update } else { key.on_delete };
+        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+            return self.forbid(pending, (at, place), old, action).await;
+        }
+        self.lock_for_key(pending, key.child, LockMode::RowExclusive).await?;
+        let key = pending.targets[at].clone().referrers[place].clone();
+        let catalog = self.catalog_of(pending).clone();
+        let target = match pending.targets.iter().find(|t| t.table.shape.oid == key.child) {
+            Some(known) => known.clone(),
+            None => {
+                pending.targets.push(Arc::new(self.target_in(&catalog, key.child)?));
+                pending.targets[pending.targets.len() - 1].clone()
+            }
+        };
+        let mode = match action {
+            ReferentialAction::Cascade if new.is_none() => LockMode::RowUpdate,
+            _ => LockMode::RowNoKeyUpdate,
+        };
+        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
         let mut rows = Vec::new();
-        for (found, row) in self.children(&child, key, &wanted).await? {
-            // Whoever has just changed the row may have taken it away.
-            let mode = match action {
-                ReferentialAction::NoAction | ReferentialAction::Restrict => LockMode::RowKeyShare,
-                ReferentialAction::Cascade if new.is_none() => LockMode::RowUpdate,
-                _ => LockMode::RowNoKeyUpdate,
-            };
-            let mut session = self.run.core.engine.take();
-            let lock = session.lock_row(&child.shape, &found, mode, IfTaken::Wait);
-            let locked = self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
-            let Some(locked) = locked.filter(|l| !l.ghost) else { continue };
-            drop(row);
-            let mut row = Row::new();
-            read_row(&locked.row, &child.types, &mut row)?;
-            if key.child_columns.iter().zip(&wanted).all(|(c, v)| row[*c] == *v) {
+        for (found, _) in self.rows_with(&target.table, &key.child_columns, &wanted).await? {
+            if let Some(row) = self.still_refers(&target.table, &found, mode, &key.child_columns, &wanted).await? {
                 rows.push((found, row));
             }
         }
-        if rows.is_empty() {
-            return Ok(());
+        if !rows.is_empty() {
+            self.act(pending, &target, rows, &key, action, new).await?;
         }
-        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
-            if action == ReferentialAction::NoAction && self.key_is_back(target, key, &wanted).await? {
-                return Ok(());
-            }
-            let name = &target.table.shape.name;
-            let message = format!(
-                "update or delete on table \"{name}\" violates foreign key constraint \"{}\" on table \"{}\"",
-                key.name, key.child_name
-            );
-            let shown = self.key_shown(&target.table, &key.columns, old);
-            let error = SqlError::new("23503", message)
-                .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
-            return Err(self.about(error, key.child).constraint(key.name.as_str()));
+        // What was written may be the very key that is going.
+        if action == ReferentialAction::SetDefault {
+            return self.forbid(pending, (at, place), old, ReferentialAction::NoAction).await;
         }
-        self.act(relation, rows, key, action, new).await
+        Ok(())
     }
 
+    /// Locks a row; none if it does not refer to the key any more.
+    async fn still_refers(
+        self,
+        child: &TableSlot,
+        row_key: &[u8],
+        mode: LockMode,
+        columns: &[usize],
+        wanted: &Row,
+    ) -> Result<Option<Row>> {
+        let locked = {
+            let mut session = self.run.core.engine.take();
+            let lock = session.lock_row(&child.shape, row_key, mode, IfTaken::Wait);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
+        };
+        let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(None) };
+        let mut row = Row::new();
+        read_row(&locked.row, &child.types, &mut row)?;
+        Ok(columns.iter().zip(wanted).all(|(c, v)| row[*c] == *v).then_some(row))
+    }
+
+    /// Refuses to take a key away to which a row refers.
+    async fn forbid(
+        self,
+        pending: &mut Pending,
+        (at, place): (usize, usize),
+        old: &[Datum],
+        action: ReferentialAction,
+    ) -> Result<()> {
+        let child = pending.targets[at].referrers[place].child;
+        self.lock_for_key(pending, child, LockMode::RowShare).await?;
+        let target = pending.targets[at].clone();
+        let key = &target.referrers[place];
+        let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
+        if action == ReferentialAction::NoAction {
+            self.lock_for_key(pending, target.table.shape.oid, LockMode::RowShare).await?;
+            // Another row has the key: nothing has gone.
+            if !self.rows_with(&target.table, &key.columns, &wanted).await?.is_empty() {
+                return Ok(());
+            }
+        }
+        let catalog = self.catalog_of(pending).clone();
+        let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
+        let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
+        let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
+        for (found, _) in self.rows_with(&child, &key.child_columns, &wanted).await? {
+            // Whoever has just changed the row may have taken it away.
+            let mode = LockMode::RowKeyShare;
+            if self.still_refers(&child, &found, mode, &key.child_columns, &wanted).await?.is_some() {
+                return Err(self.still_referenced(&target, key, old));
+            }
+        }
+        Ok(())
+    }
+
+    fn still_referenced(self, target: &Target, key: &Referrer, old: &[Datum]) -> SqlError {
+        let name = &target.table.shape.name;
+        let message = format!(
+            "update or delete on table \"{name}\" violates foreign key constraint \"{}\" on table \"{}\"",
+            key.name, key.child_name
+        );
+        let shown = self.key_shown(&target.table, &key.columns, old);
+        let error = SqlError::new("23503", message)
+            .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
+        self.about(error, key.child).constraint(key.name.as_str())
+    }
+
+    /// Deletes or changes the rows that refer to a key that has gone.
     async fn act(
         self,
-        relation: &clearway_engine::catalog::Relation,
+        pending: &mut Pending,
+        target: &Target,
         rows: Vec<(Vec<u8>, Row)>,
         key: &Referrer,
         action: ReferentialAction,
         new: Option<&[Datum]>,
     ) -> Result<()> {
-        let (target, defaults) = {
-            let names = &self.run.names;
-            let host = super::host::CxHost { cx: self };
-            let session: &dyn crate::expr::Session = &host;
-            let conversion = session.conversion();
-            let env = PlanEnv { catalog: &names.catalog, database: names.database, path: &names.path, conversion };
-            let mut planner = Planner::new(&env);
-            let target = planner.target(relation)?;
-            let mut defaults = Vec::new();
-            if action == ReferentialAction::SetDefault {
-                for c in &key.child_columns {
-                    defaults.push(planner.default_of(relation, *c)?);
-                }
-            }
-            (target, defaults)
-        };
-        let mut pending = Pending::default();
+        let mut defaults = Vec::new();
+        if action == ReferentialAction::SetDefault {
+            let catalog = self.catalog_of(pending).clone();
+            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
+            let columns = key.child_columns.iter();
+            defaults = self.with_planner(&catalog, |p| columns.map(|c| p.default_of(relation, *c)).collect())?;
+        }
         for (found, row) in rows {
             if action == ReferentialAction::Cascade && new.is_none() {
                 self.write_delete(&target.table, &found, &row, Basis::Locked).await?;
-                pending.deleted(&target, &row);
+                pending.deleted(target, &row);
                 continue;
             }
             let mut changed = row.clone();
@@ -217,21 +359,11 @@ impl<'a> Cx<'a> {
                     _ => Datum::Null,
                 };
             }
-            self.check_row(&target, &changed)?;
-            self.write_update(&target, &found, &row, &changed, Basis::Locked).await?;
-            pending.updated(&target, &row, &changed);
+            self.check_row(target, &changed)?;
+            self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
+            pending.updated(target, &row, &changed);
         }
-        self.settle(&target, pending).await
-    }
-
-    /// Whether some row has the key again.
-    async fn key_is_back(self, target: &Target, key: &Referrer, wanted: &Row) -> Result<bool> {
-        let table = &target.table;
-        Ok(!self.rows_with(table, &key.columns, wanted).await?.is_empty())
-    }
-
-    async fn children(self, child: &TableSlot, key: &Referrer, wanted: &Row) -> Result<Vec<(Vec<u8>, Row)>> {
-        self.rows_with(child, &key.child_columns, wanted).await
+        Ok(())
     }
 
     /// The newest rows with these values in these columns.

@@ -7,6 +7,7 @@ use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
 use crate::context::privileges;
 use crate::error::{Result, SqlError};
+use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::Params;
@@ -237,12 +238,17 @@ impl Execution {
         let changes = {
             let run = self.run(core);
             let cx = Cx { run: &run, outer: &[] };
+            let mut pending = Pending::default();
             for change in &plan.changes {
-                if let Some(changes) = cx.change(&change.action).await? {
+                if let Some(changes) = cx.change(&change.action, &mut pending).await? {
                     self.state.set_work(change.work, Arc::new(changes.rows));
                 }
             }
-            match cx.change(&plan.action).await? {
+            let changes = cx.change(&plan.action, &mut pending).await?;
+            if !pending.is_empty() {
+                cx.settle(pending).await?;
+            }
+            match changes {
                 Some(changes) => changes,
                 None => return Ok(()),
             }

@@ -244,6 +244,8 @@ impl Ddl<'_> {
             engine.drop_object(index.oid).await.map_err(from_engine)?;
             engine.drop_tree_at_commit(TreeId(index.tree));
         }
+        let gone = r.foreign_keys.iter().filter(|k| k.columns.contains(&at));
+        self.lock_parents(&r, gone).await?;
         r.foreign_keys.retain(|k| !k.columns.contains(&at));
         r.version += 1;
         let column = &mut r.columns[at];
@@ -400,6 +402,7 @@ impl Ddl<'_> {
 
     async fn drop_constraint(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
         let before = (r.checks.len(), r.foreign_keys.len());
+        self.lock_parents(&r, r.foreign_keys.iter().filter(|k| k.name == name)).await?;
         r.checks.retain(|c| c.name != name);
         r.foreign_keys.retain(|k| k.name != name);
         if before != (r.checks.len(), r.foreign_keys.len()) {

@@ -8,7 +8,7 @@ use crate::session::utility::{find_object, relation_oid};
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
 use crate::syntax::stmt::Truncate;
-use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
@@ -193,6 +193,7 @@ impl Ddl<'_> {
             child.foreign_keys.retain(|k| k.references != r.oid);
             self.put(Object::Relation(child)).await?;
         }
+        self.lock_parents(r, r.foreign_keys.iter()).await?;
         let catalog = self.catalog();
         let indexes: Vec<(u32, u64)> = catalog.indexes(r.oid).map(|i| (i.oid, i.tree)).collect();
         for (index, tree) in indexes {
@@ -207,6 +208,15 @@ impl Ddl<'_> {
             self.take_away(sequence, None).await?;
         }
         self.take_away(r.oid, Some(r.tree)).await
+    }
+
+    /// Locks the tables to which foreign keys that go lead: no statement on them looks for referrers meanwhile.
+    pub(super) async fn lock_parents(&self, r: &Relation, keys: impl Iterator<Item = &ForeignKey>) -> Result<()> {
+        let parents: Vec<u32> = keys.map(|k| k.references).filter(|parent| *parent != r.oid).collect();
+        for parent in parents {
+            self.core.lock_relation(parent, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        }
+        Ok(())
     }
 
     async fn drop_rule(&self, s: &Drop) -> Result<&'static str> {
