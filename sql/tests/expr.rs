@@ -23,11 +23,11 @@ impl Session for Fixed {
     fn clock(&self) -> i64 {
         0
     }
-    fn current_user(&self) -> String {
-        "postgres".to_owned()
+    fn current_user(&self) -> clearway_sql::Result<String> {
+        Ok("postgres".to_owned())
     }
-    fn session_user(&self) -> String {
-        "postgres".to_owned()
+    fn session_user(&self) -> clearway_sql::Result<String> {
+        Ok("postgres".to_owned())
     }
     fn database(&self) -> String {
         "postgres".to_owned()

@@ -2,14 +2,15 @@
 
 use super::backend::{Backend, Backends};
 use super::interrupt::Reason;
+use super::privileges::{Identities, role_by_oid};
 use super::settings::Settings;
 use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
 use crate::context::names::CatalogNames;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use clearway_base::sync::{Mutex, timeout};
 use clearway_base::waits;
-use clearway_engine::catalog::{Catalog, Role};
+use clearway_engine::catalog::{Catalog, Oid, Role};
 use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::polite::Polite;
@@ -38,6 +39,8 @@ pub struct SequenceMemory {
     pub last: Option<i64>,
 }
 
+type Path = (u64, Arc<Catalog>, Arc<[String]>);
+
 /// The parts of a session that statements share.
 pub struct Core {
     /// The engine's session.
@@ -52,8 +55,8 @@ pub struct Core {
     pub database: u32,
     /// Its name.
     pub database_name: String,
-    /// The role.
-    pub user: String,
+    /// The number of the role that logged in.
+    pub login: Oid,
     /// Settings.
     pub settings: Mutex<Settings>,
     /// Sequences.
@@ -62,8 +65,8 @@ pub struct Core {
     pub row_written: AtomicU64,
     notices: Mutex<Vec<(&'static str, SqlError)>>,
     random: AtomicU64,
-    /// The search path taken apart, and the number of the change that it goes back to.
-    path: Mutex<(u64, Arc<[String]>)>,
+    /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
+    path: Mutex<Option<Path>>,
 }
 
 impl Core {
@@ -73,7 +76,7 @@ impl Core {
         db: Arc<Db>,
         (backend, backends): (Arc<Backend>, Arc<Backends>),
         (database, database_name): (u32, String),
-        user: String,
+        login: Oid,
         settings: Settings,
     ) -> Self {
         let seed = waits::now_ns() ^ u64::from(backend.pid as u32).rotate_left(40) | 1;
@@ -84,13 +87,13 @@ impl Core {
             backends,
             database,
             database_name,
-            user,
+            login,
             settings: Mutex::new("sql/settings", settings),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             row_written: AtomicU64::new(0),
             notices: Mutex::new("sql/notices", Vec::new()),
             random: AtomicU64::new(seed),
-            path: Mutex::new("sql/search_path", (u64::MAX, Arc::from([]))),
+            path: Mutex::new("sql/search_path", None),
         }
     }
 
@@ -135,18 +138,22 @@ impl Core {
 
     /// The schemas that names without one are looked for in.
     pub fn path(&self) -> Arc<[String]> {
+        let catalog = self.catalog();
         let (changes, text) = {
             let settings = self.settings.lock();
             let path = self.path.lock();
-            if path.0 == settings.path_changes {
-                return path.1.clone();
+            if let Some((changes, of, list)) = &*path
+                && *changes == settings.path_changes
+                && Arc::ptr_eq(of, &catalog)
+            {
+                return list.clone();
             }
             (settings.path_changes, settings.get("search_path").to_owned())
         };
-        let user = self.current_user();
-        let list = super::settings::list_items(&text);
-        let list: Arc<[String]> = list.into_iter().map(|s| if s == "$user" { user.clone() } else { s }).collect();
-        *self.path.lock() = (changes, list.clone());
+        let user = self.role(&catalog).map(|role| role.name.clone());
+        let list = super::settings::list_items(&text).into_iter();
+        let list: Arc<[String]> = list.filter_map(|s| if s == "$user" { user.clone() } else { Some(s) }).collect();
+        *self.path.lock() = Some((changes, catalog, list.clone()));
         list
     }
 
@@ -155,20 +162,41 @@ impl Core {
         CatalogNames { catalog: catalog.clone(), database: self.database, path: self.path() }
     }
 
-    /// The role that the session works as: that of SET ROLE, else the one that logged in.
-    pub fn current_user(&self) -> String {
-        self.settings.lock().role.clone().unwrap_or_else(|| self.user.clone())
+    /// The role that the session works as; none if it has been dropped meanwhile: whoever asks must deny then (PRV-2).
+    pub fn role<'c>(&self, catalog: &'c Catalog) -> Option<&'c Role> {
+        let oid = self.settings.lock().current_role();
+        role_by_oid(catalog, oid?)
     }
 
-    /// The same in a catalog; none if it has been dropped meanwhile.
-    pub fn role<'c>(&self, catalog: &'c Catalog) -> Option<&'c Role> {
-        let settings = self.settings.lock();
-        catalog.role(settings.role.as_deref().unwrap_or(&self.user))
+    /// The name of the role that the session works as.
+    ///
+    /// # Errors
+    /// 42704 if it has been dropped meanwhile.
+    pub fn current_user(&self) -> Result<String> {
+        let oid = self.settings.lock().current_role();
+        self.role_name(oid)
+    }
+
+    /// The name of the role that the session was begun as, or took by SET SESSION AUTHORIZATION.
+    ///
+    /// # Errors
+    /// 42704 if it has been dropped meanwhile.
+    pub fn session_user(&self) -> Result<String> {
+        let oid = self.settings.lock().session_role();
+        self.role_name(oid)
+    }
+
+    fn role_name(&self, oid: Option<Oid>) -> Result<String> {
+        let (catalog, oid) = (self.catalog(), oid.unwrap_or(0));
+        let gone = || SqlError::new(code::UNDEFINED_OBJECT, format!("invalid role OID: {oid}"));
+        role_by_oid(&catalog, oid).map(|role| role.name.clone()).ok_or_else(gone)
     }
 
     /// Changes a setting; none: to its default.
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
-        let shown = self.settings.lock().set(name, value, local)?;
+        let catalog = self.catalog();
+        let identities = Identities { catalog: &catalog, login: self.login };
+        let shown = self.settings.lock().set(name, value, local, &identities)?;
         if name.eq_ignore_ascii_case("application_name") {
             self.backend.activity.lock().application_name = shown;
         }

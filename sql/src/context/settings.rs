@@ -1,6 +1,8 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
+use super::privileges::{Identities, Identity};
 use crate::error::{Result, SqlError, code};
+use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
 use crate::types::interval::IntervalStyle;
 use clearway_txn::lockmgr::polite::Polite;
@@ -97,7 +99,7 @@ pub static SETTINGS: &[Setting] = &[
     s("server_encoding", "UTF8", Kind::Fixed, true, "Shows the server (database) character set encoding."),
     s("server_version", SERVER_VERSION, Kind::Fixed, true, "Shows the server version."),
     s("server_version_num", "150000", Kind::Fixed, false, "Shows the server version as an integer."),
-    s("session_authorization", "postgres", Kind::Fixed, true, "Shows the session's user."),
+    s("session_authorization", "postgres", Kind::Text, true, "Shows the session's user."),
     s("standard_conforming_strings", "on", Kind::Enum(&["on"]), true, "Causes '...' strings to treat backslashes literally."),
     s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
     s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), false, "Sets the current transaction's synchronization level."),
@@ -130,7 +132,21 @@ pub fn list_items(text: &str) -> Vec<String> {
     out
 }
 
-type Values = Arc<BTreeMap<&'static str, String>>;
+/// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
+/// nobody else gets it when it is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kept {
+    text: String,
+    identity: Option<Identity>,
+}
+
+impl From<&str> for Kept {
+    fn from(text: &str) -> Self {
+        Kept { text: text.to_owned(), identity: None }
+    }
+}
+
+type Values = Arc<BTreeMap<&'static str, Kept>>;
 
 /// The values of a session.
 #[derive(Clone, Debug)]
@@ -139,7 +155,7 @@ pub struct Settings {
     /// What RESET goes back to.
     start: Values,
     /// Values to return to when the transaction ends: those that SET LOCAL replaced.
-    local: BTreeMap<&'static str, String>,
+    local: BTreeMap<&'static str, Kept>,
     /// The same as numbers and formats, for the paths that need them often.
     pub lock_timeout_ms: u64,
     /// `statement_timeout`.
@@ -160,8 +176,10 @@ pub struct Settings {
     pub path_changes: u64,
     /// Changes with each change of the role.
     pub role_changes: u64,
+    /// `session_authorization`; none before the session has begun.
+    session_user: Option<Identity>,
     /// `role`, unless that is none.
-    pub role: Option<String>,
+    role: Option<Identity>,
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
@@ -181,11 +199,11 @@ pub enum Hides {
 
 /// Values to go back to.
 #[derive(Clone, Debug)]
-pub struct SettingsMark(Values, BTreeMap<&'static str, String>);
+pub struct SettingsMark(Values, BTreeMap<&'static str, Kept>);
 
 impl Default for Settings {
     fn default() -> Self {
-        let values: Values = Arc::new(SETTINGS.iter().map(|s| (s.name, s.default.to_owned())).collect());
+        let values: Values = Arc::new(SETTINGS.iter().map(|s| (s.name, s.default.into())).collect());
         Self {
             values: values.clone(),
             start: values,
@@ -200,6 +218,7 @@ impl Default for Settings {
             modes: ("read committed", false),
             path_changes: 0,
             role_changes: 0,
+            session_user: None,
             role: None,
             format: Format::default(),
             changed: Vec::new(),
@@ -321,7 +340,7 @@ impl Settings {
 
     /// A value by its exact name.
     pub fn get(&self, name: &str) -> &str {
-        self.values.get(name).map_or("", String::as_str)
+        self.values.get(name).map_or("", |kept| &kept.text)
     }
 
     /// What SHOW says.
@@ -332,28 +351,60 @@ impl Settings {
         if let Some(setting) = find(name) {
             return Ok(self.get(setting.name).to_owned());
         }
-        self.values.get(name).cloned().ok_or_else(|| unknown(name))
+        self.values.get(name).map(|kept| kept.text.clone()).ok_or_else(|| unknown(name))
     }
 
-    /// Changes a value and returns what is kept.
+    /// Changes a value and returns what is kept. There is no other way to change one, whichever statement, function or message asks
+    /// for it; so `identities` judges here who may become whom (PRV-2).
     ///
     /// # Errors
-    /// 42704, 22023, 55P02.
-    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<String> {
+    /// 42704, 22023, 55P02; 42501 for a role that the session may not become.
+    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool, identities: &Identities<'_>) -> Result<String> {
         let setting = find(name).ok_or_else(|| unknown(name))?;
         let kept = match value {
-            Some(value) => self.normalized(setting, value)?,
-            None => self.start.get(setting.name).cloned().unwrap_or_default(),
+            Some(value) => Kept {
+                text: self.normalized(setting, value)?,
+                identity: match setting.name {
+                    "role" if value == "none" => None,
+                    "role" => Some(identities.role(self.session_user, value)?),
+                    "session_authorization" => Some(identities.session_user(value)?),
+                    _ => None,
+                },
+            },
+            None => self.start.get(setting.name).cloned().unwrap_or_else(|| setting.default.into()),
         };
-        let old = self.get(setting.name).to_owned();
-        if local {
-            self.local.entry(setting.name).or_insert(old);
-        } else {
-            self.local.remove(setting.name);
+        let text = kept.text.clone();
+        self.put(setting.name, kept, local);
+        if setting.name == "session_authorization" {
+            self.put("role", "none".into(), local);
         }
-        Arc::make_mut(&mut self.values).insert(setting.name, kept.clone());
-        self.apply(setting.name);
-        Ok(kept)
+        Ok(text)
+    }
+
+    fn put(&mut self, name: &'static str, kept: Kept, local: bool) {
+        let old = Arc::make_mut(&mut self.values).insert(name, kept);
+        if local {
+            self.local.entry(name).or_insert_with(|| old.unwrap_or_else(|| "".into()));
+        } else {
+            self.local.remove(name);
+        }
+        self.apply(name);
+    }
+
+    /// The role that began the session.
+    pub fn log_in(&mut self, name: &str, identity: Identity) {
+        self.put("session_authorization", Kept { text: name.to_owned(), identity: Some(identity) }, false);
+    }
+
+    /// The number of the role that the session works as: that of SET ROLE, else that of SET SESSION AUTHORIZATION, which at the start
+    /// is the one that logged in.
+    pub fn current_role(&self) -> Option<Oid> {
+        self.role.or(self.session_user).map(|identity| identity.oid)
+    }
+
+    /// The number of the role that `session_user` names.
+    pub fn session_role(&self) -> Option<Oid> {
+        self.session_user.map(|identity| identity.oid)
     }
 
     fn normalized(&self, setting: &Setting, value: &str) -> Result<String> {
@@ -404,11 +455,7 @@ impl Settings {
             "default_transaction_read_only" => self.default_modes.1 = value == "on",
             "transaction_isolation" => self.modes.0 = isolation_word(&value),
             "transaction_read_only" => self.modes.1 = value == "on",
-            "role" => {
-                self.role = Some(value).filter(|role| role != "none");
-                self.role_changes += 1;
-                self.path_changes += 1;
-            }
+            "role" | "session_authorization" => self.identify(),
             "DateStyle" => {
                 for word in list_items(&value) {
                     match word.as_str() {
@@ -438,9 +485,29 @@ impl Settings {
         }
     }
 
-    /// RESET ALL.
+    /// The session works as another role, or may.
+    fn identify(&mut self) {
+        let named = |name| self.values.get(name).and_then(|kept: &Kept| kept.identity);
+        (self.session_user, self.role) = (named("session_authorization"), named("role"));
+        self.role_changes += 1;
+        self.path_changes += 1;
+        let superuser = self.role.or(self.session_user).is_some_and(|identity| identity.superuser);
+        let superuser = if superuser { "on" } else { "off" };
+        if self.get("is_superuser") != superuser {
+            self.set_fixed("is_superuser", superuser);
+            self.changed.push("is_superuser");
+        }
+    }
+
+    /// RESET ALL, which leaves the session the role that it works as.
     pub fn reset_all(&mut self) {
-        self.go_to(self.start.clone());
+        let mut values = self.start.clone();
+        for name in ["is_superuser", "role", "session_authorization"] {
+            if let Some(kept) = self.values.get(name) {
+                Arc::make_mut(&mut values).insert(name, kept.clone());
+            }
+        }
+        self.go_to(values);
         self.local.clear();
     }
 
@@ -510,7 +577,7 @@ impl Settings {
 
     /// What is set by the server rather than by SET.
     pub fn set_fixed(&mut self, name: &'static str, value: &str) {
-        Arc::make_mut(&mut self.values).insert(name, value.to_owned());
+        Arc::make_mut(&mut self.values).insert(name, value.into());
     }
 }
 

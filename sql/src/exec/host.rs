@@ -45,11 +45,11 @@ impl Session for CxHost<'_> {
     fn clock(&self) -> i64 {
         crate::context::core::now()
     }
-    fn current_user(&self) -> String {
+    fn current_user(&self) -> Result<String> {
         self.cx.run.core.current_user()
     }
-    fn session_user(&self) -> String {
-        self.cx.run.core.user.clone()
+    fn session_user(&self) -> Result<String> {
+        self.cx.run.core.session_user()
     }
     fn database(&self) -> String {
         self.cx.run.core.database_name.clone()
@@ -243,7 +243,7 @@ impl Cx<'_> {
             F::HasRole => {
                 let catalog = &self.run.names.catalog;
                 let asked = args.first().and_then(Datum::as_str).unwrap_or("");
-                Datum::Bool(core.role(catalog).is_none_or(|r| r.superuser || r.name == asked))
+                Datum::Bool(core.role(catalog).is_some_and(|r| r.superuser || r.name == asked))
             }
             F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
             _ => return self.advisory_call(function, &args).await,

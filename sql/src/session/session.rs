@@ -20,6 +20,7 @@ use crate::context::backend::Backend;
 use crate::context::cell::EngineCell;
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
+use crate::context::privileges::{Identities, Identity};
 use crate::context::settings::{Hides, Settings, SettingsMark};
 use crate::error::{Result, SqlError};
 use crate::planner::plan::OutputColumn;
@@ -143,13 +144,13 @@ impl Session {
             .database(&start.database)
             .ok_or_else(|| SqlError::new("3D000", format!("database \"{}\" does not exist", start.database)))?;
         let mut settings = Settings::default();
-        settings.set_fixed("session_authorization", &start.user);
-        settings.set_fixed("is_superuser", if role.superuser { "on" } else { "off" });
+        settings.log_in(&start.user, Identity::of(&role));
+        let identities = Identities { catalog: &catalog, login: role.oid };
         for (name, value) in &start.options {
             if crate::context::settings::find(name).is_some()
                 || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
             {
-                settings.set(name, Some(value), false)?;
+                settings.set(name, Some(value), false, &identities)?;
             }
         }
         settings.keep_as_start();
@@ -160,7 +161,7 @@ impl Session {
             db.clone(),
             (start.backend, start.backends),
             (database.oid, start.database),
-            start.user,
+            role.oid,
             settings,
         );
         Ok(Session {

@@ -205,19 +205,6 @@ fn set(core: &Core, s: &SetVariable) -> Result<()> {
     });
     let is_default = matches!(s.values.as_deref(), Some([OptionValue::Default]));
     let value = value.filter(|_| !is_default);
-    if s.name == "session_authorization" {
-        return Err(SqlError::unsupported("SET SESSION AUTHORIZATION"));
-    }
-    if let Some(role) = value.as_deref().filter(|role| s.name == "role" && *role != "none") {
-        let catalog = core.catalog();
-        if catalog.role(role).is_none() {
-            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, format!("role \"{role}\" does not exist")));
-        }
-        // Roles have no members: a role is itself, a superuser anybody.
-        if role != core.user && !catalog.role(&core.user).is_some_and(|r| r.superuser) {
-            return Err(SqlError::new("42501", format!("permission denied to set role \"{role}\"")));
-        }
-    }
     core.set(&s.name, value.as_deref(), s.local)
 }
 
@@ -314,6 +301,7 @@ fn discard(session: &mut Session, core: &Core, what: Discard) -> Result<&'static
                 return Err(in_block("DISCARD ALL"));
             }
             session.deallocate(None)?;
+            core.set("session_authorization", None, false)?;
             core.settings.lock().reset_all();
             let engine = core.engine.take();
             core.db.transactions().locks().release_session(engine.owner());

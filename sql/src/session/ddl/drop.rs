@@ -257,10 +257,14 @@ impl Ddl<'_> {
         match catalog.get(oid).map(|o| &**o) {
             Some(Object::Role(role)) => {
                 self.may("drop role", |r| r.create_role)?;
-                if role.name == self.core.current_user() {
+                let (current, session) = {
+                    let settings = self.core.settings.lock();
+                    (settings.current_role(), settings.session_role())
+                };
+                if Some(role.oid) == current {
                     return Err(SqlError::new("55006", "current user cannot be dropped"));
                 }
-                if role.name == self.core.user {
+                if Some(role.oid) == session || role.oid == self.core.login {
                     return Err(SqlError::new("55006", "session user cannot be dropped"));
                 }
                 if role.superuser {

@@ -103,8 +103,10 @@ impl Ddl<'_> {
         self.core.engine.take()
     }
 
-    fn role(&self) -> u32 {
-        self.core.role(&self.catalog()).map_or(10, |r| r.oid)
+    /// The role that owns what the session makes.
+    fn role(&self) -> Result<u32> {
+        let gone = || SqlError::new("42501", "the session's role has been dropped");
+        self.core.role(&self.catalog()).map(|r| r.oid).ok_or_else(gone)
     }
 
     fn new_oid(&self) -> u32 {

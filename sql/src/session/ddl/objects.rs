@@ -78,7 +78,7 @@ impl Ddl<'_> {
         }
         let oid = old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid);
         let relation = Relation {
-            owner: old.as_ref().map_or_else(|| self.role(), |r| r.owner),
+            owner: old.as_ref().map_or_else(|| self.role(), |r| Ok(r.owner))?,
             kind: RelationKind::View,
             query: Some(text.to_owned()),
             grants: old.map(|r| r.grants).unwrap_or_default(),
@@ -139,7 +139,7 @@ impl Ddl<'_> {
             database: self.core.database,
             schema,
             name: name.to_owned(),
-            owner: self.role(),
+            owner: self.role()?,
             type_oid: plan.ty,
             start: 0,
             increment: 1,
@@ -294,7 +294,7 @@ impl Ddl<'_> {
         }
         let owner = match owner {
             Some(owner) => catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?,
-            None => self.role(),
+            None => self.role()?,
         };
         let schema = Schema { oid: self.new_oid(), database: self.core.database, name: name.to_owned(), owner };
         self.put(Object::Schema(schema)).await?;
@@ -303,23 +303,21 @@ impl Ddl<'_> {
 
     /// Checks that the session's role is a superuser.
     pub(super) fn superuser(&self, otherwise: &str) -> Result<()> {
-        let is = self.core.role(&self.catalog()).is_none_or(|role| role.superuser);
+        let is = self.core.role(&self.catalog()).is_some_and(|role| role.superuser);
         if is { Ok(()) } else { Err(SqlError::new("42501", otherwise)) }
     }
 
     pub(super) fn may(&self, what: &str, allowed: impl Fn(&Role) -> bool) -> Result<()> {
         match self.core.role(&self.catalog()) {
-            Some(r) if !r.superuser && !allowed(r) => {
-                Err(SqlError::new("42501", format!("permission denied to {what}")))
-            }
-            _ => Ok(()),
+            Some(r) if r.superuser || allowed(r) => Ok(()),
+            _ => Err(SqlError::new("42501", format!("permission denied to {what}"))),
         }
     }
 
     /// CREATE DATABASE.
     pub(super) async fn create_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
         self.may("create database", |r| r.create_db)?;
-        let mut owner = self.role();
+        let mut owner = self.role()?;
         for o in options {
             match (o.name.as_str(), o.as_str()) {
                 ("owner", Some(role)) => {
@@ -428,7 +426,7 @@ impl Ddl<'_> {
         let found = find_object(self.core, &catalog, name).ok_or_else(|| missing("relation", name.name()))?;
         let mut object = Object::clone(&found);
         self.owns(&object)?;
-        if owner != self.role() {
+        if owner != self.role()? {
             let message = format!("must be member of role \"{}\"", catalog.get(owner).map_or("", |r| r.name()));
             self.superuser(&message)?;
         }

@@ -271,7 +271,7 @@ impl Ddl<'_> {
         }
         let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
-            owner: self.role(),
+            owner: self.role()?,
             key,
             checks: d.checks,
             options: storage_options(&s.storage)?,

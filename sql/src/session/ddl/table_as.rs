@@ -45,7 +45,7 @@ impl Ddl<'_> {
         }
         let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
-            owner: self.role(),
+            owner: self.role()?,
             kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
             query: s.materialized_view.then(|| s.text.clone()),
             options: storage_options(&s.storage)?,

@@ -109,8 +109,8 @@ pub static FUNCTIONS: &[Function] = table! {
     "clock_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.clock()));
     "current_database"() NAME strict |_, e| Ok(Datum::text(e.session.database()));
     "current_schema"() NAME strict |_, e| Ok(e.session.schema().map_or(Datum::Null, Datum::text));
-    "current_user"() NAME strict |_, e| Ok(Datum::text(e.session.current_user()));
-    "session_user"() NAME strict |_, e| Ok(Datum::text(e.session.session_user()));
+    "current_user"() NAME strict |_, e| Ok(Datum::text(e.session.current_user()?));
+    "session_user"() NAME strict |_, e| Ok(Datum::text(e.session.session_user()?));
     "version"() TEXT strict |_, e| Ok(Datum::text(e.session.version()));
     "pg_backend_pid"() INT4 strict |_, e| Ok(Datum::Int4(e.session.backend_pid()));
     "current_setting"(TEXT) TEXT strict current_setting; "current_setting"(TEXT, BOOL) TEXT strict current_setting;

@@ -18,10 +18,10 @@ pub trait Session: Sync {
     fn statement_start(&self) -> i64;
     /// The clock, the same.
     fn clock(&self) -> i64;
-    /// current_user.
-    fn current_user(&self) -> String;
-    /// session_user.
-    fn session_user(&self) -> String;
+    /// current_user; an error if that role has been dropped.
+    fn current_user(&self) -> Result<String>;
+    /// session_user, the same.
+    fn session_user(&self) -> Result<String>;
     /// current_database().
     fn database(&self) -> String;
     /// current_schema().

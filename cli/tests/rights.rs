@@ -1,0 +1,146 @@
+//! Who may do what, through the wire: no role gets by a setting, a name or an object what it was not given.
+
+mod program;
+
+use program::{Running, scratch, start, stop};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// A connection as a role, with start-up options.
+async fn connect_with(running: &Running, user: &str, options: &str) -> Result<Client, String> {
+    let text = format!("host=127.0.0.1 port={} user={user} dbname=postgres", running.port);
+    let mut config: tokio_postgres::Config = text.parse().expect("a connection string");
+    if !options.is_empty() {
+        config.options(options);
+    }
+    let (client, connection) = config.connect(NoTls).await.map_err(|e| code_of(&e))?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+async fn connect(running: &Running, user: &str) -> Client {
+    connect_with(running, user, "").await.expect("connects")
+}
+
+fn code_of(error: &tokio_postgres::Error) -> String {
+    error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())
+}
+
+async fn done(client: &Client, sql: &str) {
+    client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+}
+
+/// The statement fails with this SQLSTATE.
+async fn refused(client: &Client, sql: &str, code: &str) {
+    match client.batch_execute(sql).await {
+        Ok(()) => panic!("{sql}: allowed"),
+        Err(e) => assert_eq!(code_of(&e), code, "{sql}: {e:?}"),
+    }
+}
+
+/// The first value of the first row.
+async fn value(client: &Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let row = messages.iter().find_map(|m| if let SimpleQueryMessage::Row(row) = m { Some(row) } else { None });
+    row.and_then(|row| row.get(0)).unwrap_or("").to_owned()
+}
+
+/// Runs a test against a server of its own, given a superuser's connection.
+fn served<T: Future<Output = ()>>(name: &str, test: impl FnOnce(Running, Client) -> T) {
+    let directory = scratch(name);
+    let running = start(&directory);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let owner = connect(&running, "postgres").await;
+        test(running, owner).await;
+    });
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn nobody_becomes_a_role_by_a_setting() {
+    served("rights-settings", async |running, postgres| {
+        done(&postgres, "create role mallory login; create table secret (x int)").await;
+        let mallory = connect(&running, "mallory").await;
+        for way in [
+            "set role postgres",
+            "set session role postgres",
+            "set local role postgres",
+            "select set_config('role', 'postgres', false)",
+            "select set_config('role', 'postgres', true)",
+            "select set_config('session_authorization', 'postgres', false)",
+            "set session authorization postgres",
+        ] {
+            refused(&mallory, way, "42501").await;
+        }
+        for way in ["set role nobody", "select set_config('role', 'nobody', false)"] {
+            refused(&mallory, way, "22023").await;
+        }
+        refused(&mallory, "select set_config('is_superuser', 'on', false)", "55P02").await;
+        refused(&mallory, "select * from secret", "42501").await;
+        for (options, code) in [("-c role=postgres", "42501"), ("-c role=nobody", "22023")] {
+            assert_eq!(connect_with(&running, "mallory", options).await.err().as_deref(), Some(code), "{options}");
+        }
+        let option = "-c session_authorization=postgres";
+        assert_eq!(connect_with(&running, "mallory", option).await.err().as_deref(), Some("42501"));
+
+        // Whoever may: a superuser, and a role that becomes itself.
+        done(&mallory, "set role mallory; set session authorization mallory; reset role").await;
+        let lowered = connect_with(&running, "postgres", "-c role=mallory").await.expect("connects");
+        assert_eq!(value(&lowered, "select current_user").await, "mallory");
+        assert_eq!(value(&lowered, "show is_superuser").await, "off");
+        refused(&lowered, "select * from secret", "42501").await;
+        done(&lowered, "set role none").await;
+        done(&lowered, "select * from secret").await;
+        done(&postgres, "set session authorization mallory").await;
+        assert_eq!(value(&postgres, "select session_user").await, "mallory");
+        refused(&postgres, "set role postgres", "42501").await;
+        done(&postgres, "reset session authorization; set role postgres").await;
+        // A rollback gives the role back.
+        done(&postgres, "reset role; begin; set local role mallory").await;
+        assert_eq!(value(&postgres, "select current_user").await, "mallory");
+        done(&postgres, "rollback").await;
+        assert_eq!(value(&postgres, "select current_user").await, "postgres");
+        assert_eq!(value(&postgres, "show is_superuser").await, "on");
+        stop(running);
+    });
+}
+
+#[test]
+fn a_role_that_is_dropped_or_renamed_gains_nothing() {
+    served("rights-dropped", async |running, postgres| {
+        done(&postgres, "create role mallory login; create role other login; create table secret (x int)").await;
+        done(&postgres, "create table mine (x int); grant select on mine to other").await;
+        done(&postgres, "create sequence numbers").await;
+        let mallory = connect(&running, "mallory").await;
+        let other = connect(&running, "other").await;
+        done(&other, "select * from mine").await;
+        done(&postgres, "drop role mallory").await;
+        for sql in [
+            "select * from secret",
+            "create role another superuser",
+            "create table t (x int)",
+            "drop table secret",
+            "alter table secret add column y int",
+            "select nextval('numbers')",
+            "lock table secret",
+            "checkpoint",
+        ] {
+            refused(&mallory, &format!("begin; {sql}"), "42501").await;
+            done(&mallory, "rollback").await;
+        }
+        refused(&mallory, "create database d", "42501").await;
+        refused(&mallory, "select current_user", "42704").await;
+        assert_eq!(value(&mallory, "select pg_has_role('postgres', 'member')").await, "f");
+        // A new role of the name is another role.
+        done(&postgres, "create role mallory login superuser").await;
+        refused(&mallory, "select * from secret", "42501").await;
+        // A renamed one is the same.
+        done(&postgres, "alter role other rename to another").await;
+        assert_eq!(value(&other, "select current_user").await, "another");
+        done(&other, "select * from mine").await;
+        refused(&other, "select * from secret", "42501").await;
+        done(&postgres, "create role other login superuser").await;
+        refused(&other, "select * from secret", "42501").await;
+        stop(running);
+    });
+}
