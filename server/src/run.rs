@@ -99,8 +99,12 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
 fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     let place = config.data.display().to_string();
     let fail = |error: String| RunError::Directory { place: place.clone(), error };
-    if block_on(vfs.list(&config.data)).is_err() {
-        block_on(vfs.create_dir(&config.data)).map_err(|error| fail(error.to_string()))?;
+    if let Err(error) = block_on(vfs.list(&config.data)) {
+        let made = match error.kind() {
+            std::io::ErrorKind::NotFound => block_on(vfs.create_dir(&config.data)),
+            _ => Err(error),
+        };
+        made.map_err(|error| fail(error.to_string()))?;
     }
     let mut options = DbOptions::new(Arc::clone(vfs), &config.data);
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);

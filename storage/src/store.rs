@@ -21,7 +21,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
-use crate::recovery::{self, Checkpoints, Opened, Recovered};
+use crate::recovery::{self, Checkpoints, create, Opened, Recovered};
 use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, SpaceOptions, TreeKind};
 use crate::sync::Bell;
@@ -134,6 +134,9 @@ impl Store {
         options: StoreOptions,
         versions: Arc<dyn Versions>,
     ) -> Result<(Arc<Store>, Recovered), StorageError> {
+        if create::look(&vfs, dir).await? == create::Held::Nothing && !options.create {
+            return Err(StorageError::Invalid(format!("there is no database in {}", dir.display()).into()));
+        }
         let lock = vfs.lock(&dir.join("LOCK")).map_err(|err| match err {
             LockError::Held { pid } => StorageError::Held { dir: dir.display().to_string().into(), pid },
             LockError::Io(err) => StorageError::Io(Arc::new(err)),

@@ -20,6 +20,8 @@ pub enum OpKind {
     Write,
     SyncData,
     Len,
+    Mode,
+    SetMode,
     SetLen,
     Preallocate,
 }
@@ -39,6 +41,8 @@ impl OpKind {
             OpKind::Write => "write",
             OpKind::SyncData => "sync",
             OpKind::Len => "length of",
+            OpKind::Mode => "read the mode of",
+            OpKind::SetMode => "change the mode of",
             OpKind::SetLen => "set length of",
             OpKind::Preallocate => "preallocate",
         }

@@ -21,6 +21,7 @@
 //!   poisons the database).
 //! - VFS-5: on a file opened for direct I/O, offsets and lengths are multiples of [`IO_ALIGN`],
 //!   whether or not the file system really does direct I/O.
+//! - VFS-8: a file that is created has mode 0600, a directory 0700, whatever the umask: both are their owner's alone.
 //!
 //! # Errors
 //! Every failure is a [`VfsError`] that carries operation, path, offset and the system's error.
@@ -58,6 +59,11 @@ pub use real::RealVfs;
 
 /// Alignment, in bytes, of buffers, and of offsets and lengths on files opened for direct I/O.
 pub const IO_ALIGN: usize = 4096;
+
+/// The mode of a file that is created: its owner's alone.
+pub const FILE_MODE: u32 = 0o600;
+/// The mode of a directory that is created: its owner's alone.
+pub const DIR_MODE: u32 = 0o700;
 
 /// What a file holds; it decides under which wait events its operations are booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,6 +189,16 @@ pub trait Vfs: Send + Sync + 'static {
 
     /// The entries of a directory, sorted by name.
     fn list(&self, path: &Path) -> IoOp<Vec<DirEntry>>;
+
+    /// Permission bits of a file or directory. Everything is its owner's alone where the file system has no modes.
+    fn mode(&self, _path: &Path) -> IoOp<u32> {
+        IoOp::ready(Ok(DIR_MODE))
+    }
+
+    /// Takes from a directory what others than its owner may do with it.
+    fn make_private(&self, _path: &Path) -> IoOp<()> {
+        IoOp::ready(Ok(()))
+    }
 
     /// Takes the exclusive lock that lives in the file `path` (created if missing), or says who has it.
     /// Never waits.

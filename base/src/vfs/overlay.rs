@@ -211,6 +211,10 @@ impl Vfs for Overlay {
         self.op(OpKind::List, path, |overlay, path| overlay.list_all(path))
     }
 
+    fn mode(&self, path: &Path) -> IoOp<u32> {
+        self.base.mode(path)
+    }
+
     fn lock(&self, path: &Path) -> Result<DirLock, LockError> {
         match self.base.lock(path) {
             // VFS-7: nobody can have it open for writing there.

@@ -18,14 +18,14 @@ use super::booking::Booking;
 use super::op::{Begin, InFlight, IoOp, in_flight};
 use super::pool::IoPool;
 use super::{
-    DirEntry, DirLock, EntryKind, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow, Vfs, VfsError,
+    DIR_MODE, DirEntry, DirLock, EntryKind, FILE_MODE, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow, Vfs, VfsError,
     VfsFile, io_mode,
 };
 use crate::waits::Wait;
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ impl Vfs for RealVfs {
 
     fn create_dir(&self, path: &Path) -> IoOp<()> {
         self.op(OpKind::CreateDir, FileKind::Other, path, None, |path| {
-            std::fs::create_dir(path).map_err(|err| VfsError::new(OpKind::CreateDir, path, err))
+            std::fs::DirBuilder::new().mode(DIR_MODE).create(path).map_err(|err| VfsError::new(OpKind::CreateDir, path, err))
         })
     }
 
@@ -136,6 +136,20 @@ impl Vfs for RealVfs {
         })
     }
 
+    fn mode(&self, path: &Path) -> IoOp<u32> {
+        self.op(OpKind::Mode, FileKind::Other, path, None, |path| {
+            let meta = std::fs::metadata(path).map_err(|err| VfsError::new(OpKind::Mode, path, err))?;
+            Ok(meta.permissions().mode() & 0o7777)
+        })
+    }
+
+    fn make_private(&self, path: &Path) -> IoOp<()> {
+        self.op(OpKind::SetMode, FileKind::Other, path, None, |path| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(DIR_MODE))
+                .map_err(|err| VfsError::new(OpKind::SetMode, path, err))
+        })
+    }
+
     fn lock(&self, path: &Path) -> Result<DirLock, LockError> {
         lock_file(path)
     }
@@ -145,7 +159,7 @@ impl Vfs for RealVfs {
 fn open_file(path: &Path, how: OpenHow) -> io::Result<(File, bool)> {
     let mut options = File::options();
     options.read(true).write(!how.read_only).create(how.creates() && !how.read_only);
-    options.create_new(how.exclusive_create);
+    options.create_new(how.exclusive_create).mode(FILE_MODE); // VFS-8
     if !how.direct {
         return Ok((options.open(path)?, false));
     }
@@ -186,7 +200,7 @@ fn lock_file(path: &Path) -> Result<DirLock, LockError> {
     let booking = Booking::new(OpKind::Lock, FileKind::Other, path, None);
     let _wait = Wait::begin(booking.event, booking.object);
     let mut options = File::options();
-    let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let mut file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {

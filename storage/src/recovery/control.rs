@@ -18,6 +18,7 @@
 //! # Errors
 //! A version newer than this program's refuses; two damaged copies are corruption.
 
+use super::create::FIRST_LSN;
 use crate::error::{Corruption, StorageError};
 use crate::ids::Lsn;
 use crate::wal::format::{BLOCK_BYTES, Bytes, FORMAT_VERSION};
@@ -61,7 +62,34 @@ pub struct Control {
     pub clean: bool,
 }
 
+/// Whether a block is what the control file of a new database begins with.
+pub(super) fn is_first(block: &[u8]) -> bool {
+    let Ok(found) = Control::decode(block) else { return false };
+    let control = Control::first(found.database, found.segment_bytes, found.pages_per_file);
+    found == control && control.encode() == block
+}
+
 impl Control {
+    /// What the control file of a new database says.
+    pub(super) fn first(database: u64, segment_bytes: u64, pages_per_file: u32) -> Control {
+        Control {
+            generation: 1,
+            database,
+            segment_bytes,
+            pages_per_file,
+            epoch: 1,
+            epoch_start: FIRST_LSN,
+            durable: FIRST_LSN,
+            redo: FIRST_LSN,
+            scan: FIRST_LSN,
+            begin: FIRST_LSN,
+            checkpoint: 0,
+            checkpoint_len: 0,
+            checkpoint_crc: 0,
+            clean: false,
+        }
+    }
+
     fn encode(&self) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
         let mut at = 16;

@@ -19,7 +19,7 @@
 //!    serving or in the background while their rows stay locked.
 //!
 //! # Invariants
-//! REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
+//! NEW-1..3 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //!
 //! # Crash safety
@@ -32,6 +32,7 @@
 pub mod analysis;
 mod checkpoint;
 pub mod control;
+pub mod create;
 mod open;
 mod redo;
 pub mod saved;

@@ -2,6 +2,7 @@
 
 use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
+use super::create::{FIRST_LSN, is_databases, look, prepare_new, sync_parent};
 use super::redo::RedoPass;
 use super::saved::Saved;
 use super::{Checkpoints, RecoveryReport};
@@ -21,7 +22,6 @@ use crate::wal::segments::{Layout, Segments};
 use crate::wal::{StartAt, Wal, WalOptions, format};
 use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::now_ns;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,53 +85,15 @@ pub(crate) async fn open(
             Err(StorageError::Invalid(format!("there is no database in {}", dir.display()).into()))
         }
         None => {
-            let control = prepare_new(vfs, dir, &paths, options).await?;
+            // NEW-2: the lock is ours by now, and with it the last word on what stands there.
+            look(vfs, dir).await?;
+            let control = prepare_new(vfs, dir, options).await?;
             let file = ControlFile::create(vfs, dir, &control).await?;
+            sync_parent(vfs, dir).await?;
             recover(vfs, options, versions, paths, file, control).await
         }
     }
 }
-
-/// Directories of a new database. A crash leaves no control file, and the next opening begins anew.
-async fn prepare_new(
-    vfs: &Arc<dyn Vfs>,
-    dir: &Path,
-    paths: &Paths,
-    options: &StoreOptions,
-) -> Result<Control, StorageError> {
-    for path in [&paths.wal, &paths.data, &paths.checkpoint] {
-        match vfs.create_dir(path).await {
-            Err(err) if err.kind() != ErrorKind::AlreadyExists => return Err(err.into()),
-            _ => {}
-        }
-        for entry in vfs.list(path).await? {
-            vfs.remove(&path.join(entry.name)).await?;
-        }
-        vfs.sync_dir(path).await?;
-    }
-    // The name of the double-write area has to survive before the first page is written over.
-    vfs.open(&paths.double_write, OpenHow::create(FileKind::Data).direct()).await?;
-    vfs.sync_dir(dir).await?;
-    Ok(Control {
-        generation: 1,
-        database: options.database_seed,
-        segment_bytes: options.wal.segment_bytes,
-        pages_per_file: options.space.pages_per_file,
-        epoch: 1,
-        epoch_start: FIRST_LSN,
-        durable: FIRST_LSN,
-        redo: FIRST_LSN,
-        scan: FIRST_LSN,
-        begin: FIRST_LSN,
-        checkpoint: 0,
-        checkpoint_len: 0,
-        checkpoint_crc: 0,
-        clean: false,
-    })
-}
-
-/// Where the stream begins: zero means "none" in chains of undo.
-const FIRST_LSN: Lsn = Lsn(8);
 
 async fn last_checkpoint(vfs: &Arc<dyn Vfs>, paths: &Paths, control: &Control) -> Result<Saved, StorageError> {
     match control.checkpoint {
@@ -228,12 +190,13 @@ async fn open_double_write(vfs: &Arc<dyn Vfs>, paths: &Paths, pages: usize) -> R
     Ok(file)
 }
 
-/// Files that a crash left between two steps of a checkpoint.
+/// Files that a crash left between two steps of a checkpoint: those that bear a checkpoint's name, and no others.
 async fn remove_leftovers(vfs: &Arc<dyn Vfs>, paths: &Paths, checkpoint: u64) -> Result<(), StorageError> {
     let current = super::saved::path(&paths.checkpoint, checkpoint);
     for entry in vfs.list(&paths.checkpoint).await? {
         let path = paths.checkpoint.join(&entry.name);
-        if checkpoint == 0 || path != current {
+        let own = is_databases("checkpoint", &entry.name) || entry.name == super::saved::UNFINISHED;
+        if own && (checkpoint == 0 || path != current) {
             vfs.remove(&path).await?;
         }
     }

@@ -59,6 +59,9 @@ pub struct Saved {
     pub chains: Vec<PendingChain>,
 }
 
+/// The name of a checkpoint's file until it is whole.
+pub(super) const UNFINISHED: &str = "new.tmp";
+
 /// The path of a checkpoint's file.
 pub fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:016x}"))
@@ -142,7 +145,7 @@ impl Saved {
     pub async fn write(&self, vfs: &Arc<dyn Vfs>, dir: &Path, number: u64) -> Result<(u32, u32), StorageError> {
         let bytes = self.encode(number);
         let crc = crc32c::crc32c(&bytes);
-        let temporary = dir.join("new.tmp");
+        let temporary = dir.join(UNFINISHED);
         let file = vfs.open(&temporary, OpenHow::create(FileKind::Control)).await?;
         file.set_len(0).await?;
         let len = u32::try_from(bytes.len())

@@ -4,7 +4,7 @@
 //! ```text
 //!   wal/<number, 16 hex digits>.wal      a segment of the stream
 //!   wal/spare-<n>.wal                    zero-filled or formerly used, to be renamed
-//!   wal/*.tmp                            unfinished; removed when the log is opened
+//!   wal/new.tmp, wal/parked-<n>.tmp      unfinished; removed when the log is opened, as nothing else is
 //! ```
 //! Segment `n` holds the stream's bytes from `n * payload` on, behind a header block.
 //!
@@ -20,7 +20,7 @@
 //! Before the rename a file is a spare or a `.tmp` and holds nothing; after it, its old content fails WAL-1.
 
 use super::format::{BLOCK_BYTES, SegmentHeader};
-use crate::error::StorageError;
+use crate::error::{Corruption, StorageError};
 use crate::ids::Lsn;
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
@@ -87,6 +87,15 @@ struct Files {
 /// Spares kept for reuse; more are removed.
 const SPARES_MAX: usize = 4;
 
+/// The name of a segment file until it is whole.
+const UNFINISHED: &str = "new.tmp";
+
+/// Whether the log gives such names to files that hold nothing.
+fn is_spare(name: &str, before: &str, after: &str) -> bool {
+    let stem = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+    stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// How log segments are opened.
 pub fn how() -> OpenHow {
     OpenHow::existing(FileKind::Wal).direct()
@@ -126,14 +135,18 @@ impl Segments {
                     let block = file.read_exact_at(0, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
                     super::reader::refuse_newer(&path, &block)?;
                     let header = SegmentHeader::decode(&block).ok();
+                    self.refuse_foreign(&path, header)?;
                     if header != Some(self.header(number)) {
                         self.write_header(&file, number).await?;
                     }
                     live.insert(number, file);
                     next += 1;
                 }
-                _ if entry.name.ends_with(".wal") => spares.push(path),
-                _ if entry.name.ends_with(".tmp") => self.vfs.remove(&path).await?,
+                Some(_) => spares.push(path),
+                None if is_spare(&entry.name, "spare-", ".wal") => spares.push(path),
+                None if is_spare(&entry.name, "parked-", ".tmp") || entry.name == UNFINISHED => {
+                    self.vfs.remove(&path).await?;
+                }
                 _ => {}
             }
         }
@@ -160,6 +173,22 @@ impl Segments {
         self.vfs.sync_dir(&self.dir).await?;
         *self.files.lock() = files;
         Ok(next)
+    }
+
+    /// A segment of another database is not written over.
+    fn refuse_foreign(&self, path: &Path, header: Option<SegmentHeader>) -> Result<(), StorageError> {
+        match header.filter(|header| header.database != self.database) {
+            None => Ok(()),
+            Some(foreign) => Err(Corruption {
+                file: path.display().to_string(),
+                offset: Some(16),
+                page: None,
+                lsn: None,
+                expected: format!("a log segment of database {:#018x}", self.database),
+                found: format!("one of database {:#018x}", foreign.database),
+            }
+            .into()),
+        }
     }
 
     fn spare_path(&self, name: u64) -> PathBuf {
@@ -222,7 +251,7 @@ impl Segments {
 
     /// A new zero-filled file. If the disk is full it is removed again.
     async fn create(&self) -> Result<PathBuf, StorageError> {
-        let path = self.dir.join("new.tmp");
+        let path = self.dir.join(UNFINISHED);
         let file = self.vfs.open(&path, OpenHow::create(FileKind::Wal).direct()).await?;
         if let Err(err) = file.preallocate_zeroed(0, self.layout.segment_bytes).await {
             drop(file);
