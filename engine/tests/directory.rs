@@ -64,9 +64,10 @@ fn make_database(dir: &Path) {
 #[test]
 fn a_directory_that_is_not_a_database_is_refused_by_name_and_left_alone() {
     let scratch = Scratch::new("foreign");
-    for (at, name) in ["precious.txt", "data/accounts.csv", "wal/readme.txt", "PG_VERSION", "control.tmp", "double-write"]
-        .into_iter()
-        .enumerate()
+    for (at, name) in
+        ["precious.txt", "data/accounts.csv", "wal/readme.txt", "PG_VERSION", "control.tmp", "double-write"]
+            .into_iter()
+            .enumerate()
     {
         let dir = scratch.at(&at.to_string());
         let file = dir.join(name);

@@ -21,7 +21,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
-use crate::recovery::{self, Checkpoints, create, Opened, Recovered};
+use crate::recovery::{self, Checkpoints, Opened, Recovered, create};
 use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, SpaceOptions, TreeKind};
 use crate::sync::Bell;

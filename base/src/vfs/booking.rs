@@ -27,7 +27,9 @@ pub fn file_id(path: &Path) -> u64 {
 
 fn event_of(op: OpKind, kind: FileKind) -> WaitEvent {
     match op {
-        OpKind::Open | OpKind::CreateDir | OpKind::List | OpKind::Len | OpKind::Mode | OpKind::SetMode => WaitEvent::FileOpen,
+        OpKind::Open | OpKind::CreateDir | OpKind::List | OpKind::Len | OpKind::Mode | OpKind::SetMode => {
+            WaitEvent::FileOpen
+        }
         OpKind::Remove | OpKind::Rename => WaitEvent::FileRemove,
         OpKind::SyncDir => WaitEvent::DirectorySync,
         OpKind::Lock => WaitEvent::FileLock,

@@ -21,7 +21,7 @@
 //!   poisons the database).
 //! - VFS-5: on a file opened for direct I/O, offsets and lengths are multiples of [`IO_ALIGN`],
 //!   whether or not the file system really does direct I/O.
-//! - VFS-8: a file that is created has mode 0600, a directory 0700, whatever the umask: both are their owner's alone.
+//! - VFS-9: a file that is created has mode 0600, a directory 0700, whatever the umask: both are their owner's alone.
 //!
 //! # Errors
 //! Every failure is a [`VfsError`] that carries operation, path, offset and the system's error.

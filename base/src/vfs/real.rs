@@ -18,8 +18,8 @@ use super::booking::Booking;
 use super::op::{Begin, InFlight, IoOp, in_flight};
 use super::pool::IoPool;
 use super::{
-    DIR_MODE, DirEntry, DirLock, EntryKind, FILE_MODE, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow, Vfs, VfsError,
-    VfsFile, io_mode,
+    DIR_MODE, DirEntry, DirLock, EntryKind, FILE_MODE, FileKind, IO_ALIGN, IoBuf, IoMode, LockError, OpKind, OpenHow,
+    Vfs, VfsError, VfsFile, io_mode,
 };
 use crate::waits::Wait;
 use rustix::fs::{FallocateFlags, OFlags};
@@ -120,7 +120,10 @@ impl Vfs for RealVfs {
 
     fn create_dir(&self, path: &Path) -> IoOp<()> {
         self.op(OpKind::CreateDir, FileKind::Other, path, None, |path| {
-            std::fs::DirBuilder::new().mode(DIR_MODE).create(path).map_err(|err| VfsError::new(OpKind::CreateDir, path, err))
+            std::fs::DirBuilder::new()
+                .mode(DIR_MODE)
+                .create(path)
+                .map_err(|err| VfsError::new(OpKind::CreateDir, path, err))
         })
     }
 
@@ -159,7 +162,7 @@ impl Vfs for RealVfs {
 fn open_file(path: &Path, how: OpenHow) -> io::Result<(File, bool)> {
     let mut options = File::options();
     options.read(true).write(!how.read_only).create(how.creates() && !how.read_only);
-    options.create_new(how.exclusive_create).mode(FILE_MODE); // VFS-8
+    options.create_new(how.exclusive_create).mode(FILE_MODE); // VFS-9
     if !how.direct {
         return Ok((options.open(path)?, false));
     }
@@ -200,7 +203,8 @@ fn lock_file(path: &Path) -> Result<DirLock, LockError> {
     let booking = Booking::new(OpKind::Lock, FileKind::Other, path, None);
     let _wait = Wait::begin(booking.event, booking.object);
     let mut options = File::options();
-    let mut file = options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path).map_err(failed)?;
+    let mut file =
+        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {

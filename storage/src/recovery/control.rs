@@ -62,11 +62,15 @@ pub struct Control {
     pub clean: bool,
 }
 
-/// Whether a block is what the control file of a new database begins with.
-pub(super) fn is_first(block: &[u8]) -> bool {
-    let Ok(found) = Control::decode(block) else { return false };
-    let control = Control::first(found.database, found.segment_bytes, found.pages_per_file);
-    found == control && control.encode() == block
+/// Whether bytes are those of a block that the control file of a new database begins with, or what an unfinished write leaves of one: each
+/// byte is zero or what it would be. What differs from database to database (checksum, number, sizes) is taken as it stands.
+pub(super) fn is_unfinished_first(bytes: &[u8]) -> bool {
+    let mut whole = Control::first(0, 0, 0).encode();
+    for varying in [12..16, 24..44] {
+        let (Some(there), whole) = (bytes.get(varying.clone()), &mut whole[varying]) else { continue };
+        whole.copy_from_slice(there);
+    }
+    bytes.len() <= whole.len() && bytes.iter().zip(whole).all(|(byte, whole)| *byte == 0 || *byte == whole)
 }
 
 impl Control {

@@ -10,18 +10,18 @@
 //! # Invariants
 //! - NEW-1: a creation removes nothing, and writes over nothing but an empty `double-write` and its own `control.tmp`.
 //! - NEW-2: without `control` a database is made only where every name is one of LOCK (a process number), `wal`, `data`,
-//!   `checkpoint` (empty directories), `double-write` (an empty file) and `control.tmp` (blocks that are zeros or the
-//!   first control block of a database). Everything else is somebody's: the opening is refused and names it.
-//! - NEW-3: what stands in a database's directory, and the directory itself, is its owner's alone (VFS-8). A wider mode
+//!   `checkpoint` (empty directories), `double-write` (an empty file) and `control.tmp` (two blocks at most, in which
+//!   each byte is zero or that of a new database's control block). Everything else is somebody's: the opening is
+//!   refused and names it.
+//! - NEW-3: what stands in a database's directory, and the directory itself, is its owner's alone (VFS-9). A wider mode
 //!   is refused by name. An empty directory that the user has made is narrowed, which takes nothing from anybody.
 //!
 //! # Crash safety
 //! ```text
 //!   crash during   leaves                                           the next opening
 //!   3              some of the names, each of them empty            step 3 finds them and makes the others
-//!   4, the write   control.tmp of 0, 1 or 2 blocks, each of them    step 4 writes it again
-//!                  zeros or whole: the block's content lies in its
-//!                  first sector, which is not torn
+//!   4, the write   control.tmp of up to two blocks, of which any    step 4 writes it again
+//!                  part has been written and the rest is zeros
 //!   4, the rename  control.tmp or control                           step 4, or step 5
 //!   5              a durable control                                an ordinary recovery of an empty log
 //! ```
@@ -116,19 +116,14 @@ async fn is_leftover(vfs: &Arc<dyn Vfs>, dir: &Path, entry: &DirEntry) -> Result
         (DOUBLE_WRITE, EntryKind::File) => Ok(entry.size == 0),
         ("control.tmp", EntryKind::File) => {
             let Some(bytes) = read_short(vfs, &path, entry.size, 2 * BLOCK_BYTES).await? else { return Ok(false) };
-            Ok(bytes.chunks(BLOCK_BYTES).all(|block| block.iter().all(|byte| *byte == 0) || control::is_first(block)))
+            Ok(bytes.chunks(BLOCK_BYTES).all(control::is_unfinished_first))
         }
         _ => Ok(false),
     }
 }
 
 /// The bytes of a file of at most `most` bytes.
-async fn read_short(
-    vfs: &Arc<dyn Vfs>,
-    path: &Path,
-    size: u64,
-    most: usize,
-) -> Result<Option<Vec<u8>>, StorageError> {
+async fn read_short(vfs: &Arc<dyn Vfs>, path: &Path, size: u64, most: usize) -> Result<Option<Vec<u8>>, StorageError> {
     if size > most as u64 {
         return Ok(None);
     }
