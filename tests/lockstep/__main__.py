@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""The lock-step tester: random sessions with row locks, keys that move, foreign keys, ON CONFLICT, savepoints and DDL, driven step by step
+against a PostgreSQL 15 and a `clearway serve` that it starts itself. The two must agree in rows, tags, SQLSTATEs and in who waits for whom.
+
+    python3 tests/lockstep [OPTIONS]            300 schedules
+    python3 tests/lockstep replay FILE          one schedule from a file, both outputs side by side
+
+    --schedules N     20000 is the long form
+    --seed S          the same seed makes the same schedules (1)
+    --from N          begins with the schedule of this number
+    --ddl PERCENT     how many statements are DDL, rather than what each schedule draws
+    --kills N         after that, kill -9 in the middle of DDL beside cascades, so often
+    --clearway PATH   the binary (target/debug/clearway)
+    --known FILE      the list of known classes (tests/lockstep/known.list)
+    --report FILE     writes each class with its smallest schedule and both outputs
+    --seconds N       stops after so long
+
+The last line is `N passed, N failed`: schedules. One that diverges is run three times more: if they do not agree about it, it is unstable,
+which is counted apart; else it is shrunk, and failed unless its class is known.
+"""
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import campaign  # noqa: E402
+import kills  # noqa: E402
+from drive import Pair  # noqa: E402
+from schedule import parse  # noqa: E402
+from servers import Clearway, Postgres  # noqa: E402
+
+
+def arguments():
+    here = os.path.dirname(os.path.abspath(__file__))
+    built = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(here, "../../target")), "debug/clearway")
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("command", nargs="*")
+    parser.add_argument("--schedules", type=int, default=300)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--from", type=int, default=0, dest="first")
+    parser.add_argument("--ddl", type=int)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--clearway", default=built)
+    parser.add_argument("--known", default=os.path.join(here, "known.list"))
+    parser.add_argument("--report")
+    parser.add_argument("--seconds", type=float, default=1e9)
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    scratch = tempfile.mkdtemp(prefix="lockstep.")
+    os.chmod(scratch, 0o755)
+    postgres, clearway = Postgres(scratch), Clearway(scratch, os.path.abspath(options.clearway))
+    try:
+        postgres.start()
+        clearway.start()
+        pair = Pair(postgres, clearway)
+        if options.command[:1] == ["replay"]:
+            with open(options.command[1], encoding="utf-8") as file:
+                return campaign.replay(pair, parse(file.read()))
+        work = campaign.Campaign(pair, options)
+        work.run()
+        for n in range(options.kills):
+            work.count(kills.kill_in_the_middle(clearway, f"{options.seed}:{n}"))
+        work.end()
+        return 0 if work.failed == 0 and work.passed else 1
+    finally:
+        for server in (postgres, clearway):
+            if server.process and server.process.poll() is None:
+                server.process.kill() if server is clearway else server.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
