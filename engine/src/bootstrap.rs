@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{BOOTSTRAP_ROLE, Database, Object, Role, Schema};
-use crate::db::{Db, SYSTEM_TREES};
+use clearway_storage::ids::TreeId;
+
+use crate::catalog::{BOOTSTRAP_ROLE, CATALOG_TREE, Database, Object, Role, SEQUENCE_TREE, Schema};
+use crate::db::Db;
 use crate::error::EngineError;
 use crate::session::{Durability, TxnOptions};
 
+/// The trees that a new directory has.
+const SYSTEM_TREES: [TreeId; 2] = [CATALOG_TREE, SEQUENCE_TREE];
 /// The databases of a new directory with the numbers of their schemas `public`.
 const DATABASES: [(&str, u32, u32); 2] = [("postgres", 5, 2200), ("clearway", 6, 2201)];
 

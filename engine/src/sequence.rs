@@ -7,6 +7,7 @@
 //! - SEQ-1: a value that was told to anybody lies within what the tree says was taken, and that is durable by then.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::Lsn;
@@ -14,9 +15,9 @@ use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::read::Reading;
 use clearway_txn::transaction::{Basis, Change, Transaction};
+use clearway_txn::transactions::Transactions;
 
 use crate::catalog::{Oid, SEQUENCE_TREE, Sequence, object_key};
-use crate::db::Db;
 use crate::error::EngineError;
 
 /// Values taken from the stored state at once.
@@ -71,11 +72,11 @@ impl Sequences {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn next(&self, db: &Db, sequence: &Sequence) -> Result<Given, EngineError> {
+    pub async fn next(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<Given, EngineError> {
         loop {
             {
-                let mut all = self.standing.lock();
-                if let Some(standing) = all.get_mut(&sequence.oid) {
+                let mut known = self.standing.lock();
+                if let Some(standing) = known.get_mut(&sequence.oid) {
                     let Some(value) = step(sequence, standing) else {
                         return Ok(Given { value: None, dep_lsn: standing.dep_lsn });
                     };
@@ -86,7 +87,7 @@ impl Sequences {
                     }
                 }
             }
-            self.take(db, sequence, None).await?;
+            self.take(all, sequence, None).await?;
         }
     }
 
@@ -94,20 +95,26 @@ impl Sequences {
     ///
     /// # Errors
     /// From the trees.
-    pub async fn set(&self, db: &Db, sequence: &Sequence, last: i64, called: bool) -> Result<Lsn, EngineError> {
-        self.take(db, sequence, Some((last, called))).await
+    pub async fn set(
+        &self,
+        all: &Arc<Transactions>,
+        sequence: &Sequence,
+        last: i64,
+        called: bool,
+    ) -> Result<Lsn, EngineError> {
+        self.take(all, sequence, Some((last, called))).await
     }
 
     /// `last_value` and `is_called` as a SELECT from the sequence shows them.
     ///
     /// # Errors
     /// From the trees.
-    pub async fn show(&self, db: &Db, sequence: &Sequence) -> Result<(i64, bool, Lsn), EngineError> {
+    pub async fn show(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<(i64, bool, Lsn), EngineError> {
         loop {
             if let Some(standing) = self.standing.lock().get(&sequence.oid) {
                 return Ok((standing.last, standing.called, standing.dep_lsn));
             }
-            let stored = read(db, sequence).await?;
+            let stored = read(all, sequence).await?;
             let (last, called) = stored.unwrap_or((sequence.start, false));
             let standing = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
             self.standing.lock().entry(sequence.oid).or_insert(standing);
@@ -120,11 +127,15 @@ impl Sequences {
     }
 
     /// Tells the tree that a batch was taken, or what was set; SEQ-1.
-    async fn take(&self, db: &Db, sequence: &Sequence, set: Option<(i64, bool)>) -> Result<Lsn, EngineError> {
-        let all = db.transactions();
+    async fn take(
+        &self,
+        all: &Arc<Transactions>,
+        sequence: &Sequence,
+        set: Option<(i64, bool)>,
+    ) -> Result<Lsn, EngineError> {
         let owner = all.locks().register(0);
         let mut txn = Transaction::begin(all.clone(), owner.clone(), false);
-        let taken = take_in(db, sequence, set, &mut txn).await;
+        let taken = take_in(all, sequence, set, &mut txn).await;
         let ended = match taken {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
@@ -142,12 +153,12 @@ impl Sequences {
 
 /// Takes the next batch, or sets a state, in the tree. What stands there is the last value that may have been given out.
 async fn take_in(
-    db: &Db,
+    all: &Arc<Transactions>,
     sequence: &Sequence,
     set: Option<(i64, bool)>,
     txn: &mut Transaction,
 ) -> Result<Standing, EngineError> {
-    let tree = db.transactions().store().tree(SEQUENCE_TREE);
+    let tree = all.store().tree(SEQUENCE_TREE);
     let key = object_key(sequence.oid);
     // One at a time: a state row that is not there yet is made first, then locked.
     let fresh = encode(sequence.start, false);
@@ -174,8 +185,7 @@ async fn take_in(
     Ok(next)
 }
 
-async fn read(db: &Db, sequence: &Sequence) -> Result<Option<(i64, bool)>, EngineError> {
-    let all = db.transactions();
+async fn read(all: &Arc<Transactions>, sequence: &Sequence) -> Result<Option<(i64, bool)>, EngineError> {
     let view = View { read_lsn: all.visible_lsn(), ..View::default() };
     let (mut reading, mut dep) = (Reading::default(), Lsn::ZERO);
     let tree = all.store().tree(SEQUENCE_TREE);

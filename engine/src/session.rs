@@ -29,8 +29,9 @@ use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
 use clearway_txn::read::Reading;
 use clearway_txn::transaction::{Mark as TxnMark, Transaction};
 
+use crate::catalog::change::{CatalogChange, apply};
 use crate::catalog::{Catalog, Oid};
-use crate::db::{CatalogChange, Db, apply};
+use crate::db::Db;
 use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
@@ -152,6 +153,13 @@ pub struct Session {
     last_commit: Lsn,
     /// See [`Session::set_relaxed`].
     relaxed: bool,
+}
+
+impl Db {
+    /// A session in a database; `pid` is the number by which others know it.
+    pub fn session(self: &Arc<Self>, pid: i32, database: Oid) -> Session {
+        Session::new(self.clone(), pid, database)
+    }
 }
 
 impl Session {

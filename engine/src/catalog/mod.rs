@@ -11,6 +11,7 @@
 //! - CAT-1: a name is unique in its name space.
 //! - CAT-2: the indexes of a table are those whose `table` is its number; nothing is said twice.
 
+pub(crate) mod change;
 pub mod object;
 
 use imbl::OrdMap;

@@ -8,8 +8,8 @@ use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use clearway_txn::transaction::{Basis, Change};
 
 use super::Session;
+use crate::catalog::change::CatalogChange;
 use crate::catalog::{CATALOG_TREE, Object, Oid, encode_object, object_key};
-use crate::db::CatalogChange;
 use crate::error::EngineError;
 use crate::table::shape::TableShape;
 use crate::table::write;

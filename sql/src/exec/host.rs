@@ -359,7 +359,7 @@ impl Cx<'_> {
     async fn nextval(self, oid: u32) -> Result<i64> {
         let core = self.run.core;
         let sequence = self.locked_sequence(oid, "Uw").await?;
-        let given = core.db.sequences().next(&core.db, &sequence).await.map_err(from_engine)?;
+        let given = core.db.sequences().next(core.db.transactions(), &sequence).await.map_err(from_engine)?;
         core.engine.take().depends_on(given.dep_lsn);
         let value = given.value.ok_or_else(|| {
             let (end, at) = if sequence.increment > 0 { ("maximum", sequence.max) } else { ("minimum", sequence.min) };
@@ -381,7 +381,8 @@ impl Cx<'_> {
             );
             return Err(SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
-        let lsn = core.db.sequences().set(&core.db, &sequence, value, called).await.map_err(from_engine)?;
+        let lsn =
+            core.db.sequences().set(core.db.transactions(), &sequence, value, called).await.map_err(from_engine)?;
         core.engine.take().depends_on(lsn);
         if called {
             core.sequences.lock().of.insert(oid, value);

@@ -253,7 +253,13 @@ impl Ddl<'_> {
     }
 
     async fn set_sequence(&self, sequence: &Sequence, value: i64) -> Result<()> {
-        let lsn = self.core.db.sequences().set(&self.core.db, sequence, value, false).await.map_err(from_engine)?;
+        let lsn = self
+            .core
+            .db
+            .sequences()
+            .set(self.core.db.transactions(), sequence, value, false)
+            .await
+            .map_err(from_engine)?;
         self.engine().depends_on(lsn);
         Ok(())
     }

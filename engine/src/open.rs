@@ -1,0 +1,70 @@
+//! Opens a database directory, and makes one where there is none. What happens in which order: `db.rs`, Life of a database.
+
+use std::sync::Arc;
+
+use clearway_storage::ids::Tag;
+use clearway_storage::seams::{BoxFuture, Versions};
+use clearway_storage::store::Store;
+use clearway_txn::mvcc::book::VersionBook;
+use clearway_txn::mvcc::spill::SpillFile;
+use clearway_txn::transaction::Transaction;
+use clearway_txn::transactions::Transactions;
+
+use crate::bootstrap::bootstrap;
+use crate::catalog::CATALOG_TREE;
+use crate::db::{Db, DbOptions, UNDO_BYTES_MIN};
+use crate::error::EngineError;
+use crate::upkeep::{run_deadlock_scan, run_upkeep};
+
+impl Db {
+    /// Opens a directory, makes one where there is none, and recovers it after a crash. `spawn` is given everything that has to run
+    /// beside the sessions, by name: on a thread of its own in production, as a task in a simulation. Each ends when the database is closed.
+    ///
+    /// # Errors
+    /// Another process has it open (with its pid); damage; a newer format; a failed file operation.
+    pub async fn open(
+        options: DbOptions,
+        mut spawn: impl FnMut(&'static str, BoxFuture<'static, ()>),
+    ) -> Result<Arc<Db>, EngineError> {
+        let book = Arc::new(VersionBook::new(Tag::SETTLED));
+        let versions: Arc<dyn Versions> = book.clone();
+        let spill = SpillFile::new(options.vfs.clone(), &options.dir);
+        let (store, recovered) = Store::open(options.vfs, &options.dir, options.store, versions).await?;
+        // The directory is ours from here on.
+        spill.remove().await?;
+        book.limit(options.undo_bytes.max(UNDO_BYTES_MIN), spill);
+        book.undo().raise(recovered.tag_high_water);
+        book.raise_txn(recovered.txn_high_water);
+        let all = Arc::new(Transactions::new(store, book, recovered.visible_lsn));
+        let losers = recovered.losers.into_iter().map(|loser| {
+            let catalog = loser.entries.iter().any(|e| e.tree == CATALOG_TREE);
+            let owner = all.locks().register(0);
+            (catalog, Transaction::adopt(all.clone(), owner, loser))
+        });
+        let (first, later): (Vec<_>, Vec<_>) = losers.partition(|(catalog, _)| *catalog);
+        let db = Db::new(all, later.into_iter().map(|(_, txn)| txn).collect(), recovered.report);
+        if !recovered.report.clean {
+            db.ghosts().begin(db.transactions().store());
+        }
+        for (name, task) in db.transactions().store().background() {
+            spawn(name, task);
+        }
+        spawn("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
+        spawn("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db))));
+        db.clone().finish_opening(first.into_iter().map(|(_, txn)| txn).collect()).await?;
+        Ok(db)
+    }
+
+    /// The background loops run by now: undoing and bootstrapping wait for the log.
+    async fn finish_opening(self: Arc<Self>, losers: Vec<Transaction>) -> Result<(), EngineError> {
+        for mut loser in losers {
+            loser.roll_back().await?;
+            self.transactions().locks().unregister(&loser.owner().clone());
+        }
+        if self.transactions().store().space().tree(CATALOG_TREE).is_none() {
+            return bootstrap(&self).await;
+        }
+        self.load_catalog().await?;
+        self.drop_orphans().await
+    }
+}
