@@ -170,6 +170,11 @@ impl std::fmt::Debug for DirLock {
     }
 }
 
+/// A file in which the system tells something of itself (`/proc`, `/sys`); none if there is no such file. Not for data.
+pub fn system_text(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
 /// A file system.
 pub trait Vfs: Send + Sync + 'static {
     /// Opens a file. A file that this call created has a durable name only after [`Vfs::sync_dir`].

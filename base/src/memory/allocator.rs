@@ -1,0 +1,57 @@
+//! The hook in the program's allocator: glibc's, counted.
+//!
+//! Tried instead of glibc's: nothing yet that a measurement favours; what a peak leaves is given back by `malloc_trim`.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+use super::{allocated, freed};
+
+/// The system's allocator, with every byte entered in an account. A program installs it by `#[global_allocator]`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accounted;
+
+// SAFETY: MEM-5: every call goes to `System` unchanged and its answer comes back unchanged; counting
+// touches plain cells and atomics, allocates nothing and can't unwind.
+unsafe impl GlobalAlloc for Accounted {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        allocated(layout.size());
+        // SAFETY: MEM-5, the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        allocated(layout.size());
+        // SAFETY: MEM-5, the caller's promise is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        freed(layout.size());
+        // SAFETY: MEM-5, the caller's promise is passed on.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if size >= layout.size() {
+            allocated(size - layout.size());
+        } else {
+            freed(layout.size() - size);
+        }
+        // SAFETY: MEM-5, the caller's promise is passed on.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+/// Gives free pages of the heap back to the system.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: MEM-5: a call of the C library without arguments that could be wrong.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

@@ -1,0 +1,63 @@
+//! What one sort, hash or portal holds of its session's account.
+
+use super::account::{Account, Kind};
+use super::{Excess, HERE, check};
+
+/// A part of an account, by its kind: as much as the account has grown since, without what others hold that began
+/// later. It is measured, not computed: [`Held::grow`] looks at the account.
+#[derive(Debug)]
+pub struct Held {
+    account: Option<&'static Account>,
+    kind: Kind,
+    bytes: i64,
+    /// What the session had at the beginning, without what was held then.
+    began: i64,
+}
+
+fn unheld(account: &Account) -> i64 {
+    account.bytes() + HERE.with(|here| here.balance.get()) as i64 - account.held()
+}
+
+impl Held {
+    /// Nothing yet.
+    pub fn new(kind: Kind) -> Held {
+        let account = HERE.with(|here| here.account.get());
+        Held { account, kind, bytes: 0, began: account.map_or(0, unheld) }
+    }
+
+    /// Looks at how much it is by now, and whether the statement may go on.
+    ///
+    /// # Errors
+    /// As [`check`].
+    #[inline]
+    pub fn grow(&mut self) -> Result<(), Excess> {
+        self.measure();
+        check()
+    }
+
+    /// Looks at how much it is by now.
+    #[inline]
+    pub fn measure(&mut self) {
+        let Some(account) = self.account else { return };
+        let more = unheld(account) - self.began;
+        if !(-1024..=1024).contains(&more) && self.bytes + more >= 0 {
+            self.bytes += more;
+            account.hold(self.kind, more);
+        }
+    }
+
+    /// What it holds.
+    pub fn bytes(&self) -> i64 {
+        self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(account) = self.account
+            && self.bytes != 0
+        {
+            account.hold(self.kind, -self.bytes);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Memory accounts: who uses how much of the heap, and who is refused more of it.
+//!
+//! # Structure
+//! ```text
+//!   malloc, free ──> balance of the thread ──> account of the session ──> account of the server
+//!                    (a plain cell)             (every 64 KiB)             (every MiB)
+//!   Held: how much of a session's account one sort, hash, portal, ... has      allocator: the hook
+//! ```
+//! The allocator adds what is allocated and subtracts what is freed; nothing can be forgotten. A future that runs on
+//! behalf of a session is wrapped by [`charged`]: what its polls allocate is the session's. What no session asked for
+//! (the page cache, undo, the catalog) is the server's, and so is what runs under [`uncharged`].
+//!
+//! # Life of a statement
+//! [`begin_statement`] notes what the session has and the limit -> the statement allocates; the account passes 64 KiB
+//! steps, and past the limit the thread's `over` is set -> [`check`], called by every loop and function of the executor,
+//! fails with an [`Excess`] -> the statement's memory is freed on the way out -> [`end_statement`] gives pages
+//! back to the system if the statement had many.
+//!
+//! # Invariants
+//! - MEM-1: the sum of all balances and accounts is what is allocated: a byte moves between them and is never dropped.
+//! - MEM-2: the paths of `malloc` and `free` write nothing that two threads share, but for every 64 KiB of a
+//!   thread's net change that belongs to no session, and every MiB of a session's.
+//! - MEM-3: the limit of the server refuses only statements that have more than [`SMALL_BYTES`]: when one statement fills
+//!   the memory, the short ones of others go on in what [`set_server_limit`] leaves free above the limit.
+//! - MEM-4: what a session keeps between statements (portals, prepared statements, advisory locks) counts to each of its
+//!   statements.
+//! - MEM-5: allocating never fails for the account: the account is judged where an error can be returned. Between two
+//!   judgements a function allocates at most a few times its largest value; [`claim`] judges such a value beforehand.
+//!
+//! # Errors
+//! [`Excess`] only.
+//!
+//! # Not here
+//! Without [`Accounted`] as the program's allocator (programs that embed the library) nothing is counted and nothing
+//! refused.
+
+mod account;
+mod allocator;
+mod granted;
+mod held;
+
+pub use account::{Account, Excess, KIND_COUNT, Kind, Limit, Shown, accounts, server, set_server_limit};
+pub use allocator::{Accounted, give_back};
+pub use granted::granted_bytes;
+pub use held::Held;
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A thread's balance moves to an account when it is this far from zero.
+const THREAD_BYTES: isize = 64 << 10;
+/// A statement with less is not refused for the server's limit (MEM-3).
+pub const SMALL_BYTES: i64 = 4 << 20;
+/// A statement that had more gives pages back to the system when it ends.
+const GIVE_BACK_BYTES: i64 = 32 << 20;
+
+struct Here {
+    /// Allocated minus freed on this thread for the account, and not yet entered there.
+    balance: Cell<isize>,
+    /// The account of the future that is polled; none: the server's.
+    account: Cell<Option<&'static Account>>,
+    /// The account is past a limit: what `check` asks.
+    over: Cell<bool>,
+}
+
+thread_local! {
+    static HERE: Here = const { Here { balance: Cell::new(0), account: Cell::new(None), over: Cell::new(false) } };
+}
+
+#[inline(always)]
+fn allocated(bytes: usize) {
+    HERE.with(|here| {
+        let balance = here.balance.get() + bytes as isize;
+        here.balance.set(balance);
+        if balance > THREAD_BYTES {
+            settle(here);
+        }
+    });
+}
+
+#[inline(always)]
+fn freed(bytes: usize) {
+    HERE.with(|here| {
+        let balance = here.balance.get() - bytes as isize;
+        here.balance.set(balance);
+        if balance < -THREAD_BYTES {
+            settle(here);
+        }
+    });
+}
+
+/// Enters the thread's balance in its account (MEM-1).
+#[cold]
+#[inline(never)]
+fn settle(here: &Here) {
+    let balance = here.balance.replace(0);
+    match here.account.get() {
+        Some(account) => here.over.set(account.enter(balance as i64)),
+        None => account::enter_server(balance as i64),
+    }
+}
+
+/// Whether the statement that runs here may go on. Costs one load; called where loops and functions begin a round.
+///
+/// # Errors
+/// The statement's account, or the server's, is past its limit.
+#[inline]
+pub fn check() -> Result<(), Excess> {
+    HERE.with(|here| if here.over.get() { judge(here, 0) } else { Ok(()) })
+}
+
+/// Whether the statement may have so many bytes more, at once.
+///
+/// # Errors
+/// As [`check`].
+#[inline]
+pub fn claim(bytes: usize) -> Result<(), Excess> {
+    HERE.with(|here| if bytes as isize > THREAD_BYTES || here.over.get() { judge(here, bytes) } else { Ok(()) })
+}
+
+#[cold]
+fn judge(here: &Here, more: usize) -> Result<(), Excess> {
+    settle(here);
+    here.account.get().map_or(Ok(()), |account| account.judge(i64::try_from(more).unwrap_or(i64::MAX)))
+}
+
+/// A statement begins: it may have `limit` bytes (0: no limit), with what the session keeps (MEM-4).
+pub fn begin_statement(limit: u64) {
+    HERE.with(|here| {
+        if let Some(account) = here.account.get() {
+            settle(here);
+            account.begin(i64::try_from(limit).unwrap_or(i64::MAX));
+            here.over.set(false);
+        }
+    });
+}
+
+/// The session waits for its client: what it had beyond what it keeps is free by now.
+pub fn end_statement() {
+    HERE.with(|here| {
+        let Some(account) = here.account.get() else { return };
+        if account.had() > GIVE_BACK_BYTES {
+            settle(here);
+            account.begin(i64::MAX);
+            give_back();
+        }
+    });
+}
+
+/// Runs `f` for the server's account: for what a session makes and others keep or free.
+pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
+    let _outside = Turn::new(None);
+    f()
+}
+
+/// A thread's change to another account and back.
+struct Turn {
+    account: Option<&'static Account>,
+    balance: isize,
+    over: bool,
+}
+
+impl Turn {
+    fn new(account: Option<&'static Account>) -> Self {
+        HERE.with(|here| {
+            let over = account.is_some_and(Account::is_over);
+            Turn {
+                account: here.account.replace(account),
+                balance: here.balance.replace(0),
+                over: here.over.replace(over),
+            }
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        HERE.with(|here| {
+            if here.account.get().is_some() {
+                settle(here);
+                here.balance.set(self.balance);
+            } else {
+                // Nobody's balance need not be entered at each change: it stays with the thread's own.
+                let rest = here.balance.get();
+                if self.account.is_some() {
+                    account::enter_server(rest as i64);
+                    here.balance.set(self.balance);
+                } else {
+                    here.balance.set(self.balance + rest);
+                }
+            }
+            here.account.set(self.account);
+            here.over.set(self.over);
+        });
+    }
+}
+
+/// A future whose polls are charged to an account.
+pub struct Charged<F> {
+    account: &'static Account,
+    future: Pin<Box<F>>,
+}
+
+/// Charges what the polls of `future` allocate to `account`.
+pub fn charged<F: Future>(account: &'static Account, future: F) -> Charged<F> {
+    Charged { account, future: Box::pin(future) }
+}
+
+impl<F: Future> Future for Charged<F> {
+    type Output = F::Output;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _turn = Turn::new(Some(self.account));
+        self.future.as_mut().poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;
