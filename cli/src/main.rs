@@ -17,6 +17,9 @@ use std::process::ExitCode;
 
 use args::Command;
 
+#[global_allocator]
+static ALLOCATOR: clearway_base::memory::Accounted = clearway_base::memory::Accounted;
+
 fn main() -> ExitCode {
     let command = match args::parse(lexopt::Parser::from_env()) {
         Ok(command) => command,

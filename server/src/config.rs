@@ -30,6 +30,8 @@ pub struct Config {
     pub recovery_target: Duration,
     /// Bytes of memory for undo; what is beyond goes to a file.
     pub undo_bytes: u64,
+    /// Bytes that the whole server may have; 0: three quarters of what the system grants.
+    pub server_bytes: u64,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
     /// Settings that sessions begin with.
@@ -47,11 +49,15 @@ impl Default for Config {
             cache_bytes: 256 << 20,
             recovery_target: RECOVERY_TARGET,
             undo_bytes: clearway_engine::db::UNDO_BYTES,
+            server_bytes: 0,
             workers: 0,
             settings: Vec::new(),
         }
     }
 }
+
+/// What a statement may have at least, unless it is configured.
+const STATEMENT_BYTES_MIN: u64 = 16 << 20;
 
 /// A setting of the server, for whoever has to know: `docs/configuration.md` is made from these.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +94,7 @@ pub static SETTINGS: &[Described] = &[
     d("cache_size", "256MB", "bytes, kB, MB or GB", "The page cache."),
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
     d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
+    d("server_memory", "0", "bytes, kB, MB or GB", "What the whole server may have, the page cache and old versions included; past it statements with more than 4 MB are refused (53200). 0 is three quarters of the least of the machine's memory, the limits of its control groups and two thirds of RLIMIT_AS."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -164,10 +171,19 @@ impl Config {
                 self.recovery_target = Duration::from_secs(seconds);
             }
             "undo_memory" => self.undo_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
+            "server_memory" => self.server_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "workers" => self.workers = number()?,
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }
         Ok(())
+    }
+
+    /// What the server and one statement may have in bytes: as configured, else by what the system grants. A statement gets half of
+    /// what page cache and old versions leave.
+    pub fn memory(&self, granted_bytes: u64) -> (u64, u64) {
+        let server = if self.server_bytes > 0 { self.server_bytes } else { granted_bytes / 4 * 3 };
+        let taken = self.undo_bytes.saturating_add(self.cache_bytes as u64);
+        (server, (server.saturating_sub(taken) / 2).max(STATEMENT_BYTES_MIN))
     }
 
     /// Takes the lines of a file: `name = value`, comments after `#`, values optionally in single quotes.

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_base::memory;
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -138,7 +139,11 @@ async fn serve(
     let tls = acceptor(config, vfs).await?;
     let encrypted = tls.is_some();
     let backends = Arc::new(Backends::default());
-    let database = Database::new(Arc::clone(db), config.settings.clone());
+    let (server_bytes, statement_bytes) = config.memory(memory::granted_bytes());
+    memory::set_server_limit(server_bytes);
+    let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];
+    settings.extend(config.settings.iter().cloned());
+    let database = Database::new(Arc::clone(db), settings);
     database.answers(&backends).await.map_err(|error| RunError::Silent(error.to_string()))?;
     let server = Server::new(config.listen.clone(), database, backends, tls)?;
     remove_stale_socket(config, vfs).await;

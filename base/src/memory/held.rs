@@ -25,6 +25,14 @@ impl Held {
         Held { account, kind, bytes: 0, began: account.map_or(0, unheld) }
     }
 
+    /// Goes on after others have used the account: what it has changed by meanwhile is not this one's.
+    pub fn resume(&mut self) {
+        if self.account.is_none() {
+            self.account = HERE.with(|here| here.account.get());
+        }
+        self.began = self.account.map_or(0, unheld);
+    }
+
     /// Looks at how much it is by now, and whether the statement may go on.
     ///
     /// # Errors

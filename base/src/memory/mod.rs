@@ -63,10 +63,13 @@ struct Here {
     account: Cell<Option<&'static Account>>,
     /// The account is past a limit: what `check` asks.
     over: Cell<bool>,
+    /// The same as `balance` for the server's account: what sessions have handed over.
+    outside: Cell<isize>,
 }
 
 thread_local! {
-    static HERE: Here = const { Here { balance: Cell::new(0), account: Cell::new(None), over: Cell::new(false) } };
+    static HERE: Here =
+        const { Here { balance: Cell::new(0), account: Cell::new(None), over: Cell::new(false), outside: Cell::new(0) } };
 }
 
 #[inline(always)]
@@ -153,6 +156,39 @@ pub fn end_statement() {
 pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
     let _outside = Turn::new(None);
     f()
+}
+
+/// Memory that a session allocates, the server keeps and anybody may free: it belongs to the server's account while this
+/// lives. For what is made too often for [`uncharged`].
+#[derive(Debug)]
+pub struct Outside {
+    bytes: u32,
+}
+
+impl Outside {
+    /// So many bytes, which the caller has allocated or is about to.
+    pub fn new(bytes: usize) -> Outside {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self::moves(bytes as isize);
+        Outside { bytes }
+    }
+
+    fn moves(bytes: isize) {
+        HERE.with(|here| {
+            here.balance.set(here.balance.get() - bytes);
+            let outside = here.outside.get() + bytes;
+            here.outside.set(outside);
+            if outside.abs() > THREAD_BYTES {
+                account::enter_server(here.outside.replace(0) as i64);
+            }
+        });
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        Self::moves(-(self.bytes as isize));
+    }
 }
 
 /// A thread's change to another account and back.

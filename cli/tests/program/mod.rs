@@ -30,7 +30,12 @@ pub fn start(directory: &Path) -> Running {
 }
 
 pub fn start_with(directory: &Path, arguments: &[String]) -> Running {
-    let mut child = command(directory).args(arguments).spawn().expect("starts");
+    start_command(command(directory).args(arguments))
+}
+
+/// Starts a command line that ends in a server.
+pub fn start_command(command: &mut Command) -> Running {
+    let mut child = command.spawn().expect("starts");
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let (mut port, mut line) = (0, String::new());
     while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {

@@ -14,6 +14,7 @@ mod talk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use clearway_base::memory::{Account, charged};
 use clearway_base::waits::{SessionStats, with_session};
 
 use crate::server::Server;
@@ -46,6 +47,15 @@ impl Peer {
     }
 }
 
+/// A session's memory account, closed also when its task panics.
+struct OpenAccount(&'static Account);
+
+impl Drop for OpenAccount {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Counts a socket while it is open, also when its task panics.
 struct Socket<'a>(&'a AtomicUsize);
 
@@ -70,6 +80,7 @@ async fn connect<D: Sessions>(server: &Arc<Server<D>>, stream: Stream, peer: Pee
     // The future of the start is large and short-lived: boxed, it is gone while the session idles.
     let started = Box::pin(start::start(server, stream, peer, waits)).await;
     if let Some(started) = started {
-        talk::talk(server, started).await;
+        let account = OpenAccount(Account::open(started.listed.backend().pid));
+        charged(account.0, talk::talk(server, started)).await;
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use clearway_base::memory;
 use clearway_base::sync::{sleep, sleep_until_ns};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
@@ -247,6 +248,7 @@ impl<D: Sessions> Talk<'_, D> {
             self.turns.wrote(self.backend.pid, changes - self.changes, self.session.row_written());
             (self.changes, self.reads) = (changes, 0);
         }
+        memory::end_statement();
         self.progress.set(false);
     }
 

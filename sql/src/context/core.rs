@@ -8,6 +8,7 @@ use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError, code};
+use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::{Mutex, timeout};
 use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Oid, Role};
@@ -63,7 +64,9 @@ pub struct Core {
     pub sequences: Mutex<SequenceMemory>,
     /// A digest of the row that the statement has changed or locked last; 0: none.
     pub row_written: AtomicU64,
-    notices: Mutex<Vec<(&'static str, SqlError)>>,
+    notices: Mutex<(Vec<(&'static str, SqlError)>, Option<Held>)>,
+    /// What advisory locks have of the session's memory.
+    pub advisory_held: Mutex<Held>,
     random: AtomicU64,
     /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
     path: Mutex<Option<Path>>,
@@ -91,7 +94,8 @@ impl Core {
             settings: Mutex::new("sql/settings", settings),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             row_written: AtomicU64::new(0),
-            notices: Mutex::new("sql/notices", Vec::new()),
+            notices: Mutex::new("sql/notices", (Vec::new(), None)),
+            advisory_held: Mutex::new("sql/advisory", Held::new(Kind::AdvisoryLocks)),
             random: AtomicU64::new(seed),
             path: Mutex::new("sql/search_path", None),
         }
@@ -117,12 +121,17 @@ impl Core {
 
     /// A message for the client, delivered when the statement ends.
     pub fn notice(&self, severity: &'static str, message: SqlError) {
-        self.notices.lock().push((severity, message));
+        let mut notices = self.notices.lock();
+        notices.1.get_or_insert_with(|| Held::new(Kind::Notices)).resume();
+        notices.0.push((severity, message.clone()));
+        notices.1.iter_mut().for_each(Held::measure);
     }
 
     /// The messages so far.
     pub fn take_notices(&self) -> Vec<(&'static str, SqlError)> {
-        std::mem::take(&mut *self.notices.lock())
+        let mut notices = self.notices.lock();
+        notices.1 = None;
+        std::mem::take(&mut notices.0)
     }
 
     /// The catalog as the session sees it.

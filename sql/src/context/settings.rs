@@ -22,6 +22,8 @@ pub enum Kind {
     Bool,
     /// A number of milliseconds, with an optional unit.
     Milliseconds,
+    /// A number of bytes, with an optional unit.
+    Bytes,
     /// A number from a range.
     Int(i64, i64),
     /// One of these words.
@@ -101,6 +103,7 @@ pub static SETTINGS: &[Setting] = &[
     s("server_version_num", "150000", Kind::Fixed, false, "Shows the server version as an integer."),
     s("session_authorization", "postgres", Kind::Text, true, "Shows the session's user."),
     s("standard_conforming_strings", "on", Kind::Enum(&["on"]), true, "Causes '...' strings to treat backslashes literally."),
+    s("statement_memory", "0", Kind::Bytes, false, "Sets the memory that a statement may have, with what its session keeps; 0 is no limit of its own."),
     s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
     s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), false, "Sets the current transaction's synchronization level."),
     s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
@@ -160,6 +163,8 @@ pub struct Settings {
     pub lock_timeout_ms: u64,
     /// `statement_timeout`.
     pub statement_timeout_ms: u64,
+    /// `statement_memory` in bytes; 0: no limit.
+    pub statement_memory: u64,
     /// `idle_in_transaction_session_timeout`.
     pub idle_in_transaction_ms: u64,
     /// `idle_session_timeout`.
@@ -210,6 +215,7 @@ impl Default for Settings {
             local: BTreeMap::new(),
             lock_timeout_ms: 0,
             statement_timeout_ms: 0,
+            statement_memory: 0,
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,
@@ -266,6 +272,33 @@ fn milliseconds(text: &str) -> Option<u64> {
     (0.0..=2_147_483_647.0).contains(&ms).then_some(ms.round() as u64)
 }
 
+/// Bytes of `10`, `10kB`, `1.5 GB`; without a unit they are kilobytes, as in PostgreSQL.
+fn bytes(text: &str) -> Option<u64> {
+    let t = text.trim();
+    let unit = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
+    let number: f64 = t[..unit].trim().parse().ok()?;
+    let factor = match &t[unit..] {
+        "B" => 1u64,
+        "" | "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    let bytes = number * factor as f64;
+    (0.0..=9.0e18).contains(&bytes).then_some(bytes.round() as u64)
+}
+
+fn shown_bytes(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        n if n % (1 << 30) == 0 => format!("{}GB", n >> 30),
+        n if n % (1 << 20) == 0 => format!("{}MB", n >> 20),
+        n if n % (1 << 10) == 0 => format!("{}kB", n >> 10),
+        n => format!("{n}B"),
+    }
+}
+
 fn shown_ms(ms: u64) -> String {
     match ms {
         0 => "0".to_owned(),
@@ -293,6 +326,7 @@ impl Setting {
                 })?;
                 if on { "on" } else { "off" }.to_owned()
             }
+            Kind::Bytes => shown_bytes(bytes(value).ok_or_else(bad)?),
             Kind::Milliseconds => shown_ms(milliseconds(value).ok_or_else(bad)?),
             Kind::Int(min, max) => {
                 let n: i64 = value.trim().parse().map_err(|_| bad())?;
@@ -440,6 +474,7 @@ impl Settings {
         match name {
             "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
+            "statement_memory" => self.statement_memory = bytes(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
             "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
             "synchronous_commit" => self.commits_later = value == "off",

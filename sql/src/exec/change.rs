@@ -13,6 +13,7 @@ use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableS
 use crate::syntax::ast::LockWait;
 use crate::types::Datum;
 use crate::types::text;
+use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
 use clearway_engine::value::Value;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -27,6 +28,16 @@ pub struct Changes {
     pub count: u64,
     /// RETURNING.
     pub rows: Vec<Row>,
+    /// What they have of the statement's memory.
+    held: Option<Held>,
+}
+
+impl Changes {
+    fn returns(&mut self, row: Row) -> Result<()> {
+        let held = self.held.get_or_insert_with(|| Held::new(Kind::Results));
+        self.rows.push(row);
+        held.grow().map_err(SqlError::from)
+    }
 }
 
 /// What became of one row.
@@ -101,12 +112,12 @@ impl Cx<'_> {
                 }
                 Err(e) => return Err(from_engine(e)),
             };
-            pending.inserted(target, &row);
+            pending.inserted(target, &row)?;
             out.count += 1;
             if let Some(returning) = &insert.returning {
                 let mut shown = row;
                 shown.push(Datum::Bytea(key.into()));
-                out.rows.push(self.values(returning, &shown, &[]).await?);
+                out.returns(self.values(returning, &shown, &[]).await?)?;
             }
             return Ok(());
         }
@@ -154,10 +165,10 @@ impl Cx<'_> {
         self.check_row(target, &new_row)?;
         let key = key_of(&existing, &target.table)?;
         self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
-        pending.updated(target, &old, &new_row);
+        pending.updated(target, &old, &new_row)?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
-            out.rows.push(self.values(returning, &new, &[]).await?);
+            out.returns(self.values(returning, &new, &[]).await?)?;
         }
         Ok(true)
     }
@@ -241,11 +252,11 @@ impl Cx<'_> {
             let key = key_of(&row, table)?;
             match self.write_update(target, &key, &old, &new, basis).await? {
                 Changed::Done => {
-                    pending.updated(target, &old, &new);
+                    pending.updated(target, &old, &new)?;
                     out.count += 1;
                     if let Some(returning) = &update.returning {
                         row[table.base..table.base + width].clone_from_slice(&new);
-                        out.rows.push(self.values(returning, &row, &[]).await?);
+                        out.returns(self.values(returning, &row, &[]).await?)?;
                     }
                     return Ok(());
                 }
@@ -317,10 +328,10 @@ impl Cx<'_> {
                 let old = row[table.base..table.base + table.types.len()].to_vec();
                 match self.write_delete(table, &key, &old, basis).await? {
                     Changed::Done => {
-                        pending.deleted(&delete.target, &old);
+                        pending.deleted(&delete.target, &old)?;
                         out.count += 1;
                         if let Some(returning) = &delete.returning {
-                            out.rows.push(self.values(returning, &row, &[]).await?);
+                            out.returns(self.values(returning, &row, &[]).await?)?;
                         }
                         break;
                     }

@@ -19,6 +19,7 @@ use crate::error::{Result, SqlError};
 use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
 use crate::types::Datum;
+use clearway_base::memory::{Held, Kind};
 use clearway_engine::catalog::{Catalog, ReferentialAction};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -45,6 +46,8 @@ pub struct Pending {
     catalog: Option<Arc<Catalog>>,
     /// Tables that are locked already (EXE-3).
     locked: Vec<(u32, LockMode)>,
+    /// What they have of the statement's memory.
+    held: Option<Held>,
 }
 
 fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
@@ -69,16 +72,24 @@ impl Pending {
         })
     }
 
+    fn grow(&mut self) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Ok(self.held.get_or_insert_with(|| Held::new(Kind::ForeignKeys)).grow()?)
+    }
+
     /// A row was inserted.
-    pub fn inserted(&mut self, target: &Target, row: &Row) {
+    pub fn inserted(&mut self, target: &Target, row: &Row) -> Result<()> {
         for i in 0..target.references.len() {
             let at = self.place_of(target);
             self.queue.push_back((at, Touched::Refers(i, row.clone())));
         }
+        self.grow()
     }
 
     /// A row was updated.
-    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum]) {
+    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum]) -> Result<()> {
         for (i, key) in target.referrers.iter().enumerate() {
             if !has_null(&key.columns, old) && differ(&key.columns, old, new) {
                 let at = self.place_of(target);
@@ -91,16 +102,18 @@ impl Pending {
                 self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
             }
         }
+        self.grow()
     }
 
     /// A row was deleted.
-    pub fn deleted(&mut self, target: &Target, old: &[Datum]) {
+    pub fn deleted(&mut self, target: &Target, old: &[Datum]) -> Result<()> {
         for (i, key) in target.referrers.iter().enumerate() {
             if !has_null(&key.columns, old) {
                 let at = self.place_of(target);
                 self.queue.push_back((at, Touched::Taken(i, old.to_vec(), None)));
             }
         }
+        self.grow()
     }
 }
 
@@ -341,7 +354,7 @@ impl<'a> Cx<'a> {
         for (found, row) in rows {
             if action == ReferentialAction::Cascade && new.is_none() {
                 self.write_delete(&target.table, &found, &row, Basis::Locked).await?;
-                pending.deleted(target, &row);
+                pending.deleted(target, &row)?;
                 continue;
             }
             let mut changed = row.clone();
@@ -357,7 +370,7 @@ impl<'a> Cx<'a> {
             }
             self.check_row(target, &changed)?;
             self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
-            pending.updated(target, &row, &changed);
+            pending.updated(target, &row, &changed)?;
         }
         Ok(())
     }

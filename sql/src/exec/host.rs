@@ -15,6 +15,7 @@ use crate::types::datetime::Format;
 use crate::types::datum::Array;
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
+use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
 use clearway_engine::catalog::{Catalog, Object, RelationKind, Sequence};
@@ -115,11 +116,13 @@ impl Host for CxHost<'_> {
                         SubqueryUse::Array | SubqueryUse::Quantified { .. } => usize::MAX,
                     };
                     let mut rows = Vec::new();
+                    let mut held = Held::new(Kind::Subqueries);
                     while rows.len() < enough {
                         let Some(row) = source.next(cx).await? else { break };
                         rows.push(row);
+                        held.grow()?;
                     }
-                    let rows = Arc::new(super::SubqueryRows::new(rows));
+                    let rows = Arc::new(super::SubqueryRows::new(rows, held));
                     if !sub.correlated {
                         self.cx.run.state.put(id, rows.clone());
                     }
@@ -417,10 +420,12 @@ impl Cx<'_> {
             other => return Err(SqlError::unsupported(format!("function {other:?}"))),
         };
         let if_taken = if attempt { IfTaken::Fail } else { IfTaken::Wait };
+        core.advisory_held.lock().resume();
         let taken = {
             let mut session = core.engine.take();
             core.lock_wait(session.lock(tag, mode, scope, if_taken)).await
         };
+        core.advisory_held.lock().grow()?;
         match taken {
             Ok(()) => Ok(if attempt { Datum::Bool(true) } else { Datum::Void }),
             Err(e) if attempt && crate::context::errors::is_lock_not_available(&e) => Ok(Datum::Bool(false)),

@@ -27,6 +27,7 @@ use crate::expr::{Bound, Env, eval, eval_async};
 use crate::planner::plan::Plan;
 use crate::types::datetime::Format;
 use crate::types::{Datum, Oid};
+use clearway_base::memory::{self, Held};
 use clearway_base::sync::{Mutex, yield_now};
 use clearway_engine::catalog::Index;
 use clearway_engine::session::Isolation;
@@ -58,12 +59,14 @@ pub struct SubqueryRows {
     /// The rows.
     pub rows: Vec<Row>,
     first_column: OnceLock<HashSet<Datum>>,
+    /// What they have of the statement's memory.
+    _held: Held,
 }
 
 impl SubqueryRows {
     /// Rows that nobody has looked into.
-    pub fn new(rows: Vec<Row>) -> Self {
-        Self { rows, first_column: OnceLock::new() }
+    pub fn new(rows: Vec<Row>, held: Held) -> Self {
+        Self { rows, first_column: OnceLock::new(), _held: held }
     }
 
     /// Whether a value is in the first column, as `IN` answers: none if only a null stands in the way of no.
@@ -173,8 +176,9 @@ impl<'a> Cx<'a> {
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
     ///
     /// # Errors
-    /// 57014 and its kin.
+    /// 57014 and its kin; 53200.
     pub async fn breathe(self) -> Result<()> {
+        memory::check()?;
         if self.run.state.rows.fetch_add(1, Relaxed) % BREATH_ROWS == BREATH_ROWS - 1 {
             self.run.core.backend.interrupt.check()?;
             yield_now().await;

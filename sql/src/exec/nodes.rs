@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
 use crate::types::Datum;
+use clearway_base::memory::{Held, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ struct Hashed {
     by_key: HashMap<Row, Arc<Vec<usize>>>,
     none: Arc<Vec<usize>>,
     met: Vec<bool>,
+    /// What it has of the statement's memory.
+    _held: Held,
 }
 
 impl Rows {
@@ -230,6 +233,7 @@ fn lateral_outer<'a>(d: &Derived, prefix: &'a [Datum], cx: Cx<'a>) -> Vec<&'a [D
 async fn hash_side(join: &Join, keys: &[Bound], cx: Cx<'_>) -> Result<Hashed> {
     let mut lists: HashMap<Row, Vec<usize>> = HashMap::new();
     let mut rows = Vec::new();
+    let mut held = Held::new(Kind::Hash);
     let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
     while let Some(row) = source.pull(cx).await? {
         let key = cx.values(keys, &row, &[]).await?;
@@ -237,9 +241,10 @@ async fn hash_side(join: &Join, keys: &[Bound], cx: Cx<'_>) -> Result<Hashed> {
             lists.entry(key).or_default().push(rows.len());
         }
         rows.push(row[join.right_base..].to_vec());
+        held.grow()?;
     }
     let by_key = lists.into_iter().map(|(k, v)| (k, Arc::new(v))).collect();
-    Ok(Hashed { met: vec![false; rows.len()], rows, by_key, none: Arc::new(Vec::new()) })
+    Ok(Hashed { met: vec![false; rows.len()], rows, by_key, none: Arc::new(Vec::new()), _held: held })
 }
 
 impl JoinRows {

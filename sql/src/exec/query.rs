@@ -15,6 +15,7 @@ use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, 
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use crate::types::datum::compare;
+use clearway_base::memory::{Held, Kind};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct QueryRows {
     seen: HashSet<Row>,
     skip: i64,
     left: Option<i64>,
+    /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
+    held: Option<Held>,
 }
 
 enum Source {
@@ -43,7 +46,7 @@ enum Source {
 impl QueryRows {
     /// Begins to read a query.
     pub fn new(query: Arc<Query>) -> Self {
-        Self { query, source: Source::Start, seen: HashSet::new(), skip: 0, left: None }
+        Self { query, source: Source::Start, seen: HashSet::new(), skip: 0, left: None, held: None }
     }
 
     /// The next row of the output.
@@ -95,11 +98,12 @@ impl QueryRows {
         }
     }
 
-    /// All rows.
-    pub async fn all(mut self, cx: Cx<'_>) -> Result<Vec<Row>> {
+    /// All rows, held as `held` says.
+    pub async fn all(mut self, cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
         let mut out = Vec::new();
         while let Some(row) = self.next(cx).await? {
             out.push(row);
+            held.grow()?;
         }
         Ok(out)
     }
@@ -114,7 +118,9 @@ impl QueryRows {
                 if select.grouping.is_none() && (query.sort.is_empty() || in_order(&select.source, cx)) {
                     Source::Stream(source)
                 } else {
-                    Source::Inputs(collect(source, select, &query.sort, cx).await?.into_iter())
+                    let grouped = select.grouping.is_some();
+                    let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
+                    Source::Inputs(collect(source, select, &query.sort, cx, held).await?.into_iter())
                 }
             }
             Body::Values(rows) => {
@@ -125,15 +131,17 @@ impl QueryRows {
                 Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
             }
             Body::Recursive { all, anchor, .. } => {
-                let mut rows = Box::pin(QueryRows::new(anchor.clone()).all(cx)).await?;
+                let held = self.held.insert(Held::new(Kind::Recursion));
+                let mut rows = Box::pin(QueryRows::new(anchor.clone()).all(cx, held)).await?;
                 if !*all {
                     rows.retain(|r| self.seen.insert(r.clone()));
                 }
                 Source::Turn(rows.clone().into_iter(), rows)
             }
             Body::SetOp { op, all, left, right } => {
-                let l = Box::pin(QueryRows::new(left.clone()).all(cx)).await?;
-                let r = Box::pin(QueryRows::new(right.clone()).all(cx)).await?;
+                let held = self.held.insert(Held::new(Kind::SetOperation));
+                let l = Box::pin(QueryRows::new(left.clone()).all(cx, held)).await?;
+                let r = Box::pin(QueryRows::new(right.clone()).all(cx, held)).await?;
                 let out = set_op(*op, *all, l, r);
                 Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
             }
@@ -152,10 +160,12 @@ impl QueryRows {
             return Ok(None);
         }
         cx.run.state.set_work(work, Arc::new(std::mem::take(before)));
-        let mut rows = Box::pin(QueryRows::new(step.clone()).all(cx)).await?;
+        let held = self.held.get_or_insert_with(|| Held::new(Kind::Recursion));
+        let mut rows = Box::pin(QueryRows::new(step.clone()).all(cx, held)).await?;
         if !all {
             rows.retain(|r| self.seen.insert(r.clone()));
         }
+        held.grow()?;
         let mut turn = rows.clone().into_iter();
         let first = turn.next();
         self.source = Source::Turn(turn, rows);
@@ -198,6 +208,9 @@ impl QueryRows {
                 && !self.seen.insert(out.clone())
             {
                 continue;
+            }
+            if select.distinct.is_some() {
+                self.held.get_or_insert_with(|| Held::new(Kind::Distinct)).grow()?;
             }
             return Ok(Some(out));
         }
@@ -246,20 +259,29 @@ async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) ->
 }
 
 /// Rows before the target list, grouped and sorted.
-async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>) -> Result<Vec<Row>> {
+async fn collect(
+    mut source: Rows,
+    select: &Select,
+    sort: &[SortKey],
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<Vec<Row>> {
     let rows = match &select.grouping {
-        Some(grouping) => group(source, select, grouping, cx).await?,
+        Some(grouping) => group(source, select, grouping, cx, held).await?,
         None => {
             let mut rows = Vec::new();
             while let Some(row) = source.pull(cx).await? {
                 if cx.holds(select.filter.as_ref(), &row).await? {
                     rows.push(row);
+                    held.grow()?;
                 }
             }
             rows
         }
     };
-    sorted(rows, sort, select.width, cx).await
+    let rows = sorted(rows, sort, select.width, cx).await?;
+    held.measure();
+    Ok(rows)
 }
 
 /// One group: a row that stands for it, and its aggregates.
@@ -277,7 +299,13 @@ impl Group {
     }
 }
 
-async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
+async fn group(
+    mut source: Rows,
+    select: &Select,
+    grouping: &Grouping,
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<Vec<Row>> {
     let mut places: HashMap<Row, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     // The first value in the order of a lone min or max is the answer.
@@ -315,6 +343,7 @@ async fn group(mut source: Rows, select: &Select, grouping: &Grouping, cx: Cx<'_
                 group.ordered[i].push((order, args));
             }
         }
+        held.grow()?;
     }
     if groups.is_empty() && grouping.keys.is_empty() {
         groups.push(Group::new(vec![Datum::Null; select.width], &grouping.calls));
@@ -372,6 +401,7 @@ async fn sorted(rows: Vec<Row>, sort: &[SortKey], width: usize, cx: Cx<'_>) -> R
     let by: Vec<(bool, bool)> = sort.iter().map(|k| (k.descending, k.nulls_first)).collect();
     let mut keyed = Vec::with_capacity(rows.len());
     for row in rows {
+        clearway_base::memory::check()?;
         let mut key = Row::with_capacity(sort.len());
         for k in sort {
             let aggregates = if width > 0 { row.get(width..).unwrap_or(&[]) } else { &[] };

@@ -26,10 +26,13 @@ impl Session {
                 .broken(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")))
                 .await);
         }
+        self.begin_account();
+        self.prepared_held.resume();
         match self.prepare(sql, types) {
             Ok(prepared) => {
                 self.recent = None;
                 self.statements.insert(name.to_owned(), Arc::new(prepared));
+                self.prepared_held.measure();
                 Ok(())
             }
             Err(e) => Err(self.broken(e).await),
@@ -192,6 +195,7 @@ impl Session {
     /// # Errors
     /// The statement's.
     pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        self.begin_account();
         match self.execute_portal(portal, max_rows, client).await {
             Ok(()) => {
                 self.deliver(client);
@@ -264,7 +268,9 @@ impl Session {
     /// Forgets a prepared statement.
     pub fn close_statement(&mut self, name: &str) {
         self.recent = None;
+        self.prepared_held.resume();
         self.statements.remove(name);
+        self.prepared_held.measure();
     }
 
     /// Forgets a portal.
@@ -340,15 +346,18 @@ impl Session {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         let types: Vec<Oid> = types.iter().map(|t| crate::types::resolve(t).map(|t| t.oid)).collect::<Result<_>>()?;
+        self.prepared_held.resume();
         let prepared = self.prepare_statement(statement.clone(), text.clone(), &types)?;
         self.recent = None;
         self.statements.insert(name.to_owned(), Arc::new(prepared));
+        self.prepared_held.measure();
         Ok(())
     }
 
     /// DEALLOCATE.
     pub(super) fn deallocate(&mut self, name: Option<&str>) -> Result<()> {
         self.recent = None;
+        self.prepared_held.resume();
         match name {
             None => self.statements.clear(),
             Some(name) => {
@@ -356,6 +365,7 @@ impl Session {
                 self.statements.remove(name);
             }
         }
+        self.prepared_held.measure();
         Ok(())
     }
 

@@ -27,6 +27,7 @@ use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
 use crate::syntax::{Parsed, parse};
 use crate::types::{Datum, Oid};
+use clearway_base::memory::{self, Held, Kind};
 use clearway_base::sync::Mutex;
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
@@ -123,6 +124,8 @@ pub struct Session {
     pub(super) told: bool,
     /// Statements so far that may have changed or locked something.
     changes: u64,
+    /// What prepared statements and the cache of texts have of the session's memory.
+    pub(super) prepared_held: Held,
 }
 
 impl Session {
@@ -178,6 +181,7 @@ impl Session {
             in_batch: 0,
             told: false,
             changes: 0,
+            prepared_held: Held::new(Kind::Prepared),
         })
     }
 
@@ -245,6 +249,7 @@ impl Session {
     /// # Errors
     /// The first statement's that fails; the rest is not run.
     pub async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
+        self.begin_account();
         let list = match self.prepare_text(sql) {
             Ok(list) => list,
             Err(e) => return self.failed(e, client).await,
@@ -273,10 +278,16 @@ impl Session {
         Ok(())
     }
 
+    /// A statement begins: the session's memory account counts anew.
+    pub(super) fn begin_account(&self) {
+        memory::begin_statement(self.core.settings.lock().statement_memory);
+    }
+
     pub(super) fn prepare_text(&mut self, sql: &str) -> Result<Arc<Vec<Arc<Prepared>>>> {
         if let Some(list) = self.cache.get(sql) {
             return Ok(list.clone());
         }
+        self.prepared_held.resume();
         let list: Vec<Arc<Prepared>> = parse(sql)?.into_iter().map(|p| Arc::new(unplanned(p, sql))).collect();
         let list = Arc::new(list);
         if sql.len() <= CACHED_TEXT_MAX {
@@ -284,6 +295,7 @@ impl Session {
                 self.cache.clear();
             }
             self.cache.insert(sql.into(), list.clone());
+            self.prepared_held.measure();
         }
         Ok(list)
     }

@@ -91,6 +91,8 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
             Kind::Bool => ("bool", None),
             Kind::Milliseconds => ("integer", Some("ms")),
             Kind::Int(..) => ("integer", None),
+            // The value goes with its unit.
+            Kind::Bytes => ("string", None),
             Kind::Real => ("real", None),
             Kind::Enum(_) => ("enum", None),
             Kind::Text | Kind::Fixed => ("string", None),

@@ -2,7 +2,7 @@
 //!
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them, `undo` who holds old versions.
+//! became of rings of them, `undo` who holds old versions, `memory` who has how much of the heap.
 
 mod activity;
 mod attributes;
@@ -11,6 +11,7 @@ mod constraints;
 mod deadlocks;
 mod locks;
 mod log;
+mod memory;
 mod undo;
 
 use crate::context::views::SystemView;
@@ -21,7 +22,7 @@ use clearway_engine::catalog::Index;
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
-const ROWS: [&[ViewOf]; 8] = [
+const ROWS: [&[ViewOf]; 9] = [
     catalog::ROWS,
     attributes::ROWS,
     constraints::ROWS,
@@ -30,6 +31,7 @@ const ROWS: [&[ViewOf]; 8] = [
     deadlocks::ROWS,
     undo::ROWS,
     log::ROWS,
+    memory::ROWS,
 ];
 
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {

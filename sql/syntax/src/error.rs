@@ -3,6 +3,7 @@
 //! An error carries a byte offset into the text of the query; [`SqlError::position`] turns it into the
 //! 1-based character position that clients print as `LINE 1: ... ^`.
 
+use clearway_base::memory::Excess;
 use std::fmt;
 use std::panic::Location;
 
@@ -203,3 +204,20 @@ impl fmt::Debug for SqlError {
 }
 
 impl std::error::Error for SqlError {}
+
+/// 53200, with the account that is used up.
+impl From<Excess> for SqlError {
+    #[track_caller]
+    fn from(excess: Excess) -> Self {
+        let mb = |bytes: i64| format!("{:.1} MB", bytes as f64 / f64::from(1 << 20));
+        let mut detail = format!("The statement has {}", mb(excess.statement_bytes));
+        if excess.more_bytes > 0 {
+            detail += &format!(" and asked for {} more", mb(excess.more_bytes));
+        }
+        if let Some((kind, bytes)) = excess.most {
+            detail += &format!("; most of it: {}, {}", kind.name(), mb(bytes));
+        }
+        let message = format!("out of memory: {} ({}) is used up", excess.limit.name(), mb(excess.bytes_max));
+        Self::new("53200", message).detail(detail + ".")
+    }
+}

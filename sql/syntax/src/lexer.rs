@@ -4,6 +4,7 @@
 //! unescaping was needed. Every error is 42601 with the place where PostgreSQL puts it.
 
 use crate::error::{Pos, Result, SqlError, code};
+use clearway_base::memory;
 use std::borrow::Cow;
 
 /// The longest text that is taken, in bytes; a longer one is refused before any work on it.
@@ -63,8 +64,12 @@ pub fn tokens(sql: &str) -> Result<Vec<Token<'_>>> {
         return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "query text is too long"));
     }
     let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: 0 };
+    memory::claim(size_of::<Token<'_>>() * (sql.len() / 5))?;
     let mut out = Vec::with_capacity(sql.len() / 5 + 2);
     loop {
+        if out.len() == out.capacity() {
+            memory::claim(size_of::<Token<'_>>() * out.len())?;
+        }
         let token = lexer.next()?;
         let end = token.kind == Tok::End;
         out.push(token);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use clearway_base::memory::Outside;
 use clearway_storage::ids::{Lsn, Tag, TreeId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
 
@@ -56,6 +57,17 @@ pub struct UndoRecord {
     pub(super) lsn: AtomicU64,
     pub(super) undo_next: AtomicU64,
     pub(super) spot: Option<Spot>,
+    /// Old versions have a budget of their own; no session's account pays for them.
+    pub(super) _memory: Outside,
+}
+
+/// Bytes on the heap of a record with these parts.
+pub(super) fn heap(key: &[u8], before: &BeforeImage, moved_to: Option<&[u8]>) -> Outside {
+    let before = match before {
+        BeforeImage::Absent => 0,
+        BeforeImage::Row { value, .. } => value.len(),
+    };
+    Outside::new(size_of::<UndoRecord>() + 2 * size_of::<usize>() + key.len() + before + moved_to.map_or(0, <[u8]>::len))
 }
 
 /// What a new record holds; see [`UndoRecord`].
@@ -87,6 +99,7 @@ impl UndoRecord {
     /// The next record of a transaction.
     pub(super) fn new(new: NewUndo) -> UndoRecord {
         UndoRecord {
+            _memory: heap(&new.key, &new.before, new.moved_to.as_deref()),
             position: new.txn.next_position(),
             writer: Writer::Live(new.txn),
             tree: new.tree,
@@ -185,6 +198,7 @@ impl UndoRecord {
     /// The same for a commit that is durable: its transaction need not be remembered.
     pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
         UndoRecord {
+            _memory: heap(&self.key, &self.before, self.moved_to.as_deref()),
             writer: Writer::Ended(commit),
             key: self.key.clone(),
             before: self.before.clone(),
@@ -199,6 +213,7 @@ impl UndoRecord {
     /// The same without the version before, leading to `prev` (PRU-2).
     pub(super) fn link(&self, commit: Lsn, prev: Tag) -> UndoRecord {
         UndoRecord {
+            _memory: heap(&[], &BeforeImage::Absent, None),
             writer: Writer::Ended(commit),
             key: if self.deletes { self.key.clone() } else { Box::default() },
             before: BeforeImage::Absent,

@@ -275,7 +275,9 @@ impl View<'_> {
             0 => BeforeImage::Row { ghost: flags & GHOST != 0, overflow: flags & OVERFLOW != 0, value: value.into() },
             _ => BeforeImage::Absent,
         };
+        let moved_to = (flags & MOVED != 0).then_some(moved_to);
         Some(UndoRecord {
+            _memory: super::record::heap(key, &before, moved_to),
             writer,
             position: parsed.position,
             tree: parsed.tree,
@@ -287,7 +289,7 @@ impl View<'_> {
             strength: parsed.strength,
             deletes: flags & DELETES != 0,
             rowless: flags & ROWLESS != 0,
-            moved_to: (flags & MOVED != 0).then(|| moved_to.into()),
+            moved_to: moved_to.map(Into::into),
             lsn: AtomicU64::new(parsed.lsn),
             undo_next: AtomicU64::new(parsed.undo_next),
             spot: Some(Spot { span: self.span.id, index }),
@@ -466,6 +468,7 @@ mod tests {
             lsn: AtomicU64::new(65),
             undo_next: AtomicU64::new(0),
             spot: None,
+            _memory: clearway_base::memory::Outside::new(0),
         })
     }
 

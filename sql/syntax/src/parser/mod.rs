@@ -217,6 +217,7 @@ impl<'a> Parser<'a> {
 
     /// Runs `f` one level deeper (SYN-2).
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        clearway_base::memory::check()?;
         if self.depth >= NESTING_MAX {
             return Err(too_complex().at(self.pos()));
         }

@@ -44,6 +44,9 @@ pub struct AggregateCall {
 
 const ANY: Oid = resolve::ANY;
 
+/// The longest value, as in PostgreSQL.
+const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
+
 /// (name, kind, argument types, result type; ANY as result: the argument's).
 #[rustfmt::skip]
 static AGGREGATES: &[(&str, Kind, &[Oid], Oid)] = {
@@ -202,6 +205,7 @@ impl Accumulator {
             },
             Kind::Avg => self.average()?,
             Kind::StringAgg if self.result == oid::BYTEA => {
+                claim_whole(&self.list)?;
                 let parts: Vec<u8> = self
                     .list
                     .iter()
@@ -210,7 +214,11 @@ impl Accumulator {
                     .concat();
                 Datum::Bytea(parts.into())
             }
-            Kind::StringAgg => Datum::text(self.list.iter().filter_map(Datum::as_str).collect::<String>()),
+            Kind::StringAgg => {
+                let mut whole = String::with_capacity(claim_whole(&self.list)?);
+                self.list.iter().filter_map(Datum::as_str).for_each(|part| whole.push_str(part));
+                Datum::text(whole)
+            }
             Kind::ArrayAgg => {
                 let element = crate::types::element_of(self.result).unwrap_or(0);
                 Datum::Array(Array::one_dimensional(element, self.list).into())
@@ -229,4 +237,15 @@ impl Accumulator {
             _ => Datum::Interval(Interval::default()),
         })
     }
+}
+
+/// The length of all parts together, once the account has granted a text of that length.
+fn claim_whole(parts: &[Datum]) -> Result<usize> {
+    let bytes = parts.iter().map(Datum::heap_bytes).sum();
+    if bytes > VALUE_BYTES_MAX {
+        let message = format!("a value would have {bytes} bytes, of at most {VALUE_BYTES_MAX}");
+        return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    clearway_base::memory::claim(2 * bytes)?;
+    Ok(bytes)
 }

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::Truth;
 use crate::types::datum::{Array, compare};
 use crate::types::{Datum, cast, element_of};
+use clearway_base::memory;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -81,9 +82,14 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             if function.strict && values.iter().any(Datum::is_null) {
                 return Ok(Datum::Null);
             }
+            // Most functions make a copy of an argument or two; those that make more claim it themselves.
+            memory::claim(2 * values.iter().map(Datum::heap_bytes).sum::<usize>())?;
             (function.body)(&values, env)
         }
-        K::Array(items) => build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e),
+        K::Array(items) => {
+            memory::check()?;
+            build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e)
+        }
         K::Subscript { arg, index } => {
             let array = eval(arg, env)?;
             let index: Vec<Datum> = index.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;

@@ -205,7 +205,10 @@ pub(super) fn power(a: f64, b: f64) -> Result<Datum> {
 
 fn texts(op: Op, a: &str, b: &str) -> Result<Datum> {
     Ok(match op {
-        Op::Concat => Datum::text(format!("{a}{b}")),
+        Op::Concat => {
+            clearway_base::memory::claim(2 * (a.len() + b.len()))?;
+            Datum::text(format!("{a}{b}"))
+        }
         Op::Like => Datum::Bool(pattern::like(a, b, Some('\\'), false)?),
         Op::NotLike => Datum::Bool(!pattern::like(a, b, Some('\\'), false)?),
         Op::ILike => Datum::Bool(pattern::like(a, b, Some('\\'), true)?),
@@ -227,6 +230,7 @@ fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
         Op::Concat if a.values.is_empty() => Datum::Array(b.clone().into()),
         Op::Concat if b.values.is_empty() => Datum::Array(a.clone().into()),
         Op::Concat if a.dims.len() == 1 && b.dims.len() == 1 => {
+            clearway_base::memory::claim((a.values.len() + b.values.len()) * size_of::<Datum>())?;
             let values: Vec<Datum> = a.values.iter().chain(&b.values).cloned().collect();
             let dims = vec![(values.len() as i32, a.dims[0].1)];
             Datum::Array(Array { element: a.element, dims, values }.into())
@@ -241,6 +245,7 @@ fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     if a.dims.len() > 1 {
         return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
     }
+    clearway_base::memory::claim(2 * a.values.len() * size_of::<Datum>())?;
     let mut values = a.values.clone();
     values.insert(if front { 0 } else { values.len() }, item.clone());
     let low = a.dims.first().map_or(1, |d| d.1);

@@ -56,6 +56,9 @@ pub fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
 /// Patterns that a thread keeps compiled.
 const KEPT: usize = 64;
 
+/// The longest pattern: a longer one would exceed the limit of its program anyway, after its trees had taken a hundred times as much.
+const PATTERN_BYTES_MAX: usize = 128 << 10;
+
 thread_local! {
     /// Compiling costs a hundred matches and more; a statement asks for the same few patterns row by row.
     static COMPILED: RefCell<HashMap<(String, bool), Regex>> = RefCell::default();
@@ -70,7 +73,14 @@ pub fn compile(pattern: &str, fold: bool) -> Result<Regex> {
     if let Some(known) = COMPILED.with_borrow(|kept| kept.get(&key).cloned()) {
         return Ok(known);
     }
-    let fresh = build(pattern, fold)?;
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let message = "invalid regular expression: regular expression is too complex";
+        let detail = format!("It has {} bytes; at most {PATTERN_BYTES_MAX} are compiled.", pattern.len());
+        return Err(SqlError::new(code::INVALID_REGULAR_EXPRESSION, message).detail(detail));
+    }
+    // The parser's trees take some two hundred bytes a character; what is compiled is the thread's, not the session's.
+    clearway_base::memory::claim(256 * pattern.len())?;
+    let fresh = clearway_base::memory::uncharged(|| build(pattern, fold))?;
     COMPILED.with_borrow_mut(|kept| {
         if kept.len() >= KEPT {
             kept.clear();

@@ -5,6 +5,7 @@ use super::functions::{i, s};
 use super::pattern;
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, SqlType, oid, text};
+use clearway_base::memory::claim;
 use md5::Digest;
 
 /// The longest text that a function may make, in bytes.
@@ -121,6 +122,7 @@ pub fn repeat(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if s(a, 0).len().saturating_mul(n) > RESULT_BYTES_MAX {
         return Err(too_large());
     }
+    claim(2 * s(a, 0).len() * n)?;
     text(s(a, 0).repeat(n))
 }
 
@@ -136,6 +138,7 @@ pub fn replace(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if hits.saturating_mul(s(a, 2).len()) > RESULT_BYTES_MAX {
         return Err(too_large());
     }
+    claim(2 * (s(a, 0).len() + hits * s(a, 2).len()))?;
     text(s(a, 0).replace(s(a, 1), s(a, 2)))
 }
 
@@ -154,6 +157,7 @@ fn pad(a: &[Datum]) -> Result<(String, String)> {
     if len.saturating_mul(4) > RESULT_BYTES_MAX {
         return Err(too_large());
     }
+    claim(8 * len)?;
     let body: String = s(a, 0).chars().take(len).collect();
     let fill = if a.len() > 2 { s(a, 2) } else { " " };
     let missing = len - body.chars().count();
@@ -244,6 +248,7 @@ pub fn concat_ws(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
     }
+    claim(a.len().saturating_mul(s(a, 0).len()))?;
     let parts: Vec<String> = a[1..].iter().filter(|d| !d.is_null()).map(|d| shown(d, e)).collect();
     text(parts.join(s(a, 0)))
 }
@@ -320,6 +325,7 @@ pub fn array_to_string(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let Datum::Array(array) = &a[0] else {
         return Ok(Datum::Null);
     };
+    claim(2 * array.values.len().saturating_mul(s(a, 1).len() + size_of::<String>()))?;
     let parts: Vec<String> = array.values.iter().filter(|v| !v.is_null()).map(|v| shown(v, e)).collect();
     text(parts.join(s(a, 1)))
 }

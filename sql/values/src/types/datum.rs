@@ -80,6 +80,16 @@ impl Datum {
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
+    /// Bytes of the value beyond its own 24; what is shared counts in full.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Text(s) => s.len(),
+            Self::Bytea(b) => b.len(),
+            Self::Array(a) => a.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
+            Self::Row(r) => r.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
+            _ => 0,
+        }
+    }
     /// The value of a text type.
     pub fn as_str(&self) -> Option<&str> {
         match self {

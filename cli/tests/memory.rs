@@ -1,0 +1,160 @@
+//! No statement takes the server's memory: each kind of them is refused with 53200 past its account, other sessions go on, and what
+//! a peak took goes back to the system.
+
+#[allow(dead_code, reason = "each test takes what it needs")]
+mod program;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use program::{Running, scratch, start_command, start_with, stop};
+use tokio_postgres::{Client, NoTls};
+
+/// The server under a limit of addresses: what is allocated beyond it aborts the process.
+fn start_under(directory: &PathBuf, kib: usize, arguments: &[&str]) -> Running {
+    let script = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_clearway"), "serve", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(directory).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    start_command(&mut command)
+}
+
+async fn connect(running: &Running) -> Client {
+    let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", running.port);
+    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(future)
+}
+
+fn resident_kib(running: &Running) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id())).expect("of a live process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// A statement of each kind that would take hundreds of megabytes and more, and the kind that its error names, if any.
+const GREEDY: &[(&str, &str)] = &[
+    ("sort", "select g, repeat('x', 100) from generate_series(1, 100000000) g order by -g limit 1"),
+    ("groups", "select g, count(*) from generate_series(1, 50000000) g group by g"),
+    ("groups", "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 500)"),
+    ("groups", "select array_length(array_agg(g), 1) from generate_series(1, 100000000) g"),
+    ("groups", "select count(distinct g) from generate_series(1, 100000000) g"),
+    ("distinct", "select count(*) from (select distinct g from generate_series(1, 100000000) g) d"),
+    ("set operation", "select count(*) from (select g from generate_series(1, 50000000) g union select g + 1 from generate_series(1, 50000000) g) d"),
+    ("hash join", "select count(*) from generate_series(1, 50000000) a join generate_series(1, 50000000) b on a = b"),
+    ("recursive", "with recursive r(s) as (select repeat('x', 1000) union all select s || s from r) select max(length(s)) from r"),
+    ("recursive", "with recursive r(n) as (select 1 union select n + 1 from r) select count(*) from r"),
+    ("subqueries", "select 1 where 5 not in (select g from generate_series(10, 100000000) g)"),
+    ("", "select length(repeat('x', 200000000))"),
+    ("", "select length(repeat('x', 30000000) || repeat('y', 30000000) || repeat('z', 30000000))"),
+    ("", "select length(lpad('x', 60000000))"),
+    ("", "select length(replace(repeat('x', 1000000), 'x', repeat('y', 200)))"),
+    ("", "select array_length(array(select g from generate_series(1, 100000000) g), 1)"),
+    ("results", "insert into t select g + 10, 'v' from generate_series(1, 20000000) g returning *"),
+    ("foreign keys", "insert into child select g, 1 from generate_series(1, 20000000) g"),
+    ("advisory locks", "select count(pg_advisory_lock(g)) from generate_series(1, 20000000) g"),
+    ("notices", "select count(pg_cancel_backend(-g)) from generate_series(1, 20000000) g"),
+];
+
+async fn greedy(running: &Running, client: &Client) {
+    client.batch_execute("create table t (id int primary key, v text); insert into t values (-1, 'here')").await.expect("made");
+    let child = "create table child (id int primary key, t int references t); insert into t values (1, 'one')";
+    client.batch_execute(child).await.expect("made");
+    let other = connect(running).await;
+    for (kind, sql) in GREEDY {
+        let refused = client.batch_execute(sql).await.expect_err(sql);
+        let error = refused.as_db_error().unwrap_or_else(|| panic!("{sql}: {refused:?}"));
+        assert_eq!(error.code().code(), "53200", "{sql}: {error:?}");
+        assert!(error.message().contains("statement_memory"), "it names the account: {error:?}");
+        assert!(error.detail().unwrap_or_default().contains(kind), "{sql} has most of it for {kind}: {error:?}");
+        let rows = other.query("select v from t where id = -1", &[]).await.expect("the others go on");
+        assert_eq!(rows[0].get::<_, &str>(0), "here");
+        client.batch_execute("select pg_advisory_unlock_all()").await.expect("unlocked");
+    }
+}
+
+#[test]
+fn every_kind_of_greedy_statement_is_refused_by_name_and_the_process_lives() {
+    let directory = scratch("greedy");
+    // 2 GB of addresses: what one of them would take aborts a server without accounts.
+    let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=32MB", "-c", "cache_size=64MB"]);
+    block_on(async { greedy(&running, &connect(&running).await).await });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn texts_plans_and_prepared_statements_are_charged_too() {
+    let directory = scratch("texts");
+    let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=32MB", "-c", "cache_size=64MB"]);
+    block_on(async {
+        let client = connect(&running).await;
+        let code = |e: tokio_postgres::Error| e.code().map(|c| c.code().to_owned()).unwrap_or_else(|| panic!("{e:?}"));
+        let list = format!("select 1 where 1 in ({}1)", "1,".repeat(5_000_000));
+        assert_eq!(code(client.batch_execute(&list).await.expect_err("its tokens alone have 400 MB")), "53200");
+        let pattern = "select 'x' ~ repeat('a', 10000000)";
+        assert_eq!(code(client.batch_execute(pattern).await.expect_err("too complex")), "2201B");
+        let mut refused = None;
+        for n in 0..100_000 {
+            let text = format!("prepare p{n} as select {}", vec![format!("'{n:0100}'"); 100].join(", "));
+            if let Err(error) = client.batch_execute(&text).await {
+                refused = Some(error);
+                break;
+            }
+        }
+        let refused = refused.expect("what a session keeps counts to each of its statements");
+        assert_eq!(refused.code().map(|c| c.code()), Some("53200"), "{refused:?}");
+        let detail = refused.as_db_error().and_then(|e| e.detail()).unwrap_or_default().to_owned();
+        assert!(detail.contains("prepared statements"), "{detail}");
+        client.batch_execute("deallocate all").await.expect("lets go of them");
+        client.batch_execute("select count(*) from generate_series(1, 1000)").await.expect("and goes on");
+    });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn the_servers_account_refuses_the_greedy_and_not_the_small() {
+    let directory = scratch("server-account");
+    let arguments = ["-c", "server_memory=160MB", "-c", "statement_memory=1GB", "-c", "cache_size=16MB"];
+    let running = start_with(&directory, &arguments.map(str::to_owned));
+    block_on(async {
+        let (greedy, small) = (connect(&running).await, connect(&running).await);
+        let refused = greedy.batch_execute(GREEDY[0].1).await.expect_err("past the server's account");
+        let error = refused.as_db_error().expect("an error of the server");
+        assert_eq!(error.code().code(), "53200");
+        assert!(error.message().contains("server_memory"), "{error:?}");
+        // A session that holds much makes no short statement of others fail (MEM-3).
+        greedy.batch_execute("begin; declare c cursor for select g, repeat('x', 100) from generate_series(1, 400000) g order by -g").await.ok();
+        for _ in 0..100 {
+            small.query("select count(*) from generate_series(1, 1000)", &[]).await.expect("goes on");
+        }
+        let kinds = "select sum(bytes)::bigint from clearway_memory where kind = 'server' and limit_bytes = 167772160 and refused >= 1";
+        assert!(small.query_one(kinds, &[]).await.expect("shown").get::<_, i64>(0) > 0);
+    });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn what_a_peak_took_goes_back_to_the_system() {
+    let directory = scratch("peak");
+    let running = start_with(&directory, &["-c".to_owned(), "statement_memory=1GB".to_owned()]);
+    block_on(async {
+        let client = connect(&running).await;
+        client.batch_execute("select 1").await.expect("answers");
+        let before = resident_kib(&running);
+        let sorted = "select count(*) from (select g, repeat('x', 100) from generate_series(1, 500000) g order by -g limit 1) s";
+        client.batch_execute(sorted).await.expect("fits");
+        let peak = "select max(peak_bytes) from clearway_memory";
+        let _ = client.query_one(peak, &[]).await.expect("shown");
+        let after = resident_kib(&running);
+        assert!(after < before + (24 << 10), "{before} KiB before, {after} KiB after a peak of some 150 MB");
+    });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
