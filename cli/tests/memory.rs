@@ -44,9 +44,15 @@ const GREEDY: &[(&str, &str)] = &[
     ("groups", "select array_length(array_agg(g), 1) from generate_series(1, 100000000) g"),
     ("groups", "select count(distinct g) from generate_series(1, 100000000) g"),
     ("distinct", "select count(*) from (select distinct g from generate_series(1, 100000000) g) d"),
-    ("set operation", "select count(*) from (select g from generate_series(1, 50000000) g union select g + 1 from generate_series(1, 50000000) g) d"),
+    (
+        "set operation",
+        "select count(*) from (select g from generate_series(1, 50000000) g union select g + 1 from generate_series(1, 50000000) g) d",
+    ),
     ("hash join", "select count(*) from generate_series(1, 50000000) a join generate_series(1, 50000000) b on a = b"),
-    ("recursive", "with recursive r(s) as (select repeat('x', 1000) union all select s || s from r) select max(length(s)) from r"),
+    (
+        "recursive",
+        "with recursive r(s) as (select repeat('x', 1000) union all select s || s from r) select max(length(s)) from r",
+    ),
     ("recursive", "with recursive r(n) as (select 1 union select n + 1 from r) select count(*) from r"),
     ("subqueries", "select 1 where 5 not in (select g from generate_series(10, 100000000) g)"),
     ("", "select length(repeat('x', 200000000))"),
@@ -61,7 +67,10 @@ const GREEDY: &[(&str, &str)] = &[
 ];
 
 async fn greedy(running: &Running, client: &Client) {
-    client.batch_execute("create table t (id int primary key, v text); insert into t values (-1, 'here')").await.expect("made");
+    client
+        .batch_execute("create table t (id int primary key, v text); insert into t values (-1, 'here')")
+        .await
+        .expect("made");
     let child = "create table child (id int primary key, t int references t); insert into t values (1, 'one')";
     client.batch_execute(child).await.expect("made");
     let other = connect(running).await;
@@ -81,7 +90,7 @@ async fn greedy(running: &Running, client: &Client) {
 fn every_kind_of_greedy_statement_is_refused_by_name_and_the_process_lives() {
     let directory = scratch("greedy");
     // 2 GB of addresses: what one of them would take aborts a server without accounts.
-    let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=32MB", "-c", "cache_size=64MB"]);
+    let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=16MB", "-c", "cache_size=64MB"]);
     block_on(async { greedy(&running, &connect(&running).await).await });
     stop(running);
     let _ = std::fs::remove_dir_all(&directory);
@@ -129,7 +138,12 @@ fn the_servers_account_refuses_the_greedy_and_not_the_small() {
         assert_eq!(error.code().code(), "53200");
         assert!(error.message().contains("server_memory"), "{error:?}");
         // A session that holds much makes no short statement of others fail (MEM-3).
-        greedy.batch_execute("begin; declare c cursor for select g, repeat('x', 100) from generate_series(1, 400000) g order by -g").await.ok();
+        greedy
+            .batch_execute(
+                "begin; declare c cursor for select g, repeat('x', 100) from generate_series(1, 400000) g order by -g",
+            )
+            .await
+            .ok();
         for _ in 0..100 {
             small.query("select count(*) from generate_series(1, 1000)", &[]).await.expect("goes on");
         }
@@ -148,7 +162,8 @@ fn what_a_peak_took_goes_back_to_the_system() {
         let client = connect(&running).await;
         client.batch_execute("select 1").await.expect("answers");
         let before = resident_kib(&running);
-        let sorted = "select count(*) from (select g, repeat('x', 100) from generate_series(1, 500000) g order by -g limit 1) s";
+        let sorted =
+            "select count(*) from (select g, repeat('x', 100) from generate_series(1, 500000) g order by -g limit 1) s";
         client.batch_execute(sorted).await.expect("fits");
         let peak = "select max(peak_bytes) from clearway_memory";
         let _ = client.query_one(peak, &[]).await.expect("shown");

@@ -161,7 +161,8 @@ struct Server {
     refused: AtomicU64,
 }
 
-static SERVER: Server = Server { bytes: AtomicI64::new(0), limit: AtomicI64::new(i64::MAX), refused: AtomicU64::new(0) };
+static SERVER: Server =
+    Server { bytes: AtomicI64::new(0), limit: AtomicI64::new(i64::MAX), refused: AtomicU64::new(0) };
 
 /// Accounts are never freed: threads refer to them. An ended session's is used again.
 static CLASS: Class = Class::new("memory/accounts");

@@ -12,6 +12,8 @@ pub struct Held {
     bytes: i64,
     /// What the session had at the beginning, without what was held then.
     began: i64,
+    /// Too little to be entered yet.
+    rest: i64,
 }
 
 fn unheld(account: &Account) -> i64 {
@@ -22,7 +24,7 @@ impl Held {
     /// Nothing yet.
     pub fn new(kind: Kind) -> Held {
         let account = HERE.with(|here| here.account.get());
-        Held { account, kind, bytes: 0, began: account.map_or(0, unheld) }
+        Held { account, kind, bytes: 0, began: account.map_or(0, unheld), rest: 0 }
     }
 
     /// Goes on after others have used the account: what it has changed by meanwhile is not this one's.
@@ -30,7 +32,7 @@ impl Held {
         if self.account.is_none() {
             self.account = HERE.with(|here| here.account.get());
         }
-        self.began = self.account.map_or(0, unheld);
+        self.began = self.account.map_or(0, unheld) - self.rest;
     }
 
     /// Looks at how much it is by now, and whether the statement may go on.
@@ -51,6 +53,9 @@ impl Held {
         if !(-1024..=1024).contains(&more) && self.bytes + more >= 0 {
             self.bytes += more;
             account.hold(self.kind, more);
+            self.rest = 0;
+        } else {
+            self.rest = more;
         }
     }
 

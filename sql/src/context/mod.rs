@@ -15,4 +15,5 @@ pub mod interrupt;
 pub mod names;
 pub mod privileges;
 pub mod settings;
+mod units;
 pub mod views;

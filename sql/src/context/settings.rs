@@ -1,6 +1,7 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
 use super::privileges::{Identities, Identity};
+use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
 use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
@@ -251,62 +252,6 @@ pub fn parse_bool(text: &str) -> Option<bool> {
         "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
         "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
         _ => None,
-    }
-}
-
-/// Milliseconds of `10`, `10ms`, `1.5 s`, `2min`.
-fn milliseconds(text: &str) -> Option<u64> {
-    let t = text.trim();
-    let unit = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
-    let number: f64 = t[..unit].trim().parse().ok()?;
-    let factor = match &t[unit..] {
-        "" | "ms" => 1.0,
-        "us" => 0.001,
-        "s" => 1_000.0,
-        "min" => 60_000.0,
-        "h" => 3_600_000.0,
-        "d" => 86_400_000.0,
-        _ => return None,
-    };
-    let ms = number * factor;
-    (0.0..=2_147_483_647.0).contains(&ms).then_some(ms.round() as u64)
-}
-
-/// Bytes of `10`, `10kB`, `1.5 GB`; without a unit they are kilobytes, as in PostgreSQL.
-fn bytes(text: &str) -> Option<u64> {
-    let t = text.trim();
-    let unit = t.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(t.len());
-    let number: f64 = t[..unit].trim().parse().ok()?;
-    let factor = match &t[unit..] {
-        "B" => 1u64,
-        "" | "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    let bytes = number * factor as f64;
-    (0.0..=9.0e18).contains(&bytes).then_some(bytes.round() as u64)
-}
-
-fn shown_bytes(bytes: u64) -> String {
-    match bytes {
-        0 => "0".to_owned(),
-        n if n % (1 << 30) == 0 => format!("{}GB", n >> 30),
-        n if n % (1 << 20) == 0 => format!("{}MB", n >> 20),
-        n if n % (1 << 10) == 0 => format!("{}kB", n >> 10),
-        n => format!("{n}B"),
-    }
-}
-
-fn shown_ms(ms: u64) -> String {
-    match ms {
-        0 => "0".to_owned(),
-        ms if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
-        ms if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
-        ms if ms % 60_000 == 0 => format!("{}min", ms / 60_000),
-        ms if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
-        ms => format!("{ms}ms"),
     }
 }
 

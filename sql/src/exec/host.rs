@@ -415,6 +415,8 @@ impl Cx<'_> {
             F::AdvisoryUnlockAll => {
                 let session = core.engine.take();
                 core.db.transactions().locks().release_session(session.owner());
+                // What the tables of locks keep for later is everybody's.
+                *core.advisory_held.lock() = Held::new(Kind::AdvisoryLocks);
                 return Ok(Datum::Void);
             }
             other => return Err(SqlError::unsupported(format!("function {other:?}"))),
@@ -435,10 +437,12 @@ impl Cx<'_> {
 
     fn advisory_unlock(self, tag: &LockTag, mode: LockMode) -> Datum {
         let core = self.run.core;
+        core.advisory_held.lock().resume();
         let released = {
             let session = core.engine.take();
             core.db.transactions().locks().release_one(session.owner(), tag, mode)
         };
+        core.advisory_held.lock().measure();
         if !released {
             let message = format!("you don't own a lock of type {}", mode.name());
             core.notice("WARNING", SqlError::new("01000", message));

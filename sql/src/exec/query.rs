@@ -259,13 +259,7 @@ async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) ->
 }
 
 /// Rows before the target list, grouped and sorted.
-async fn collect(
-    mut source: Rows,
-    select: &Select,
-    sort: &[SortKey],
-    cx: Cx<'_>,
-    held: &mut Held,
-) -> Result<Vec<Row>> {
+async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
     let rows = match &select.grouping {
         Some(grouping) => group(source, select, grouping, cx, held).await?,
         None => {
@@ -348,6 +342,11 @@ async fn group(
     if groups.is_empty() && grouping.keys.is_empty() {
         groups.push(Group::new(vec![Datum::Null; select.width], &grouping.calls));
     }
+    finished(groups, select, grouping, cx).await
+}
+
+/// The row of each group, with its aggregates, that HAVING keeps.
+async fn finished(groups: Vec<Group>, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
     let mut out = Vec::new();
     for mut group in groups {
         for (i, mut list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {

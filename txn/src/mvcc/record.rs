@@ -67,7 +67,9 @@ pub(super) fn heap(key: &[u8], before: &BeforeImage, moved_to: Option<&[u8]>) ->
         BeforeImage::Absent => 0,
         BeforeImage::Row { value, .. } => value.len(),
     };
-    Outside::new(size_of::<UndoRecord>() + 2 * size_of::<usize>() + key.len() + before + moved_to.map_or(0, <[u8]>::len))
+    Outside::new(
+        size_of::<UndoRecord>() + 2 * size_of::<usize>() + key.len() + before + moved_to.map_or(0, <[u8]>::len),
+    )
 }
 
 /// What a new record holds; see [`UndoRecord`].

@@ -1,6 +1,7 @@
 //! The evaluator: a walk over the bound tree; integers and booleans allocate nothing.
 
 use super::bound::{Bound, BoundKind};
+use super::functions::Function;
 use super::host::{Host, Session};
 use super::operators::{self, Op};
 use crate::error::{Result, SqlError, code};
@@ -82,14 +83,9 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             if function.strict && values.iter().any(Datum::is_null) {
                 return Ok(Datum::Null);
             }
-            // Most functions make a copy of an argument or two; those that make more claim it themselves.
-            memory::claim(2 * values.iter().map(Datum::heap_bytes).sum::<usize>())?;
-            (function.body)(&values, env)
+            call(function, &values, env)
         }
-        K::Array(items) => {
-            memory::check()?;
-            build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e)
-        }
+        K::Array(items) => build_array(items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?, e),
         K::Subscript { arg, index } => {
             let array = eval(arg, env)?;
             let index: Vec<Datum> = index.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
@@ -103,6 +99,12 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
         }
     }
+}
+
+/// Most functions make a copy of an argument or two; those that make more claim it themselves.
+fn call(function: &Function, values: &[Datum], env: &Env<'_>) -> Result<Datum> {
+    memory::claim(2 * values.iter().map(Datum::heap_bytes).sum::<usize>())?;
+    (function.body)(values, env)
 }
 
 fn case(whens: &[(Bound, Bound)], otherwise: &Bound, env: &Env<'_>) -> Result<Datum> {
@@ -221,6 +223,7 @@ fn concat_null(l: Datum, r: Datum, left: &Bound, right: &Bound) -> Result<Datum>
 }
 
 fn build_array(values: Vec<Datum>, e: &Bound) -> Result<Datum> {
+    memory::check()?;
     let element = element_of(e.ty.oid).unwrap_or(0);
     let inner = values.iter().any(|v| matches!(v, Datum::Array(_)));
     if !inner {
