@@ -113,6 +113,7 @@ pub struct Store {
     /// How often somebody said that there may be something to drop.
     pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
+    leases: crate::backup::Leases,
 }
 
 impl Drop for Store {
@@ -159,6 +160,7 @@ impl Store {
             hurry: AtomicBool::new(false),
             drop_rings: AtomicU64::new(0),
             lock: Mutex::new("storage/store/dir_lock", Some(lock)),
+            leases: crate::backup::Leases::new(),
         };
         Ok((Arc::new(store), recovered))
     }
@@ -185,6 +187,11 @@ impl Store {
 
     pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
         &self.vfs
+    }
+
+    /// Who is taking a copy.
+    pub(crate) fn leases(&self) -> &crate::backup::Leases {
+        &self.leases
     }
 
     pub(crate) fn checkpoints(&self) -> &Checkpoints {

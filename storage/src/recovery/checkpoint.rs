@@ -45,6 +45,16 @@ impl Checkpoints {
     pub(crate) fn control(&self) -> Control {
         *self.control.lock()
     }
+
+    /// Looks at the control block while no newer one can be put in its place.
+    pub(crate) fn with_control<T>(&self, look: impl FnOnce(&Control) -> T) -> T {
+        look(&self.control.lock())
+    }
+
+    /// Where the files of checkpoints stand.
+    pub(crate) fn dir(&self) -> &std::path::Path {
+        &self.dir
+    }
 }
 
 impl Store {
@@ -136,7 +146,9 @@ impl Store {
         // REC-8: the control file that asks for no more is synced.
         let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };
         self.wal().release_below(release).await?;
-        while self.space().cut_step(control.scan).await? {}
+        self.leases().expire();
+        // BAK-4
+        while self.space().cut_step(control.scan.min(self.leases().oldest())).await? {}
         Ok(())
     }
 

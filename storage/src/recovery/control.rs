@@ -94,7 +94,7 @@ impl Control {
         }
     }
 
-    fn encode(&self) -> [u8; BLOCK_BYTES] {
+    pub(crate) fn encode(&self) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
         let mut at = 16;
         let mut put = |bytes: &[u8]| {
@@ -121,7 +121,7 @@ impl Control {
     }
 
     /// Reads a copy: (expected, found) if it is none, and whether it is merely too new.
-    fn decode(block: &[u8]) -> Result<Control, (String, String, bool)> {
+    pub(crate) fn decode(block: &[u8]) -> Result<Control, (String, String, bool)> {
         let no = |expected: String, found: String| (expected, found, false);
         let block: &[u8; BLOCK_BYTES] =
             block.try_into().map_err(|_| no("a block of 4096 bytes".into(), format!("{} bytes", block.len())))?;

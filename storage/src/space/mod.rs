@@ -170,6 +170,16 @@ impl Space {
         all
     }
 
+    /// Pages that each file is long enough for, by number of the file.
+    pub fn file_pages(&self) -> Vec<u32> {
+        self.state.lock().files.iter().map(files::SpaceFile::pages).collect()
+    }
+
+    /// The greatest number of pages in one file.
+    pub fn pages_per_file(&self) -> u32 {
+        self.options.pages_per_file
+    }
+
     /// Pages that belong to space itself.
     pub fn own_pages(&self) -> Vec<PageId> {
         let state = self.state.lock();

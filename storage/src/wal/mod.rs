@@ -21,6 +21,7 @@
 //! What records mean; checkpoints and redo ([`crate::recovery`]).
 
 pub mod credit;
+mod durable;
 mod flush;
 pub mod format;
 pub mod reader;

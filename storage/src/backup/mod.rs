@@ -1,0 +1,59 @@
+//! Copies of a database that runs, and databases made from copies.
+//!
+//! # Structure
+//! ```text
+//!   lease     what a copy may rely on while it is taken: the log from `scan` on, the files' lengths
+//!   copy      pages and log of a running database, in pieces that the taker asks for
+//!   stream    the log as bytes that come in pieces: records, commits, restore points
+//!   rebuild   a directory from a copy's pages and log, as a crash at `end` would have left it
+//! ```
+//!
+//! # Life of a copy
+//! begin (a lease; control block, saved checkpoint) -> pages, piece by piece, in any order and as often as the taker likes ->
+//! end (a durable position) -> the log from `scan` to `end` -> leave. Nothing waits for the taker.
+//!
+//! # Invariants
+//! - BAK-1: a copied page was on disk or in memory at some moment after `begin`, so it has every change below the checkpoint's
+//!   `redo`; its checksum holds, its LSN lies at or below `end`.
+//! - BAK-2: the log from the checkpoint's `scan` to `end` is whole: a holder keeps it while the lease lives, a lost holder ends
+//!   the copy with an error, and `end` is durable before it is told.
+//! - BAK-3: so a copy is what a crash at `end` would have left, but that each page may be newer than its place on disk was; redo
+//!   decides by the page's LSN (REC-5), and no page is torn.
+//! - BAK-4: while a lease lives no data file is cut: redo from its checkpoint must find the pages that it changes.
+//! - BAK-5: a rebuilt directory has no control file until everything else in it is synced; it begins a new epoch when it is opened,
+//!   greater than every epoch that its maker knew of.
+//!
+//! # Crash safety
+//! Leases live in memory. After a crash of the server the taker is told that there is no such lease, and begins anew. A rebuild that
+//! was cut off has no control file, and is not taken for a database.
+//!
+//! # Not here
+//! Where copies are kept, how they are packed, who may ask for them (the crate `backup`, the layers above).
+
+mod copy;
+mod lease;
+mod point;
+mod rebuild;
+mod start;
+mod stream;
+
+pub(crate) use lease::Leases;
+pub use point::RestorePoint;
+pub use rebuild::Rebuild;
+pub use start::Start;
+pub use stream::{Found, Moment, Stream};
+
+/// The most pages that one request copies.
+pub const PAGES_MAX: u32 = 512;
+/// The most log that one request reads, in bytes.
+pub const LOG_BYTES_MAX: u64 = 4 << 20;
+
+/// Whether these 8192 bytes are a whole page with this number.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn page_of(bytes: &[u8]) -> Result<crate::ids::PageId, crate::error::Corruption> {
+    let number = bytes.get(4..8).and_then(|four| four.try_into().ok()).map_or(u32::MAX, u32::from_le_bytes);
+    let id = crate::ids::PageId(number);
+    crate::buffer::verify(id, bytes).map(|_| id)
+}
