@@ -7,6 +7,7 @@ use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 pub const LAYERS: [(&str, &str); 9] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
+    ("backup", "clearway-backup"),
     ("txn", "clearway-txn"),
     ("engine", "clearway-engine"),
     ("sql/syntax", "clearway-syntax"),
@@ -27,6 +28,7 @@ const TOOLS: [(&str, &str, &[&str]); 3] = [
         &[
             "clearway-base",
             "clearway-storage",
+            "clearway-backup",
             "clearway-txn",
             "clearway-engine",
             "clearway-syntax",

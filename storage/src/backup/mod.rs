@@ -4,6 +4,7 @@
 //! ```text
 //!   lease     what a copy may rely on while it is taken: the log from `scan` on, the files' lengths
 //!   copy      pages and log of a running database, in pieces that the taker asks for
+//!   request   one request for a part of a copy, as text on a connection
 //!   stream    the log as bytes that come in pieces: records, commits, restore points
 //!   rebuild   a directory from a copy's pages and log, as a crash at `end` would have left it
 //! ```
@@ -34,12 +35,14 @@ mod copy;
 mod lease;
 mod point;
 mod rebuild;
+mod request;
 mod start;
 mod stream;
 
 pub(crate) use lease::Leases;
 pub use point::RestorePoint;
 pub use rebuild::Rebuild;
+pub use request::Request;
 pub use start::Start;
 pub use stream::{Found, Moment, Stream};
 

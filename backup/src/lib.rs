@@ -1,0 +1,46 @@
+//! Backups and the archive of the log: where they are kept, how they are packed, taken, verified and restored.
+//!
+//! # Structure
+//! ```text
+//!   target      where objects are kept: put whole, get, list, remove
+//!   object      how pages and log are packed                     sum   SHA-256
+//!   manifest    what one backup consists of                      names where everything stands in a repository
+//!   source      a database that gives its pages and log          take  a backup from a source into a target
+//!   epochs      which log follows which: timelines
+//!   plan        from a wish to a backup, its chain, its log and the place where the log is cut
+//!   restore     a plan carried out                               verify, expire
+//! ```
+//! docs/design/backup.md has the theory, docs/format.md the bytes.
+//!
+//! # Invariants
+//! - BKP-1: an object appears in a target whole or not at all, and a backup counts only when its manifest stands there, which is
+//!   put last: what a crash of the taker leaves is not taken for a backup.
+//! - BKP-2: everything that is read back is checked against a sum that was made when it was written: objects by their own
+//!   checksums and the manifest's SHA-256, pages and log records by theirs.
+//! - BKP-3: log is joined only along one timeline: a piece of an epoch counts only below the position at which the next epoch of
+//!   the timeline begins.
+//! - BKP-4: nothing is written to a restored directory before the log up to the place where it will be cut has been read and found
+//!   whole.
+//!
+//! # Errors
+//! [`BackupError`] says which object, what was expected and what was found.
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod epochs;
+pub mod error;
+pub mod expire;
+pub mod manifest;
+pub mod names;
+pub mod object;
+pub mod pieces;
+pub mod plan;
+pub mod restore;
+pub mod source;
+pub mod take;
+pub mod target;
+pub mod verify;
+
+pub use error::BackupError;
+pub use target::Target;

@@ -1,0 +1,267 @@
+//! Taking a backup: from a source into a target.
+//!
+//! # Life of a backup
+//! the repository is the database's -> the parent, if it is an incremental one -> begin -> pages, file by file -> end -> log -> the
+//! manifest (BKP-1) -> leave.
+//!
+//! # Crash safety
+//! Without a manifest nothing of it counts; `expire` removes it later. What the source keeps for it ends by itself.
+
+use crate::clock;
+use crate::epochs;
+use crate::error::{BackupError, Result};
+use crate::expire;
+use crate::manifest::{Manifest, Part};
+use crate::names;
+use crate::object::{Header, Kind, pack, sum};
+use crate::source::Source;
+use crate::target::{Target, find};
+use clearway_base::sync::sleep;
+use clearway_base::waits::{Object, WaitEvent, in_wait, now_ns, wall_us};
+use clearway_storage::backup::{PAGES_MAX, Start};
+use clearway_storage::buffer::PAGE_BYTES;
+use clearway_storage::ids::{Lsn, PageId};
+use std::time::Duration;
+
+/// Pages that one object is made from, at most; divides the greatest file.
+const OBJECT_PAGES: u32 = 4096;
+/// Pages of one request.
+const REQUEST_PAGES: u32 = 128;
+/// Log that one object is made from, at most, in bytes.
+const OBJECT_LOG_BYTES: u64 = 16 << 20;
+const _: () = assert!(REQUEST_PAGES <= PAGES_MAX && OBJECT_PAGES % REQUEST_PAGES == 0);
+
+/// How a backup is taken.
+#[derive(Clone, Debug, Default)]
+pub struct TakeOptions {
+    /// Only pages that changed since the last backup.
+    pub incremental: bool,
+    /// The most that is asked of the source in a second, in bytes; 0: no limit.
+    pub rate_bytes_per_s: u64,
+    /// The program that takes it.
+    pub version: String,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that were looked at.
+    pub done_bytes: u64,
+    /// Bytes that there are, as far as is known.
+    pub all_bytes: u64,
+    /// Bytes that were put into the target.
+    pub put_bytes: u64,
+}
+
+/// Spreads requests over time.
+struct Pace {
+    bytes_per_s: u64,
+    began_ns: u64,
+    bytes: u64,
+}
+
+impl Pace {
+    async fn after(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        if self.bytes_per_s == 0 {
+            return;
+        }
+        let due_ns = self.began_ns + (u128::from(self.bytes) * 1_000_000_000 / u128::from(self.bytes_per_s)) as u64;
+        let early_ns = due_ns.saturating_sub(now_ns());
+        if early_ns > 0 {
+            in_wait(WaitEvent::BaseBackupThrottle, Object::NONE, sleep(Duration::from_nanos(early_ns))).await;
+        }
+    }
+}
+
+/// A backup that is being taken.
+struct Taking<'a> {
+    source: &'a mut dyn Source,
+    target: &'a dyn Target,
+    manifest: Manifest,
+    start: Start,
+    pace: Pace,
+    progress: Progress,
+    tell: &'a mut (dyn FnMut(Progress) + Send),
+}
+
+/// Takes a backup; `tell` hears how far it has come.
+///
+/// # Errors
+/// The source's, among them a damaged page by name; the target's; a repository of another database.
+pub async fn take(
+    source: &mut dyn Source,
+    target: &dyn Target,
+    options: &TakeOptions,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Manifest> {
+    let begun_us = wall_us();
+    let start = source.begin().await?;
+    let lease = start.lease;
+    let taken = take_from(source, target, options, start, begun_us, tell).await;
+    // Also after an error: the lease would end by itself, later.
+    let left = source.leave(lease).await;
+    let manifest = taken?;
+    left?;
+    Ok(manifest)
+}
+
+async fn take_from(
+    source: &mut dyn Source,
+    target: &dyn Target,
+    options: &TakeOptions,
+    start: Start,
+    begun_us: i64,
+    tell: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Manifest> {
+    let control = start.control;
+    belongs(target, control.database).await?;
+    let parent = match options.incremental {
+        true => Some(parent(target, &start).await?),
+        false => None,
+    };
+    let manifest = Manifest {
+        id: new_id(target, begun_us, options.incremental).await?,
+        version: options.version.clone(),
+        database: control.database,
+        epoch: control.epoch,
+        epoch_start: control.epoch_start,
+        since: parent.as_ref().map_or(Lsn::ZERO, |parent| parent.redo),
+        parent: parent.map_or_else(String::new, |parent| parent.id),
+        scan: start.scan(),
+        redo: start.redo(),
+        begun_us,
+        ..Manifest::default()
+    };
+    let all_bytes = start.files.iter().map(|pages| u64::from(*pages) * PAGE_BYTES as u64).sum();
+    let pace = Pace { bytes_per_s: options.rate_bytes_per_s, began_ns: now_ns(), bytes: 0 };
+    let progress = Progress { all_bytes, ..Progress::default() };
+    let mut taking = Taking { source, target, manifest, start, pace, progress, tell };
+    taking.put(names::start(&taking.manifest.id.clone()), taking.start.encode()).await?;
+    for (number, pages) in taking.start.files.clone().into_iter().enumerate() {
+        taking.file(number as u32, pages).await?;
+    }
+    let (end, ended_us) = taking.source.end(taking.start.lease).await?;
+    (taking.manifest.end, taking.manifest.ended_us) = (end, ended_us);
+    taking.log(end).await?;
+    let text = taking.manifest.encode();
+    target.put_new(&names::manifest(&taking.manifest.id), text.as_bytes()).await?;
+    Ok(taking.manifest)
+}
+
+impl Taking<'_> {
+    async fn put(&mut self, name: String, bytes: Vec<u8>) -> Result<()> {
+        self.target.put(&name, &bytes).await?;
+        self.progress.put_bytes += bytes.len() as u64;
+        self.manifest.parts.push(Part { name, bytes: bytes.len() as u64, sum: sum(&bytes) });
+        (self.tell)(self.progress);
+        Ok(())
+    }
+
+    fn header(&self, kind: Kind, from: u64, to: u64) -> Header {
+        let Manifest { database, epoch, .. } = self.manifest;
+        Header { kind, database, epoch, from, to, wall_us: wall_us() }
+    }
+
+    /// The pages of a data file, object by object.
+    async fn file(&mut self, number: u32, pages: u32) -> Result<()> {
+        let base = number * self.start.control.pages_per_file;
+        let mut at = 0;
+        while at < pages {
+            let end = (at + OBJECT_PAGES).min(pages);
+            let mut bytes = Vec::new();
+            for first in (at..end).step_by(REQUEST_PAGES as usize) {
+                let count = REQUEST_PAGES.min(end - first);
+                let (lease, since) = (self.start.lease, self.manifest.since);
+                bytes.extend(self.source.pages(lease, PageId(base + first), count, since).await?);
+                let looked = u64::from(count) * PAGE_BYTES as u64;
+                self.progress.done_bytes += looked;
+                (self.tell)(self.progress);
+                self.pace.after(looked).await;
+            }
+            if !bytes.is_empty() {
+                self.manifest.pages += (bytes.len() / PAGE_BYTES) as u64;
+                let header = self.header(Kind::Pages, u64::from(base + at), u64::from(base + end));
+                let name = names::pages(&self.manifest.id, base + at, base + end);
+                self.put(name, pack(header, &bytes)?).await?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// The log that recovery of the copy needs.
+    async fn log(&mut self, end: Lsn) -> Result<()> {
+        let mut at = self.start.scan();
+        self.progress.all_bytes += end.0 - at.0;
+        while at < end {
+            let to = Lsn(at.0 + OBJECT_LOG_BYTES).min(end);
+            let mut bytes = Vec::new();
+            while at.0 + (bytes.len() as u64) < to.0 {
+                let from = Lsn(at.0 + bytes.len() as u64);
+                let piece = self.source.log(self.start.lease, from, to).await?;
+                if piece.is_empty() {
+                    return Err(BackupError::Source(format!("no log came at LSN {from}")));
+                }
+                self.progress.done_bytes += piece.len() as u64;
+                (self.tell)(self.progress);
+                self.pace.after(piece.len() as u64).await;
+                bytes.extend(piece);
+            }
+            let header = self.header(Kind::Log, at.0, to.0);
+            let name = names::backup_log(&self.manifest.id, at, to);
+            self.put(name, pack(header, &bytes)?).await?;
+            at = to;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the repository the database's, or finds that it is.
+///
+/// # Errors
+/// It is another database's.
+pub async fn belongs(target: &dyn Target, database: u64) -> Result<()> {
+    let text = format!("clearway repository 1\ndatabase {database:016x}\n");
+    let found = match find(target, names::REPOSITORY).await? {
+        Some(found) => found,
+        None => match target.put_new(names::REPOSITORY, text.as_bytes()).await {
+            Ok(()) => return Ok(()),
+            Err(BackupError::Exists(_)) => target.get(names::REPOSITORY).await?,
+            Err(error) => return Err(error),
+        },
+    };
+    if found == text.as_bytes() {
+        return Ok(());
+    }
+    let what = format!("{} holds backups of another database, or of a newer format", target.place());
+    Err(BackupError::Refused(what))
+}
+
+/// The newest backup of the same history, which an incremental one rests on: only there do LSNs of pages mean the same.
+async fn parent(target: &dyn Target, start: &Start) -> Result<Manifest> {
+    let control = start.control;
+    let history = epochs::timeline(&epochs::all(target).await?, control.epoch);
+    let fits = |manifest: &Manifest| {
+        let same = (manifest.epoch, manifest.epoch_start) == (control.epoch, control.epoch_start);
+        let before = manifest.epoch < control.epoch && history.covers(manifest.epoch, manifest.end);
+        (same || before) && manifest.redo <= start.redo()
+    };
+    let newest = expire::manifests(target).await?.into_iter().filter(fits).max_by_key(|manifest| manifest.end);
+    newest.ok_or_else(|| {
+        let what = "holds no backup of this history of the database that an incremental one could rest on: take a full one";
+        BackupError::Refused(format!("{} {what}", target.place()))
+    })
+}
+
+async fn new_id(target: &dyn Target, begun_us: i64, incremental: bool) -> Result<String> {
+    let kind = if incremental { "incremental" } else { "full" };
+    let base = format!("{}-{kind}", clock::stamp(begun_us));
+    let mut id = base.clone();
+    let mut number = 1;
+    while !target.list(&names::backup(&id)).await?.is_empty() {
+        number += 1;
+        id = format!("{base}-{number}");
+    }
+    Ok(id)
+}
