@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn what_a_kept_backup_rests_on_is_kept() {
-        let all = [backup("a", 70, ""), backup("b", 90, ""), backup("c", 98, "b"), backup("d", 99, ""), backup("e", 99, "d")];
+        let all =
+            [backup("a", 70, ""), backup("b", 90, ""), backup("c", 98, "b"), backup("d", 99, ""), backup("e", 99, "d")];
         let kept = |text: &str| {
             let chosen = Keep::parse(text).expect("well formed").choose(&all, 100 * 86_400_000_000);
             chosen.into_iter().collect::<Vec<_>>().join("")

@@ -100,7 +100,8 @@ impl Manifest {
             let expected = format!("format version {FORMAT_VERSION} or older");
             return Err(damaged(&expected, &format!("version {version}")));
         }
-        let (body, stored) = text.trim_end_matches('\n').rsplit_once("\nsum ").ok_or_else(|| damaged("a sum", "none"))?;
+        let (body, stored) =
+            text.trim_end_matches('\n').rsplit_once("\nsum ").ok_or_else(|| damaged("a sum", "none"))?;
         let body = format!("{body}\n");
         let found = sum(body.as_bytes());
         if found != stored || !text.ends_with('\n') {

@@ -84,8 +84,10 @@ pub fn pack(header: Header, bytes: &[u8]) -> Result<Vec<u8>> {
 pub fn unpack(name: &str, kind: Kind, object: &[u8]) -> Result<(Header, Vec<u8>)> {
     let short = || BackupError::damaged(name, format!("{HEADER_BYTES} bytes or more"), object.len().to_string());
     let (head, packed) = object.split_at_checked(HEADER_BYTES).ok_or_else(short)?;
-    let word = |at: usize| head.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(short);
-    let long = |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or_else(short);
+    let word =
+        |at: usize| head.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(short);
+    let long =
+        |at: usize| head.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or_else(short);
     if &head[..8] != kind.mark() {
         let expected = String::from_utf8_lossy(kind.mark()).into_owned();
         return Err(BackupError::damaged(name, expected, String::from_utf8_lossy(&head[..8]).into_owned()));
@@ -113,8 +115,14 @@ pub fn unpack(name: &str, kind: Kind, object: &[u8]) -> Result<(Header, Vec<u8>)
     if bytes.len() as u64 != unpacked {
         return Err(BackupError::damaged(name, format!("{unpacked} bytes"), bytes.len().to_string()));
     }
-    let header =
-        Header { kind, database: long(16)?, epoch: word(24)?, from: long(32)?, to: long(40)?, wall_us: long(48)? as i64 };
+    let header = Header {
+        kind,
+        database: long(16)?,
+        epoch: word(24)?,
+        from: long(32)?,
+        to: long(40)?,
+        wall_us: long(48)? as i64,
+    };
     Ok((header, bytes))
 }
 

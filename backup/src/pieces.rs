@@ -78,7 +78,8 @@ impl<'a> Joined<'a> {
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let here = self.position;
         // Of pieces that overlap, the one that reaches farthest.
-        let best = self.pieces.iter().filter(|piece| piece.from <= here && piece.to > here).max_by_key(|piece| piece.to);
+        let best =
+            self.pieces.iter().filter(|piece| piece.from <= here && piece.to > here).max_by_key(|piece| piece.to);
         let Some(piece) = best.cloned() else { return Ok(None) };
         let object = self.target.get(&piece.name).await?;
         let bytes = log_of(&piece.name, &object, self.database)?;
@@ -98,7 +99,8 @@ pub fn log_of(name: &str, object: &[u8], database: u64) -> Result<Vec<u8>> {
     let range = names::range(name).map(|(from, to)| (from.0, to.0));
     let fits = range == Some((header.from, header.to)) && bytes.len() as u64 == header.to - header.from;
     if !fits || header.database != database {
-        let found = format!("database {:016x}, {} to {}, {} bytes", header.database, header.from, header.to, bytes.len());
+        let found =
+            format!("database {:016x}, {} to {}, {} bytes", header.database, header.from, header.to, bytes.len());
         return Err(BackupError::damaged(name, format!("what the name says, of database {database:016x}"), found));
     }
     Ok(bytes)

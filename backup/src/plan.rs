@@ -94,7 +94,8 @@ impl Contents {
         let mut chain = vec![last.clone()];
         while let Some(first) = chain.last().filter(|first| !first.is_full()) {
             let parent = self.backups.iter().find(|manifest| manifest.id == first.parent);
-            let missing = || BackupError::damaged(&first.id, format!("backup {}, on which it rests", first.parent), "none");
+            let missing =
+                || BackupError::damaged(&first.id, format!("backup {}, on which it rests", first.parent), "none");
             chain.push(parent.ok_or_else(missing)?.clone());
         }
         chain.reverse();
@@ -211,7 +212,9 @@ async fn find_cut(target: &dyn Target, backup: &Manifest, pieces: Vec<Piece>, go
         Goal::End | Goal::Backup(_) => Ok(cut),
         Goal::Lsn(lsn) if *lsn == cut.at => Ok(cut),
         Goal::Lsn(lsn) => beyond(format!("LSN {lsn} is not reached")),
-        Goal::Time(us) => beyond(format!("no commit later than {} shows that all before it are there", clock::show(*us))),
+        Goal::Time(us) => {
+            beyond(format!("no commit later than {} shows that all before it are there", clock::show(*us)))
+        }
         Goal::Name(name) => beyond(format!("there is no restore point \"{name}\" after backup {}", backup.id)),
     }
 }

@@ -32,7 +32,11 @@ pub async fn part(target: &dyn Target, part: &Part) -> Result<Vec<u8>> {
     if found == part.sum {
         return Ok(bytes);
     }
-    Err(BackupError::damaged(&part.name, format!("{} bytes with sum {}", part.bytes, part.sum), format!("{} with {found}", bytes.len())))
+    Err(BackupError::damaged(
+        &part.name,
+        format!("{} bytes with sum {}", part.bytes, part.sum),
+        format!("{} with {found}", bytes.len()),
+    ))
 }
 
 /// What a backup's copy began with.
@@ -46,7 +50,7 @@ pub async fn start_of(target: &dyn Target, manifest: &Manifest) -> Result<Start>
     Ok(Start::decode(&part(target, listed).await?)?)
 }
 
-/// Restores into `dir`, which is empty or does not exist; `tell` hears how far it has come.
+/// Restores into `dir`, which is empty or does not exist; the plan has read all log that is needed (BKP-4). `tell` hears how far it has come.
 ///
 /// # Errors
 /// Damage; the target's; the directory's. What was written until then stays, and is no database.
@@ -79,7 +83,11 @@ pub async fn restore(
     while rebuild.position() < plan.cut {
         let at = rebuild.position();
         let Some(bytes) = log.next().await? else {
-            return Err(BackupError::damaged(&target.place(), format!("log up to LSN {}", plan.cut), format!("its end at {at}")));
+            return Err(BackupError::damaged(
+                &target.place(),
+                format!("log up to LSN {}", plan.cut),
+                format!("its end at {at}"),
+            ));
         };
         let left = usize::try_from(plan.cut.0 - at.0).unwrap_or(usize::MAX);
         let now = bytes.get(..left).unwrap_or(&bytes);

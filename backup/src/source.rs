@@ -1,10 +1,14 @@
 //! A database that gives its pages and log: one that is open in this process, or one behind a connection.
 
 use crate::error::{BackupError, Result};
+use clearway_base::vfs::{Overlay, Vfs};
 use clearway_storage::backup::Start;
-use clearway_storage::ids::{Lsn, PageId};
-use clearway_storage::seams::BoxFuture;
-use clearway_storage::store::Store;
+use clearway_storage::buffer::PoolOptions;
+use clearway_storage::ids::{Lsn, PageId, Tag};
+use clearway_storage::recovery::control::ControlFile;
+use clearway_storage::seams::{BoxFuture, Versions};
+use clearway_storage::store::{Store, StoreOptions};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a taker of backups asks for; see [`clearway_storage::backup`]. Every request may be repeated.
@@ -56,4 +60,41 @@ pub fn end_of(bytes: &[u8]) -> Result<(Lsn, i64)> {
         (Some(end), Some(wall)) => Ok((Lsn(end), wall as i64)),
         _ => Err(BackupError::Source(format!("the server answered {} bytes where 16 were expected", bytes.len()))),
     }
+}
+
+/// Nobody is above: no tag is touched while a directory at rest is copied.
+struct Nobody;
+
+impl Versions for Nobody {
+    fn is_settled(&self, _tag: Tag) -> bool {
+        false
+    }
+
+    fn horizon(&self) -> Lsn {
+        Lsn::ZERO
+    }
+}
+
+/// The page cache for a directory at rest, in bytes: pages are copied past it.
+const CACHE_BYTES: usize = 8 << 20;
+
+/// A directory that nobody serves, as a source. It is opened on an overlay, and nothing in it changes but the lock file.
+///
+/// # Errors
+/// There is no database; another process has it open; it was not closed: what recovery would make of it in memory, and what it will
+/// make of it on disk later, are two histories of one epoch.
+pub async fn at_rest(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Arc<Store>> {
+    let overlay: Arc<dyn Vfs> = Arc::new(Overlay::new(vfs));
+    match ControlFile::open(&overlay, dir).await? {
+        None => return Err(BackupError::Refused(format!("there is no database in {}", dir.display()))),
+        Some((_, control)) if !control.clean => {
+            let what = "was not closed, or a server has it open: start the server, which recovers it, and back that up";
+            return Err(BackupError::Refused(format!("{} {what}", dir.display())));
+        }
+        Some(_) => {}
+    }
+    let pool = PoolOptions::for_budget(CACHE_BYTES);
+    let options = StoreOptions { create: false, pool, ..StoreOptions::default() };
+    let (store, _) = Store::open(overlay, dir, options, Arc::new(Nobody)).await?;
+    Ok(store)
 }

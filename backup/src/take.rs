@@ -144,6 +144,7 @@ async fn take_from(
     let (end, ended_us) = taking.source.end(taking.start.lease).await?;
     (taking.manifest.end, taking.manifest.ended_us) = (end, ended_us);
     taking.log(end).await?;
+    // BKP-1: last.
     let text = taking.manifest.encode();
     target.put_new(&names::manifest(&taking.manifest.id), text.as_bytes()).await?;
     Ok(taking.manifest)
@@ -249,7 +250,8 @@ async fn parent(target: &dyn Target, start: &Start) -> Result<Manifest> {
     };
     let newest = expire::manifests(target).await?.into_iter().filter(fits).max_by_key(|manifest| manifest.end);
     newest.ok_or_else(|| {
-        let what = "holds no backup of this history of the database that an incremental one could rest on: take a full one";
+        let what =
+            "holds no backup of this history of the database that an incremental one could rest on: take a full one";
         BackupError::Refused(format!("{} {what}", target.place()))
     })
 }

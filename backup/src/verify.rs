@@ -103,7 +103,8 @@ fn pages(name: &str, object: &[u8]) -> Result<u64> {
     let (header, pages) = unpack(name, Kind::Pages, object)?;
     let mut below = header.from;
     for page in pages.chunks(PAGE_BYTES) {
-        let number = u64::from(page_of(page).map_err(|damage| BackupError::damaged(name, "whole pages", damage.to_string()))?.0);
+        let number =
+            u64::from(page_of(page).map_err(|damage| BackupError::damaged(name, "whole pages", damage.to_string()))?.0);
         if number < below || number >= header.to {
             let expected = format!("rising pages from {} to {}", header.from, header.to);
             return Err(BackupError::damaged(name, expected, format!("page {number}")));
@@ -137,7 +138,8 @@ async fn records(mut log: Joined<'_>, start: Lsn, name: &str) -> Result<(u64, Ls
 
 /// The archived log of each history, from the oldest backup of it on: without a hole, every record whole.
 async fn archive(target: &dyn Target, contents: &Contents, verified: &mut Verified) {
-    for epoch in contents.epochs.iter().filter(|epoch| !contents.epochs.iter().any(|other| other.parent == epoch.epoch)) {
+    for epoch in contents.epochs.iter().filter(|epoch| !contents.epochs.iter().any(|other| other.parent == epoch.epoch))
+    {
         let history = epochs::timeline(&contents.epochs, epoch.epoch);
         let first = contents.backups.iter().find(|manifest| history.covers(manifest.epoch, manifest.end));
         let Some(first) = first else { continue };

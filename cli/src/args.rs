@@ -29,6 +29,8 @@ pub enum Command {
     Sql(crate::sql::Target),
     /// The contention lab.
     Lab(crate::lab::Lab),
+    /// Backups and restores.
+    Backup(crate::backup::Command),
 }
 
 /// What part of the demonstration.
@@ -57,6 +59,24 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 do without TLS for other machines
     -c, --set NAME=VALUE        any setting of the file or of sessions
   clearway check DIR            check a directory that no server has open
+  clearway backup TARGET [OPTIONS]
+                                back up a running server into the directory TARGET
+    --server URL                which one [postgresql://postgres@127.0.0.1:5433/clearway]
+    --data DIR                  a directory that nobody serves instead
+    --incremental               only what changed since the newest backup there
+    --rate BYTES                the most that is read in a second, with kB, MB or GB; 0 is no limit [64MB]
+  clearway backup list TARGET   the backups in TARGET
+  clearway backup verify TARGET [--open]
+                                read everything there and check it; --open also restores it into a scratch directory
+  clearway backup expire TARGET --keep 7d,4w
+                                remove backups, and log, but for the newest of each of 7 days and 4 weeks
+  clearway restore SOURCE DIR   make the directory DIR from the newest backup in SOURCE and all log after it
+    --to 'TIME'                 as it was before the first commit after TIME
+    --to-lsn LSN, --to-name NAME, --backup ID
+                                as of a position in the log, a restore point, the end of one backup
+    --epoch N                   along the history that ends with this epoch [the newest]
+  clearway restore --list SOURCE
+                                the histories and moments that can be restored
   clearway demo [--no-wait]     show what Clearway is for, in a scratch directory and less than a minute; then the
                                 server stays up, unless nobody sits at a terminal or --no-wait is given
   clearway sql [URL]            a small shell for SQL [postgresql://postgres@127.0.0.1:5433/clearway]
@@ -85,10 +105,16 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 Some(other) => Err(other.unexpected()),
             },
             Some("lab") => crate::lab::parse(parser).map(Command::Lab),
+            Some("backup") => help_or(crate::backup::parse_backup(parser)),
+            Some("restore") => help_or(crate::backup::parse_restore(parser)),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },
         Some(other) => Err(other.unexpected()),
     }
+}
+
+fn help_or(parsed: Result<Option<crate::backup::Command>, lexopt::Error>) -> Result<Command, lexopt::Error> {
+    Ok(parsed?.map_or(Command::Help, Command::Backup))
 }
 
 fn demo(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {

@@ -1,11 +1,12 @@
 //! The `clearway` command.
 //!
-//! Structure: `args` (what was asked for), `check` (the checker of a directory), `demo` (what it is for, in a minute),
+//! Structure: `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a directory), `demo` (what it is for, in a minute),
 //! `lab` (the contention lab's command line), `settings` (the
 //! reference), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod args;
+mod backup;
 mod check;
 mod demo;
 mod lab;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         }
         Command::Sql(target) => sql::run(&target),
         Command::Lab(lab) => lab::run(&lab),
+        Command::Backup(command) => backup::run(&command),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

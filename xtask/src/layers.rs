@@ -4,7 +4,7 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 9] = [
+pub const LAYERS: [(&str, &str); 10] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("backup", "clearway-backup"),

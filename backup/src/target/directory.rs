@@ -137,8 +137,6 @@ impl Target for Directory {
     }
 
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            self.vfs.remove(&self.path(name)).await.map_err(|error| self.failed(name, &error))
-        })
+        Box::pin(async move { self.vfs.remove(&self.path(name)).await.map_err(|error| self.failed(name, &error)) })
     }
 }

@@ -104,7 +104,8 @@ fn scratch() -> PathBuf {
 }
 
 /// Removes the files of a directory of ours, and the directory.
-fn remove(dir: &Path) {
+/// Removes a scratch directory.
+pub(crate) fn remove(dir: &Path) {
     // What can't be removed stays in the system's temporary directory.
     let _ = std::process::Command::new("rm").arg("-rf").arg(dir).status();
 }

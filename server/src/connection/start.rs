@@ -227,7 +227,11 @@ impl Wanted {
                 "database" => database = value,
                 "options" => settings.extend(options(&value)?),
                 "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
-                "replication" => return Err(SqlError::unsupported("a replication connection")),
+                "replication" => {
+                    let hint = "BASE_BACKUP and pg_basebackup copy PostgreSQL's files; 'clearway backup' backs up this server \
+                                (docs/backup.md).";
+                    return Err(SqlError::unsupported("a replication connection").hint(hint));
+                }
                 name if name.starts_with("_pq_.") => {}
                 _ => settings.push((name, value)),
             }

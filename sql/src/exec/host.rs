@@ -419,7 +419,7 @@ impl Cx<'_> {
                 *core.advisory_held.lock() = Held::new(Kind::AdvisoryLocks);
                 return Ok(Datum::Void);
             }
-            other => return Err(SqlError::unsupported(format!("function {other:?}"))),
+            other => return self.backup_call(other, args).await,
         };
         let if_taken = if attempt { IfTaken::Fail } else { IfTaken::Wait };
         core.advisory_held.lock().resume();

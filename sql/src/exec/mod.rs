@@ -10,6 +10,7 @@
 //! - EXE-2 A statement changes only rows that it has judged by their newest version: what has changed since it was
 //!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
 
+mod backup;
 pub mod change;
 pub mod convert;
 pub mod foreign;

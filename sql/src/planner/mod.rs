@@ -222,6 +222,8 @@ fn is_reading(f: HostFunction) -> bool {
             | H::HasDatabasePrivilege
             | H::HasRole
             | H::HasTablePrivilege
+            | H::Backup
+            | H::CreateRestorePoint
     )
 }
 

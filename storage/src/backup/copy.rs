@@ -48,9 +48,17 @@ impl Store {
         Ok(out)
     }
 
-    fn take_page(&self, id: PageId, page: &[u8; PAGE_BYTES], since: Lsn, out: &mut Vec<u8>) -> Result<(), StorageError> {
+    /// BAK-1
+    fn take_page(
+        &self,
+        id: PageId,
+        page: &[u8; PAGE_BYTES],
+        since: Lsn,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StorageError> {
         not_ahead(id, page, self.wal().end_lsn()).map_err(|damage| damage.in_file(self.space().file_name(id)))?;
-        let lsn = Lsn(u64::from_le_bytes([page[8], page[9], page[10], page[11], page[12], page[13], page[14], page[15]]));
+        let lsn =
+            Lsn(u64::from_le_bytes([page[8], page[9], page[10], page[11], page[12], page[13], page[14], page[15]]));
         if lsn > since || since == Lsn::ZERO {
             out.extend_from_slice(page);
         }

@@ -92,7 +92,10 @@ impl Store {
     pub async fn begin_copy(&self) -> Result<Start, StorageError> {
         loop {
             if self.ended() {
-                return Err(self.wal().poisoned().unwrap_or_else(|| StorageError::Invalid("the database is closed".into())));
+                return Err(self
+                    .wal()
+                    .poisoned()
+                    .unwrap_or_else(|| StorageError::Invalid("the database is closed".into())));
             }
             self.leases().expire();
             let lease = self.leases().number();
@@ -110,8 +113,7 @@ impl Store {
                     return Ok(Vec::new());
                 }
                 let path = saved::path(self.checkpoints().dir(), control.checkpoint);
-                let file: Arc<dyn VfsFile> =
-                    self.vfs().open(&path, OpenHow::existing(FileKind::Checkpoint)).await?;
+                let file: Arc<dyn VfsFile> = self.vfs().open(&path, OpenHow::existing(FileKind::Checkpoint)).await?;
                 let len = control.checkpoint_len as usize;
                 Ok(file.read_exact_at(0, IoBuf::zeroed(len), len).await?.to_vec())
             };

@@ -84,7 +84,8 @@ impl Rebuild {
         let mut at = 0;
         while at < ids.len() {
             let first: PageId = ids[at];
-            let follows = |n: &usize| ids[at + n].0 == first.0 + *n as u32 && ids[at + n].0 / per_file == first.0 / per_file;
+            let follows =
+                |n: &usize| ids[at + n].0 == first.0 + *n as u32 && ids[at + n].0 / per_file == first.0 / per_file;
             let run = (1..ids.len() - at).take_while(follows).count() + 1;
             let file = self.file(first.0 / per_file).await?;
             let offset = u64::from(first.0 % per_file) * PAGE_BYTES as u64;
@@ -153,6 +154,9 @@ impl Rebuild {
     /// The log does not reach as far as the pages; a failed file operation.
     pub async fn finish(mut self, epoch: u32) -> Result<(), StorageError> {
         let end = self.position;
+        // The log goes on there, also where none of it was needed.
+        let layout = Layout { segment_bytes: self.start.control.segment_bytes };
+        self.segment(layout.number(end)).await?;
         if let Some((_, file)) = self.segment.take() {
             file.sync_data().await?;
         }

@@ -98,7 +98,8 @@ impl Stream {
 
     fn damage(&self, expected: impl Into<String>, found: impl Into<String>) -> StorageError {
         let (expected, found) = (expected.into(), found.into());
-        Corruption { file: self.name.clone(), offset: None, page: None, lsn: Some(self.position), expected, found }.into()
+        Corruption { file: self.name.clone(), offset: None, page: None, lsn: Some(self.position), expected, found }
+            .into()
     }
 }
 

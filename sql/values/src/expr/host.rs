@@ -121,4 +121,6 @@ host_functions! {
     HasDatabasePrivilege "has_database_privilege"(NAME, TEXT) -> BOOL true;
     HasRole "pg_has_role"(NAME, TEXT) -> BOOL true;
     HasTablePrivilege "has_table_privilege"(REGCLASS, TEXT) -> BOOL true;
+    Backup "clearway_backup"(TEXT) -> BYTEA true;
+    CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
 }

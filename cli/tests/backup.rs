@@ -1,0 +1,156 @@
+//! The real program: backups of a server that runs and of a directory at rest, restored, verified, listed, expired.
+
+mod program;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use program::{Running, scratch, start, stop};
+use tokio_postgres::{Client, NoTls};
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
+}
+
+async fn connect(running: &Running, user: &str) -> Client {
+    let text = format!("host=127.0.0.1 port={} user={user} dbname=postgres", running.port);
+    let (client, connection) = tokio_postgres::connect(&text, NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+fn url(running: &Running, user: &str) -> String {
+    format!("postgresql://{user}@127.0.0.1:{}/postgres", running.port)
+}
+
+fn clearway(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_clearway")).args(arguments).output().expect("runs")
+}
+
+/// What a command says that succeeds.
+fn says(arguments: &[&str]) -> String {
+    let output = clearway(arguments);
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+    said.into_owned()
+}
+
+/// What a command says that fails.
+fn refuses(arguments: &[&str]) -> String {
+    let output = clearway(arguments);
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!output.status.success(), "{arguments:?}: {said}{errors}");
+    errors.into_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("lists") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all.sort();
+    all
+}
+
+/// How many rows a restored directory has in `t`.
+fn rows_in(dir: &Path) -> i64 {
+    let server = start(dir);
+    let rows = run(async {
+        let client = connect(&server, "postgres").await;
+        client.query_one("select count(*) from t", &[]).await.expect("counts").get(0)
+    });
+    stop(server);
+    rows
+}
+
+#[test]
+fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
+    let base = scratch("backup-running");
+    std::fs::create_dir_all(&base).expect("made");
+    let (data, repo) = (base.join("data"), base.join("repo"));
+    let server = start(&data);
+    run(async {
+        let client = connect(&server, "postgres").await;
+        client.batch_execute("create table t (id int primary key, v text); checkpoint").await.expect("creates");
+        client
+            .batch_execute("insert into t select i, repeat('x', 200) from generate_series(1, 5000) i")
+            .await
+            .expect("inserts");
+        client.batch_execute("create role plain login").await.expect("creates");
+    });
+    let url_of = |user| url(&server, user);
+    let errors = refuses(&["backup", text(&repo), "--server", &url_of("plain")]);
+    assert!(errors.contains("permission denied"), "{errors}");
+    says(&["backup", text(&repo), "--server", &url_of("postgres")]);
+    run(async {
+        let client = connect(&server, "postgres").await;
+        client
+            .batch_execute("insert into t select i, 'later' from generate_series(5001, 5100) i; checkpoint")
+            .await
+            .expect("inserts");
+    });
+    let said = says(&["backup", text(&repo), "--server", &url_of("postgres"), "--incremental"]);
+    assert!(said.contains("-incremental"), "{said}");
+    stop(server);
+    assert!(says(&["backup", "list", text(&repo)]).ends_with("2 backups\n"));
+    let open = says(&["backup", "verify", text(&repo), "--open"]);
+    assert!(open.contains("objects in the catalog: no damage"), "{open}");
+
+    let (newest, first) = (base.join("newest"), base.join("first"));
+    says(&["restore", text(&repo), text(&newest)]);
+    assert_eq!(rows_in(&newest), 5100);
+    let full =
+        std::fs::read_dir(repo.join("backups")).expect("lists").map(|entry| entry.expect("an entry").file_name());
+    let full =
+        full.map(|name| name.to_string_lossy().into_owned()).find(|name| name.ends_with("-full")).expect("a full one");
+    says(&["restore", text(&repo), text(&first), "--backup", &full]);
+    assert_eq!(rows_in(&first), 5000);
+    assert!(refuses(&["restore", text(&repo), text(&first)]).contains("is not empty"));
+
+    for file in files(&repo) {
+        let whole = std::fs::read(&file).expect("reads");
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 0x10;
+        std::fs::write(&file, &flipped).expect("writes");
+        // The name of the repository is no part of a backup; taking one asks for it.
+        if !file.ends_with("repository") {
+            refuses(&["backup", "verify", text(&repo)]);
+        }
+        std::fs::write(&file, &whole).expect("writes");
+    }
+    says(&["backup", "verify", text(&repo)]);
+    says(&["backup", "expire", text(&repo), "--keep", "1d"]);
+    assert!(says(&["backup", "list", text(&repo)]).ends_with("2 backups\n"), "the newest rests on the other");
+    std::fs::remove_dir_all(&base).expect("removed");
+}
+
+#[test]
+fn a_directory_at_rest_is_backed_up_if_it_was_closed() {
+    let base = scratch("backup-at-rest");
+    std::fs::create_dir_all(&base).expect("made");
+    let (data, repo, restored) = (base.join("data"), base.join("repo"), base.join("restored"));
+    let server = start(&data);
+    run(async {
+        let client = connect(&server, "postgres").await;
+        client
+            .batch_execute("create table t (id int primary key); insert into t select generate_series(1, 300)")
+            .await
+            .expect("fills");
+    });
+    assert!(refuses(&["backup", text(&repo), "--data", text(&data)]).contains("was not closed"));
+    stop(server);
+    let before: Vec<Vec<u8>> =
+        files(&data).iter().filter(|path| !path.ends_with("LOCK")).map(|p| std::fs::read(p).expect("reads")).collect();
+    says(&["backup", text(&repo), "--data", text(&data)]);
+    let after: Vec<Vec<u8>> =
+        files(&data).iter().filter(|path| !path.ends_with("LOCK")).map(|p| std::fs::read(p).expect("reads")).collect();
+    assert!(before == after, "a backup changes nothing");
+    says(&["restore", text(&repo), text(&restored)]);
+    assert_eq!(rows_in(&restored), 300);
+    std::fs::remove_dir_all(&base).expect("removed");
+}

@@ -1,0 +1,55 @@
+//! What a backup asks of the server, as functions: `clearway_backup` carries requests and their answers, `pg_create_restore_point`
+//! gives a place in the log a name.
+//!
+//! # Not here
+//! What requests mean: `clearway_storage::backup`. Who sends them: `clearway backup`.
+
+use super::Cx;
+use crate::context::errors::from_engine;
+use clearway_storage::backup::Request;
+use clearway_syntax::{Result, SqlError};
+use clearway_values::expr::HostFunction;
+use clearway_values::types::Datum;
+
+/// The longest name of a restore point, in bytes, as in PostgreSQL.
+const POINT_BYTES_MAX: usize = 63;
+
+impl Cx<'_> {
+    pub(super) async fn backup_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+        let text = args.first().and_then(Datum::as_str).unwrap_or("");
+        match function {
+            HostFunction::Backup => self.backup(text).await,
+            HostFunction::CreateRestorePoint => self.create_restore_point(text).await,
+            other => Err(SqlError::unsupported(format!("function {other:?}"))),
+        }
+    }
+
+    /// The rights of a backup: it reads everything.
+    fn may_back_up(self, function: &str) -> Result<()> {
+        let core = self.run.core;
+        if core.role(&self.run.names.catalog).is_some_and(|role| role.superuser) {
+            return Ok(());
+        }
+        Err(SqlError::new("42501", format!("permission denied for function {function}")))
+    }
+
+    async fn backup(self, text: &str) -> Result<Datum> {
+        self.may_back_up("clearway_backup")?;
+        let request = Request::parse(text);
+        let request = request.ok_or_else(|| SqlError::new("22023", format!("\"{text}\" is no request of a backup")))?;
+        let store = self.run.core.db.transactions().store();
+        let answer = store.answer_copy(request).await.map_err(|error| from_engine(error.into()))?;
+        Ok(Datum::Bytea(answer.into()))
+    }
+
+    async fn create_restore_point(self, name: &str) -> Result<Datum> {
+        self.may_back_up("pg_create_restore_point")?;
+        if name.len() > POINT_BYTES_MAX {
+            let message = format!("value too long for restore point (maximum {POINT_BYTES_MAX} characters)");
+            return Err(SqlError::new("22023", message));
+        }
+        let store = self.run.core.db.transactions().store();
+        let lsn = store.create_restore_point(name).await.map_err(|error| from_engine(error.into()))?;
+        Ok(Datum::Int8(i64::try_from(lsn.0).unwrap_or(i64::MAX)))
+    }
+}
