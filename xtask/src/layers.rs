@@ -202,7 +202,7 @@ fn names(path: &str, pattern: &str) -> bool {
 }
 
 /// Every path that the code writes, with `use a::{b, c::d}` written out as `a::b` and `a::c::d`.
-fn named_paths(code: &str) -> Vec<(usize, String)> {
+pub fn named_paths(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut outer: Vec<String> = Vec::new();
     let mut path = String::new();

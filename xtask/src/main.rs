@@ -15,7 +15,9 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a tool, no part of the database")]
 
+mod circles;
 mod commands;
+mod imports;
 mod layers;
 mod names;
 mod ratchet;
@@ -48,8 +50,9 @@ impl Problem {
 /// A check that needs no compiler.
 type StaticCheck = fn(&Tree) -> Vec<Problem>;
 
-const STATIC_CHECKS: [(&str, StaticCheck); 6] = [
+const STATIC_CHECKS: [(&str, StaticCheck); 7] = [
     ("layers: dependencies run downward", layers::dependencies),
+    ("circles: no imports both ways between folders", circles::check),
     ("layers: files, sockets, clocks, threads", layers::places),
     ("unsafe only where STYLE.md names the file", layers::unsafe_files),
     ("size of files and functions, number of crates", size::check),
