@@ -3,11 +3,12 @@
 //! Structure:
 //! ```text
 //! run         directory, database, sockets, signals, end            config: what it can be told      tls
-//!   server      listens, accepts, stops
+//!   listen      sockets; accepts connections
 //!     connection  one client: start, then its messages; the two buffers
 //!       wire        bytes to messages and back
 //!       auth        SCRAM-SHA-256
 //!       turns       time that belongs to sessions which write contended rows
+//!       server      what all connections share; stops them
 //!     sessions    what the SQL layer must offer, as traits           database: how it does
 //! ```
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod auth;
 pub mod config;
 pub mod connection;
 pub mod database;
+pub mod listen;
 pub mod run;
 pub mod server;
 pub mod sessions;

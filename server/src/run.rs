@@ -24,7 +24,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::{Config, ConfigError};
 use crate::database::Database;
-use crate::server::{Bound, ListenError, Server};
+use crate::listen::Bound;
+use crate::server::{ListenError, Server};
 use crate::tls::{self, TlsError};
 
 /// How long sessions may take to end when the server stops.
