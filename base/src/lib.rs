@@ -6,6 +6,7 @@
 // What the other layers must not use is wrapped here (clippy.toml).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod held;
 #[cfg(not(loom))]
 pub mod memory;
 pub mod sync;

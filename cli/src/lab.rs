@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clearway_lab::report;
-use clearway_lab::scenario;
+use clearway_lab::scenarios;
 use clearway_lab::session::{LEAST_REPEATS, Request, run as run_session};
 use lexopt::prelude::*;
 
@@ -139,7 +139,7 @@ fn list(text: &str) -> Vec<String> {
 pub fn run(lab: &Lab) -> Result<(), String> {
     match lab {
         Lab::List => {
-            for scenario in scenario::all() {
+            for scenario in scenarios::all() {
                 println!("{:<16} {}", scenario.name(), scenario.title());
             }
             Ok(())
@@ -154,7 +154,7 @@ pub fn run(lab: &Lab) -> Result<(), String> {
 }
 
 fn one(run: &Run) -> Result<(), String> {
-    let scenario = scenario::find(&run.scenario).map_err(|error| error.to_string())?;
+    let scenario = scenarios::find(&run.scenario).map_err(|error| error.to_string())?;
     let this = std::env::current_exe().map_err(|error| format!("where is this binary? {error}"))?;
     let request = Request {
         against: run.against.clone(),

@@ -12,7 +12,7 @@
 //! outcome                 every run, with machine, versions and settings; medians and spread
 //!   report/*              JSON, text table, chart, page: each made from the outcome alone
 //! ```
-//! A new scenario is one file under `scenarios/` and one line in [`scenario::all`].
+//! A new scenario is one file under `scenarios/` and one line in [`scenarios::all`].
 //!
 //! # Invariants
 //! - LAB-1: equal durability: a reply to a committed change means that a sync has happened, unless the scenario's variant waives it
@@ -34,7 +34,7 @@ pub mod machine;
 pub mod outcome;
 pub mod report;
 pub mod scenario;
-mod scenarios;
+pub mod scenarios;
 pub mod server;
 pub mod session;
 pub mod usage;

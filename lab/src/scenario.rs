@@ -5,11 +5,6 @@
 
 use std::time::Duration;
 
-use crate::LabError;
-use crate::scenarios::{
-    BulkLoad, CommitScaling, ContextSwitches, Convoy, HotRow, NoPrimaryKey, Reads, Rollback, RowSize,
-};
-
 /// Whose words a server understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
@@ -184,33 +179,6 @@ pub enum Limit {
     Switches,
 }
 
-/// Every scenario there is.
-pub fn all() -> &'static [&'static dyn Scenario] {
-    &[
-        &HotRow,
-        &Convoy,
-        &Reads::Points,
-        &Reads::Ranges,
-        &Reads::Mixed,
-        &NoPrimaryKey,
-        &BulkLoad,
-        &CommitScaling,
-        &ContextSwitches,
-        &Rollback,
-        &RowSize,
-    ]
-}
-
-/// A scenario by its name.
-///
-/// # Errors
-/// [`LabError::Unknown`].
-pub fn find(name: &str) -> Result<&'static dyn Scenario, LabError> {
-    let known = || all().iter().map(|scenario| scenario.name()).collect::<Vec<_>>().join(", ");
-    let found = all().iter().find(|scenario| scenario.name() == name).copied();
-    found.ok_or_else(|| LabError::Unknown { kind: "scenario", name: name.to_owned(), known: known() })
-}
-
 /// `INSERT` statements that fill `table(a, b)` with `(1, 0)` to `(rows, 0)`, of at most 500 rows each.
 pub fn rows(table: &str, rows: u32) -> Vec<String> {
     let numbers: Vec<u32> = (1..=rows).collect();
@@ -224,6 +192,8 @@ pub fn rows(table: &str, rows: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LabError;
+    use crate::scenarios::{all, find};
 
     #[test]
     fn every_scenario_is_sound() {

@@ -19,10 +19,11 @@
 use crate::buffer::{PAGE_BYTES, not_ahead, verify};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, Tag, TreeId};
+use crate::recovery::Recovered;
 use crate::recovery::control::{Control, ControlFile};
-use crate::recovery::{Recovered, undo};
 use crate::seams::{BoxFuture, PageSpace, Versions};
 use crate::store::{Store, StoreOptions};
+use crate::undo;
 use crate::wal::format;
 use crate::wal::reader::LogReader;
 use crate::wal::repair::{Known, check_end};

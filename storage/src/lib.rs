@@ -6,10 +6,12 @@ pub mod backup;
 pub mod btree;
 pub mod buffer;
 pub mod check;
+mod checkpoint;
 pub mod error;
 pub mod ids;
 pub mod interleave;
 pub mod mutation;
+mod options;
 mod pending;
 pub mod record;
 pub mod recovery;
@@ -18,6 +20,7 @@ pub mod space;
 pub mod store;
 pub(crate) mod sync;
 mod tidier;
+pub mod undo;
 pub mod wal;
 
 #[cfg(any(test, feature = "interleave"))]

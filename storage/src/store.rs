@@ -16,16 +16,18 @@
 //! Transactions, tags and what they mean ([`Versions`]).
 
 use crate::btree::Tree;
-use crate::buffer::{Pool, PoolOptions};
+use crate::buffer::Pool;
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
+use crate::options::interval;
+pub use crate::options::{RECOVERY_TARGET, StoreOptions};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
 use crate::recovery::{self, Checkpoints, Opened, Recovered, create};
 use crate::seams::{BoxFuture, Versions};
-use crate::space::{Space, SpaceOptions, TreeKind};
+use crate::space::{Space, TreeKind};
 use crate::sync::Bell;
-use crate::wal::{Wal, WalOptions};
+use crate::wal::Wal;
 use clearway_base::sync::{Mutex, sleep, timeout};
 use clearway_base::vfs::{DirLock, LockError, Vfs};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -34,66 +36,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Sizes and habits of a database.
-#[derive(Clone, Debug)]
-pub struct StoreOptions {
-    /// The log.
-    pub wal: WalOptions,
-    /// The page cache.
-    pub pool: PoolOptions,
-    /// Data files.
-    pub space: SpaceOptions,
-    /// The log that recovery may have to read, in bytes; checkpoints are taken so that it does not become more.
-    /// [`StoreOptions::recover_within`] says it in time.
-    pub checkpoint_bytes: u64,
-    /// How long a checkpoint that is not in a hurry pauses between two batches of pages; zero: not at all.
-    pub checkpoint_pause: Duration,
-    /// Make a database where there is none.
-    pub create: bool,
-    /// A random number that tells the files of two databases apart; used when one is made.
-    pub database_seed: u64,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        StoreOptions {
-            wal: WalOptions::default(),
-            pool: PoolOptions::for_budget(256 << 20),
-            space: SpaceOptions::default(),
-            checkpoint_bytes: 0,
-            checkpoint_pause: Duration::from_millis(20),
-            create: true,
-            database_seed: 1,
-        }
-        .recover_within(RECOVERY_TARGET)
-    }
-}
-
 /// After a checkpoint that found the disk full, the next one is tried so much later.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
-/// How long opening may take after a crash if nothing else is said.
-pub const RECOVERY_TARGET: Duration = Duration::from_secs(10);
-/// Log that recovery reads and applies in a second, in bytes: half of what was measured (docs/measured/restart.md), for slower machines.
-const REPLAY_BYTES_PER_S: u64 = 64 << 20;
-/// Of the log that recovery may have to read, the part between the beginnings of two checkpoints: it begins to read at the beginning of the
-/// last but one, and the next one may be under way for as long as half of that part.
-const fn interval(checkpoint_bytes: u64) -> u64 {
-    checkpoint_bytes / 5 * 2
-}
-
-impl StoreOptions {
-    /// Has checkpoints taken so that opening after a crash takes about `target` at most.
-    #[must_use]
-    pub fn recover_within(mut self, target: Duration) -> StoreOptions {
-        let bytes = u128::from(REPLAY_BYTES_PER_S) * target.as_millis() / 1000;
-        let most = u64::MAX / 8;
-        self.checkpoint_bytes = u64::try_from(bytes).unwrap_or(most).clamp(4 * self.wal.segment_bytes, most);
-        // Beyond that writers wait; checkpoints come long before.
-        self.wal.log_bytes_max = self.wal.log_bytes_max.max(4 * self.checkpoint_bytes);
-        self
-    }
-}
-
 /// An open database.
 pub struct Store {
     vfs: Arc<dyn Vfs>,
@@ -142,7 +86,7 @@ impl Store {
             LockError::Held { pid } => StorageError::Held { dir: dir.display().to_string().into(), pid },
             LockError::Io(err) => StorageError::Io(Arc::new(err)),
         })?;
-        let Opened { wal, space, pool, checkpoints, pending, recovered } =
+        let Opened { wal, space, pool, checkpoints, drops, chains, recovered } =
             recovery::open(&vfs, dir, &options, &versions).await?;
         let store = Store {
             vfs,
@@ -151,7 +95,7 @@ impl Store {
             space,
             versions,
             checkpoints,
-            pending,
+            pending: Pending::new(drops, chains),
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
             tidy_bell: Bell::new("storage/store/tidy_bell"),

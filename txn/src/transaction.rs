@@ -17,8 +17,9 @@ use std::sync::Arc;
 use clearway_storage::btree::Tree;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::{TxnLog, UndoEntry};
-use clearway_storage::recovery::{Loser, end_abort, undo_one};
+use clearway_storage::recovery::Loser;
 use clearway_storage::space::TreeKind;
+use clearway_storage::undo::{end_abort, undo_one};
 
 use crate::error::TxnError;
 use crate::lockmgr::{IfTaken, LockMark, LockMode, Owner};

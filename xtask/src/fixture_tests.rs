@@ -125,3 +125,40 @@ fn invariants_without_citation_or_definition_are_found() {
     let problem = problem_with("storage/src/a.rs", "//! - WAL-1: again.\n");
     assert!(problem.what.contains("is defined at"), "{problem:?}");
 }
+
+/// The problem of the sound tree with these files added.
+fn problem_with_files(files: &[(&str, &str)]) -> Vec<Problem> {
+    let mut tree = sound();
+    tree.files.extend(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
+    problems(&tree)
+}
+
+#[test]
+fn a_circle_between_folders_is_found_and_printed() {
+    let files = [
+        ("txn/src/plan/node.rs", "use crate::session::Session;\n"),
+        ("txn/src/session/mod.rs", "pub mod core;\npub use self::core::Session;\n"),
+        ("txn/src/session/core.rs", "pub struct Session;\nfn f() { crate::run::go(); }\n"),
+        ("txn/src/run.rs", "use crate::plan::node as plan;\n"),
+    ];
+    let problems = problem_with_files(&files);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].place, "txn/src/plan/node.rs:1");
+    let printed = "txn/src/plan/node.rs -> txn/src/session/core.rs -> txn/src/run.rs -> txn/src/plan/node.rs";
+    assert!(problems[0].what.ends_with(printed), "{problems:?}");
+    // A test may use what stands above it.
+    let test_only = ("txn/src/run.rs", "#[cfg(test)]\nmod tests { use crate::plan::node; }\n");
+    assert_eq!(problem_with_files(&[files[0], files[1], files[2], test_only]), []);
+}
+
+#[test]
+fn a_circle_within_a_folder_is_found_unless_listed_with_a_reason() {
+    let circle = [("txn/src/rows/a.rs", "use super::b::B;\n"), ("txn/src/rows/b.rs", "use super::a::A;\n")];
+    let list = |text| [circle[0], circle[1], ("xtask/circles.toml", text)];
+    let problems = problem_with_files(&circle);
+    assert!(problems.len() == 1 && problems[0].what.contains("does not list"), "{problems:?}");
+    assert_eq!(problem_with_files(&list("\"txn/src/rows\" = \"rows hold rows\"\n")), []);
+    assert_eq!(problem_with_files(&list("\"txn/src/rows\" = \"\"\n")).len(), 1, "a reason is asked for");
+    let needless = problem_with_files(&[("xtask/circles.toml", "\"txn/src/rows\" = \"rows hold rows\"\n")]);
+    assert!(needless.len() == 1 && needless[0].what.contains("has no circle"), "{needless:?}");
+}

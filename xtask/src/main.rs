@@ -5,6 +5,8 @@
 //! ```text
 //!   tree      the files of the repository, and Rust text without comments, strings and tests
 //!   layers    crates depend only downward; files, sockets, clocks and unsafe only where they belong
+//!   imports   which file of a crate imports which
+//!   circles   no circle of imports between folders
 //!   size      length of files and functions, number of crates        ─┐
 //!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
 //!   commands  cargo, and how many tests it ran

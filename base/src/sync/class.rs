@@ -8,14 +8,13 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::held::{Place, latch_given_back, latch_taken};
 use crate::waits;
 
 /// A class of latches or mutexes.
 #[derive(Debug)]
 pub struct Class {
-    name: &'static str,
-    rank: u16,
-    coupled: bool,
+    place: Place,
     listed: AtomicBool,
     slow: AtomicU64,
     parks: AtomicU64,
@@ -52,9 +51,7 @@ impl Class {
     /// panic otherwise. Rank 0 is outside the order.
     pub const fn ranked(name: &'static str, rank: u16) -> Self {
         Self {
-            name,
-            rank,
-            coupled: false,
+            place: Place { name, rank, coupled: false },
             listed: AtomicBool::new(false),
             slow: AtomicU64::new(0),
             parks: AtomicU64::new(0),
@@ -71,7 +68,7 @@ impl Class {
     /// Allows a thread to wait for one of this class while it holds another of it. Whoever does so has an order of its
     /// own within the class (left to right, top to bottom) and must keep to it: nothing checks that.
     pub const fn coupled(mut self) -> Self {
-        self.coupled = true;
+        self.place.coupled = true;
         self
     }
 
@@ -80,7 +77,7 @@ impl Class {
     pub fn named(name: &'static str) -> &'static Class {
         let place = (name.as_ptr() as usize >> 3) % REMEMBERED;
         let known = FOUND.try_with(|found| found[place].get()).ok().flatten();
-        if let Some(class) = known.filter(|class| std::ptr::eq(class.name, name)) {
+        if let Some(class) = known.filter(|class| std::ptr::eq(class.place.name, name)) {
             return class;
         }
         let class = Class::registered(name);
@@ -90,7 +87,7 @@ impl Class {
 
     fn registered(name: &'static str) -> &'static Class {
         let mut registry = registry();
-        if let Some(class) = registry.iter().find(|class| class.name == name) {
+        if let Some(class) = registry.iter().find(|class| class.place.name == name) {
             return class;
         }
         let class: &'static Class = Box::leak(Box::new(Class::new(name)));
@@ -101,17 +98,17 @@ impl Class {
 
     /// The name: place and purpose, `storage/wal/flush`.
     pub fn name(&self) -> &'static str {
-        self.name
+        self.place.name
     }
 
     /// The place in the order; 0 is outside it.
     pub fn rank(&self) -> u16 {
-        self.rank
+        self.place.rank
     }
 
-    #[cfg(debug_assertions)]
-    pub(crate) fn is_coupled(&self) -> bool {
-        self.coupled
+    /// Its name and its place in the order.
+    pub(crate) fn place(&'static self) -> &'static Place {
+        &self.place
     }
 
     /// Lists the class; slow paths do so by themselves.
@@ -171,7 +168,7 @@ impl Class {
             site: site.map(|site| format!("{}:{}", site.file(), site.line())).unwrap_or_default(),
         });
         ClassStats {
-            name: self.name,
+            name: self.name(),
             slow: self.slow.load(Relaxed),
             parks: self.parks.load(Relaxed),
             spin_ns: self.spin_ns.load(Relaxed),
@@ -226,4 +223,17 @@ pub fn classes() -> Vec<ClassStats> {
 /// acquisition; off by default.
 pub fn track_holders(on: bool) {
     TRACK_HOLDERS.store(on, Relaxed);
+}
+
+/// Counts a latch that lives in a word of its owner's own design (a page's entry in the buffer pool): taken by a try,
+/// so the order of classes is not checked. The owner calls [`note_latch_given_back`] on the same thread.
+#[inline]
+pub fn note_latch_taken(class: &'static Class) {
+    latch_taken(class.place());
+}
+
+/// The other half of [`note_latch_taken`].
+#[inline]
+pub fn note_latch_given_back(class: &'static Class) {
+    latch_given_back(class.place());
 }

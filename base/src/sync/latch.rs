@@ -31,9 +31,9 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::class::Class;
-use super::held;
 use super::park::{self, Attempt, Want};
 use super::shim::{AtomicU64, fence};
+use crate::held;
 use crate::waits::WaitEvent;
 
 const SHARED_ONE: u64 = 1;
@@ -108,7 +108,7 @@ impl Latch {
     #[inline]
     #[track_caller]
     pub fn exclusive(&self) -> Exclusive<'_> {
-        held::check_order(self.class);
+        held::check_order(self.class.place());
         if self.take_exclusive().is_none() {
             self.exclusive_slow();
         }
@@ -127,11 +127,11 @@ impl Latch {
     #[inline]
     #[track_caller]
     pub fn shared(&self) -> Shared<'_> {
-        held::check_order(self.class);
+        held::check_order(self.class.place());
         if self.take_shared(false).is_none() {
             self.shared_slow();
         }
-        held::latch_taken(self.class);
+        held::latch_taken(self.class.place());
         Shared { latch: self, not_send: PhantomData }
     }
 
@@ -139,7 +139,7 @@ impl Latch {
     #[inline]
     pub fn try_shared(&self) -> Option<Shared<'_>> {
         self.take_shared(false)?;
-        held::latch_taken(self.class);
+        held::latch_taken(self.class.place());
         Some(Shared { latch: self, not_send: PhantomData })
     }
 
@@ -179,7 +179,7 @@ impl Latch {
     #[inline]
     #[track_caller]
     fn holds_exclusive(&self) -> Exclusive<'_> {
-        held::latch_taken(self.class);
+        held::latch_taken(self.class.place());
         self.class.took();
         Exclusive { latch: self, not_send: PhantomData }
     }
@@ -276,7 +276,7 @@ impl<'a> Exclusive<'a> {
 impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
-        held::latch_given_back(self.latch.class);
+        held::latch_given_back(self.latch.class.place());
         self.latch.class.gave_back();
         // EXCLUSIVE is set and nobody but us changes it, the version or the count: no borrow, no carry (LATCH-2).
         let before = self.latch.word.fetch_add(VERSION_ONE - EXCLUSIVE, GIVE_BACK);
@@ -304,7 +304,7 @@ impl Shared<'_> {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        held::latch_given_back(self.latch.class);
+        held::latch_given_back(self.latch.class.place());
         let before = self.latch.word.fetch_sub(SHARED_ONE, Release);
         debug_assert!(before & EXCLUSIVE == 0 && before & SHARED_MASK != 0, "LATCH-1");
         if before & (PARKED | SHARED_MASK) == PARKED | SHARED_ONE {

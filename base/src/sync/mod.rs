@@ -18,7 +18,6 @@
 //! waited for with no latch held (`assert_no_latches`).
 
 mod class;
-mod held;
 mod latch;
 mod lsn;
 mod mutex;
@@ -30,8 +29,9 @@ mod thread;
 #[cfg(not(loom))]
 mod timer;
 
+pub use crate::held::{assert_no_latches, latches_held};
 pub use class::{Class, ClassStats, Holder, classes, track_holders};
-pub use held::{assert_no_latches, latches_held, note_latch_given_back, note_latch_taken};
+pub use class::{note_latch_given_back, note_latch_taken};
 pub use latch::{Exclusive, Latch, Shared, Version};
 pub use lsn::{Closed, LsnWaiters, WaitLsn};
 pub use mutex::{Condvar, Mutex, MutexGuard};

@@ -16,9 +16,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::class::Class;
-use super::held;
 use super::park::{self, Attempt, Want};
 use super::shim::AtomicU32;
+use crate::held;
 use crate::waits::{self, Object, Wait, WaitEvent};
 
 const LOCKED: u32 = 1;
@@ -69,7 +69,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        held::check_order(self.class);
+        held::check_order(self.class.place());
         if self.word.compare_exchange(0, LOCKED, Acquire, Relaxed).is_err() {
             self.lock_slow();
         }
@@ -92,7 +92,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     fn holds(&self) -> MutexGuard<'_, T> {
-        held::mutex_taken(self.class);
+        held::mutex_taken(self.class.place());
         self.class.took();
         MutexGuard { mutex: self, not_send: PhantomData }
     }
@@ -128,7 +128,7 @@ impl<T: ?Sized> Mutex<T> {
 
     #[inline]
     fn unlock(&self) {
-        held::mutex_given_back(self.class);
+        held::mutex_given_back(self.class.place());
         self.class.gave_back();
         let before = self.word.fetch_sub(LOCKED, Release);
         debug_assert!(before & LOCKED != 0, "MUTEX-1");

@@ -47,7 +47,7 @@ impl Wait {
     #[inline]
     pub fn begin(event: WaitEvent, object: Object) -> Wait {
         if event.class() != WaitClass::LwLock {
-            crate::sync::assert_no_latches();
+            crate::held::assert_no_latches();
         }
         let instrument = totals::instrument(event);
         let mut wait = Wait {
@@ -193,7 +193,7 @@ impl<F: Future> Future for InWait<F> {
             *this.open = None;
             return polled;
         }
-        crate::sync::assert_no_latches();
+        crate::held::assert_no_latches();
         let (event, object, behind) = (*this.event, *this.object, *this.behind);
         this.open.get_or_insert_with(|| OpenWait::begin(event, object, behind)).pending();
         polled

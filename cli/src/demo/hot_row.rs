@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clearway_lab::outcome::Outcome;
-use clearway_lab::scenario;
+use clearway_lab::scenarios;
 use clearway_lab::session::{Request, run as run_session};
 
 use super::Failure;
@@ -33,7 +33,7 @@ pub fn run(scratch: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
         command: "clearway demo".to_owned(),
     };
     // A line of its own for every step would bury the bars.
-    let outcome = run_session(scenario::find("hot-row")?, &request, &mut |_| {})?;
+    let outcome = run_session(scenarios::find("hot-row")?, &request, &mut |_| {})?;
     let rate = |server: &str, clients| outcome.cell(server, "", clients).map(|cell| cell.value);
     let measured = clients.iter().any(|&clients| rate("postgres", clients).is_some());
     let bars: Vec<(u32, f64, f64)> = POSTGRES_RECORDED

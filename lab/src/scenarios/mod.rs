@@ -10,12 +10,42 @@ mod reads;
 mod rollback;
 mod row_size;
 
-pub use bulk_load::BulkLoad;
-pub use commit_scaling::CommitScaling;
-pub use context_switches::ContextSwitches;
-pub use convoy::Convoy;
-pub use hot_row::HotRow;
-pub use no_primary_key::NoPrimaryKey;
-pub use reads::Reads;
-pub use rollback::Rollback;
-pub use row_size::RowSize;
+use crate::LabError;
+use crate::scenario::Scenario;
+
+use bulk_load::BulkLoad;
+use commit_scaling::CommitScaling;
+use context_switches::ContextSwitches;
+use convoy::Convoy;
+use hot_row::HotRow;
+use no_primary_key::NoPrimaryKey;
+use reads::Reads;
+use rollback::Rollback;
+use row_size::RowSize;
+
+/// Every scenario there is.
+pub fn all() -> &'static [&'static dyn Scenario] {
+    &[
+        &HotRow,
+        &Convoy,
+        &Reads::Points,
+        &Reads::Ranges,
+        &Reads::Mixed,
+        &NoPrimaryKey,
+        &BulkLoad,
+        &CommitScaling,
+        &ContextSwitches,
+        &Rollback,
+        &RowSize,
+    ]
+}
+
+/// A scenario by its name.
+///
+/// # Errors
+/// [`LabError::Unknown`].
+pub fn find(name: &str) -> Result<&'static dyn Scenario, LabError> {
+    let known = || all().iter().map(|scenario| scenario.name()).collect::<Vec<_>>().join(", ");
+    let found = all().iter().find(|scenario| scenario.name() == name).copied();
+    found.ok_or_else(|| LabError::Unknown { kind: "scenario", name: name.to_owned(), known: known() })
+}

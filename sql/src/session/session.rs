@@ -11,11 +11,11 @@
 //! A statement outside of a block runs in an implicit transaction, which ends with the batch: the text of a simple
 //! query, or the messages up to Sync.
 
+use super::Backends;
 use super::client::{Client, TransactionStatus};
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
-use super::{Backends, copy, ddl, utility};
 use crate::context::backend::Backend;
 use crate::context::cell::EngineCell;
 use crate::context::core::Core;
@@ -123,7 +123,7 @@ pub struct Session {
     /// Rows or an error have been given since the last wait for durability.
     pub(super) told: bool,
     /// Statements so far that may have changed or locked something.
-    changes: u64,
+    pub(super) changes: u64,
     /// What prepared statements and the cache of texts have of the session's memory.
     pub(super) prepared_held: Held,
 }
@@ -316,43 +316,6 @@ impl Session {
         let limit_ms = core.settings.lock().statement_timeout_ms;
         let body = pin!(self.statement(prepared, &statement, Arc::from([]), client));
         interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await?.map(Some)
-    }
-
-    /// Runs a statement that is none about transactions, with all its rows.
-    pub(super) async fn statement(
-        &mut self,
-        prepared: &Arc<Prepared>,
-        statement: &Statement,
-        params: Arc<[Datum]>,
-        client: &mut dyn Client,
-    ) -> Result<String> {
-        if is_planned(statement) {
-            let mut execution = self.start(prepared, statement, params).await?;
-            let core = self.core.clone();
-            if let Some(columns) = &execution.cached.plan.columns {
-                run::describe(columns, &[], client);
-            }
-            execution.give(&core, 0, &[], client).await?;
-            return Ok(execution.tag());
-        }
-        self.changes += 1;
-        self.core.engine.take().owner().statement(&prepared.text);
-        match statement {
-            Statement::Execute { name, args } => {
-                let (target, params) = self.execute_arguments(name, args)?;
-                let inner = target.statement.clone().ok_or_else(|| SqlError::internal("an empty statement"))?;
-                Box::pin(self.statement(&target, &inner, params, client)).await
-            }
-            Statement::Explain { options, statement } => {
-                Box::pin(utility::explain(self, prepared, options, statement, client)).await
-            }
-            // What is rare stands apart: the states of all arms lie in every session's memory.
-            Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
-            _ => match Box::pin(utility::run(self, statement, client)).await? {
-                Some(tag) => Ok(tag),
-                None => Box::pin(ddl::run(self, prepared, statement)).await,
-            },
-        }
     }
 
     /// Begins to run a planned statement.

@@ -30,20 +30,18 @@
 //! Which transactions exist, and their undo in memory (the layer above).
 
 pub mod analysis;
-mod checkpoint;
+mod checkpoints;
 pub mod control;
 pub mod create;
 mod open;
 mod redo;
 pub mod saved;
-pub mod undo;
 
 pub use analysis::{CommitBody, Findings, Loser};
-pub(crate) use checkpoint::Checkpoints;
+pub(crate) use checkpoints::Checkpoints;
 pub use open::Recovered;
 pub(crate) use open::{Opened, open};
 pub use saved::{PendingChain, PendingDrop};
-pub use undo::{end_abort, undo_one};
 
 /// What recovery did.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,17 +5,17 @@ use super::control::{Control, ControlFile};
 use super::create::{FIRST_LSN, is_databases, look, prepare_new, sync_parent};
 use super::redo::RedoPass;
 use super::saved::Saved;
+use super::saved::{PendingChain, PendingDrop};
 use super::{Checkpoints, RecoveryReport};
 use crate::btree;
 use crate::buffer::{DoubleWrite, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, Tag, TxnId};
 use crate::mutation::{self, Mutation};
-use crate::pending::Pending;
+use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
 use crate::seams::Versions;
 use crate::space::{Space, SpaceOptions, SpaceRedo};
-use crate::store::StoreOptions;
 use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
 use crate::wal::segments::{Layout, Segments};
@@ -48,7 +48,8 @@ pub(crate) struct Opened {
     pub(crate) space: Arc<Space>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) checkpoints: Checkpoints,
-    pub(crate) pending: Pending,
+    pub(crate) drops: Vec<PendingDrop>,
+    pub(crate) chains: Vec<PendingChain>,
     pub(crate) recovered: Recovered,
 }
 
@@ -168,7 +169,7 @@ async fn recover(
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
     let checkpoints = Checkpoints::new(file, control, paths.checkpoint);
-    Ok(Opened { wal, space, pool, checkpoints, pending: Pending::new(pending, chains), recovered })
+    Ok(Opened { wal, space, pool, checkpoints, drops: pending, chains, recovered })
 }
 
 /// A file whose name a crash takes with it holds no twins: the name is synced before the first batch. It is long enough

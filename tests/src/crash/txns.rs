@@ -5,10 +5,11 @@ use clearway_storage::btree::{Edit, RowBuf, Tree};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::{BeforeImage, Record, RecordKind, TxnLog, UndoEntry};
-use clearway_storage::recovery::{self, CommitBody, Loser, Recovered};
+use clearway_storage::recovery::{CommitBody, Loser, Recovered};
 use clearway_storage::seams::{ActiveTxn, ActiveTxns, Purpose, Versions};
 use clearway_storage::space::TreeKind;
 use clearway_storage::store::Store;
+use clearway_storage::undo;
 use clearway_storage::wal::Wal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -229,7 +230,7 @@ impl Txn {
     pub async fn rollback_to(&mut self, mark: usize) -> Result<(), StorageError> {
         while self.undo.len() > mark {
             let Some(entry) = self.undo.last().cloned() else { break };
-            recovery::undo_one(&self.store, &mut self.log, &entry).await?;
+            undo::undo_one(&self.store, &mut self.log, &entry).await?;
             self.undo.pop();
             self.book.set(&self.log, &self.undo);
         }
@@ -245,7 +246,7 @@ impl Txn {
     pub async fn abort(&mut self) -> Result<(), StorageError> {
         self.rollback_to(0).await?;
         if self.log.first_lsn != Lsn::ZERO {
-            recovery::end_abort(self.store.wal(), &mut self.log).await?;
+            undo::end_abort(self.store.wal(), &mut self.log).await?;
         }
         self.book.end(self.log.txn, &self.tags, None);
         self.over = true;
@@ -298,15 +299,15 @@ impl Txn {
 /// Undoes a loser, as the layer above does after recovery.
 ///
 /// # Errors
-/// As [`recovery::undo_one`].
+/// As [`undo::undo_one`].
 pub async fn undo_loser(store: &Arc<Store>, book: &Arc<Book>, mut loser: Loser) -> Result<(), StorageError> {
     let tags: Vec<Tag> = loser.entries.iter().map(|entry| entry.tag).collect();
     while let Some(entry) = loser.entries.last().cloned() {
-        recovery::undo_one(store, &mut loser.log, &entry).await?;
+        undo::undo_one(store, &mut loser.log, &entry).await?;
         loser.entries.pop();
         book.set(&loser.log, &loser.entries);
     }
-    recovery::end_abort(store.wal(), &mut loser.log).await?;
+    undo::end_abort(store.wal(), &mut loser.log).await?;
     book.end(loser.log.txn, &tags, None);
     Ok(())
 }

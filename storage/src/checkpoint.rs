@@ -13,49 +13,13 @@
 //! # Crash safety
 //! Before the control file is written the old checkpoint holds, and all it needs is there.
 
-use super::control::{Control, ControlFile};
-use super::saved::{self, Saved};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
+use crate::recovery::control::Control;
+use crate::recovery::saved::{self, Saved};
 use crate::store::Store;
-use crate::sync::Turn;
-use clearway_base::sync::Mutex;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
-use std::path::PathBuf;
-
-/// The control file and the directory of checkpoints.
-pub(crate) struct Checkpoints {
-    file: ControlFile,
-    control: Mutex<Control>,
-    dir: PathBuf,
-    turn: Turn,
-}
-
-impl Checkpoints {
-    pub(crate) fn new(file: ControlFile, control: Control, dir: PathBuf) -> Checkpoints {
-        Checkpoints {
-            file,
-            control: Mutex::new("storage/recovery/control", control),
-            dir,
-            turn: Turn::new("storage/recovery/checkpoint_turn"),
-        }
-    }
-
-    pub(crate) fn control(&self) -> Control {
-        *self.control.lock()
-    }
-
-    /// Looks at the control block while no newer one can be put in its place.
-    pub(crate) fn with_control<T>(&self, look: impl FnOnce(&Control) -> T) -> T {
-        look(&self.control.lock())
-    }
-
-    /// Where the files of checkpoints stand.
-    pub(crate) fn dir(&self) -> &std::path::Path {
-        &self.dir
-    }
-}
 
 impl Store {
     /// Takes a checkpoint as fast as it can: after it, recovery starts at or behind the point where the log ended when
@@ -70,7 +34,7 @@ impl Store {
     /// `clean` says that nothing is active and nothing will be appended, `paced` that there is time: pages are written evenly while the
     /// log grows by what it may grow meanwhile (`Store::pace`).
     pub(crate) async fn take_checkpoint(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
-        let _turn = self.checkpoints().turn.take().await;
+        let _turn = self.checkpoints().turn().take().await;
         // Whoever closes takes the last one: one that waited for its turn meanwhile would say that the log goes on.
         if !clean && self.ended() {
             return self.wal().poisoned().map_or(Ok(()), Err);
@@ -121,7 +85,7 @@ impl Store {
             let bytes = saved.encode(number);
             (bytes.len() as u32, crc32c::crc32c(&bytes))
         } else {
-            saved.write(self.vfs(), &checkpoints.dir, number).await?
+            saved.write(self.vfs(), checkpoints.dir(), number).await?
         };
         let control = Control {
             generation: old.generation + 1,
@@ -136,12 +100,12 @@ impl Store {
             clean,
             ..old
         };
-        self.write_control(control).await?;
+        checkpoints.write(control).await?;
         if mutation::active(Mutation::ControlBeforeCheckpoint) {
-            saved.write(self.vfs(), &checkpoints.dir, number).await?;
+            saved.write(self.vfs(), checkpoints.dir(), number).await?;
         }
         if old.checkpoint > 0 {
-            self.vfs().remove(&saved::path(&checkpoints.dir, old.checkpoint)).await?;
+            self.vfs().remove(&saved::path(checkpoints.dir(), old.checkpoint)).await?;
         }
         // REC-8: the control file that asks for no more is synced.
         let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };
@@ -160,13 +124,6 @@ impl Store {
             written += self.pool().write_older(begin).await?;
             self.pace(paced, written as f64 / dirty as f64, self.wal().end_lsn().0 - begin.0).await;
         }
-        Ok(())
-    }
-
-    pub(crate) async fn write_control(&self, control: Control) -> Result<(), StorageError> {
-        let checkpoints = self.checkpoints();
-        checkpoints.file.write(&control).await?;
-        *checkpoints.control.lock() = control;
         Ok(())
     }
 }

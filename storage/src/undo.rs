@@ -4,11 +4,11 @@
 //! - REC-9: undoing a change appends a compensation record that names the next one to undo, in the same step that
 //!   changes the page. Whatever was undone is never undone twice, crashes in between included.
 
-use super::analysis::Loser;
 use crate::btree;
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::record::{LsnRange, Record, RecordKind, TxnLog, UndoEntry};
+use crate::recovery::Loser;
 use crate::seams::Purpose;
 use crate::space::DIRECTORY_TREE;
 use crate::store::Store;

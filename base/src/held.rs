@@ -7,7 +7,16 @@
 
 use std::cell::Cell;
 
-use super::class::Class;
+/// The name of a class of latches or mutexes, and its place in the order.
+#[derive(Debug)]
+pub struct Place {
+    /// `storage/wal/flush`.
+    pub name: &'static str,
+    /// The place in the order; 0 is outside it.
+    pub rank: u16,
+    /// A thread may wait for one of the class while it holds another of it.
+    pub coupled: bool,
+}
 
 thread_local! {
     static LATCHES: Cell<u32> = const { Cell::new(0) };
@@ -29,56 +38,43 @@ pub fn assert_no_latches() {
 }
 
 #[inline]
-pub(super) fn latch_taken(class: &'static Class) {
+pub(crate) fn latch_taken(place: &'static Place) {
     if cfg!(loom) {
         return; // all threads of a model share one thread-local
     }
     LATCHES.with(|latches| latches.set(latches.get() + 1));
-    order::taken(class);
+    order::taken(place);
 }
 
 #[inline]
-pub(super) fn latch_given_back(class: &'static Class) {
+pub(crate) fn latch_given_back(place: &'static Place) {
     if cfg!(loom) {
         return;
     }
     LATCHES.with(|latches| latches.set(latches.get() - 1));
-    order::given_back(class);
-}
-
-/// Counts a latch that lives in a word of its owner's own design (a page's entry in the buffer pool): taken by a try,
-/// so the order of classes is not checked. The owner calls [`note_latch_given_back`] on the same thread.
-#[inline]
-pub fn note_latch_taken(class: &'static Class) {
-    latch_taken(class);
-}
-
-/// The other half of [`note_latch_taken`].
-#[inline]
-pub fn note_latch_given_back(class: &'static Class) {
-    latch_given_back(class);
+    order::given_back(place);
 }
 
 #[inline]
-pub(super) fn mutex_taken(class: &'static Class) {
+pub(crate) fn mutex_taken(place: &'static Place) {
     if !cfg!(loom) {
-        order::taken(class);
+        order::taken(place);
     }
 }
 
 #[inline]
-pub(super) fn mutex_given_back(class: &'static Class) {
+pub(crate) fn mutex_given_back(place: &'static Place) {
     if !cfg!(loom) {
-        order::given_back(class);
+        order::given_back(place);
     }
 }
 
 /// Before a latch or mutex is waited for: HELD-2.
 #[inline]
 #[track_caller]
-pub(super) fn check_order(class: &'static Class) {
+pub(crate) fn check_order(place: &'static Place) {
     if !cfg!(loom) {
-        order::check(class);
+        order::check(place);
     }
 }
 
@@ -86,64 +82,61 @@ pub(super) fn check_order(class: &'static Class) {
 mod order {
     use std::cell::RefCell;
 
-    use super::Class;
+    use super::Place;
 
     thread_local! {
-        static HELD: RefCell<Vec<&'static Class>> = const { RefCell::new(Vec::new()) };
+        static HELD: RefCell<Vec<&'static Place>> = const { RefCell::new(Vec::new()) };
     }
 
-    pub fn taken(class: &'static Class) {
-        let _ = HELD.try_with(|held| held.borrow_mut().push(class));
+    pub fn taken(place: &'static Place) {
+        let _ = HELD.try_with(|held| held.borrow_mut().push(place));
     }
 
-    pub fn given_back(class: &'static Class) {
+    pub fn given_back(place: &'static Place) {
         let _ = HELD.try_with(|held| {
             let mut held = held.borrow_mut();
-            if let Some(at) = held.iter().rposition(|other| std::ptr::eq(*other, class)) {
+            if let Some(at) = held.iter().rposition(|other| std::ptr::eq(*other, place)) {
                 held.remove(at);
             }
         });
     }
 
     #[track_caller]
-    pub fn check(class: &'static Class) {
-        if class.rank() == 0 {
+    pub fn check(place: &'static Place) {
+        if place.rank == 0 {
             return;
         }
         let higher = HELD.try_with(|held| {
             let held = held.borrow();
             held.iter().copied().find(|other| {
-                let same = std::ptr::eq(*other, class);
-                other.rank() > class.rank() || (other.rank() == class.rank() && !(same && class.is_coupled()))
+                let same = std::ptr::eq(*other, place);
+                other.rank > place.rank || (other.rank == place.rank && !(same && place.coupled))
             })
         });
         if let Ok(Some(other)) = higher {
             panic!(
                 "latch order: waiting for {} (rank {}) while holding {} (rank {})",
-                class.name(),
-                class.rank(),
-                other.name(),
-                other.rank()
+                place.name, place.rank, other.name, other.rank
             );
         }
     }
 
     pub fn names() -> String {
-        let names = HELD.try_with(|held| held.borrow().iter().map(|class| class.name()).collect::<Vec<_>>());
+        let names = HELD.try_with(|held| held.borrow().iter().map(|place| place.name).collect::<Vec<_>>());
         format!(": {}", names.unwrap_or_default().join(", "))
     }
 }
 
 #[cfg(not(debug_assertions))]
 mod order {
-    use super::Class;
+    use super::Place;
 
     #[inline]
-    pub fn taken(_class: &'static Class) {}
+    pub fn taken(_place: &'static Place) {}
     #[inline]
-    pub fn given_back(_class: &'static Class) {}
+    pub fn given_back(_place: &'static Place) {}
     #[inline]
-    pub fn check(_class: &'static Class) {}
+    pub fn check(_place: &'static Place) {}
     pub fn names() -> &'static str {
         ""
     }

@@ -1,0 +1,48 @@
+//! Which part of the session carries out a statement.
+
+use super::client::Client;
+use super::session::{Prepared, Session, is_planned};
+use super::{copy, ddl, run, utility};
+use crate::error::{Result, SqlError};
+use crate::syntax::stmt::Statement;
+use crate::types::Datum;
+use std::sync::Arc;
+
+impl Session {
+    /// Runs a statement that is none about transactions, with all its rows.
+    pub(super) async fn statement(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        statement: &Statement,
+        params: Arc<[Datum]>,
+        client: &mut dyn Client,
+    ) -> Result<String> {
+        if is_planned(statement) {
+            let mut execution = self.start(prepared, statement, params).await?;
+            let core = self.core.clone();
+            if let Some(columns) = &execution.cached.plan.columns {
+                run::describe(columns, &[], client);
+            }
+            execution.give(&core, 0, &[], client).await?;
+            return Ok(execution.tag());
+        }
+        self.changes += 1;
+        self.core.engine.take().owner().statement(&prepared.text);
+        match statement {
+            Statement::Execute { name, args } => {
+                let (target, params) = self.execute_arguments(name, args)?;
+                let inner = target.statement.clone().ok_or_else(|| SqlError::internal("an empty statement"))?;
+                Box::pin(self.statement(&target, &inner, params, client)).await
+            }
+            Statement::Explain { options, statement } => {
+                Box::pin(utility::explain(self, prepared, options, statement, client)).await
+            }
+            // What is rare stands apart: the states of all arms lie in every session's memory.
+            Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
+            _ => match Box::pin(utility::run(self, statement, client)).await? {
+                Some(tag) => Ok(tag),
+                None => Box::pin(ddl::run(self, prepared, statement)).await,
+            },
+        }
+    }
+}
