@@ -10,6 +10,7 @@ mod checkpoint;
 pub mod error;
 pub mod ids;
 pub mod interleave;
+mod leases;
 pub mod mutation;
 mod options;
 mod pending;

@@ -19,6 +19,7 @@ use crate::btree::Tree;
 use crate::buffer::Pool;
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
+use crate::leases::Leases;
 use crate::options::interval;
 pub use crate::options::{RECOVERY_TARGET, StoreOptions};
 use crate::pending::Pending;
@@ -57,7 +58,7 @@ pub struct Store {
     /// How often somebody said that there may be something to drop.
     pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
-    leases: crate::backup::Leases,
+    leases: Leases,
 }
 
 impl Drop for Store {
@@ -104,7 +105,7 @@ impl Store {
             hurry: AtomicBool::new(false),
             drop_rings: AtomicU64::new(0),
             lock: Mutex::new("storage/store/dir_lock", Some(lock)),
-            leases: crate::backup::Leases::new(),
+            leases: Leases::new(),
         };
         Ok((Arc::new(store), recovered))
     }
@@ -134,7 +135,7 @@ impl Store {
     }
 
     /// Who is taking a copy.
-    pub(crate) fn leases(&self) -> &crate::backup::Leases {
+    pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
 

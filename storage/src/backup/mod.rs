@@ -39,7 +39,6 @@ mod request;
 mod start;
 mod stream;
 
-pub(crate) use lease::Leases;
 pub use point::RestorePoint;
 pub use rebuild::Rebuild;
 pub use request::Request;
