@@ -140,6 +140,7 @@ async fn serve(
     let tls = acceptor(config, vfs).await?;
     let encrypted = tls.is_some();
     let backends = Arc::new(Backends::default());
+    backends.log_to(|lines| _ = writeln!(std::io::stderr(), "{lines}"));
     let (server_bytes, statement_bytes) = config.memory(memory::granted_bytes());
     memory::set_server_limit(server_bytes);
     let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];

@@ -12,7 +12,7 @@ use clearway_base::testkit::{self, JoinHandle};
 use clearway_base::vfs::sim::SimDisk;
 use clearway_base::waits::now_ns;
 use clearway_sql::SqlError;
-use clearway_sql::session::Backends;
+use clearway_sql::session::{Backends, Client};
 use sim::{Connection, connect, open, simulate};
 
 const MS: u64 = 1_000_000;
@@ -61,8 +61,9 @@ fn ddl_behind_a_long_transaction_lets_others_pass() {
             let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'";
             assert_eq!(viewer.value(waits).await, "1", "pg_locks shows the waiting statement, in the queue or aside");
         }
-        // Forty writers, at all places of the cycle of 50 ms and 50 ms aside: one window each, at most.
-        assert!(longest_ns > MS && longest_ns < 55 * MS, "a writer waited {longest_ns} ns");
+        // Forty writers, at all places of the cycle of 50 ms and 50 ms aside: one window each, at most, and the reads of pages. Two windows
+        // would be 150 ms.
+        assert!(longest_ns > MS && longest_ns < 100 * MS, "a writer waited {longest_ns} ns");
         long.value("COMMIT").await;
         let (_, ended, _) = ddl.await;
         ended.expect("altered");
@@ -178,5 +179,110 @@ fn advisory_locks_of_sessions_and_transactions() {
         assert_eq!(b.value("SELECT pg_try_advisory_xact_lock(7)").await, "t");
         a.value("COMMIT").await;
         assert_eq!(b.value("SELECT pg_try_advisory_xact_lock(6)").await, "t");
+    });
+}
+
+/// Keeps the notices, with the time of each.
+#[derive(Clone, Default)]
+struct Told(Arc<std::sync::Mutex<Vec<(u64, String)>>>);
+
+impl Client for Told {
+    fn row(&mut self, _: usize, _: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {}
+
+    fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
+        let detail = message.fields().detail.clone().unwrap_or_default();
+        let line = format!("{severity}: {}; {detail}", message.message());
+        self.0.lock().expect("no panic").push((now_ns(), line));
+    }
+}
+
+#[test]
+fn ddl_says_every_ten_seconds_who_holds_it_up_and_stops_nobody_for_a_quarter_of_an_hour() {
+    scene(|[mut long, mut ddl, mut writer, _]| async move {
+        long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        long.value("SELECT 'the last statement'").await;
+        let began_ns = now_ns();
+        let (told, long_pid) = (Told::default(), long.backend.pid);
+        let mut client = told.clone();
+        let altered = testkit::spawn("ddl", async move {
+            ddl.session.simple("ALTER TABLE t ADD COLUMN more int", &mut client).await
+        });
+        let mut longest_ns = 0;
+        while now_ns() - began_ns < 900_000 * MS {
+            ms(997).await;
+            let came_ns = now_ns();
+            writer.value("UPDATE t SET v = 1 WHERE id = 2").await;
+            longest_ns = longest_ns.max(now_ns() - came_ns);
+        }
+        assert!(longest_ns < 100 * MS, "a writer waited {longest_ns} ns");
+        long.value("COMMIT").await;
+        altered.await.expect("altered");
+        let told = told.0.lock().expect("no panic").clone();
+        assert!((89..=91).contains(&told.len()), "told {} times in 900 s", told.len());
+        assert!((10_000 * MS..10_100 * MS).contains(&(told[0].0 - began_ns)));
+        let wanted = format!(
+            "NOTICE: still waiting for AccessExclusiveLock on relation \"t\" after 10 s; Process {long_pid} holds RowExclusiveLock on relation \
+             \"t\", taken by: UPDATE t SET v = 1 WHERE id = 1"
+        );
+        assert!(told[0].1.starts_with(&wanted), "{}", told[0].1);
+    });
+}
+
+#[test]
+fn a_window_of_zero_holds_nobody_back() {
+    scene(|[mut long, mut ddl, mut writer, _]| async move {
+        ddl.value("SET ddl_block_window = 0").await;
+        long.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        let ddl = start(ddl, "ALTER TABLE t ADD COLUMN more int");
+        for _ in 0..300 {
+            ms(7).await;
+            let came_ns = now_ns();
+            writer.value("SELECT v FROM t WHERE id = 2").await;
+            assert!(now_ns() - came_ns < MS, "a reader waited {} ns", now_ns() - came_ns);
+        }
+        long.value("COMMIT").await;
+        ddl.await.1.expect("altered");
+    });
+}
+
+#[test]
+fn what_ends_a_wait_names_the_blocker_and_the_statement_that_took_the_lock() {
+    scene(|[mut holder, mut waiter, canceller, _]| async move {
+        let holder_pid = holder.backend.pid;
+        let detail = |error: &SqlError| error.fields().detail.clone().unwrap_or_default();
+        holder.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        holder.value("SELECT 'the last statement'").await;
+        let taken = "taken by: UPDATE t SET v = 1 WHERE id = 1";
+        let row = format!("Process {holder_pid} holds For No Key Update on a row of \"t\", {taken}");
+        let table = format!("Process {holder_pid} holds RowExclusiveLock on relation \"t\", {taken}");
+        waiter.value("SET lock_timeout = 50").await;
+        let late = waiter.run("UPDATE t SET v = 2 WHERE id = 1").await.expect_err("locked");
+        assert_eq!((late.code(), detail(&late).as_str()), ("55P03", row.as_str()));
+        let late = waiter.run("LOCK TABLE t IN SHARE MODE").await.expect_err("no block");
+        assert_eq!(late.code(), "25P01");
+        let late = waiter.run("BEGIN; LOCK TABLE t IN SHARE MODE").await.expect_err("locked");
+        assert_eq!((late.code(), detail(&late).as_str()), ("55P03", table.as_str()));
+        waiter.value("ROLLBACK").await;
+        let late = waiter.run("ALTER TABLE t ADD COLUMN more int").await.expect_err("locked");
+        assert_eq!((late.code(), detail(&late).as_str()), ("55P03", table.as_str()));
+        let refused = waiter.run("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").await.expect_err("locked");
+        assert_eq!((refused.code(), detail(&refused).as_str()), ("55P03", row.as_str()));
+        let refused = waiter.run("BEGIN; LOCK TABLE t IN SHARE MODE NOWAIT").await.expect_err("locked");
+        assert_eq!((refused.code(), detail(&refused).as_str()), ("55P03", table.as_str()));
+        waiter.value("ROLLBACK; SET lock_timeout = 0").await;
+        let backend = waiter.backend.clone();
+        let waiting = start(waiter, "DELETE FROM t WHERE id = 1");
+        ms(20).await;
+        backend.interrupt.raise(clearway_sql::session::Reason::Cancel);
+        let (mut waiter, cancelled, _) = waiting.await;
+        let cancelled = cancelled.expect_err("cancelled");
+        assert_eq!((cancelled.code(), detail(&cancelled).as_str()), ("57014", row.as_str()));
+        // OBS-1: nobody reads a stranger's statement.
+        waiter.value("CREATE ROLE guest LOGIN; GRANT SELECT, UPDATE ON t TO guest; SET ROLE guest").await;
+        let refused = waiter.run("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").await.expect_err("locked");
+        assert_eq!(detail(&refused), format!("Process {holder_pid} holds For No Key Update on a row of \"t\"."));
+        waiter.value("RESET ROLE").await;
+        holder.value("COMMIT").await;
+        drop((canceller, waiter));
     });
 }

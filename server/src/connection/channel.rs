@@ -8,7 +8,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
@@ -201,6 +201,25 @@ impl Channel {
         Ok(())
     }
 
+    /// Sends a message ahead of what is buffered, as far as the system takes it at once; the rest of it goes out with the buffer, still ahead.
+    fn send_ahead(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.sent > 0 {
+            // A message may be half sent.
+            write(&mut self.output);
+            return;
+        }
+        let mut message = Vec::new();
+        write(&mut message);
+        let mut context = Context::from_waker(Waker::noop());
+        let sent = match Pin::new(&mut self.stream).poll_write(&mut context, &message) {
+            Poll::Ready(Ok(count)) => count,
+            // The error is for `send`.
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
+        };
+        let _ = Pin::new(&mut self.stream).poll_flush(&mut context);
+        self.output.splice(..0, message.drain(sent..));
+    }
+
     /// Gives back what an idle connection needs no more (CHAN-1).
     pub fn rest(&mut self) {
         if self.output.is_empty() && self.output.capacity() > IDLE_BYTES {
@@ -280,6 +299,10 @@ impl Client for Channel {
 
     fn notice(&mut self, severity: &'static str, message: &SqlError) {
         backend::notice(&mut self.output, severity, message);
+    }
+
+    fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
+        self.send_ahead(|out| backend::notice(out, severity, message));
     }
 
     fn parameter_status(&mut self, name: &str, value: &str) {

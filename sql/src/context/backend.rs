@@ -4,8 +4,9 @@
 //! - BCK-1: a session is listed exactly as long as its [`Listed`] lives.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, SessionStats};
@@ -84,11 +85,21 @@ pub struct Backend {
 #[derive(Debug)]
 pub struct Backends {
     list: Mutex<BTreeMap<i32, Arc<Backend>>>,
+    log: OnceLock<Log>,
+}
+
+/// Where lines of the server's log go.
+struct Log(Box<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Log")
+    }
 }
 
 impl Default for Backends {
     fn default() -> Self {
-        Self { list: Mutex::new("sql/backends", BTreeMap::new()) }
+        Self { list: Mutex::new("sql/backends", BTreeMap::new()), log: OnceLock::new() }
     }
 }
 
@@ -151,6 +162,18 @@ impl Backends {
         });
         self.list.lock().insert(pid, Arc::clone(&backend));
         Listed { backends: Arc::clone(self), backend } // BCK-1
+    }
+
+    /// Where the sessions' lines for the log go; the first call counts.
+    pub fn log_to(&self, log: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.log.set(Log(Box::new(log)));
+    }
+
+    /// Writes to the log, if there is one.
+    pub fn log(&self, lines: &str) {
+        if let Some(log) = self.log.get() {
+            (log.0)(lines);
+        }
     }
 
     /// Every session, by pid.

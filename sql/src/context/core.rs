@@ -3,6 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::interrupt::Reason;
 use super::privileges::{Identities, role_by_oid};
+use super::obstacle;
 use super::settings::Settings;
 use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
@@ -223,7 +224,9 @@ impl Core {
         if limit == 0 {
             return wait.await;
         }
-        match timeout(Duration::from_millis(limit), wait).await {
+        // The wait still stands when the session is interrupted: the error names who stood in its way.
+        let mut wait = pin!(wait);
+        match timeout(Duration::from_millis(limit), wait.as_mut()).await {
             Ok(done) => done,
             Err(_) => {
                 self.backend.interrupt.raise(Reason::LockTimeout);
@@ -250,15 +253,19 @@ impl Core {
         let taken = {
             let mut session = self.engine.take();
             match polite {
-                Some(polite) => Box::pin(self.lock_wait(session.lock_politely(tag, mode, polite))).await,
-                None => self.lock_wait(pin!(session.lock(tag, mode, LockScope::Transaction, if_taken))).await,
+                Some(polite) => {
+                    let lock = session.lock_politely(tag.clone(), mode, polite);
+                    Box::pin(self.lock_wait(lock)).await
+                }
+                None => self.lock_wait(pin!(session.lock(tag.clone(), mode, LockScope::Transaction, if_taken))).await,
             }
         };
         taken.map_err(|e| {
             if is_lock_not_available(&e) {
                 let catalog = self.catalog();
                 let name = catalog.get(oid).map_or_else(|| oid.to_string(), |o| o.name().to_owned());
-                return SqlError::new("55P03", format!("could not obtain lock on relation \"{name}\""));
+                let error = SqlError::new("55P03", format!("could not obtain lock on relation \"{name}\""));
+                return obstacle::refused(self, error, &tag, mode);
             }
             from_engine(e)
         })

@@ -3,7 +3,7 @@
 //! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
-//! into SQL errors, `views` declares the system views.
+//! into SQL errors, `obstacle` says who stands in a statement's way, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
@@ -13,6 +13,7 @@ pub mod core;
 pub mod errors;
 pub mod interrupt;
 pub mod names;
+pub mod obstacle;
 pub mod privileges;
 pub mod settings;
 mod units;

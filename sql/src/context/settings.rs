@@ -67,9 +67,9 @@ pub static SETTINGS: &[Setting] = &[
     s("client_encoding", "UTF8", Kind::Enum(&["utf8", "utf-8", "unicode"]), true, "Sets the client's character set encoding."),
     s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
     s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
-    s("ddl_block_rounds", "100", Kind::Int(0, 1_000_000), false, "How often a waiting DDL statement lets others pass."),
+    s("ddl_block_rounds", "-1", Kind::Int(-1, 1_000_000), false, "How often a waiting DDL statement lets others pass; -1 for ever."),
     s("ddl_block_then", "wait", Kind::Enum(&["wait", "error"]), false, "What a DDL statement does after the last round: wait in the queue, or fail."),
-    s("ddl_block_window", "50", Kind::Int(-1, 3_600_000), false, "Milliseconds for which a waiting DDL statement holds back others before it lets them pass; -1 for ever."),
+    s("ddl_block_window", "50", Kind::Int(-1, 3_600_000), false, "Milliseconds for which a waiting DDL statement holds back others before it lets them pass; 0 holds nobody back, -1 for ever."),
     s("deadlock_timeout", "1s", Kind::Milliseconds, false, "Accepted; deadlocks are found when a wait begins."),
     s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
     s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
@@ -311,8 +311,8 @@ impl Settings {
     /// How a DDL statement waits for its locks; none: first come, first served, for ever, as in PostgreSQL.
     pub fn polite(&self) -> Option<Polite> {
         let window: u64 = self.get("ddl_block_window").parse().ok()?;
-        let window = window.max(1);
-        let rounds = self.get("ddl_block_rounds").parse().unwrap_or(0);
+        // -1 is no number of rounds.
+        let rounds = self.get("ddl_block_rounds").parse().ok();
         let fails = self.get("ddl_block_then") == "error";
         Some(Polite { window: Duration::from_millis(window), rounds, fails })
     }

@@ -3,13 +3,15 @@
 use super::convert::read_row;
 use super::{Cx, Row};
 use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
+use crate::context::obstacle;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Select, TableSlot};
 use crate::syntax::ast::{LockStrength, LockWait};
 use crate::types::Datum;
 use clearway_engine::session::{Isolation, Locked};
 use clearway_engine::value::Value;
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockTag};
+use std::sync::Arc;
 
 /// The lock mode of a FOR clause.
 pub fn mode_of(strength: LockStrength) -> LockMode {
@@ -82,7 +84,8 @@ impl Cx<'_> {
                 Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Gone),
                 Err(e) if is_lock_not_available(&e) && wait == LockWait::NoWait => {
                     let message = format!("could not obtain lock on row in relation \"{}\"", table.shape.name);
-                    return Err(SqlError::new("55P03", message));
+                    let tag = LockTag::Row { tree: table.shape.tree, key: Arc::from(&key[..]) };
+                    return Err(obstacle::refused(self.run.core, SqlError::new("55P03", message), &tag, mode));
                 }
                 Err(e) => return Err(from_engine(e)),
             };

@@ -92,6 +92,10 @@ pub trait Client: Send {
     fn portal_suspended(&mut self) {}
     /// A message beside the result; `severity` is WARNING, NOTICE, INFO, LOG or DEBUG.
     fn notice(&mut self, _severity: &'static str, _message: &SqlError) {}
+    /// The same, and it leaves at once if the client takes it, ahead of what is buffered: it tells of no data.
+    fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
+        self.notice(severity, message);
+    }
     /// A reported setting has a new value.
     fn parameter_status(&mut self, _name: &str, _value: &str) {}
     /// COPY TO STDOUT begins.

@@ -5,6 +5,7 @@ use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
+use crate::context::obstacle;
 use crate::context::core::now;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
@@ -229,8 +230,10 @@ impl Session {
             let core = self.core.clone();
             // A client of the extended protocol has its columns from Describe.
             let mut quiet = super::quiet::Quiet(client);
-            let body = Box::pin(self.statement(&prepared, &statement, params, &mut quiet));
-            let tag = core.backend.interrupt.guard(body).await??;
+            let mut body = Box::pin(self.statement(&prepared, &statement, params, &mut quiet));
+            let ended = core.backend.interrupt.guard(body.as_mut()).await;
+            let tag = ended.map_err(|e| obstacle::explained(&core, e))??;
+            drop(body);
             client.command_complete(&tag);
             if let Some(portal) = self.portals.get_mut(name) {
                 portal.finished = true;
@@ -252,7 +255,12 @@ impl Session {
             let done = execution.give(&core, u64::from(max_rows), &formats, client).await?;
             Ok::<_, SqlError>((execution, done))
         };
-        let (execution, done) = core.backend.interrupt.guard(pin!(body)).await??;
+        let ended = {
+            let mut body = pin!(body);
+            // The wait still stands when the error is made.
+            core.backend.interrupt.guard(body.as_mut()).await.map_err(|e| obstacle::explained(&core, e))
+        };
+        let (execution, done) = ended??;
         if done {
             client.command_complete(&execution.tag());
         } else {

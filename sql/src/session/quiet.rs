@@ -27,6 +27,10 @@ impl Client for Quiet<'_> {
     fn portal_suspended(&mut self) {
         self.0.portal_suspended();
     }
+    fn notice_now(&mut self, severity: &'static str, message: &SqlError) {
+        self.0.notice_now(severity, message);
+    }
+
     fn notice(&mut self, severity: &'static str, message: &SqlError) {
         self.0.notice(severity, message);
     }

@@ -20,6 +20,7 @@ use crate::context::backend::Backend;
 use crate::context::cell::EngineCell;
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
+use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity};
 use crate::context::settings::{Hides, Settings, SettingsMark};
 use crate::error::{Result, SqlError};
@@ -315,7 +316,8 @@ impl Session {
         let interrupt = &core.backend.interrupt;
         let limit_ms = core.settings.lock().statement_timeout_ms;
         let body = pin!(self.statement(prepared, &statement, Arc::from([]), client));
-        interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await?.map(Some)
+        let ended = interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await;
+        ended.map_err(|e| obstacle::explained(&core, e))?.map(Some)
     }
 
     /// Begins to run a planned statement.

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{copy, ddl, run, utility};
+use super::{copy, ddl, held_up, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -41,7 +41,10 @@ impl Session {
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
             _ => match Box::pin(utility::run(self, statement, client)).await? {
                 Some(tag) => Ok(tag),
-                None => Box::pin(ddl::run(self, prepared, statement)).await,
+                None => {
+                    let core = self.core.clone();
+                    Box::pin(held_up::telling(&core, client, ddl::run(self, prepared, statement))).await
+                }
             },
         }
     }

@@ -1,6 +1,7 @@
 //! Statements that define and change no data: settings, table locks, upkeep, EXPLAIN.
 
 use super::client::Client;
+use super::held_up;
 use super::run;
 use super::session::{Prepared, Session};
 use crate::context::core::{Core, now};
@@ -151,7 +152,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             Statement::Vacuum { options, tables } => {
                 let full = options.iter().any(|o| o.name == "full" && o.as_bool() == Some(true));
                 let mode = if full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
-                upkeep(&core, tables, mode, "vacuum").await?;
+                held_up::telling(&core, client, upkeep(&core, tables, mode, "vacuum")).await?;
                 "VACUUM"
             }
             Statement::Cluster { table, index: _, verbose: _ } => {
@@ -161,7 +162,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 "CLUSTER"
             }
             Statement::Reindex(r) => {
-                reindex(&core, r).await?;
+                held_up::telling(&core, client, reindex(&core, r)).await?;
                 "REINDEX"
             }
             Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,

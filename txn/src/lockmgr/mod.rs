@@ -20,6 +20,7 @@
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
 //!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
 
+pub mod blockers;
 pub mod deadlock;
 mod detect;
 mod line;

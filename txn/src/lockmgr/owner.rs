@@ -150,6 +150,17 @@ impl Held {
         fast.fold(listed, |set, fast| set.union(fast.modes))
     }
 
+    /// The statement that took a lock.
+    pub(super) fn statement_of(&self, tag: &LockTag) -> Option<Arc<str>> {
+        if let Some(lock) = self.locks.get(tag) {
+            return lock.statement.clone();
+        }
+        let fast = self.fast.iter().find(|f| {
+            matches!(tag, LockTag::Relation { database, relation } if f.database == *database && f.relation == *relation)
+        });
+        fast.and_then(|f| f.statement.clone())
+    }
+
     /// Books a lock that a change of this transaction amounts to, to the statement that made the change.
     pub(super) fn add_implicit(&mut self, tag: &LockTag, mode: LockMode, change: u32, now_ns: u64) {
         let first = !self.locks.contains_key(tag);

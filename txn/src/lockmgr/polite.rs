@@ -7,7 +7,8 @@
 //!   ▼   │
 //! aside, for as long again: out of the queue, nobody waits for it; `pg_locks` still shows it as waiting
 //! ```
-//! After `rounds` of this it stays in the queue for good, or fails, as its session has set.
+//! This goes on for ever, or `rounds` times: then the request stays in the queue for good, or fails, as its session has set. With a window
+//! of zero the request only looks: it stands in the queue for one poll, which also searches for a deadlock.
 //!
 //! # Invariants
 //! - POL-1: while a request is aside nothing of it stands in the lock table: no waiter, no announcement of a strong mode.
@@ -23,18 +24,21 @@ use super::owner::Owner;
 use super::tag::LockTag;
 use super::{Granted, LockError, LockManager, Request, wait_event};
 
+/// It stays aside for at least so long.
+const ASIDE_MIN: Duration = Duration::from_millis(50);
+
 /// How polite a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polite {
     /// For how long it holds others back at a time, and lets them pass then.
     pub window: Duration,
-    /// How often it steps aside.
-    pub rounds: u32,
-    /// After that it fails (`NotAvailable`) instead of waiting in the queue.
+    /// How often it steps aside; none: for ever.
+    pub rounds: Option<u32>,
+    /// After the last round it fails (`NotAvailable`) instead of waiting in the queue.
     pub fails: bool,
 }
 
-/// A request that has stepped aside.
+/// A polite request, in the queue or aside.
 #[derive(Clone, Debug)]
 pub(super) struct Aside {
     pub(super) tag: LockTag,
@@ -65,15 +69,17 @@ impl LockManager {
     /// As [`LockManager::acquire`]; `NotAvailable` after the last round if `polite` says so.
     pub async fn acquire_politely(&self, request: Request<'_>, polite: Polite) -> Result<Granted, LockError> {
         let since_ns = clock::now_ns();
-        for _ in 0..polite.rounds {
+        let _shown = Shown::new(request.owner, Aside { tag: request.tag.clone(), mode: request.mode, since_ns });
+        let mut left = polite.rounds;
+        while left != Some(0) {
+            left = left.map(|rounds| rounds - 1);
             if let Ok(done) = timeout(polite.window, self.acquire(request.clone())).await {
                 return done;
             }
             // POL-1
             debug_assert!(request.owner.waiting.lock().is_none());
-            let _shown = Shown::new(request.owner, Aside { tag: request.tag.clone(), mode: request.mode, since_ns });
             let (_, object) = wait_event(&request.tag);
-            waits::in_wait(WaitEvent::DdlStepAside, object, sleep(polite.window)).await;
+            waits::in_wait(WaitEvent::DdlStepAside, object, sleep(polite.window.max(ASIDE_MIN))).await;
         }
         match polite.fails {
             true => Err(LockError::NotAvailable),

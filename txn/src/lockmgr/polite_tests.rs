@@ -87,7 +87,7 @@ fn scene(held_ms: u64, polite: Option<Polite>) -> (Result<Granted, LockError>, u
 
 #[test]
 fn newcomers_wait_no_longer_than_the_window() {
-    let polite = Polite { window: WINDOW, rounds: 1_000, fails: false };
+    let polite = Polite { window: WINDOW, rounds: Some(1_000), fails: false };
     let (got, at_ms, longest_ms) = scene(5_000, Some(polite));
     assert!(got.is_ok());
     assert!(longest_ms > 0 && longest_ms <= 50, "a writer waited {longest_ms} ms");
@@ -96,17 +96,34 @@ fn newcomers_wait_no_longer_than_the_window() {
 
 #[test]
 fn after_the_last_round_it_stays_in_the_queue_or_fails() {
-    let (got, at_ms, longest_ms) = scene(2_000, Some(Polite { window: WINDOW, rounds: 3, fails: true }));
+    let (got, at_ms, longest_ms) = scene(2_000, Some(Polite { window: WINDOW, rounds: Some(3), fails: true }));
     assert!(matches!(got, Err(LockError::NotAvailable)), "{got:?}");
     assert!((300..400).contains(&at_ms) && longest_ms <= 50, "after {at_ms} ms");
 }
 
 #[test]
 fn without_a_window_whoever_comes_later_waits_for_its_end() {
-    for polite in [None, Some(Polite { window: WINDOW, rounds: 0, fails: false })] {
+    for polite in [None, Some(Polite { window: WINDOW, rounds: Some(0), fails: false })] {
         let (got, at_ms, longest_ms) = scene(2_000, polite);
         assert!(got.is_ok());
         assert_eq!(at_ms, 2_000);
         assert!(longest_ms > 1_900, "a writer waited {longest_ms} ms");
     }
+}
+
+#[test]
+fn it_steps_aside_for_ever_unless_told_otherwise() {
+    let polite = Polite { window: WINDOW, rounds: None, fails: false };
+    let (got, at_ms, longest_ms) = scene(600_000, Some(polite));
+    assert!(got.is_ok());
+    assert!(longest_ms > 0 && longest_ms <= 50, "a writer waited {longest_ms} ms in ten minutes");
+    assert!((600_000..=600_100).contains(&at_ms), "the change came at {at_ms} ms");
+}
+
+#[test]
+fn without_a_window_nobody_is_held_back() {
+    let (got, at_ms, longest_ms) = scene(5_000, Some(Polite { window: Duration::ZERO, rounds: None, fails: false }));
+    assert!(got.is_ok());
+    assert_eq!(longest_ms, 0, "a writer waited");
+    assert!((5_000..=5_100).contains(&at_ms), "the change came at {at_ms} ms");
 }

@@ -48,7 +48,10 @@ fn hand_off_is_first_come_first_served_and_carries_the_commit_lsn() {
     let mut futures: Vec<_> = owners.iter().map(|o| ask(&locks, o, row(1), LockMode::RowUpdate)).collect();
     assert!(!given(&mut futures[0]).waited);
     futures[1..].iter_mut().for_each(waits);
-    assert_eq!(locks.blockers(4), vec![1, 2, 3]);
+    // As PostgreSQL has it: the first waiter waits for the holder, the others for the tuple that the first has.
+    assert_eq!(locks.blockers(2), vec![1]);
+    assert_eq!(locks.blockers(3), vec![2]);
+    assert_eq!(locks.blockers(4), vec![2, 3]);
     locks.release_transaction(&owners[0], Lsn(100));
     assert_eq!(given(&mut futures[1]), Granted { dep_lsn: Lsn(100), waited: true });
     futures[2..].iter_mut().for_each(waits);
@@ -83,7 +86,8 @@ fn a_row_lock_that_agrees_with_its_holders_passes_by_those_who_wait() {
     let mut update = ask(&locks, &owners[1], row(1), LockMode::RowUpdate);
     waits(&mut update);
     assert!(!given(&mut ask(&locks, &owners[2], row(1), LockMode::RowForShare)).waited);
-    assert_eq!(locks.blockers(2), vec![1, 3]);
+    // One holder after the other is waited for, not both at once.
+    assert_eq!(locks.blockers(2), vec![1]);
     // Who holds a lock goes before those who hold none: the third gets its turn before the second.
     let mut upgrade = ask(&locks, &owners[2], row(1), LockMode::RowUpdate);
     waits(&mut upgrade);

@@ -1,4 +1,4 @@
-//! What the lock manager shows: every lock held or awaited, and who stands in whose way. Read from the owners' own lists, one owner
+//! What the lock manager shows: every lock held or awaited. Read from the owners' own lists, one owner
 //! at a time, so that looking takes no mutex of the lock table.
 
 use std::sync::Arc;
@@ -65,49 +65,16 @@ impl LockManager {
         for (tag, lock) in &held.locks {
             rows.extend(lock.modes().iter().map(|m| row(tag, m, false, lock.since_ns, &lock.statement)));
         }
-        if let Some(waiter) = waiting.filter(|w| w.is_queued()) {
-            let mut wait = row(&waiter.tag, waiter.mode, false, waiter.since_ns, &None);
-            wait.granted = false;
-            rows.push(wait);
-        } else if let Some(aside) = aside {
-            let mut wait = row(&aside.tag, aside.mode, false, aside.since_ns, &None);
-            wait.granted = false;
-            rows.push(wait);
-        }
-    }
-
-    /// The sessions that stand in the way of this one: holders of a conflicting mode and, as `pg_blocking_pids` counts them, those who
-    /// wait ahead of it for one. Locks one shard.
-    pub fn blockers(&self, pid: i32) -> Vec<i32> {
-        let Some(owner) = self.owners().into_iter().find(|o| o.pid() == pid) else {
-            return Vec::new();
+        let wait = match (&waiting, &aside) {
+            (Some(waiter), aside) if waiter.is_queued() => {
+                // A polite request has waited since it came, not since it stands in the queue again.
+                let since_ns = aside.as_ref().map_or(waiter.since_ns, |a| a.since_ns);
+                Some(row(&waiter.tag, waiter.mode, false, since_ns, &None))
+            }
+            (None, Some(aside)) => Some(row(&aside.tag, aside.mode, false, aside.since_ns, &None)),
+            _ => None,
         };
-        let Some(waiter) = owner.waiting.lock().clone() else {
-            return self.blockers_of_aside(&owner);
-        };
-        let shard = self.shard_of(&waiter.tag).lock();
-        let Some(lock) = shard.locks.get(&waiter.tag) else {
-            return Vec::new();
-        };
-        let conflicts: ModeSet = waiter.mode.conflicts();
-        let holders =
-            lock.holders.iter().filter(|h| h.owner.id != owner.id && conflicts.meets(h.modes)).map(|h| h.owner.pid());
-        let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter));
-        let mut pids: Vec<i32> =
-            holders.chain(ahead.filter(|w| conflicts.contains(w.mode)).map(|w| w.owner.pid())).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        if lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) { pids } else { Vec::new() }
-    }
-
-    /// Who holds what a request that has stepped aside waits for.
-    fn blockers_of_aside(&self, owner: &Owner) -> Vec<i32> {
-        let Some(aside) = owner.aside.lock().clone() else {
-            return Vec::new();
-        };
-        let others = self.owners().into_iter().filter(|o| o.id != owner.id);
-        let holds = |o: &Arc<Owner>| o.held.lock().modes_of(&aside.tag).meets(aside.mode.conflicts());
-        others.filter(holds).map(|o| o.pid()).collect()
+        rows.extend(wait.map(|wait| LockRow { granted: false, ..wait }));
     }
 
     /// The queue of a lock, first in line first.

@@ -1,0 +1,115 @@
+//! Who stands in a statement's way, in words: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
+//!
+//! # Invariants
+//! - OBS-1: the statement that took a lock is shown to superusers and to the role that the blocker logged in as, to nobody else.
+
+use std::fmt::Write as _;
+
+use clearway_engine::catalog::{Catalog, Object};
+use clearway_storage::ids::TreeId;
+use clearway_txn::lockmgr::blockers::{Blocker, Obstacle};
+use clearway_txn::lockmgr::{LockMode, LockTag};
+
+use super::core::Core;
+use crate::error::SqlError;
+
+/// So many blockers are named; of more the count is told.
+const NAMED_MAX: usize = 5;
+/// So much of a statement is shown.
+const SHOWN_CHARS: usize = 200;
+
+/// What the session waits for now; none if it waits for no lock. The engine's session may be lent.
+pub fn now(core: &Core) -> Option<Obstacle> {
+    core.db.transactions().locks().obstacle(core.backend.pid)
+}
+
+/// An error that ends a statement from outside (cancel, timeout), with who stood in its way. To be called while the wait still stands.
+pub fn explained(core: &Core, error: SqlError) -> SqlError {
+    match now(core) {
+        Some(obstacle) if matches!(error.code(), "57014" | "55P03") => detailed(core, error, &obstacle),
+        _ => error,
+    }
+}
+
+/// The error of a lock that was taken and not waited for, with who has it.
+pub fn refused(core: &Core, error: SqlError, tag: &LockTag, mode: LockMode) -> SqlError {
+    let blockers = core.db.transactions().locks().holders_against(core.backend.pid, tag, mode);
+    if blockers.is_empty() {
+        return error;
+    }
+    detailed(core, error, &Obstacle { tag: tag.clone(), mode, since_ns: 0, blockers })
+}
+
+fn detailed(core: &Core, error: SqlError, obstacle: &Obstacle) -> SqlError {
+    let detail = detail(core, obstacle, true);
+    if detail.is_empty() { error } else { error.detail(detail) }
+}
+
+/// One line for each blocker; for the log with every statement, for the client by OBS-1.
+pub fn detail(core: &Core, obstacle: &Obstacle, for_client: bool) -> String {
+    let what = name(core, &obstacle.tag);
+    let mut out = String::new();
+    for blocker in obstacle.blockers.iter().take(NAMED_MAX) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        line(core, blocker, &what, for_client, &mut out);
+    }
+    if obstacle.blockers.len() > NAMED_MAX {
+        let _ = write!(out, "\nand {} more", obstacle.blockers.len() - NAMED_MAX);
+    }
+    out
+}
+
+fn line(core: &Core, blocker: &Blocker, what: &str, for_client: bool, out: &mut String) {
+    let pid = blocker.pid;
+    if blocker.modes.is_empty() {
+        let _ = write!(out, "Process {pid} stands ahead in the queue for {what}.");
+        return;
+    }
+    let modes: Vec<&str> = blocker.modes.iter().map(LockMode::name).collect();
+    let _ = write!(out, "Process {pid} holds {} on {what}", modes.join(", "));
+    match &blocker.statement {
+        Some(statement) if !for_client || may_see(core, pid) => {
+            let shown: String = statement.chars().take(SHOWN_CHARS).collect();
+            let _ = write!(out, ", taken by: {shown}");
+        }
+        _ => out.push('.'),
+    }
+}
+
+/// OBS-1
+fn may_see(core: &Core, pid: i32) -> bool {
+    let catalog = core.db.catalog();
+    let Some(role) = core.role(&catalog) else { return false };
+    role.superuser || core.backends.get(pid).is_some_and(|b| b.user == role.name)
+}
+
+/// What is locked.
+pub fn name(core: &Core, tag: &LockTag) -> String {
+    let catalog = core.db.catalog();
+    match tag {
+        LockTag::Relation { relation, .. } => match catalog.get(*relation as u32) {
+            Some(object) => format!("relation \"{}\"", object.name()),
+            None => format!("relation {relation}"),
+        },
+        LockTag::Row { tree, .. } => format!("a row of {}", named_by_tree(&catalog, *tree)),
+        LockTag::UniqueKey { tree, .. } => format!("a key of {}", named_by_tree(&catalog, *tree)),
+        LockTag::Transaction(txn) => format!("transaction {}", txn.0),
+        LockTag::VirtualTransaction(id) => format!("virtual transaction {id}"),
+        LockTag::Object { class, object, .. } => format!("object {object} of class {class}"),
+        LockTag::Advisory { database, key } => {
+            let (class, object, sub) = key.columns();
+            format!("advisory lock [{database},{class},{object},{sub}]")
+        }
+    }
+}
+
+fn named_by_tree(catalog: &Catalog, tree: TreeId) -> String {
+    let found = catalog.objects().find(|o| match &***o {
+        Object::Relation(r) => r.tree == tree.0,
+        Object::Index(i) => i.tree == tree.0,
+        _ => false,
+    });
+    found.map_or_else(|| format!("tree {}", tree.0), |o| format!("\"{}\"", o.name()))
+}

@@ -1,0 +1,49 @@
+//! DDL that waits says who holds it up: every ten seconds in the server's log and to its client.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use clearway_base::sync::timeout;
+use clearway_base::waits;
+
+use super::client::Client;
+use crate::context::core::Core;
+use crate::context::obstacle;
+use crate::context::settings::Hides;
+use crate::error::SqlError;
+
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Runs a statement of DDL, and tells of it while it waits.
+pub async fn telling<T>(core: &Core, client: &mut dyn Client, statement: impl Future<Output = T>) -> T {
+    let mut statement = pin!(statement);
+    loop {
+        match timeout(EVERY, statement.as_mut()).await {
+            Ok(done) => return done,
+            Err(_) => tell(core, client),
+        }
+    }
+}
+
+/// In PostgreSQL's words for the log (`log_lock_waits`), with the names that a reader knows for the client.
+fn tell(core: &Core, client: &mut dyn Client) {
+    let Some(obstacle) = obstacle::now(core).filter(|o| !o.blockers.is_empty()) else { return };
+    let (pid, mode, name) = (core.backend.pid, obstacle.mode.name(), obstacle::name(core, &obstacle.tag));
+    let waited_ms = waits::now_ns().saturating_sub(obstacle.since_ns) / 1_000_000;
+    let query = core.backend.activity.lock().query.clone();
+    let pids: Vec<String> = obstacle.blockers.iter().map(|b| b.pid.to_string()).collect();
+    let holders = if pids.len() == 1 { "Process" } else { "Processes" };
+    core.backends.log(&format!(
+        "LOG:  process {pid} still waiting for {mode} on {name} after {waited_ms}.000 ms\n\
+         DETAIL:  {holders} holding the lock: {}. {}\nSTATEMENT:  {query}",
+        pids.join(", "),
+        obstacle::detail(core, &obstacle, false).replace('\n', " ")
+    ));
+    let hidden = core.settings.lock().hides != Hides::Nothing;
+    if !hidden {
+        let message = format!("still waiting for {mode} on {name} after {} s", waited_ms / 1_000);
+        let notice = SqlError::new("00000", message).detail(obstacle::detail(core, &obstacle, true));
+        client.notice_now("NOTICE", &notice);
+    }
+}

@@ -1,0 +1,140 @@
+//! Who stands in the way of a session that waits, as PostgreSQL counts them.
+//!
+//! Holders of a conflicting mode come first (hard), then those who wait ahead for one (soft). Rows are told in PostgreSQL's terms: there the
+//! first waiter holds the tuple's lock and waits for the end of one transaction, whoever conflicts with that waiter waits for the tuple.
+
+use std::sync::Arc;
+
+use super::LockManager;
+use super::modes::{LockMode, ModeSet};
+use super::owner::Owner;
+use super::queue::{Holder, Lock};
+use super::tag::LockTag;
+use super::wait::Waiter;
+
+/// A session in another one's way.
+#[derive(Clone, Debug)]
+pub struct Blocker {
+    /// Its session.
+    pub pid: i32,
+    /// What it holds; empty for one that only stands ahead.
+    pub modes: ModeSet,
+    /// The statement that took what it holds.
+    pub statement: Option<Arc<str>>,
+}
+
+/// A wait and who stands in its way.
+#[derive(Clone, Debug)]
+pub struct Obstacle {
+    /// What is wanted.
+    pub tag: LockTag,
+    /// How.
+    pub mode: LockMode,
+    /// Since when, by the clock of wait events.
+    pub since_ns: u64,
+    /// Holders first.
+    pub blockers: Vec<Blocker>,
+}
+
+impl Blocker {
+    fn holder(owner: &Owner, tag: &LockTag, modes: ModeSet) -> Blocker {
+        Blocker { pid: owner.pid(), modes, statement: owner.held.lock().statement_of(tag) }
+    }
+
+    fn ahead(waiter: &Waiter) -> Blocker {
+        Blocker { pid: waiter.owner.pid(), modes: ModeSet::EMPTY, statement: None }
+    }
+}
+
+impl LockManager {
+    /// The sessions that stand directly in the way of this one: `pg_blocking_pids`.
+    pub fn blockers(&self, pid: i32) -> Vec<i32> {
+        self.obstacle(pid).map_or_else(Vec::new, |o| o.blockers.iter().map(|b| b.pid).collect())
+    }
+
+    /// What a session waits for; none if it doesn't. A polite request has waited since it came. Locks one shard, and for a wait that has stepped aside each owner in turn.
+    pub fn obstacle(&self, pid: i32) -> Option<Obstacle> {
+        let owner = self.owners().into_iter().find(|o| o.pid() == pid)?;
+        let Some(waiter) = owner.waiting.lock().clone() else {
+            let aside = owner.aside.lock().clone()?;
+            let blockers = self.holders_anywhere(&owner, &aside.tag, aside.mode);
+            return Some(Obstacle { tag: aside.tag, mode: aside.mode, since_ns: aside.since_ns, blockers });
+        };
+        let since_ns = owner.aside.lock().as_ref().map_or(waiter.since_ns, |aside| aside.since_ns);
+        let shard = self.shard_of(&waiter.tag).lock();
+        let lock = shard.locks.get(&waiter.tag)?;
+        if !lock.queue.iter().any(|w| Arc::ptr_eq(w, &waiter)) {
+            return None;
+        }
+        let blockers = match &waiter.tag {
+            LockTag::Row { .. } => before_row(lock, &waiter),
+            // Whoever waits for a writer's key waits for that transaction alone.
+            LockTag::UniqueKey { .. } => oldest_holder(lock, &waiter).into_iter().collect(),
+            _ => {
+                let conflicts = waiter.mode.conflicts();
+                let ahead = lock.queue.iter().take_while(|w| !Arc::ptr_eq(w, &waiter));
+                let ahead = ahead.filter(|w| conflicts.contains(w.mode)).map(|w| Blocker::ahead(w));
+                let mut all: Vec<Blocker> =
+                    holders(lock, &waiter).map(|h| Blocker::holder(&h.owner, &waiter.tag, h.modes)).collect();
+                all.extend(ahead.filter(|a| !all.iter().any(|h| h.pid == a.pid)).collect::<Vec<_>>());
+                all
+            }
+        };
+        Some(Obstacle { tag: waiter.tag.clone(), mode: waiter.mode, since_ns, blockers })
+    }
+
+    /// Who holds, by the lock table, a lock in a mode that conflicts: whoever was just refused finds them there, weak holders of a
+    /// relation included (LKM-3).
+    pub fn holders_against(&self, pid: i32, tag: &LockTag, mode: LockMode) -> Vec<Blocker> {
+        let shard = self.shard_of(tag).lock();
+        let holders = shard.locks.get(tag).map_or(&[][..], |lock| &lock.holders);
+        let against = holders.iter().filter(|h| h.owner.pid() != pid && mode.conflicts().meets(h.modes));
+        against.map(|h| Blocker::holder(&h.owner, tag, h.modes)).collect()
+    }
+
+    /// The same, in the lock table or not; looks at every session.
+    fn holders_anywhere(&self, owner: &Owner, tag: &LockTag, mode: LockMode) -> Vec<Blocker> {
+        let others = self.owners().into_iter().filter(|o| o.id != owner.id);
+        let holds = others.filter_map(|o| {
+            let modes = o.held.lock().modes_of(tag);
+            mode.conflicts().meets(modes).then(|| Blocker::holder(&o, tag, modes))
+        });
+        holds.collect()
+    }
+}
+
+fn holders<'l>(lock: &'l Lock, waiter: &'l Waiter) -> impl Iterator<Item = &'l Holder> {
+    let conflicts = waiter.mode.conflicts();
+    lock.holders.iter().filter(move |h| h.owner.id != waiter.owner.id && conflicts.meets(h.modes))
+}
+
+/// PostgreSQL waits for the holders of a row one after the other, by their ids.
+fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
+    let oldest = holders(lock, waiter).min_by_key(|h| h.owner.txn().map_or(u64::MAX, |txn| txn.0))?;
+    Some(Blocker::holder(&oldest.owner, &waiter.tag, oldest.modes))
+}
+
+/// Who has the tuple's lock in PostgreSQL's terms waits for a holder of the row; the others for whoever stands ahead.
+fn before_row(lock: &Lock, waiter: &Waiter) -> Vec<Blocker> {
+    let (mut at_tuple, mut behind): (Vec<&Waiter>, Vec<&Waiter>) = (Vec::new(), Vec::new());
+    for ahead in lock.queue.iter() {
+        let conflicts = ahead.mode.conflicts();
+        let first = !at_tuple.iter().chain(&behind).any(|w| conflicts.contains(w.mode));
+        if std::ptr::eq(&raw const **ahead, waiter) {
+            if first {
+                break;
+            }
+            let stand = at_tuple.iter().chain(&behind).filter(|w| conflicts.contains(w.mode));
+            return stand.map(|w| Blocker::ahead(w)).collect();
+        }
+        match first {
+            true => at_tuple.push(ahead),
+            false => behind.push(ahead),
+        }
+    }
+    match oldest_holder(lock, waiter) {
+        Some(holder) => vec![holder],
+        // Admitted in a moment, or behind one whom the deadlock search has put ahead.
+        None => at_tuple.iter().chain(&behind).map(|w| Blocker::ahead(w)).collect(),
+    }
+}
