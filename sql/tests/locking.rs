@@ -204,9 +204,11 @@ fn ddl_says_every_ten_seconds_who_holds_it_up_and_stops_nobody_for_a_quarter_of_
         let began_ns = now_ns();
         let (told, long_pid) = (Told::default(), long.backend.pid);
         let mut client = told.clone();
-        let altered = testkit::spawn("ddl", async move {
-            ddl.session.simple("ALTER TABLE t ADD COLUMN more int", &mut client).await
-        });
+        let altered =
+            testkit::spawn(
+                "ddl",
+                async move { ddl.session.simple("ALTER TABLE t ADD COLUMN more int", &mut client).await },
+            );
         let mut longest_ns = 0;
         while now_ns() - began_ns < 900_000 * MS {
             ms(997).await;

@@ -2,8 +2,8 @@
 
 use super::backend::{Backend, Backends};
 use super::interrupt::Reason;
-use super::privileges::{Identities, role_by_oid};
 use super::obstacle;
+use super::privileges::{Identities, role_by_oid};
 use super::settings::Settings;
 use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
