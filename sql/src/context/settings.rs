@@ -407,7 +407,7 @@ impl Settings {
                 Ok(date_style_name(style, order))
             }
             "TimeZone" => {
-                let known = datetime::zone(value).is_some() || value.eq_ignore_ascii_case("default");
+                let known = datetime::zone_setting(value).is_some() || value.eq_ignore_ascii_case("default");
                 if known { Ok(kept) } else { Err(invalid(setting, value)) }
             }
             _ => Ok(kept),
@@ -454,7 +454,7 @@ impl Settings {
                 }
             }
             "TimeZone" => {
-                if let Some(zone) = datetime::zone(&value) {
+                if let Some(zone) = datetime::zone_setting(&value) {
                     self.format.zone = zone;
                 }
             }

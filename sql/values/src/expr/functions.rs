@@ -381,11 +381,9 @@ fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 
 fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let name = s(a, 0);
-    let zone = datetime::zone(name)
-        .ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized")))?;
     Ok(match &a[1] {
-        Datum::Timestamp(t) => Datum::TimestampTz(datetime::local_to_utc(*t, &zone)?),
-        Datum::TimestampTz(t) => Datum::Timestamp(datetime::utc_to_local(*t, &zone)),
+        Datum::Timestamp(t) => Datum::TimestampTz(datetime::in_zone_to_utc(*t, name)?),
+        Datum::TimestampTz(t) => Datum::Timestamp(datetime::utc_to_zone(*t, name)?),
         _ => return Err(wrong()),
     })
 }

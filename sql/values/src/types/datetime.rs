@@ -3,8 +3,12 @@
 //! Days and microseconds count from 2000-01-01, as in PostgreSQL. The calendar is Gregorian throughout;
 //! days convert by the algorithms of Howard Hinnant's "chrono-compatible low-level date algorithms".
 
-use super::datetime_input::read;
+use super::datetime_input::{EPOCH, Moment, Read, read};
 use super::interval::{Interval, IntervalStyle, seconds};
+use super::zone::abbreviation_at;
+pub use super::zone::{
+    fixed_zone, in_zone_to_utc, local_to_utc, offset_at, utc_to_local, utc_to_zone, zone, zone_setting,
+};
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
 
@@ -25,9 +29,10 @@ pub enum DateStyle {
 }
 
 /// The order of day, month and year where digits leave it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum DateOrder {
+    #[default]
     Mdy,
     Dmy,
     Ymd,
@@ -55,42 +60,6 @@ impl Default for Format {
             zone: TimeZone::UTC,
         }
     }
-}
-
-/// The zone that a name or an offset such as `+02:30` means.
-pub fn zone(name: &str) -> Option<TimeZone> {
-    if let Ok(zone) = TimeZone::get(name) {
-        return Some(zone);
-    }
-    if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("gmt") {
-        return Some(TimeZone::UTC);
-    }
-    offset(name).and_then(|s| jiff::tz::Offset::from_seconds(s).ok()).map(TimeZone::fixed)
-}
-
-/// `+hh`, `-hh:mm`, `+hhmm`, in seconds east of Greenwich.
-fn offset(text: &str) -> Option<i32> {
-    let (sign, body) = match text.as_bytes().first()? {
-        b'+' => (1, &text[1..]),
-        b'-' => (-1, &text[1..]),
-        _ => return None,
-    };
-    let fields: Vec<&str> = body.split(':').collect();
-    let number = |s: &str| {
-        if s.len() <= 2 && !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit()) {
-            s.parse::<i32>().ok()
-        } else {
-            None
-        }
-    };
-    let (h, m, s) = match fields.as_slice() {
-        [hm] if hm.len() == 4 && hm.is_ascii() => (number(&hm[..2])?, number(&hm[2..])?, 0),
-        [h] => (number(h)?, 0, 0),
-        [h, m] => (number(h)?, number(m)?, 0),
-        [h, m, s] => (number(h)?, number(m)?, number(s)?),
-        _ => return None,
-    };
-    (h <= 15 && m < 60 && s < 60).then_some(sign * (h * 3600 + m * 60 + s))
 }
 
 /// Days since 2000-01-01 of a civil date; the year is astronomical (0 is 1 BC).
@@ -126,38 +95,6 @@ pub fn date_to_timestamp(days: i32) -> i64 {
         i32::MIN => i64::MIN,
         d => i64::from(d).saturating_mul(DAY),
     }
-}
-
-fn to_jiff(utc: i64) -> Option<jiff::Timestamp> {
-    jiff::Timestamp::from_microsecond(utc.checked_add(EPOCH_DAYS * DAY)?).ok()
-}
-
-/// Seconds east of Greenwich in `zone` at an instant; beyond year 9999 the zone's last offset is not known: 0.
-pub fn offset_at(utc: i64, zone: &TimeZone) -> i64 {
-    to_jiff(utc).map_or(0, |t| i64::from(zone.to_offset(t).seconds()))
-}
-
-/// The instant at which the clocks of `zone` show `local`.
-pub fn local_to_utc(local: i64, zone: &TimeZone) -> Result<i64> {
-    if matches!(local, i64::MAX | i64::MIN) {
-        return Ok(local);
-    }
-    // The offset before a gap or overlap is what PostgreSQL takes; two steps find it.
-    let guess = local - offset_at(local, zone) * SECOND;
-    let before = offset_at(guess - DAY, zone);
-    let candidate = local - before * SECOND;
-    let utc = if offset_at(candidate, zone) == before {
-        candidate
-    } else {
-        let after = local - offset_at(candidate, zone) * SECOND;
-        if offset_at(after, zone) * SECOND == local - after { after } else { candidate }
-    };
-    check_range(utc)
-}
-
-/// What the clocks of `zone` show at an instant.
-pub fn utc_to_local(utc: i64, zone: &TimeZone) -> i64 {
-    if matches!(utc, i64::MAX | i64::MIN) { utc } else { utc.saturating_add(offset_at(utc, zone) * SECOND) }
 }
 
 pub(super) fn check_range(t: i64) -> Result<i64> {
@@ -213,8 +150,8 @@ fn infinite(t: i64) -> Option<&'static str> {
 
 /// date to text.
 pub fn format_date(days: i32, f: &Format) -> String {
-    if let Some(text) = infinite(date_to_timestamp(days)) {
-        return text.to_owned();
+    if matches!(days, i32::MAX | i32::MIN) {
+        return infinite(date_to_timestamp(days)).unwrap_or_default().to_owned();
     }
     let (y, m, d) = civil_from_days(i64::from(days));
     let (year, bc) = if y <= 0 { (1 - y, " BC") } else { (y, "") };
@@ -265,39 +202,42 @@ pub fn format_timestamptz(t: i64, f: &Format) -> String {
                 _ => format!("{sign}{h:02}:{m:02}:{s:02}"),
             }
         }
-        DateStyle::Postgres => {
-            to_jiff(t).map_or_else(|| "UTC".to_owned(), |ts| f.zone.to_offset_info(ts).abbreviation().to_owned())
-        }
+        DateStyle::Postgres => abbreviation_at(t, &f.zone),
     };
     format_local(utc_to_local(t, &f.zone), f, &zone)
 }
 
 /// Text to date.
 pub fn parse_date(text: &str, f: &Format, now: i64) -> Result<i32> {
-    let read = read(text, "date", f, now)?;
-    let local = read.instant.map_or(read.local, |t| utc_to_local(t, &f.zone));
-    Ok(match local {
-        i64::MAX => i32::MAX,
-        i64::MIN => i32::MIN,
-        t => t.div_euclid(DAY) as i32,
-    })
+    let beyond = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{text}\""));
+    match read(text, "date", f, now)? {
+        Read::Infinity => Ok(i32::MAX),
+        Read::MinusInfinity => Ok(i32::MIN),
+        Read::Epoch => Ok(-EPOCH_DAYS as i32),
+        Read::Moment(moment) => {
+            // 4714-11-24 BC to 5874897-12-31, PostgreSQL's limits.
+            if (-2_451_545..2_145_031_949).contains(&moment.days) { Ok(moment.days as i32) } else { Err(beyond()) }
+        }
+    }
 }
 
 /// Text to timestamp; a zone in it is ignored, as in PostgreSQL.
 pub fn parse_timestamp(text: &str, f: &Format, now: i64) -> Result<i64> {
-    let read = read(text, "timestamp", f, now)?;
-    Ok(match read.instant {
-        Some(t) if t == now => utc_to_local(t, &f.zone),
-        Some(t) => t,
-        None => read.local,
+    Ok(match read(text, "timestamp", f, now)? {
+        Read::Infinity => i64::MAX,
+        Read::MinusInfinity => i64::MIN,
+        Read::Epoch => EPOCH,
+        Read::Moment(moment) => moment.local,
     })
 }
 
 /// Text to timestamptz.
 pub fn parse_timestamptz(text: &str, f: &Format, now: i64) -> Result<i64> {
-    let read = read(text, "timestamp with time zone", f, now)?;
-    match read.instant {
-        Some(t) => Ok(t),
-        None => local_to_utc(read.local, read.zone.as_ref().unwrap_or(&f.zone)),
+    match read(text, "timestamp with time zone", f, now)? {
+        Read::Infinity => Ok(i64::MAX),
+        Read::MinusInfinity => Ok(i64::MIN),
+        Read::Epoch => Ok(EPOCH),
+        Read::Moment(Moment { local, zone: Some(zone), .. }) => zone.to_utc(local),
+        Read::Moment(Moment { local, zone: None, .. }) => local_to_utc(local, &f.zone),
     }
 }

@@ -1,212 +1,558 @@
-//! Reading dates and times: the forms that PostgreSQL's own output and ISO 8601 use, and names of zones.
+//! Reading dates and times: the second half of PostgreSQL's reading (`DecodeDateTime`, src/backend/utils/adt/datetime.c), which decides by the
+//! fields before it what each field of the text is.
+//!
+//! # Invariants
+//! - DTI-1: no part of a date is given twice: each field says which parts it fills, and a part that is already there is an error.
 
 use super::datetime::{
-    DAY, DateOrder, EPOCH_DAYS, Format, MONTHS, SECOND, WEEKDAYS, check_range, days_from_civil, month_days,
-    utc_to_local, zone,
+    DAY, DateOrder, EPOCH_DAYS, Format, SECOND, check_range, civil_from_days, days_from_civil, month_days, utc_to_local,
 };
+use super::datetime_fields::{Field, FieldKind, Token, Unit, fields, token};
+use super::zone::{Named, fixed_zone, zone};
 use crate::error::{Result, SqlError, code};
-use jiff::tz::TimeZone;
 
-/// What text says: the local time, and its zone where it names one.
-pub(super) struct Read {
-    pub(super) local: i64,
-    pub(super) zone: Option<TimeZone>,
-    /// `now` and its like: an instant already.
-    pub(super) instant: Option<i64>,
+/// What a text says.
+pub(super) enum Read {
+    Infinity,
+    MinusInfinity,
+    /// 1970-01-01 00:00 UTC.
+    Epoch,
+    Moment(Moment),
 }
+
+/// A day, and where a time was asked for the local time and its zone, if the text names one.
+pub(super) struct Moment {
+    pub(super) days: i64,
+    pub(super) local: i64,
+    pub(super) zone: Option<Named>,
+}
+
+/// Why a text is no date; PostgreSQL's DTERR codes.
+enum Refusal {
+    Format,
+    Field,
+    /// Month and day may be the wrong way round.
+    MonthOrDay,
+    Displacement,
+    ZoneName(String),
+}
+
+type Step<T> = std::result::Result<T, Refusal>;
+
+const YEAR: u32 = 1;
+const MONTH: u32 = 2;
+const DAY_OF_MONTH: u32 = 4;
+const DATE: u32 = YEAR | MONTH | DAY_OF_MONTH;
+const HOUR: u32 = 8;
+const MINUTE: u32 = 16;
+const SECOND_FIELD: u32 = 32;
+const TIME: u32 = HOUR | MINUTE | SECOND_FIELD;
+const ZONE: u32 = 64;
+const DAY_OF_YEAR: u32 = 128;
+const DAYLIGHT: u32 = 256;
+const AM_PM: u32 = 512;
+const ERA: u32 = 1024;
+const WEEKDAY: u32 = 2048;
+const SPECIAL: u32 = 4096;
 
 /// Reads a date and time. `now` is the transaction's start, in UTC.
 pub(super) fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
-    let invalid =
-        || SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\""));
-    let range =
-        || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
-    let lower = text.trim().to_ascii_lowercase();
-    let midnight = |days: i64| utc_to_local(now, &f.zone).div_euclid(DAY) * DAY + days * DAY;
-    let plain = |local| Ok(Read { local, zone: None, instant: None });
-    match lower.as_str() {
-        "infinity" => return plain(i64::MAX),
-        "-infinity" => return plain(i64::MIN),
-        "epoch" => {
-            return Ok(Read { local: 0, zone: None, instant: Some(-EPOCH_DAYS * DAY) });
+    let local_now = utc_to_local(now, &f.zone);
+    let offset_now = ((local_now - now) / SECOND) as i32;
+    let mut decoder = Decoder { order: f.date_order, local_now, offset_now, ..Decoder::default() };
+    let found = fields(text).ok_or(Refusal::Format).and_then(|fields| decoder.decode(&fields));
+    let beyond = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("{} out of range: \"{text}\"", short(ty)));
+    match found {
+        Ok(Some(special)) => Ok(special),
+        Ok(None) => {
+            let days = days_from_civil(decoder.year, decoder.month, decoder.day);
+            if ty == "date" {
+                return Ok(Read::Moment(Moment { days, local: 0, zone: None }));
+            }
+            let local = days.checked_mul(DAY).and_then(|t| t.checked_add(decoder.time())).ok_or_else(beyond)?;
+            let local = check_range(local).map_err(|_| beyond())?;
+            Ok(Read::Moment(Moment { days, local, zone: decoder.zone }))
         }
-        "now" => {
-            return Ok(Read { local: 0, zone: None, instant: Some(now) });
-        }
-        "today" => return plain(midnight(0)),
-        "tomorrow" => return plain(midnight(1)),
-        "yesterday" => return plain(midnight(-1)),
-        _ => {}
+        Err(refusal) => Err(refused(refusal, text, ty)),
     }
-    let mut fields = Fields::default();
-    for word in split_words(&lower) {
-        fields.take(word, f.date_order).ok_or_else(invalid)?;
-    }
-    let (year, month, day) = fields.date.ok_or_else(invalid)?;
-    let year = if fields.bc { 1 - year } else { year };
-    let in_range = (1..=12).contains(&month)
-        && day >= 1
-        && day <= month_days(year, month)
-        && (-4713..=294_276).contains(&year)
-        && (year != 0 || fields.bc);
-    if !in_range || fields.time > DAY || fields.time < 0 {
-        let hint = (1..=12).contains(&day) && !(1..=12).contains(&month) || day > 31 || month > 12;
-        let e = range();
-        return Err(if hint { e.hint("Perhaps you need a different \"datestyle\" setting.") } else { e });
-    }
-    let time = match (fields.pm, fields.time) {
-        (Some(true), t) if t < DAY / 2 => t + DAY / 2,
-        (Some(false), t) if t >= DAY / 2 => t - DAY / 2,
-        (_, t) => t,
-    };
-    let local = check_range(days_from_civil(year, month, day).saturating_mul(DAY).saturating_add(time))
-        .map_err(|_| SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("{ty} out of range: \"{text}\"")))?;
-    Ok(Read { local, zone: fields.zone, instant: None })
 }
 
-/// Splits at blanks, at the T between date and time, and before a zone that follows a time.
-fn split_words(lower: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    for word in lower.split([' ', ',', '\t', '\n']).filter(|w| !w.is_empty()) {
-        let t = word.find('t').filter(|&i| {
-            i >= 8
-                && word.as_bytes()[i - 1].is_ascii_digit()
-                && word.as_bytes().get(i + 1).is_some_and(u8::is_ascii_digit)
-        });
-        let rest = match t {
-            Some(i) => {
-                out.push(&word[..i]);
-                &word[i + 1..]
-            }
-            None => word,
-        };
-        let zone = rest
-            .find(':')
-            .and_then(|c| rest[c..].find(|ch: char| ch == '+' || ch == '-' || ch.is_ascii_alphabetic()).map(|i| c + i));
-        match zone {
-            Some(i) if !rest.starts_with(['+', '-']) => out.extend([&rest[..i], &rest[i..]]),
-            _ => out.push(rest),
+fn short(ty: &str) -> &str {
+    if ty == "date" { "date" } else { "timestamp" }
+}
+
+fn refused(refusal: Refusal, text: &str, ty: &str) -> SqlError {
+    let overflow = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
+    match refusal {
+        Refusal::Format => SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\"")),
+        Refusal::Field => overflow(),
+        Refusal::MonthOrDay => overflow().hint("Perhaps you need a different \"datestyle\" setting."),
+        Refusal::Displacement => SqlError::new("22009", format!("time zone displacement out of range: \"{text}\"")),
+        Refusal::ZoneName(name) => {
+            SqlError::new(code::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized"))
         }
     }
-    out
 }
 
 #[derive(Default)]
-struct Fields {
-    date: Option<(i64, i64, i64)>,
-    month: Option<i64>,
-    day: Option<i64>,
-    time: i64,
-    zone: Option<TimeZone>,
-    pm: Option<bool>,
-    bc: bool,
+struct Decoder {
+    order: DateOrder,
+    local_now: i64,
+    offset_now: i32,
+    /// Which parts are there.
+    have: u32,
+    year: i64,
+    month: i64,
+    day: i64,
+    day_of_year: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    micros: i64,
+    zone: Option<Named>,
+    afternoon: Option<bool>,
+    before_christ: bool,
+    text_month: bool,
+    julian: bool,
+    /// The year has one or two digits.
+    short_year: bool,
+    /// What the next number is.
+    unit: Option<Unit>,
 }
 
-impl Fields {
-    fn take(&mut self, word: &str, order: DateOrder) -> Option<()> {
-        match word {
-            "bc" => self.bc = true,
-            "ad" => {}
-            "am" => self.pm = Some(false),
-            "pm" => self.pm = Some(true),
-            _ if word.starts_with(['+', '-']) => self.zone = Some(zone(word)?),
-            _ if word.contains(':') => self.time = time(word)?,
-            _ if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                return self.take_name(word);
+fn integer(text: &str) -> Step<i64> {
+    text.parse::<i32>().map(i64::from).map_err(|_| if text.is_empty() { Refusal::Format } else { Refusal::Field })
+}
+
+/// `.25` in microseconds.
+fn fraction(text: &str) -> Step<i64> {
+    let digits = text.strip_prefix('.').ok_or(Refusal::Format)?;
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Refusal::Format);
+    }
+    let value: f64 = format!("0.{digits}0").parse().map_err(|_| Refusal::Format)?;
+    Ok((value * 1e6).round_ties_even() as i64)
+}
+
+impl Decoder {
+    fn time(&self) -> i64 {
+        ((self.hour * 60 + self.minute) * 60 + self.second) * SECOND + self.micros
+    }
+
+    fn decode(&mut self, fields: &[Field]) -> Step<Option<Read>> {
+        let mut special = None;
+        for field in fields {
+            let filled = match field.kind {
+                FieldKind::Date => self.date_field(&field.text)?,
+                FieldKind::Time => self.time_field(&field.text)?,
+                FieldKind::Zone => {
+                    self.zone = Some(displacement(&field.text)?);
+                    ZONE
+                }
+                FieldKind::Number => {
+                    // A labelled part asks for a whole date, whatever the text said before.
+                    special = special.filter(|_| self.unit.is_none());
+                    self.number_field(&field.text)?
+                }
+                FieldKind::Word | FieldKind::SignedWord => match self.word_field(&field.text)? {
+                    Word::Fills(filled) => filled,
+                    Word::Special(read) => {
+                        special = Some(read);
+                        SPECIAL
+                    }
+                },
+            };
+            // DTI-1
+            if self.have & filled != 0 {
+                return Err(Refusal::Format);
             }
-            _ if word.contains(['-', '/', '.']) => self.date = Some(numbers(word, order)?),
-            _ => return self.take_number(word),
+            self.have |= filled;
         }
-        Some(())
+        if self.unit.is_some() {
+            return Err(Refusal::Format);
+        }
+        if special.is_none() {
+            self.finish()?;
+        }
+        Ok(special)
     }
 
-    fn take_name(&mut self, word: &str) -> Option<()> {
-        let head = word.get(..3)?;
-        if let Some(m) = MONTHS.iter().position(|n| n.eq_ignore_ascii_case(head)).filter(|_| self.date.is_none()) {
-            self.month = Some(m as i64 + 1);
-            return Some(());
+    /// Digits and words joined: a date, or behind a date the name of a zone.
+    fn date_field(&mut self, text: &str) -> Step<u32> {
+        if self.unit == Some(Unit::Julian) {
+            let end = text.bytes().take_while(u8::is_ascii_digit).count();
+            self.julian_day(integer(&text[..end])?)?;
+            self.zone = Some(displacement(&text[end..])?);
+            self.unit = None;
+            return Ok(DATE | TIME | ZONE);
         }
-        if WEEKDAYS.iter().any(|n| n.eq_ignore_ascii_case(head)) && self.date.is_none() {
-            return Some(());
+        let month_and_day = self.have & (MONTH | DAY_OF_MONTH) == MONTH | DAY_OF_MONTH;
+        if self.unit.is_none() && !month_and_day {
+            return self.date(text);
         }
-        let known = match word {
-            "utc" | "gmt" | "z" | "zulu" => Some(TimeZone::UTC),
-            "pst" => zone("-08"),
-            "pdt" => zone("-07"),
-            "est" => zone("-05"),
-            "edt" => zone("-04"),
-            "cet" => zone("+01"),
-            "cest" => zone("+02"),
-            _ => zone(word),
-        };
-        self.zone = Some(known?);
-        Some(())
+        if !text.starts_with(|c: char| c.is_ascii_digit()) && self.unit.is_none() {
+            self.zone = Some(Named::Zone(zone(text).ok_or_else(|| Refusal::ZoneName(text.to_owned()))?));
+            return Ok(ZONE);
+        }
+        if self.unit.take().is_some_and(|unit| unit != Unit::Time) || self.have & TIME == TIME {
+            return Err(Refusal::Format);
+        }
+        let dash = text.find('-').ok_or(Refusal::Format)?;
+        self.zone = Some(displacement(&text[dash..])?);
+        Ok(self.run_together(&text[..dash], self.have)? | ZONE)
     }
 
-    fn take_number(&mut self, word: &str) -> Option<()> {
-        let n: i64 = word.parse().ok().filter(|_| word.len() <= 8)?;
-        if word.len() == 8 && self.date.is_none() {
-            self.date = Some((n / 10_000, n / 100 % 100, n % 100));
-        } else if self.day.is_none() && word.len() <= 2 {
-            self.day = Some(n);
-        } else {
-            self.date = Some((n, self.month?, self.day?));
+    fn time_field(&mut self, text: &str) -> Step<u32> {
+        if self.unit.take().is_some_and(|unit| unit != Unit::Time) {
+            return Err(Refusal::Format);
         }
-        Some(())
+        let mut parts = text.splitn(3, ':');
+        let (hours, rest) = (parts.next().unwrap_or(""), parts.next().ok_or(Refusal::Format)?);
+        let (h, m, s) = (integer(hours)?, rest, parts.next());
+        match (m.find('.'), s) {
+            // mm:ss.fraction
+            (Some(point), None) => {
+                (self.hour, self.minute, self.second) = (0, h, integer(&m[..point])?);
+                self.micros = fraction(&m[point..])?;
+            }
+            (Some(_), Some(_)) => return Err(Refusal::Format),
+            (None, s) => {
+                let s = s.unwrap_or("0");
+                let point = s.find('.').unwrap_or(s.len());
+                (self.hour, self.minute, self.second) = (h, integer(m)?, integer(&s[..point])?);
+                self.micros = if point < s.len() { fraction(&s[point..])? } else { 0 };
+            }
+        }
+        let in_range = self.minute <= 59 && self.second <= 60 && self.hour <= 24 && self.time() <= DAY;
+        if in_range { Ok(TIME) } else { Err(Refusal::Field) }
     }
-}
 
-/// `2020-01-31`, `1/31/2020`, `31-Jan-2020`, by the order where it is open.
-fn numbers(word: &str, order: DateOrder) -> Option<(i64, i64, i64)> {
-    let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
-    let [a, b, c] = parts.as_slice() else {
-        return None;
-    };
-    let number = |s: &str| {
-        if s.len() <= 6 { s.parse::<i64>().ok().filter(|n| *n >= 0) } else { None }
-    };
-    let year = |s: &str| {
-        let y = number(s)?;
-        Some(match (s.len(), y) {
-            (..=2, 0..=69) => y + 2000,
-            (..=2, _) => y + 1900,
-            _ => y,
+    fn number_field(&mut self, text: &str) -> Step<u32> {
+        if let Some(unit) = self.unit.take() {
+            return self.labelled(unit, text);
+        }
+        let point = text.find('.');
+        match point {
+            Some(_) if self.have & DATE == 0 => self.date(text),
+            Some(p) if p > 2 => self.run_together(text, self.have),
+            // A text with a point comes here whatever its length.
+            _ if text.len() >= 6 && (self.have & DATE == 0 || self.have & TIME == 0) => {
+                self.run_together(text, self.have)
+            }
+            _ => self.number(text, self.have, self.text_month),
+        }
+    }
+
+    /// A number behind its label.
+    fn labelled(&mut self, unit: Unit, text: &str) -> Step<u32> {
+        let point = text.find('.').unwrap_or(text.len());
+        let pointed = point < text.len();
+        if pointed && !matches!(unit, Unit::Julian | Unit::Time | Unit::Second) {
+            return Err(Refusal::Format);
+        }
+        if unit == Unit::Time {
+            let filled = self.run_together(text, self.have | DATE)?;
+            return if filled == TIME { Ok(TIME) } else { Err(Refusal::Format) };
+        }
+        let value = integer(&text[..point])?;
+        Ok(match unit {
+            Unit::Year => {
+                self.year = value;
+                YEAR
+            }
+            Unit::Month if self.have & MONTH != 0 && self.have & HOUR != 0 => {
+                self.minute = value;
+                MINUTE
+            }
+            Unit::Month => {
+                self.month = value;
+                MONTH
+            }
+            Unit::Day => {
+                self.day = value;
+                DAY_OF_MONTH
+            }
+            Unit::Hour => {
+                self.hour = value;
+                HOUR
+            }
+            Unit::Minute => {
+                self.minute = value;
+                MINUTE
+            }
+            Unit::Second => {
+                self.second = value;
+                self.micros = if pointed { fraction(&text[point..])? } else { 0 };
+                SECOND_FIELD
+            }
+            Unit::Julian => {
+                self.julian_day(value)?;
+                if pointed {
+                    let part: f64 = format!("0{}0", &text[point..]).parse().map_err(|_| Refusal::Format)?;
+                    self.set_time((part * DAY as f64) as i64);
+                    return Ok(DATE | TIME);
+                }
+                DATE
+            }
+            Unit::Time | Unit::Other => return Err(Refusal::Format),
         })
-    };
-    let named =
-        |s: &str| MONTHS.iter().position(|m| m.eq_ignore_ascii_case(s.get(..3).unwrap_or(""))).map(|m| m as i64 + 1);
-    if let Some(m) = named(b) {
-        return if a.len() > 2 { Some((year(a)?, m, number(c)?)) } else { Some((year(c)?, m, number(a)?)) };
     }
-    if a.len() > 2 {
-        return Some((year(a)?, number(b)?, number(c)?));
+
+    fn set_time(&mut self, t: i64) {
+        (self.hour, self.minute) = (t / (3600 * SECOND), t / (60 * SECOND) % 60);
+        (self.second, self.micros) = (t / SECOND % 60, t % SECOND);
     }
-    match order {
-        DateOrder::Ymd => Some((year(a)?, number(b)?, number(c)?)),
-        DateOrder::Mdy => Some((year(c)?, number(a)?, number(b)?)),
-        DateOrder::Dmy => Some((year(c)?, number(b)?, number(a)?)),
+
+    fn set_days(&mut self, days: i64) {
+        (self.year, self.month, self.day) = civil_from_days(days);
+    }
+
+    /// The Julian day 2,451,545 is 2000-01-01.
+    fn julian_day(&mut self, day: i64) -> Step<()> {
+        if day < 0 {
+            return Err(Refusal::Field);
+        }
+        self.set_days(day - 2_451_545);
+        self.julian = true;
+        Ok(())
+    }
+
+    fn word_field(&mut self, word: &str) -> Step<Word> {
+        // Zones come before words.
+        if let Some(named) = Named::abbreviated(word) {
+            self.zone = Some(named);
+            return Ok(Word::Fills(ZONE));
+        }
+        let Some(token) = token(word) else {
+            self.zone = Some(Named::Zone(zone(word).ok_or(Refusal::Format)?));
+            return Ok(Word::Fills(ZONE));
+        };
+        Ok(Word::Fills(match token {
+            Token::Nothing => 0,
+            Token::Late => return Ok(Word::Special(Read::Infinity)),
+            Token::Early => return Ok(Word::Special(Read::MinusInfinity)),
+            Token::Epoch => return Ok(Word::Special(Read::Epoch)),
+            Token::Now => {
+                self.set_days(self.local_now.div_euclid(DAY));
+                self.set_time(self.local_now.rem_euclid(DAY));
+                self.zone = Some(Named::Offset(self.offset_now));
+                self.julian = true;
+                DATE | TIME | ZONE
+            }
+            Token::Today(days) => {
+                self.set_days(self.local_now.div_euclid(DAY) + days);
+                // Not to be read as a year of two digits.
+                self.julian = true;
+                DATE
+            }
+            Token::Midnight => {
+                self.set_time(0);
+                self.zone = Some(Named::Offset(0));
+                TIME | ZONE
+            }
+            Token::Month(month) => {
+                let mut filled = MONTH;
+                // A number that was taken for the month was the day.
+                if self.have & MONTH != 0 && !self.text_month && self.have & DAY_OF_MONTH == 0 && (1..=31).contains(&self.month) {
+                    self.day = self.month;
+                    filled = DAY_OF_MONTH;
+                }
+                self.text_month = true;
+                self.month = month;
+                filled
+            }
+            Token::Weekday => WEEKDAY,
+            Token::Afternoon(afternoon) => {
+                self.afternoon = Some(afternoon);
+                AM_PM
+            }
+            Token::BeforeChrist(before) => {
+                self.before_christ = before;
+                ERA
+            }
+            Token::Daylight => {
+                let Some(Named::Offset(seconds)) = self.zone else { return Err(Refusal::Format) };
+                self.zone = Some(Named::Offset(seconds + 3600));
+                DAYLIGHT
+            }
+            Token::Unit(unit) => {
+                if self.unit.is_some() || unit == Unit::Time && self.have & DATE != DATE {
+                    return Err(Refusal::Format);
+                }
+                self.unit = Some(unit);
+                0
+            }
+        }))
+    }
+
+    /// A date whose parts are joined by separators.
+    fn date(&mut self, text: &str) -> Step<u32> {
+        if text.ends_with(|c: char| !c.is_ascii_alphanumeric()) {
+            return Err(Refusal::Format);
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+            let digits = rest.starts_with(|c: char| c.is_ascii_digit());
+            let end = rest.find(|c: char| if digits { !c.is_ascii_digit() } else { !c.is_ascii_alphabetic() });
+            let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+            parts.push(part);
+            // One character behind a part is its separator, whatever it is.
+            rest = after.get(1..).unwrap_or("");
+        }
+        let (before, mut have, mut text_month) = (self.have, self.have, self.text_month);
+        for word in parts.iter().filter(|p| p.starts_with(|c: char| c.is_ascii_alphabetic())) {
+            match token(word) {
+                Some(Token::Nothing) => continue,
+                Some(Token::Month(month)) if have & MONTH == 0 => self.month = month,
+                _ => return Err(Refusal::Format),
+            }
+            (text_month, have) = (true, have | MONTH);
+        }
+        for number in parts.iter().filter(|p| p.starts_with(|c: char| c.is_ascii_digit())) {
+            let filled = self.number(number, have, text_month)?;
+            if have & filled != 0 {
+                return Err(Refusal::Format);
+            }
+            have |= filled;
+        }
+        if have & !(DAY_OF_YEAR | ZONE) != DATE {
+            return Err(Refusal::Format);
+        }
+        Ok(have & !before)
+    }
+
+    /// One number whose meaning follows from the parts that are there.
+    fn number(&mut self, text: &str, have: u32, text_month: bool) -> Step<u32> {
+        let point = text.find('.').unwrap_or(text.len());
+        let value = integer(&text[..point])?;
+        if point < text.len() {
+            if point > 2 {
+                return self.run_together(text, have | DATE);
+            }
+            self.micros = fraction(&text[point..])?;
+        }
+        if text.len() == 3 && have & DATE == YEAR && (1..=366).contains(&value) {
+            self.day_of_year = value;
+            return Ok(DAY_OF_YEAR | MONTH | DAY_OF_MONTH);
+        }
+        let long = text.len() >= 3;
+        let year_first = self.order == DateOrder::Ymd;
+        let filled = match have & DATE {
+            0 if long || year_first => YEAR,
+            0 if self.order == DateOrder::Dmy => DAY_OF_MONTH,
+            0 => MONTH,
+            YEAR | DAY_OF_MONTH => MONTH,
+            MONTH if text_month && (long || year_first) => YEAR,
+            MONTH => DAY_OF_MONTH,
+            x if x == YEAR | MONTH => {
+                if text_month && long && self.short_year {
+                    // The first number was the day after all.
+                    (self.day, self.year, self.short_year) = (self.year, value, false);
+                    return Ok(DAY_OF_MONTH);
+                }
+                DAY_OF_MONTH
+            }
+            x if x == MONTH | DAY_OF_MONTH => YEAR,
+            DATE => return self.run_together(text, have),
+            _ => return Err(Refusal::Format),
+        };
+        match filled {
+            YEAR => (self.year, self.short_year) = (value, text.len() <= 2),
+            MONTH => self.month = value,
+            _ => self.day = value,
+        }
+        Ok(filled)
+    }
+
+    /// A date or time without separators: `20011223`, `040506`, `0405`.
+    fn run_together(&mut self, text: &str, have: u32) -> Step<u32> {
+        let (digits, after) = text.split_at(text.find('.').unwrap_or(text.len()));
+        if !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Refusal::Format);
+        }
+        let two = |from: usize| integer(&digits[from..from + 2]);
+        if !after.is_empty() {
+            self.micros = fraction(after)?;
+        } else if have & DATE != DATE && digits.len() >= 6 {
+            let end = digits.len() - 4;
+            (self.year, self.month, self.day) = (integer(&digits[..end])?, two(end)?, two(end + 2)?);
+            self.short_year = end == 2;
+            return Ok(DATE);
+        }
+        if have & TIME != TIME && matches!(digits.len(), 4 | 6) {
+            (self.hour, self.minute) = (two(0)?, two(2)?);
+            self.second = if digits.len() == 6 { two(4)? } else { 0 };
+            return Ok(TIME);
+        }
+        Err(Refusal::Format)
+    }
+
+    /// Checks the parts against each other.
+    fn finish(&mut self) -> Step<()> {
+        if self.have & YEAR != 0 && !self.julian {
+            if self.before_christ {
+                if self.year <= 0 {
+                    return Err(Refusal::Field);
+                }
+                self.year = 1 - self.year;
+            } else if self.short_year {
+                self.year += if self.year < 70 { 2000 } else { 1900 };
+            } else if self.year <= 0 {
+                return Err(Refusal::Field);
+            }
+        }
+        if self.have & DAY_OF_YEAR != 0 {
+            self.set_days(days_from_civil(self.year, 1, 1) + self.day_of_year - 1);
+        }
+        let month = self.have & MONTH != 0 && !(1..=12).contains(&self.month);
+        if month || self.have & DAY_OF_MONTH != 0 && !(1..=31).contains(&self.day) {
+            return Err(Refusal::MonthOrDay);
+        }
+        if self.have & DATE == DATE && self.day > month_days(self.year, self.month) {
+            return Err(Refusal::Field);
+        }
+        match self.afternoon {
+            Some(_) if self.hour > 12 => return Err(Refusal::Field),
+            Some(false) if self.hour == 12 => self.hour = 0,
+            Some(true) if self.hour != 12 => self.hour += 12,
+            _ => {}
+        }
+        if self.have & DATE == DATE { Ok(()) } else { Err(Refusal::Format) }
     }
 }
 
-fn time(word: &str) -> Option<i64> {
-    let mut parts = word.split(':');
-    let h: i64 = parts.next()?.parse().ok()?;
-    let m: i64 = parts.next()?.parse().ok()?;
-    let (s, fraction) = match parts.next() {
-        None => (0, 0),
-        Some(s) => {
-            let (whole, frac) = s.split_once('.').unwrap_or((s, ""));
-            let f = if frac.is_empty() { 0.0 } else { format!("0.{frac}").parse::<f64>().ok()? };
-            (whole.parse::<i64>().ok()?, (f * 1e6).round() as i64)
-        }
-    };
-    let ok = parts.next().is_none() && (0..=99).contains(&h) && (0..60).contains(&m) && (0..=60).contains(&s);
-    let total = ((h * 60 + m) * 60 + s) * SECOND + fraction;
-    if ok {
-        Some(if h > 24 { -1 } else { total })
-    } else if (0..=999).contains(&m) {
-        Some(-1)
-    } else {
-        None
-    }
+/// What a word gave.
+enum Word {
+    Fills(u32),
+    Special(Read),
 }
+
+/// `+hh`, `-hh:mm`, `+hhmm`, `+hh:mm:ss`: the sign counts hours east of Greenwich.
+fn displacement(text: &str) -> Step<Named> {
+    let body = text.strip_prefix(['+', '-']).ok_or(Refusal::Format)?;
+    let mut parts = body.splitn(3, ':');
+    let number = |text: &str| match text.parse::<i32>() {
+        Ok(n) => Ok(n),
+        Err(_) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => Err(Refusal::Displacement),
+        Err(_) => Err(Refusal::Format),
+    };
+    let first = number(parts.next().unwrap_or(""))?;
+    let (h, m, s) = match (parts.next(), parts.next()) {
+        (None, _) if text.len() > 3 => (first / 100, first % 100, 0),
+        (None, _) => (first, 0, 0),
+        (Some(m), s) => (first, number(m)?, s.map_or(Ok(0), number)?),
+    };
+    // PostgreSQL's MAX_TZDISP_HOUR.
+    if h > 15 || m > 59 || s > 59 {
+        return Err(Refusal::Displacement);
+    }
+    let seconds = h * 3600 + m * 60 + s;
+    let seconds = if text.starts_with('-') { -seconds } else { seconds };
+    debug_assert!(fixed_zone(seconds).is_some(), "{seconds} seconds are less than a day");
+    Ok(Named::Offset(seconds))
+}
+
+/// Seconds of the epoch's instant, for timestamps.
+pub(super) const EPOCH: i64 = -EPOCH_DAYS * DAY;

@@ -14,6 +14,7 @@ pub mod binary;
 pub mod cast;
 mod cast_table;
 pub mod datetime;
+mod datetime_fields;
 mod datetime_input;
 pub mod datum;
 mod facts;
@@ -22,6 +23,8 @@ pub mod interval;
 pub mod numeric;
 mod numeric_math;
 pub mod text;
+mod zone;
+mod zone_abbreviations;
 
 pub use datum::Datum;
 pub use facts::TYPES;

@@ -1,0 +1,233 @@
+//! Time zones: names, POSIX rules and abbreviations, and the offset that a local time has in one.
+//!
+//! # Invariants
+//! - ZON-1: a local time that a change of clocks skips is read with the offset before the change, one that it repeats with the offset after
+//!   it: of the two instants always the later, as PostgreSQL does.
+
+use super::datetime::{DAY, EPOCH_DAYS, SECOND, check_range, civil_from_days};
+use super::zone_abbreviations::{Abbreviation, abbreviation};
+use crate::error::{Result, SqlError, code};
+use jiff::tz::TimeZone;
+
+/// PostgreSQL's rules for a POSIX zone that names its daylight saving time and not when it begins: those of the United States.
+const DEFAULT_RULES: &str = ",M3.2.0,M11.1.0";
+
+/// The zone of a name: one of the time zone database, in any case, or a POSIX zone such as `EST5EDT`, `UTC-3` or `-02:00`, whose sign counts
+/// hours west of Greenwich.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    if name.eq_ignore_ascii_case("gmt") || name.eq_ignore_ascii_case("utc") {
+        return Some(TimeZone::UTC);
+    }
+    // "posix" and "right" prefixes, paths and blanks are no names of the database.
+    if let Ok(zone) = TimeZone::get(name) {
+        return Some(zone);
+    }
+    posix(name)
+}
+
+/// The zone that SET TIME ZONE means: a number of hours east of Greenwich, or a zone's name.
+pub fn zone_setting(value: &str) -> Option<TimeZone> {
+    if let Ok(hours) = value.trim().parse::<f64>() {
+        // ParseFloat accepts "inf" and "nan".
+        let seconds = hours * 3600.0;
+        return fixed_zone(seconds.is_finite().then_some(seconds as i32)?);
+    }
+    zone(value)
+}
+
+/// The zone that is this many seconds east of Greenwich all the time; none beyond a week.
+pub fn fixed_zone(seconds: i32) -> Option<TimeZone> {
+    jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
+}
+
+/// A POSIX zone: a name, which may be empty here, the hours west of Greenwich, and optionally the name of the daylight saving time with its
+/// offset and rules.
+fn posix(text: &str) -> Option<TimeZone> {
+    let text = text.to_ascii_uppercase();
+    let (standard, rest) = posix_name(&text)?;
+    // PostgreSQL takes names that POSIX does not have, the empty one too. They are not shown.
+    let plain = |name: &str| name.starts_with('<') || name.len() >= 3 && name.bytes().all(|b| b.is_ascii_alphabetic());
+    let standard = if plain(standard) { standard } else { "XXX" };
+    let (west, rest) = posix_offset(rest)?;
+    if rest.is_empty() {
+        return fixed_zone(-west);
+    }
+    let (daylight, after) = posix_name(rest).filter(|(name, _)| !name.is_empty())?;
+    let rules = if after.contains(',') { "" } else { DEFAULT_RULES };
+    let daylight = if plain(daylight) { daylight } else { "XXX" };
+    TimeZone::posix(&format!("{standard}{}{daylight}{after}{rules}", hours_text(west))).ok()
+}
+
+/// The name at the start of a POSIX zone, in angle brackets or up to a digit, sign or comma; and the rest.
+fn posix_name(text: &str) -> Option<(&str, &str)> {
+    if text.starts_with('<') {
+        let end = text.find('>')? + 1;
+        return Some(text.split_at(end));
+    }
+    let end = text.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ',')).unwrap_or(text.len());
+    Some(text.split_at(end))
+}
+
+/// `[+-]hh[:mm[:ss]]` in seconds, and the rest.
+fn posix_offset(text: &str) -> Option<(i32, &str)> {
+    let (sign, body) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let mut rest = body;
+    let mut parts = [0; 3];
+    for (place, part) in parts.iter_mut().enumerate() {
+        if place > 0 {
+            let Some(next) = rest.strip_prefix(':') else { break };
+            rest = next;
+        }
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        *part = rest[..digits].parse::<i32>().ok().filter(|n| *n <= [167, 59, 60][place])?;
+        rest = &rest[digits..];
+    }
+    Some((sign * (parts[0] * 3600 + parts[1] * 60 + parts[2]), rest))
+}
+
+fn hours_text(seconds: i32) -> String {
+    let (sign, abs) = if seconds < 0 { ("-", -seconds) } else { ("", seconds) };
+    format!("{sign}{}:{:02}:{:02}", abs / 3600, abs / 60 % 60, abs % 60)
+}
+
+/// Years after this one are looked up 400 years, or a multiple of that, earlier: the calendar repeats, and so do the rules of zones.
+const LAST_YEAR: i64 = 9_998;
+const CYCLE_YEARS: i64 = 400;
+const CYCLE: i64 = 146_097 * DAY;
+
+fn to_jiff(utc: i64) -> Option<jiff::Timestamp> {
+    let year = civil_from_days(utc.div_euclid(DAY)).0;
+    let cycles = (year - LAST_YEAR + CYCLE_YEARS - 1).div_euclid(CYCLE_YEARS).max(0);
+    jiff::Timestamp::from_microsecond((utc - cycles * CYCLE).checked_add(EPOCH_DAYS * DAY)?).ok()
+}
+
+/// Seconds east of Greenwich in `zone` at an instant.
+pub fn offset_at(utc: i64, zone: &TimeZone) -> i64 {
+    to_jiff(utc).map_or_else(|| oldest_offset(zone), |t| i64::from(zone.to_offset(t).seconds()))
+}
+
+/// What a zone had before the years that its table covers.
+fn oldest_offset(zone: &TimeZone) -> i64 {
+    i64::from(zone.to_offset(jiff::Timestamp::MIN).seconds())
+}
+
+/// The abbreviation that `zone` uses at an instant.
+pub(super) fn abbreviation_at(utc: i64, zone: &TimeZone) -> String {
+    let instant = to_jiff(utc).unwrap_or(jiff::Timestamp::MIN);
+    zone.to_offset_info(instant).abbreviation().to_owned()
+}
+
+/// The instant at which the clocks of `zone` show `local` (ZON-1).
+///
+/// # Errors
+/// 22008 beyond what a timestamp can hold.
+pub fn local_to_utc(local: i64, zone: &TimeZone) -> Result<i64> {
+    if matches!(local, i64::MAX | i64::MIN) {
+        return Ok(local);
+    }
+    let guess = local.saturating_sub(offset_at(local, zone) * SECOND);
+    let (before, after) = (offset_at(guess.saturating_sub(DAY), zone), offset_at(guess.saturating_add(DAY), zone));
+    let instants = [local.saturating_sub(before * SECOND), local.saturating_sub(after * SECOND)];
+    let shows = |utc: i64| offset_at(utc, zone) * SECOND == local - utc;
+    let utc = match (shows(instants[0]), shows(instants[1])) {
+        (true, false) => instants[0],
+        (false, true) => instants[1],
+        _ => instants[0].max(instants[1]),
+    };
+    check_range(utc)
+}
+
+/// What the clocks of `zone` show at an instant.
+pub fn utc_to_local(utc: i64, zone: &TimeZone) -> i64 {
+    if matches!(utc, i64::MAX | i64::MIN) { utc } else { utc.saturating_add(offset_at(utc, zone) * SECOND) }
+}
+
+/// What a text names as its zone.
+#[derive(Clone, Debug)]
+pub(super) enum Named {
+    /// Seconds east of Greenwich.
+    Offset(i32),
+    /// A zone of the database, or a POSIX one.
+    Zone(TimeZone),
+    /// An abbreviation that the zone has used with several offsets.
+    Meant(String, TimeZone),
+}
+
+impl Named {
+    /// The abbreviation of this name, in lower case.
+    pub(super) fn abbreviated(name: &str) -> Option<Named> {
+        match abbreviation(name)? {
+            Abbreviation::Fixed(seconds, _) => Some(Named::Offset(seconds)),
+            Abbreviation::Of(of) => Some(Named::Meant(name.to_ascii_uppercase(), zone(of)?)),
+        }
+    }
+
+    /// The instant that a local time in this zone means.
+    pub(super) fn to_utc(&self, local: i64) -> Result<i64> {
+        match self {
+            Named::Offset(seconds) => check_range(local.saturating_sub(i64::from(*seconds) * SECOND)),
+            Named::Zone(zone) => local_to_utc(local, zone),
+            Named::Meant(abbreviation, zone) => match offset_meant(local, abbreviation, zone) {
+                Some(seconds) => check_range(local.saturating_sub(seconds * SECOND)),
+                None => local_to_utc(local, zone),
+            },
+        }
+    }
+
+    /// Seconds east of Greenwich at an instant.
+    pub(super) fn offset_at(&self, utc: i64) -> i64 {
+        match self {
+            Named::Offset(seconds) => i64::from(*seconds),
+            Named::Zone(zone) => offset_at(utc, zone),
+            Named::Meant(abbreviation, zone) => {
+                let local = utc.saturating_add(offset_at(utc, zone) * SECOND);
+                offset_meant(local, abbreviation, zone).unwrap_or_else(|| offset_at(utc, zone))
+            }
+        }
+    }
+}
+
+/// The offset that a zone's abbreviation had at a local time: that of its last use before, else of its first use after.
+fn offset_meant(local: i64, abbreviation: &str, zone: &TimeZone) -> Option<i64> {
+    let utc = local_to_utc(local, zone).ok()?;
+    let at = to_jiff(utc)?;
+    let info = zone.to_offset_info(at);
+    if info.abbreviation() == abbreviation {
+        return Some(i64::from(info.offset().seconds()));
+    }
+    let uses = |t: &jiff::tz::TimeZoneTransition<'_>| t.abbreviation() == abbreviation;
+    let offset = |t: jiff::tz::TimeZoneTransition<'_>| i64::from(t.offset().seconds());
+    zone.preceding(at).take(400).find(uses).map(offset).or_else(|| zone.following(at).take(400).find(uses).map(offset))
+}
+
+/// The zone that AT TIME ZONE names: an abbreviation or a zone's name.
+fn named(name: &str) -> Result<Named> {
+    Named::abbreviated(&name.to_ascii_lowercase())
+        .or_else(|| zone(name).map(Named::Zone))
+        .ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized")))
+}
+
+/// The instant at which the clocks of the zone of this name show `local`.
+///
+/// # Errors
+/// 22023 for an unknown zone, 22008 beyond what a timestamp can hold.
+pub fn in_zone_to_utc(local: i64, name: &str) -> Result<i64> {
+    let named = named(name)?;
+    if matches!(local, i64::MAX | i64::MIN) { Ok(local) } else { named.to_utc(local) }
+}
+
+/// What the clocks of the zone of this name show at an instant.
+///
+/// # Errors
+/// 22023 for an unknown zone, 22008 beyond what a timestamp can hold.
+pub fn utc_to_zone(utc: i64, name: &str) -> Result<i64> {
+    let named = named(name)?;
+    if matches!(utc, i64::MAX | i64::MIN) {
+        return Ok(utc);
+    }
+    check_range(utc.saturating_add(named.offset_at(utc) * SECOND))
+}
