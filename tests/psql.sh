@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# psql's commands that describe objects, against `clearway serve`: the output of tests/psql/compared.sql is what PostgreSQL 15 gives for
-# the same objects (recorded in compared.out), and tests/psql/silent.sql, whose output tells of sizes, owners and texts that differ, runs
-# without an error. The last line is `N passed, N failed`.
+# psql against `clearway serve`. The output of tests/psql/compared.sql, commands that describe objects, is what PostgreSQL 15 gives for the same
+# objects (recorded in compared.out), that of tests/psql/values/*.sql what it gives for the same values; tests/psql/silent.sql, whose output
+# tells of sizes, owners and texts that differ, runs without an error. The last line is `N passed, N failed`.
 #
 # usage: tests/psql.sh PATH-TO-clearway
-#        tests/psql.sh --record HOST PORT     writes compared.out by the PostgreSQL there (superuser postgres)
+#        tests/psql.sh --record HOST PORT     writes compared.out and values/*.out by the PostgreSQL there (superuser postgres)
 set -u
 . "$(dirname "$0")/server.sh"
 home=$(realpath "$(dirname "$0")")/psql
@@ -23,6 +23,9 @@ prepare() {
 
 if [ "$1" = --record ]; then
     prepare "$2" "$3" && describe "$2" "$3" compared.sql >"$home/compared.out"
+    for file in "$home"/values/*.sql; do
+        describe "$2" "$3" "$file" >"${file%.sql}.out"
+    done
     exit
 fi
 start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data"
@@ -40,6 +43,13 @@ describe 127.0.0.1 "$port" compared.sql >"$scratch/compared.out"
 diff -u "$home/compared.out" "$scratch/compared.out" | head -n 60
 cmp -s "$home/compared.out" "$scratch/compared.out"
 verdict $? "commands whose output is PostgreSQL's"
+for file in "$home"/values/*.sql; do
+    name=$(basename "$file" .sql)
+    describe 127.0.0.1 "$port" "$file" >"$scratch/$name.out"
+    diff -u "${file%.sql}.out" "$scratch/$name.out" | head -n 60
+    cmp -s "${file%.sql}.out" "$scratch/$name.out"
+    verdict $? "values and functions that are PostgreSQL's: $name"
+done
 describe 127.0.0.1 "$port" silent.sql >"$scratch/silent.out"
 grep ERROR "$scratch/silent.out"
 [ $? = 1 ] && [ -s "$scratch/silent.out" ]

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Microseconds from 1970 to 2000.
@@ -69,6 +69,8 @@ pub struct Core {
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
     random: AtomicU64,
+    /// When the transaction began, or the last one: microseconds since 2000-01-01 UTC.
+    transaction_started: AtomicI64,
     /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
     path: Mutex<Option<Path>>,
 }
@@ -98,8 +100,19 @@ impl Core {
             notices: Mutex::new("sql/notices", (Vec::new(), None)),
             advisory_held: Mutex::new("sql/advisory", Held::new(Kind::AdvisoryLocks)),
             random: AtomicU64::new(seed),
+            transaction_started: AtomicI64::new(now()),
             path: Mutex::new("sql/search_path", None),
         }
+    }
+
+    /// A transaction begins now.
+    pub fn transaction_begins(&self) {
+        self.transaction_started.store(now(), Ordering::Relaxed);
+    }
+
+    /// When the transaction began, in microseconds since 2000-01-01 UTC: what `now()` says and 'now' means.
+    pub fn transaction_started(&self) -> i64 {
+        self.transaction_started.load(Ordering::Relaxed)
     }
 
     /// A random number in [0, 1): xorshift64*, which is what `random()` promises.

@@ -64,7 +64,7 @@ const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed"
 pub static SETTINGS: &[Setting] = &[
     s("application_name", "", Kind::Text, true, "Sets the application name to be reported in statistics and logs."),
     s("bytea_output", "hex", Kind::Enum(&["hex"]), false, "Sets the output format for bytea."),
-    s("client_encoding", "UTF8", Kind::Enum(&["utf8", "utf-8", "unicode"]), true, "Sets the client's character set encoding."),
+    s("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode"]), true, "Sets the client's character set encoding."),
     s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
     s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
     s("ddl_block_rounds", "-1", Kind::Int(-1, 1_000_000), false, "How often a waiting DDL statement lets others pass; -1 for ever."),
@@ -284,7 +284,12 @@ impl Setting {
             }
             Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
             Kind::Enum(words) => {
-                let lower = value.trim().to_ascii_lowercase();
+                let lower = match self.name {
+                    // PostgreSQL compares names of encodings by their letters and digits.
+                    "client_encoding" => value.chars().filter(char::is_ascii_alphanumeric).collect(),
+                    _ => value.trim().to_owned(),
+                };
+                let lower = lower.to_ascii_lowercase();
                 let lower = match (self.name, parse_bool(&lower)) {
                     ("synchronous_commit" | "standard_conforming_strings" | "serializable", Some(on)) => {
                         if on { "on" } else { "off" }.to_owned()
@@ -407,8 +412,11 @@ impl Settings {
                 Ok(date_style_name(style, order))
             }
             "TimeZone" => {
-                let known = datetime::zone_setting(value).is_some() || value.eq_ignore_ascii_case("default");
-                if known { Ok(kept) } else { Err(invalid(setting, value)) }
+                if value.eq_ignore_ascii_case("default") {
+                    return Ok(kept);
+                }
+                let known = datetime::zone_setting(value);
+                known.map(|(_, name)| name).ok_or_else(|| invalid(setting, value))
             }
             _ => Ok(kept),
         }
@@ -454,7 +462,8 @@ impl Settings {
                 }
             }
             "TimeZone" => {
-                if let Some(zone) = datetime::zone_setting(&value) {
+                // The name of a POSIX zone says hours west of Greenwich, also where the setting was a number.
+                if let Some(zone) = datetime::zone(&value) {
                     self.format.zone = zone;
                 }
             }

@@ -11,6 +11,7 @@
 //!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
 
 mod backup;
+pub mod catalog_functions;
 pub mod change;
 pub mod convert;
 pub mod foreign;

@@ -2,7 +2,6 @@
 
 use super::client::Client;
 use super::session::{Block, Savepoint, Session};
-use crate::context::core::now;
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
@@ -50,7 +49,7 @@ impl Session {
         settings.set_modes(level, read_only);
         let relaxed = settings.commits_later;
         drop(settings);
-        self.transaction_started = now();
+        self.core.transaction_begins();
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);
         engine.begin(TxnOptions { isolation: isolation_of(level), read_only });
@@ -219,7 +218,7 @@ impl Session {
             self.core.engine.take().begin(options);
             self.block = Block::Open;
             self.settings_at_begin = Some(self.core.settings.lock().mark());
-            self.transaction_started = now();
+            self.core.transaction_begins();
         }
         Ok(if commit { "COMMIT" } else { "ROLLBACK" }.to_owned())
     }

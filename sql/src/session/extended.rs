@@ -5,7 +5,6 @@ use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
-use crate::context::core::now;
 use crate::context::obstacle;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
@@ -149,7 +148,7 @@ impl Session {
             let catalog = self.core.catalog();
             let names = self.core.names(&catalog);
             let format = self.core.settings.lock().format.clone();
-            let conversion = text::Conversion { format: &format, now: now(), names: &names };
+            let conversion = text::Conversion { format: &format, now: self.core.transaction_started(), names: &names };
             for (i, (value, ty)) in bind.values.iter().zip(&prepared.types).enumerate() {
                 params.push(parameter(*value, *ty, run::format_of(bind.formats, i), &conversion)?);
             }

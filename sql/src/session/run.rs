@@ -110,7 +110,7 @@ pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<O
         (settings.path_changes, settings.role_changes, settings.format.clone())
     };
     let names = core.names(&catalog);
-    let conversion = Conversion { format: &format, now: now(), names: &names };
+    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, conversion };
     let plan = Planner::new(&env).plan(statement, params)?;
     let path = names.path.clone();

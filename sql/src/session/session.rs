@@ -112,7 +112,6 @@ pub struct Session {
     pub(super) block: Block,
     pub(super) savepoints: Vec<Savepoint>,
     pub(super) settings_at_begin: Option<SettingsMark>,
-    pub(super) transaction_started: i64,
     pub(super) statements: HashMap<String, Arc<Prepared>>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
     pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
@@ -173,7 +172,6 @@ impl Session {
             block: Block::None,
             savepoints: Vec::new(),
             settings_at_begin: None,
-            transaction_started: 0,
             statements: HashMap::new(),
             recent: None,
             portals: Portals::default(),
@@ -291,7 +289,7 @@ impl Session {
         self.prepared_held.resume();
         let list: Vec<Arc<Prepared>> = parse(sql)?.into_iter().map(|p| Arc::new(unplanned(p, sql))).collect();
         let list = Arc::new(list);
-        if sql.len() <= CACHED_TEXT_MAX {
+        if sql.len() <= CACHED_TEXT_MAX && !names_a_day(sql) {
             if self.cache.len() >= CACHE_MAX {
                 self.cache.clear();
             }
@@ -335,7 +333,7 @@ impl Session {
             params,
             types: &prepared.types,
             alone: self.block == Block::Implicit && self.in_batch <= 1,
-            transaction_started: self.transaction_started,
+            transaction_started: self.core.transaction_started(),
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
         self.told |= cached.plan.columns.is_some();
@@ -385,4 +383,11 @@ fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
         columns: None,
         plan: Mutex::new("sql/plan", None),
     }
+}
+
+/// Whether a text may hold a literal such as 'now' or 'today': its plan holds the moment that the literal meant, and serves once only.
+fn names_a_day(sql: &str) -> bool {
+    let words = ["now", "today", "tomorrow", "yesterday"];
+    let lower = sql.to_ascii_lowercase();
+    lower.split('\'').skip(1).step_by(2).any(|quoted| words.iter().any(|word| quoted.contains(word)))
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<'_>) -> T) -> T {
     let names = core.names(catalog);
     let format = core.settings.lock().format.clone();
-    let conversion = Conversion { format: &format, now: now(), names: &names };
+    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     f(&PlanEnv { catalog, database: core.database, path: &names.path, conversion })
 }
 
@@ -81,7 +81,7 @@ pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -
         format: env.conversion.format.clone(),
         names: core.names(env.catalog),
         started: now(),
-        transaction_started: now(),
+        transaction_started: core.transaction_started(),
         state: &state,
         views: &crate::views::SystemViews,
     };

@@ -472,7 +472,7 @@ impl Ddl<'_> {
             params: Arc::from([]),
             types: &[],
             alone: false,
-            transaction_started: crate::context::core::now(),
+            transaction_started: self.core.transaction_started(),
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         execution.collect(self.core).await

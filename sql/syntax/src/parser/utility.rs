@@ -215,8 +215,12 @@ impl Parser<'_> {
             if self.eat("local") || self.eat("default") {
                 return Ok(variable("timezone", None));
             }
-            if self.is("interval") {
-                return Err(self.unsupported("SET TIME ZONE INTERVAL"));
+            if self.eat("interval") {
+                let OptionValue::Str(text) = self.option_value()? else { return Err(self.error_here()) };
+                if !self.eat_seq(&["hour", "to", "minute"]) {
+                    self.eat("hour");
+                }
+                return Ok(variable("timezone", Some(vec![OptionValue::Str(format!("INTERVAL '{text}'"))])));
             }
             let value = self.option_value()?;
             return Ok(variable("timezone", Some(vec![value])));

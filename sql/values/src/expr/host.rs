@@ -117,6 +117,12 @@ host_functions! {
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
     GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
     GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
+    CurrentSchemas "current_schemas"(BOOL) -> NAME_ARRAY true;
+    ToRegclass "to_regclass"(TEXT) -> REGCLASS true;
+    ToRegtype "to_regtype"(TEXT) -> REGTYPE true;
+    ToRegnamespace "to_regnamespace"(TEXT) -> REGNAMESPACE true;
+    SerialSequence "pg_get_serial_sequence"(TEXT, TEXT) -> TEXT true;
+    IsInRecovery "pg_is_in_recovery"() -> BOOL true;
     IsPublishable "pg_relation_is_publishable"(REGCLASS) -> BOOL true;
     HasDatabasePrivilege "has_database_privilege"(NAME, TEXT) -> BOOL true;
     HasRole "pg_has_role"(NAME, TEXT) -> BOOL true;

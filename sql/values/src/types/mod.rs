@@ -71,6 +71,7 @@ pub mod oid {
     pub const ANYARRAY: Oid = 2277;
     pub const VOID: Oid = 2278;
     pub const ANYELEMENT: Oid = 2283;
+    pub const NAME_ARRAY: Oid = 1003;
     pub const INT4_ARRAY: Oid = 1007;
     pub const TEXT_ARRAY: Oid = 1009;
 }

@@ -5,6 +5,7 @@
 //!   it: of the two instants always the later, as PostgreSQL does.
 
 use super::datetime::{DAY, EPOCH_DAYS, SECOND, check_range, civil_from_days};
+use super::interval::Interval;
 use super::zone_abbreviations::{Abbreviation, abbreviation};
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
@@ -25,14 +26,47 @@ pub fn zone(name: &str) -> Option<TimeZone> {
     posix(name)
 }
 
-/// The zone that SET TIME ZONE means: a number of hours east of Greenwich, or a zone's name.
-pub fn zone_setting(value: &str) -> Option<TimeZone> {
-    if let Ok(hours) = value.trim().parse::<f64>() {
-        // ParseFloat accepts "inf" and "nan".
-        let seconds = hours * 3600.0;
-        return fixed_zone(seconds.is_finite().then_some(seconds as i32)?);
+/// The zone that SET TIME ZONE means, and the name that SHOW gives it: a number of hours east of Greenwich, `INTERVAL '...'`, or a zone's name.
+pub fn zone_setting(value: &str) -> Option<(TimeZone, String)> {
+    let value = value.trim();
+    let east = match value.parse::<f64>() {
+        Ok(hours) => Some((hours * 3600.0).round()),
+        Err(_) => interval_setting(value),
+    };
+    if let Some(seconds) = east {
+        // A number may be "inf" or "nan".
+        let seconds = seconds.is_finite().then_some(seconds as i32)?;
+        return Some((fixed_zone(seconds)?, fixed_name(seconds)));
     }
-    zone(value)
+    let zone = zone(value)?;
+    let name = match zone.iana_name() {
+        Some(_) if value.eq_ignore_ascii_case("gmt") => "GMT".to_owned(),
+        Some(name) => name.to_owned(),
+        None => value.to_ascii_uppercase(),
+    };
+    Some((zone, name))
+}
+
+/// The seconds of `INTERVAL '...'`, if it holds neither months nor days.
+fn interval_setting(value: &str) -> Option<f64> {
+    let head = value.get(..8).filter(|head| head.eq_ignore_ascii_case("interval"))?;
+    let text = value[head.len()..].trim().strip_prefix('\'')?.strip_suffix('\'')?;
+    let interval = Interval::parse(text).ok().filter(|i| i.months == 0 && i.days == 0)?;
+    Some((interval.micros / SECOND) as f64)
+}
+
+/// The POSIX name of a fixed offset: `<+05>-05`.
+fn fixed_name(seconds: i32) -> String {
+    let (sign, opposite) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+    let abs = seconds.abs();
+    let mut offset = format!("{:02}", abs / 3600);
+    if abs % 3600 != 0 {
+        offset.push_str(&format!(":{:02}", abs / 60 % 60));
+    }
+    if abs % 60 != 0 {
+        offset.push_str(&format!(":{:02}", abs % 60));
+    }
+    format!("<{sign}{offset}>{opposite}{offset}")
 }
 
 /// The zone that is this many seconds east of Greenwich all the time; none beyond a week.
