@@ -28,7 +28,8 @@ impl Cx<'_> {
         }
         let names: &dyn crate::types::text::Names = if ty == oid::REGTYPE { &NoNames } else { &self.run.names };
         let conversion = Conversion { format: &self.run.format, now: self.run.transaction_started, names };
-        let missing = [code::UNDEFINED_TABLE, code::UNDEFINED_OBJECT, code::INVALID_SCHEMA_NAME, code::FEATURE_NOT_SUPPORTED];
+        let missing =
+            [code::UNDEFINED_TABLE, code::UNDEFINED_OBJECT, code::INVALID_SCHEMA_NAME, code::FEATURE_NOT_SUPPORTED];
         match input(ty.into(), name, &conversion) {
             Err(error) if missing.contains(&error.code()) => Ok(Datum::Null),
             found => found,
@@ -41,13 +42,13 @@ impl Cx<'_> {
         let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"));
         let found = crate::types::text::Names::relation(names, table).ok_or_else(missing)?;
         let relation = names.catalog.relation(found).filter(|r| r.kind == RelationKind::Table);
-        let relation = relation.ok_or_else(|| {
-            SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{table}\" is not a table"))
-        })?;
-        let place = relation.columns.iter().position(|c| c.name == column && c.dropped_version.is_none()).ok_or_else(|| {
-            let message = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);
-            SqlError::new(code::UNDEFINED_COLUMN, message)
-        })?;
+        let relation =
+            relation.ok_or_else(|| SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{table}\" is not a table")))?;
+        let place =
+            relation.columns.iter().position(|c| c.name == column && c.dropped_version.is_none()).ok_or_else(|| {
+                let message = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);
+                SqlError::new(code::UNDEFINED_COLUMN, message)
+            })?;
         let owned = names.catalog.objects().find_map(|object| match &**object {
             Object::Sequence(s) if s.owned_by == Some((found, place)) => Some(s),
             _ => None,

@@ -218,8 +218,8 @@ pub(super) fn token(word: &str) -> Option<Token> {
         "oct" | "october" => T::Month(10),
         "nov" | "november" => T::Month(11),
         "dec" | "december" => T::Month(12),
-        "sun" | "sunday" | "mon" | "monday" | "tue" | "tues" | "tuesday" | "wed" | "weds" | "wednesday" | "thu" | "thur" | "thurs"
-        | "thursday" | "fri" | "friday" | "sat" | "saturday" => T::Weekday,
+        "sun" | "sunday" | "mon" | "monday" | "tue" | "tues" | "tuesday" | "wed" | "weds" | "wednesday" | "thu"
+        | "thur" | "thurs" | "thursday" | "fri" | "friday" | "sat" | "saturday" => T::Weekday,
         "y" => T::Unit(Unit::Year),
         "m" => T::Unit(Unit::Month),
         "d" => T::Unit(Unit::Day),

@@ -82,9 +82,12 @@ fn short(ty: &str) -> &str {
 }
 
 fn refused(refusal: Refusal, text: &str, ty: &str) -> SqlError {
-    let overflow = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
+    let overflow =
+        || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
     match refusal {
-        Refusal::Format => SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\"")),
+        Refusal::Format => {
+            SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\""))
+        }
         Refusal::Field => overflow(),
         Refusal::MonthOrDay => overflow().hint("Perhaps you need a different \"datestyle\" setting."),
         Refusal::Displacement => SqlError::new("22009", format!("time zone displacement out of range: \"{text}\"")),
@@ -353,7 +356,11 @@ impl Decoder {
             Token::Month(month) => {
                 let mut filled = MONTH;
                 // A number that was taken for the month was the day.
-                if self.have & MONTH != 0 && !self.text_month && self.have & DAY_OF_MONTH == 0 && (1..=31).contains(&self.month) {
+                if self.have & MONTH != 0
+                    && !self.text_month
+                    && self.have & DAY_OF_MONTH == 0
+                    && (1..=31).contains(&self.month)
+                {
                     self.day = self.month;
                     filled = DAY_OF_MONTH;
                 }
