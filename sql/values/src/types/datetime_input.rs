@@ -353,21 +353,7 @@ impl Decoder {
                 self.zone = Some(Named::Offset(0));
                 TIME | ZONE
             }
-            Token::Month(month) => {
-                let mut filled = MONTH;
-                // A number that was taken for the month was the day.
-                if self.have & MONTH != 0
-                    && !self.text_month
-                    && self.have & DAY_OF_MONTH == 0
-                    && (1..=31).contains(&self.month)
-                {
-                    self.day = self.month;
-                    filled = DAY_OF_MONTH;
-                }
-                self.text_month = true;
-                self.month = month;
-                filled
-            }
+            Token::Month(month) => self.named_month(month),
             Token::Weekday => WEEKDAY,
             Token::Afternoon(afternoon) => {
                 self.afternoon = Some(afternoon);
@@ -390,6 +376,19 @@ impl Decoder {
                 0
             }
         }))
+    }
+
+    fn named_month(&mut self, month: i64) -> u32 {
+        let mut filled = MONTH;
+        // A number that was taken for the month was the day.
+        let number = self.have & MONTH != 0 && !self.text_month && self.have & DAY_OF_MONTH == 0;
+        if number && (1..=31).contains(&self.month) {
+            self.day = self.month;
+            filled = DAY_OF_MONTH;
+        }
+        self.text_month = true;
+        self.month = month;
+        filled
     }
 
     /// A date whose parts are joined by separators.
