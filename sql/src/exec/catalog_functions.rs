@@ -3,14 +3,34 @@
 use super::Cx;
 use crate::context::names::quote;
 use crate::error::{Result, SqlError, code};
+use crate::expr::HostFunction;
 use crate::types::datum::Array;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, oid};
 use clearway_engine::catalog::{Object, RelationKind};
 
+fn text(args: &[Datum], i: usize) -> &str {
+    args.get(i).and_then(Datum::as_str).unwrap_or("")
+}
+
 impl Cx<'_> {
+    /// Calls one of these functions; none if it is another one.
+    pub(super) fn catalog_call(self, function: HostFunction, args: &[Datum]) -> Option<Result<Datum>> {
+        use HostFunction as F;
+        Some(match function {
+            F::CurrentSchemas => Ok(self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false))),
+            F::ToRegclass => self.by_name(oid::REGCLASS, text(args, 0)),
+            F::ToRegtype => self.by_name(oid::REGTYPE, text(args, 0)),
+            F::ToRegnamespace => self.by_name(oid::REGNAMESPACE, text(args, 0)),
+            F::SerialSequence => self.serial_sequence(text(args, 0), text(args, 1)),
+            // Sessions begin when recovery has ended.
+            F::IsInRecovery => Ok(Datum::Bool(false)),
+            _ => return None,
+        })
+    }
+
     /// current_schemas: the schemas of the search path that exist, with `implicit` the catalog that is always searched first.
-    pub(super) fn current_schemas(self, implicit: bool) -> Datum {
+    fn current_schemas(self, implicit: bool) -> Datum {
         let names = &self.run.names;
         let exists = |schema: &&String| names.catalog.schema(names.database, schema).is_some();
         let mut schemas: Vec<Datum> = names.path.iter().filter(exists).map(|s| Datum::text(s.as_str())).collect();
@@ -21,7 +41,7 @@ impl Cx<'_> {
     }
 
     /// to_regclass and its kin: NULL where nothing has the name. A name that can't be one is an error.
-    pub(super) fn by_name(self, ty: Oid, name: &str) -> Result<Datum> {
+    fn by_name(self, ty: Oid, name: &str) -> Result<Datum> {
         if name.bytes().all(|b| b.is_ascii_digit()) {
             // A number is an oid, which these functions do not take.
             return Ok(Datum::Null);
@@ -37,7 +57,7 @@ impl Cx<'_> {
     }
 
     /// pg_get_serial_sequence: the sequence that belongs to a column of a table.
-    pub(super) fn serial_sequence(self, table: &str, column: &str) -> Result<Datum> {
+    fn serial_sequence(self, table: &str, column: &str) -> Result<Datum> {
         let names = &self.run.names;
         let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"));
         let found = crate::types::text::Names::relation(names, table).ok_or_else(missing)?;

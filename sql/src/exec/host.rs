@@ -80,10 +80,6 @@ fn int(args: &[Datum], i: usize) -> i64 {
     args.get(i).and_then(Datum::as_i64).unwrap_or(0)
 }
 
-fn text(args: &[Datum], i: usize) -> &str {
-    args.get(i).and_then(Datum::as_str).unwrap_or("")
-}
-
 fn sequence_in(catalog: &Catalog, oid: u32) -> Result<Sequence> {
     match catalog.get(oid).map(|o| &**o) {
         Some(Object::Sequence(s)) => Ok(s.clone()),
@@ -242,13 +238,6 @@ impl Cx<'_> {
                 let query = relation.and_then(|r| r.query.as_deref());
                 query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))
             }
-            F::CurrentSchemas => self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false)),
-            F::ToRegclass => self.by_name(oid::REGCLASS, text(&args, 0))?,
-            F::ToRegtype => self.by_name(oid::REGTYPE, text(&args, 0))?,
-            F::ToRegnamespace => self.by_name(oid::REGNAMESPACE, text(&args, 0))?,
-            F::SerialSequence => self.serial_sequence(text(&args, 0), text(&args, 1))?,
-            // Sessions begin when recovery has ended.
-            F::IsInRecovery => Datum::Bool(false),
             F::IsPublishable => {
                 let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
                 Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
@@ -260,7 +249,12 @@ impl Cx<'_> {
                 Datum::Bool(core.role(catalog).is_some_and(|r| r.superuser || r.name == asked))
             }
             F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
-            _ => return self.advisory_call(function, &args).await,
+            _ => {
+                return match self.catalog_call(function, &args) {
+                    Some(answer) => answer,
+                    None => self.advisory_call(function, &args).await,
+                };
+            }
         })
     }
 
