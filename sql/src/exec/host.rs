@@ -249,13 +249,15 @@ impl Cx<'_> {
                 Datum::Bool(core.role(catalog).is_some_and(|r| r.superuser || r.name == asked))
             }
             F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
-            _ => {
-                return match self.catalog_call(function, &args) {
-                    Some(answer) => answer,
-                    None => self.advisory_call(function, &args).await,
-                };
-            }
+            _ => return self.other_call(function, &args).await,
         })
+    }
+
+    async fn other_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+        match self.catalog_call(function, args) {
+            Some(answer) => answer,
+            None => self.advisory_call(function, args).await,
+        }
     }
 
     /// pg_get_indexdef: the whole statement, or one column.
