@@ -25,6 +25,7 @@ use crate::seams::{BoxFuture, PageSpace, Versions};
 use crate::store::{Store, StoreOptions};
 use crate::undo;
 use crate::wal::format;
+use crate::wal::mark;
 use crate::wal::reader::LogReader;
 use crate::wal::repair::{Known, check_end};
 use crate::wal::segments::Layout;
@@ -134,6 +135,7 @@ async fn check_log(
     control: &Control,
     checked: &mut Checked,
 ) -> Result<(), StorageError> {
+    let durable = control.durable.max(mark::read(vfs, dir, control.database).await?);
     let (dir, layout) = (dir.join("wal"), Layout { segment_bytes: control.segment_bytes });
     let floor = (control.epoch_start, control.epoch);
     let mut reader = LogReader::new(vfs.clone(), &dir, layout, control.database, control.scan, floor);
@@ -148,7 +150,7 @@ async fn check_log(
         }
     };
     checked.log_end = end.lsn;
-    let known = Known { vfs, dir: &dir, layout, database: control.database, durable: control.durable };
+    let known = Known { vfs, dir: &dir, layout, database: control.database, durable };
     check_end(&known, &end).await
 }
 

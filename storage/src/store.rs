@@ -39,6 +39,8 @@ use std::time::Duration;
 
 /// After a checkpoint that found the disk full, the next one is tried so much later.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
+/// How often the durable mark is synced while it moves.
+const MARK_PAUSE: Duration = Duration::from_secs(1);
 /// An open database.
 pub struct Store {
     vfs: Arc<dyn Vfs>,
@@ -204,9 +206,15 @@ impl Store {
         loop {
             self.wal.set_milestone(self.checkpoint_due_at());
             let due = self.wal.milestone_bell().wait_until(|| self.checkpoint_is_due() || self.ended());
-            in_wait(WaitEvent::CheckpointerMain, Object::NONE, due).await;
+            let due = in_wait(WaitEvent::CheckpointerMain, Object::NONE, timeout(MARK_PAUSE, due)).await;
             if self.ended() {
                 return;
+            }
+            if due.is_err() {
+                if self.wal.sync_mark().await.is_err() {
+                    return;
+                }
+                continue;
             }
             match self.take_checkpoint(false, true).await {
                 Ok(()) => {}

@@ -152,7 +152,7 @@ fn no_control(dir: &Path, name: &str) -> StorageError {
 /// NEW-3
 async fn private(vfs: &Arc<dyn Vfs>, dir: &Path, entries: &[DirEntry]) -> Result<(), StorageError> {
     let mut paths = vec![dir.to_owned()];
-    let own = |name: &str| PARTS.contains(&name) || [CONTROL, DOUBLE_WRITE].contains(&name);
+    let own = |name: &str| PARTS.contains(&name) || [CONTROL, DOUBLE_WRITE, "durable"].contains(&name);
     for entry in entries.iter().filter(|entry| own(&entry.name)) {
         let path = dir.join(&entry.name);
         if entry.kind == EntryKind::Dir {

@@ -19,6 +19,7 @@ use crate::space::{Space, SpaceOptions, SpaceRedo};
 use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
 use crate::wal::segments::{Layout, Segments};
+use crate::wal::mark::{self, DurableMark};
 use crate::wal::{StartAt, Wal, WalOptions, format};
 use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::now_ns;
@@ -55,6 +56,7 @@ pub(crate) struct Opened {
 
 /// Where things lie in a database's directory.
 struct Paths {
+    dir: PathBuf,
     wal: PathBuf,
     data: PathBuf,
     checkpoint: PathBuf,
@@ -64,6 +66,7 @@ struct Paths {
 impl Paths {
     fn of(dir: &Path) -> Paths {
         Paths {
+            dir: dir.to_owned(),
             wal: dir.join("wal"),
             data: dir.join("data"),
             checkpoint: dir.join("checkpoint"),
@@ -112,7 +115,9 @@ async fn recover(
     mut control: Control,
 ) -> Result<Opened, StorageError> {
     let layout = Layout { segment_bytes: control.segment_bytes };
-    let known = Known { vfs, dir: &paths.wal, layout, database: control.database, durable: control.durable };
+    let marked = mark::read(vfs, &paths.dir, control.database).await?;
+    let durable = control.durable.max(marked);
+    let known = Known { vfs, dir: &paths.wal, layout, database: control.database, durable };
     let saved = last_checkpoint(vfs, &paths, &control).await?;
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
     let began_ns = now_ns();
@@ -127,7 +132,7 @@ async fn recover(
     let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
     let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
     // Records know of later syncs than the control file: when one was appended, what it calls durable had been synced.
-    let tail = Known { durable: known.durable.max(end.durable_hint), ..known };
+    let tail = Known { durable: control.durable.max(end.durable_hint), ..known };
     let head = match nothing {
         true => vec![0; FIRST_LSN.0 as usize],
         false => settle_tail(&tail, end.lsn, rewrite).await?,
@@ -279,7 +284,8 @@ async fn start_log(
         prepared += 1;
     }
     let wal_options = WalOptions { segment_bytes: control.segment_bytes, ..options.wal.clone() };
-    let start = StartAt { end, head, epoch: control.epoch };
+    let mark = DurableMark::start(vfs, &paths.dir, control.database, end).await?;
+    let start = StartAt { end, head, epoch: control.epoch, mark };
     Ok(Arc::new(Wal::start(wal_options, segments, start, prepared, control.scan)))
 }
 

@@ -38,7 +38,7 @@ pub mod pages;
 mod reservation;
 
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
-use crate::error::StorageError;
+use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::record::{PageOp, Record};
 use crate::seams::{BoxFuture, FreeReservation, PageReservation, PageSpace, Place, Purpose, Versions};
@@ -298,8 +298,8 @@ impl PageSpace for Space {
         match state.files.get(number) {
             Some(file) => Ok((file.file(), u64::from(index) * crate::buffer::PAGE_BYTES as u64)),
             None => {
-                let what = format!("page {page} lies beyond the last file");
-                Err(StorageError::Invalid(what.into()))
+                let what = Corruption::in_page(page, Lsn::ZERO, "the data file that holds the page", "no such file");
+                Err(what.in_file(self.path(number).display().to_string()).into())
             }
         }
     }

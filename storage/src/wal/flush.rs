@@ -2,7 +2,7 @@
 //!
 //! # Life of a flush
 //! take the state -> copy the complete records out of the ring behind what the last block already holds -> write
-//! whole blocks -> sync -> publish `durable` -> wake the first few waiters -> put the state back.
+//! whole blocks -> sync -> mark -> publish `durable` -> wake the first few waiters -> put the state back.
 //! While one flush is on its way to the disk, commits gather in the ring, and the next flush takes them all. Where many sessions
 //! are at work the background flusher gives them a moment more (`await_siblings`).
 //!
@@ -17,6 +17,7 @@
 //! Every error poisons; waiters learn of it.
 
 use super::format::BLOCK_BYTES;
+use super::mark::DurableMark;
 use super::{Wal, YIELD_EVERY};
 use crate::error::StorageError;
 use crate::ids::Lsn;
@@ -45,15 +46,16 @@ pub struct FlushState {
     file: Option<(u64, Arc<dyn VfsFile>)>,
     /// A write or sync has begun and not ended.
     in_flight: bool,
+    mark: Option<DurableMark>,
 }
 
 impl FlushState {
     /// The state of a log that ends at `end`, whose last block holds `head` in front of `end`.
-    pub fn new(end: Lsn, head: &[u8]) -> FlushState {
+    pub fn new(end: Lsn, head: &[u8], mark: Option<DurableMark>) -> FlushState {
         assert!(head.len() as u64 == end.0 % BLOCK_BYTES as u64, "WAL-14: the head of the last block");
         let mut buf = IoBuf::with_capacity(64 << 10);
         buf.extend_from_slice(head);
-        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false }
+        FlushState { flushed: end, head: head.len(), buf, file: None, in_flight: false, mark }
     }
 }
 
@@ -150,7 +152,10 @@ impl Wal {
         self.accounts.drained((end.0 - from.0) as usize);
         self.credit_waiters.wake(u64::MAX, super::waiters::FIRST_BATCH);
         state.in_flight = true;
-        let written = self.write_and_sync(state, from, end).await;
+        let mut written = self.write_and_sync(state, from, end).await;
+        if let (Ok(()), Some(mark)) = (&written, &mut state.mark) {
+            written = mark.write(end).await; // WAL-21, and WAL-22: before it is published
+        }
         state.in_flight = false;
         if let Err(err) = written {
             self.poison(&format!("the log could not be flushed: {err}")); // WAL-15

@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
-//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`].
+//! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`].
 //!
 //! # Latch order
 //! The mutexes here are leaves: nothing is latched and no waker runs while one is held.
@@ -24,6 +24,7 @@ pub mod credit;
 mod durable;
 mod flush;
 pub mod format;
+pub mod mark;
 pub mod reader;
 pub mod repair;
 pub mod retention;
@@ -40,6 +41,7 @@ use crate::record::{LsnRange, Record, TxnLog};
 use crate::seams::{BoxFuture, Credit, CreditBank, PageLog, Purpose};
 use crate::sync::Bell;
 use clearway_base::sync::Mutex;
+use clearway_base::vfs::VfsFile;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use credit::Accounts;
 use flush::FlushState;
@@ -100,6 +102,8 @@ pub struct StartAt {
     pub head: Vec<u8>,
     /// The epoch of what is appended from now on.
     pub epoch: u32,
+    /// The durable mark; none in tests of the log alone, and where the disk was full.
+    pub mark: Option<mark::DurableMark>,
 }
 
 /// Figures for views.
@@ -158,6 +162,8 @@ pub struct Wal {
     /// Rung when the log becomes durable beyond `milestone`.
     milestone_bell: Bell,
     milestone: AtomicU64,
+    /// The durable mark's file, and up to where it was synced.
+    mark: Option<(Arc<dyn VfsFile>, AtomicU64)>,
     prepare_failures: AtomicU64,
     closing: AtomicBool,
     poison: OnceLock<Arc<str>>,
@@ -178,14 +184,16 @@ impl Wal {
         assert!(layout.segment_bytes % 4096 == 0 && layout.segment_bytes >= 8192, "segments of whole blocks");
         let accounts = Accounts::new(options.ring_bytes, options.floor_bytes);
         accounts.prepared(layout.first_lsn(prepared).0.saturating_sub(start.end.0));
+        let mark = start.mark.as_ref().map(|mark| (Arc::clone(mark.file()), AtomicU64::new(start.end.0)));
         Wal {
+            mark,
             ring: Ring::new(options.ring_bytes, start.end),
             epoch: start.epoch,
             accounts,
             undo_room: UndoRoom::default(),
             segments,
             retention: Arc::default(),
-            flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head))),
+            flush: Mutex::new("storage/wal/flush", Some(FlushState::new(start.end, &start.head, start.mark))),
             durable: AtomicU64::new(start.end.0),
             wanted: AtomicU64::new(start.end.0),
             unwaited: AtomicU64::new(start.end.0),
@@ -386,6 +394,21 @@ impl Wal {
     /// See [`Wal::set_milestone`].
     pub(crate) fn milestone_bell(&self) -> &Bell {
         &self.milestone_bell
+    }
+
+    /// Syncs the durable mark if it has moved since this was last called; nobody who commits waits for it.
+    ///
+    /// # Errors
+    /// A failed sync, which poisons.
+    pub(crate) async fn sync_mark(&self) -> Result<(), StorageError> {
+        let Some((file, synced)) = &self.mark else { return Ok(()) };
+        let durable = self.durable_lsn();
+        if synced.load(Ordering::Relaxed) == durable.0 {
+            return Ok(());
+        }
+        file.sync_data().await.map_err(|err| self.poison(&format!("the durable mark could not be synced: {err}")))?;
+        synced.store(durable.0, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Who needs old log.

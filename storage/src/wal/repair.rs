@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - WAL-17: the log ends properly at X only if nothing says that more than X was durable: not the control file, not
-//!   a record before X, not a record that can still be found behind X. Otherwise the database is damaged and is not
+//!   the durable mark (WAL-21), not a record before X, not a record that can still be found behind X. Otherwise the database is damaged and is not
 //!   opened.
 //! - WAL-18: what lies between the last known durable LSN and the end is written and synced again before anything is
 //!   read from the database, so that what is served rests on synced bytes, and a later crash can't take it back.

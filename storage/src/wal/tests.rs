@@ -65,7 +65,7 @@ async fn start_with(options: WalOptions, vfs: &Arc<dyn Vfs>, at: Lsn, head: Vec<
         segments.prepare(first).await.expect("prepare");
         prepared += 1;
     }
-    Arc::new(Wal::start(options, segments, StartAt { end: at, head, epoch }, prepared, at))
+    Arc::new(Wal::start(options, segments, StartAt { end: at, head, epoch, mark: None }, prepared, at))
 }
 
 fn row(rng: &mut Rng, key: &[u8], value: &[u8]) -> Vec<u8> {
