@@ -241,7 +241,12 @@ fn any_one_file_that_is_lost_cut_emptied_or_foreign_is_told_or_does_no_harm() {
                     Answer::Whole => {}
                     Answer::Refused(why) => {
                         refused += 1;
-                        assert!(why.contains("db/") || why.contains("/db "), "{}, {} {what}: {why}", subject.name, path.display());
+                        assert!(
+                            why.contains("db/") || why.contains("/db "),
+                            "{}, {} {what}: {why}",
+                            subject.name,
+                            path.display()
+                        );
                     }
                 }
             }
