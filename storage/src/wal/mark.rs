@@ -25,6 +25,7 @@
 //! nothing, and the other one counts. A missing file says nothing either: directories of earlier versions have none.
 //! Beside the mark each record of the log tells what was durable when it was appended.
 
+use super::Wal;
 use super::format::{Bytes, FORMAT_VERSION};
 use crate::error::StorageError;
 use crate::ids::Lsn;
@@ -32,6 +33,7 @@ use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CLRWYDUR");
 const SLOT_BYTES: usize = 40;
@@ -144,6 +146,23 @@ impl DurableMark {
         buf.resize(SLOT_BYTES);
         buf.copy_from_slice(&slot.encode());
         self.buf = self.file.write_at(self.count % 2 * SLOTS_APART, buf).await?;
+        Ok(())
+    }
+}
+
+impl Wal {
+    /// Syncs the durable mark if it has moved since this was last called; nobody who commits waits for it.
+    ///
+    /// # Errors
+    /// A failed sync, which poisons.
+    pub(crate) async fn sync_mark(&self) -> Result<(), StorageError> {
+        let Some((file, synced)) = &self.mark else { return Ok(()) };
+        let durable = self.durable_lsn();
+        if synced.load(Ordering::Relaxed) == durable.0 {
+            return Ok(());
+        }
+        file.sync_data().await.map_err(|err| self.poison(&format!("the durable mark could not be synced: {err}")))?;
+        synced.store(durable.0, Ordering::Relaxed);
         Ok(())
     }
 }

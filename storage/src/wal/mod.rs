@@ -396,21 +396,6 @@ impl Wal {
         &self.milestone_bell
     }
 
-    /// Syncs the durable mark if it has moved since this was last called; nobody who commits waits for it.
-    ///
-    /// # Errors
-    /// A failed sync, which poisons.
-    pub(crate) async fn sync_mark(&self) -> Result<(), StorageError> {
-        let Some((file, synced)) = &self.mark else { return Ok(()) };
-        let durable = self.durable_lsn();
-        if synced.load(Ordering::Relaxed) == durable.0 {
-            return Ok(());
-        }
-        file.sync_data().await.map_err(|err| self.poison(&format!("the durable mark could not be synced: {err}")))?;
-        synced.store(durable.0, Ordering::Relaxed);
-        Ok(())
-    }
-
     /// Who needs old log.
     pub fn retention(&self) -> &Arc<Retention> {
         &self.retention
