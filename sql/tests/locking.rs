@@ -288,3 +288,45 @@ fn what_ends_a_wait_names_the_blocker_and_the_statement_that_took_the_lock() {
         drop((canceller, waiter));
     });
 }
+
+#[test]
+fn pg_locks_shows_what_postgresql_shows_of_indexes_ids_and_the_session_itself() {
+    scene(|[mut first, mut second, mut third, mut viewer]| async move {
+        let own = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()";
+        assert_eq!(viewer.value(own).await, "2", "its virtual id, and the view");
+        let count = |pid: i32, what: &str| format!("SELECT count(*) FROM pg_locks WHERE pid = {pid} AND {what}");
+        first.value("BEGIN; SELECT 1").await;
+        first.backend.runs("SELECT 1".into());
+        let virtual_id = count(first.backend.pid, "locktype = 'virtualxid' AND mode = 'ExclusiveLock' AND fastpath");
+        assert_eq!(viewer.value(&virtual_id).await, "1", "a transaction without a lock");
+        first.value("CREATE INDEX tv ON t (v)").await;
+        let made = count(first.backend.pid, "locktype = 'relation' AND mode = 'AccessExclusiveLock'");
+        assert_eq!(viewer.value(&made).await, "1", "the new index");
+        first.value("COMMIT; BEGIN; ANALYZE t").await;
+        let id = count(first.backend.pid, "locktype = 'transactionid' AND mode = 'ExclusiveLock' AND NOT fastpath");
+        assert_eq!(viewer.value(&id).await, "1", "of ANALYZE");
+        let indexes = count(first.backend.pid, "relation = 'tv'::regclass AND mode = 'AccessShareLock'");
+        assert_eq!(viewer.value(&indexes).await, "1");
+        first.value("COMMIT; BEGIN; REINDEX TABLE t").await;
+        assert_eq!(viewer.value(&id).await, "1", "of REINDEX");
+        first.value("COMMIT; BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE").await;
+        // Two sharers do not conflict: each has the tuple and waits for the holder; who wants more waits for the tuple.
+        let pids = [second.backend.pid, third.backend.pid, viewer.backend.pid, first.backend.pid];
+        let second = start(second, "SELECT * FROM t WHERE id = 1 FOR SHARE");
+        ms(40).await;
+        let third = start(third, "SELECT * FROM t WHERE id = 1 FOR SHARE");
+        ms(40).await;
+        let tuple = |pid: i32| count(pid, "locktype = 'tuple' AND granted");
+        let wait = |pid: i32| {
+            count(pid, "locktype = 'transactionid' AND NOT granted AND waitstart < now() AND waitstart > now() - '1s'::interval")
+        };
+        for pid in &pids[..2] {
+            assert_eq!(viewer.value(&tuple(*pid)).await, "1");
+            assert_eq!(viewer.value(&wait(*pid)).await, "1");
+            assert_eq!(viewer.value(&format!("SELECT pg_blocking_pids({pid})")).await, format!("{{{}}}", pids[3]));
+        }
+        first.value("COMMIT").await;
+        second.await.1.expect("shared");
+        third.await.1.expect("shared");
+    });
+}

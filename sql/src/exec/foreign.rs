@@ -15,7 +15,6 @@ use super::convert::read_row;
 use super::{BoxFuture, Cx, Row};
 use crate::context::errors::from_engine;
 use crate::context::names::column_types;
-use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
@@ -173,8 +172,7 @@ impl<'a> Cx<'a> {
         let host = super::host::CxHost { cx: self };
         let session: &dyn crate::expr::Session = &host;
         let conversion = session.conversion();
-        let judge = Judge::of(self.run.core, catalog);
-        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, judge, conversion }))
+        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, conversion }))
     }
 
     /// Checks that the row referred to is there, and keeps its key there.

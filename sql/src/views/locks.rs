@@ -5,17 +5,24 @@
 //! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
 
 use super::ViewOf;
+use crate::context::backend::{Backend, BackendState};
+use crate::context::core::now;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
+use clearway_base::waits;
 use clearway_engine::catalog::{Catalog, Object};
 use clearway_storage::ids::TxnId;
 use clearway_txn::lockmgr::view::LockRow;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_locks", locks)];
+
+/// The oid of the view.
+const PG_LOCKS: u32 = 12_073;
 
 /// One line of the view.
 #[derive(Clone)]
@@ -30,6 +37,13 @@ struct Line {
     class: [Datum; 3],
     mode: &'static str,
     granted: bool,
+    /// None: as the lock that it is told of.
+    fastpath: Option<bool>,
+}
+
+/// A time of the clock of wait events, microseconds since 2000.
+fn since(at_ns: u64) -> i64 {
+    now() - (waits::now_ns().saturating_sub(at_ns) / 1_000) as i64
 }
 
 impl Line {
@@ -46,7 +60,13 @@ impl Line {
             class: [null(), null(), null()],
             mode,
             granted,
+            fastpath: None,
         }
+    }
+
+    /// The lock of a transaction on its own id.
+    fn own(kind: &'static str, fastpath: bool) -> Self {
+        Self { fastpath: Some(fastpath), ..Self::new(kind, "ExclusiveLock", true) }
     }
 
     fn row(self, of: &LockRow) -> Row {
@@ -66,8 +86,8 @@ impl Line {
             Datum::Int4(of.pid),
             Datum::text(self.mode),
             Datum::Bool(self.granted),
-            Datum::Bool(of.fastpath),
-            Datum::Null,
+            Datum::Bool(self.fastpath.unwrap_or(of.fastpath)),
+            if self.granted { Datum::Null } else { Datum::TimestampTz(since(of.since_ns)) },
         ]
     }
 }
@@ -130,17 +150,25 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
             _ => out.push(plain(lock).row(lock)),
         }
     }
+    add_idle_transactions(run, &mut owners);
+    let awaited = |id| list.iter().any(|l| !l.granted && l.tag == LockTag::VirtualTransaction(id));
     for lock in owners.values() {
-        let mut own = Line::new("virtualxid", "ExclusiveLock", true);
+        let mut own = Line::own("virtualxid", !awaited(lock.virtual_id));
         own.virtualxid = Datum::text(lock.virtual_id.to_string());
         out.push(own.row(lock));
+        if lock.pid == run.core.backend.pid {
+            let mut own = Line { fastpath: Some(true), ..Line::new("relation", "AccessShareLock", true) };
+            own.database = Datum::Oid(run.core.database);
+            own.relation = Datum::Oid(PG_LOCKS);
+            out.push(own.row(lock));
+        }
         if let Some(txn) = lock.txn.filter(|_| has_id(lock.pid, &list)) {
-            let mut own = Line::new("transactionid", "ExclusiveLock", true);
+            let mut own = Line::own("transactionid", false);
             own.txn = Datum::Oid(txn.0 as u32);
             out.push(own.row(lock));
             let levels = run.core.backends.get(lock.pid).map_or(0, |b| b.subtransactions.load(Relaxed));
             for level in 0..levels {
-                let mut own = Line::new("transactionid", "ExclusiveLock", true);
+                let mut own = Line::own("transactionid", false);
                 // Savepoints have no ids here: a number that no transaction has stands for each.
                 own.txn = Datum::Oid(u32::MAX - level - 64 * (lock.pid as u32 % 1024));
                 out.push(own.row(lock));
@@ -148,6 +176,28 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
         }
     }
     out
+}
+
+/// Sessions whose transaction holds no lock: in PostgreSQL each holds its own virtual id.
+fn add_idle_transactions(run: &Run<'_>, owners: &mut BTreeMap<i32, LockRow>) {
+    for owner in run.core.db.transactions().locks().owners() {
+        let pid = owner.pid();
+        let begun = |b: Arc<Backend>| {
+            let activity = b.activity.lock();
+            // A failed one has given up its id with its locks.
+            activity.xact_start_us != 0 && activity.state != BackendState::IdleInTransactionAborted
+        };
+        let runs = pid == run.core.backend.pid || run.core.backends.get(pid).is_some_and(begun);
+        if owners.contains_key(&pid) || !runs {
+            continue;
+        }
+        let (virtual_id, txn) = (owner.virtual_id(), owner.txn());
+        let tag = LockTag::VirtualTransaction(virtual_id);
+        let mode = LockMode::Exclusive;
+        let lock =
+            LockRow { pid, virtual_id, txn, tag, mode, granted: true, fastpath: true, since_ns: 0, statement: None };
+        owners.insert(pid, lock);
+    }
 }
 
 /// Whether PostgreSQL would have given the session's transaction an id: who waits for the first row that it locks has
@@ -211,17 +261,19 @@ impl<'l> Lines<'l> {
         Self { by_tag }
     }
 
-    /// Whether nobody waited for it before this one.
+    /// Whether it conflicts with nobody who waited for it before: in PostgreSQL it has the tuple's lock.
     pub(super) fn is_first(&self, wait: &LockRow) -> bool {
-        let mut line = self.by_tag.get(&wait.tag).into_iter().flatten();
-        line.find(|l| !l.granted).is_none_or(|first| first.pid == wait.pid)
+        let line = self.by_tag.get(&wait.tag).into_iter().flatten();
+        let mut ahead = line.filter(|l| !l.granted).take_while(|l| l.pid != wait.pid);
+        !ahead.any(|l| wait.mode.conflicts_with(l.mode))
     }
 
     /// A transaction that holds what is wanted or, else, wanted it before.
     fn blocker(&self, wait: &LockRow) -> Option<TxnId> {
         let line = self.by_tag.get(&wait.tag).into_iter().flatten().take_while(|l| l.granted || l.pid != wait.pid);
-        let mut against = line.filter(|l| l.pid != wait.pid && wait.mode.conflicts_with(l.mode));
-        against.find_map(|l| l.txn)
+        let against = line.filter(|l| l.pid != wait.pid && wait.mode.conflicts_with(l.mode));
+        // PostgreSQL waits for one holder after the other, by their ids.
+        against.filter_map(|l| l.txn.map(|txn| (!l.granted, txn.0))).min().map(|(_, txn)| TxnId(txn))
     }
 }
 

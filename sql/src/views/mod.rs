@@ -12,7 +12,6 @@ mod deadlocks;
 mod locks;
 mod log;
 mod memory;
-mod rights;
 mod undo;
 
 use crate::context::views::SystemView;
@@ -23,7 +22,7 @@ use clearway_engine::catalog::Index;
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
-const ROWS: [&[ViewOf]; 10] = [
+const ROWS: [&[ViewOf]; 9] = [
     catalog::ROWS,
     attributes::ROWS,
     constraints::ROWS,
@@ -33,7 +32,6 @@ const ROWS: [&[ViewOf]; 10] = [
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
-    rights::ROWS,
 ];
 
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {

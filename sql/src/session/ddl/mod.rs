@@ -5,11 +5,8 @@
 
 mod alter;
 mod drop;
-mod grant;
 mod index;
 mod objects;
-mod owner;
-mod roles;
 mod table;
 mod table_as;
 
@@ -25,6 +22,7 @@ use crate::types::SqlType;
 use clearway_engine::catalog::{Catalog, Object, Relation};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::Session as Engine;
+use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
 /// What the statements of one DDL command share.
@@ -78,7 +76,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
         Statement::Rename(s) => d.rename(s).await?,
-        Statement::OwnerTo { object, name, if_exists, owner } => d.owner_to(*object, name, *if_exists, owner).await?,
+        Statement::OwnerTo { object: _, name, if_exists: _, owner } => d.owner_to(name, owner).await?,
         Statement::Drop(s) => {
             if s.concurrently && session.in_block() {
                 return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
@@ -89,10 +87,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::Grant(s) => d.grant(s).await?,
         Statement::Comment { .. } => return Err(SqlError::unsupported("COMMENT")),
         Statement::SetSchema { .. } => return Err(SqlError::unsupported("ALTER ... SET SCHEMA")),
-        Statement::GrantRole(s) => d.grant_role(s).await?,
-        Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
-        Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
-        Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
+        Statement::GrantRole { .. } => return Err(SqlError::unsupported("GRANT of a role")),
         Statement::AlterRoleSet { .. } => return Err(SqlError::unsupported("ALTER ROLE ... SET")),
         Statement::AlterDatabaseSet { .. } => return Err(SqlError::unsupported("ALTER DATABASE ... SET")),
         _ => return Err(SqlError::unsupported("this statement")),
@@ -120,7 +115,17 @@ impl Ddl<'_> {
     }
 
     async fn put(&self, object: Object) -> Result<()> {
-        let (kind, name) = (object.kind(), object.name().to_owned());
+        let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
+        let new = self.catalog().get(oid).is_none();
+        self.put_changed(object, kind, name).await?;
+        // As in PostgreSQL, whoever makes a relation holds it to the end, though nobody else sees it before.
+        if new && matches!(kind, "table" | "index" | "sequence" | "view" | "materialized view") {
+            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        }
+        Ok(())
+    }
+
+    async fn put_changed(&self, object: Object, kind: &'static str, name: String) -> Result<()> {
         let mut engine = self.engine();
         let put = self.core.lock_wait(engine.put_object(object)).await;
         put.map_err(|e| match e {
@@ -152,11 +157,6 @@ impl Ddl<'_> {
     /// Checks that the session's role owns a relation.
     fn own(&self, relation: &Relation) -> Result<()> {
         self.owns(&Object::Relation(relation.clone()))
-    }
-
-    /// Checks that the session's role owns the relation of a number: before its lock is asked for.
-    fn own_oid(&self, catalog: &Catalog, oid: u32) -> Result<()> {
-        catalog.get(oid).map_or(Ok(()), |object| privileges::owns(self.core, catalog, object))
     }
 
     /// Checks that the session's role owns an object.
