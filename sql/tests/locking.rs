@@ -318,7 +318,10 @@ fn pg_locks_shows_what_postgresql_shows_of_indexes_ids_and_the_session_itself() 
         ms(40).await;
         let tuple = |pid: i32| count(pid, "locktype = 'tuple' AND granted");
         let wait = |pid: i32| {
-            count(pid, "locktype = 'transactionid' AND NOT granted AND waitstart < now() AND waitstart > now() - '1s'::interval")
+            count(
+                pid,
+                "locktype = 'transactionid' AND NOT granted AND waitstart < now() AND waitstart > now() - '1s'::interval",
+            )
         };
         for pid in &pids[..2] {
             assert_eq!(viewer.value(&tuple(*pid)).await, "1");
