@@ -151,7 +151,8 @@ pub async fn plan(target: &dyn Target, goal: &Goal, history: Option<u32>) -> Res
                 let Cut { at, last_commit, page_max } = cut;
                 let chain = contents.chain(backup)?;
                 let epoch = contents.epoch_max();
-                let history = timeline.last().max(backup.epoch);
+                let on_it = timeline.covers(backup.epoch, backup.end);
+                let history = if on_it { timeline.last() } else { backup.epoch };
                 return Ok(Plan { chain, pieces, cut: at, last_commit, page_max, epoch, history });
             }
             // An older backup may lie before the name.

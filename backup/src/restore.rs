@@ -1,12 +1,13 @@
 //! A plan carried out: a directory that opens as the database was.
 
+use crate::archive::{LOCAL, Local};
 use crate::error::{BackupError, Result};
 use crate::manifest::{Manifest, Part};
 use crate::names;
 use crate::object::{Kind, sum, unpack};
 use crate::pieces::Joined;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::target::{Directory, Target};
 use clearway_base::vfs::Vfs;
 use clearway_storage::backup::{Rebuild, Start};
 use clearway_storage::ids::Lsn;
@@ -95,6 +96,9 @@ pub async fn restore(
         progress.done_bytes += now.len() as u64;
         tell(progress);
     }
+    // What it archives will follow the history that it came from.
+    let local = Local { claimer: 0, epoch: plan.history };
+    Directory::new(vfs.clone(), dir).put(LOCAL, local.encode().as_bytes()).await?;
     rebuild.finish(plan.epoch).await?;
     Ok(())
 }

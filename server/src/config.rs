@@ -34,8 +34,36 @@ pub struct Config {
     pub server_bytes: u64,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
+    /// Where the log is archived, and how.
+    pub archive: ArchiveConfig,
     /// Settings that sessions begin with.
     pub settings: Vec<(String, String)>,
+}
+
+/// Where the log is archived, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveConfig {
+    /// The directory.
+    pub target: Option<String>,
+    /// Log is not older than this before it is sent.
+    pub timeout: Duration,
+    /// The archive may be so far behind, in bytes; 0: as far as the disk allows.
+    pub max_lag: u64,
+    /// What counts beyond that: the archive, for which the log is held, or the disk.
+    pub holds: bool,
+}
+
+impl Default for ArchiveConfig {
+    fn default() -> Self {
+        Self { target: None, timeout: Duration::from_secs(10), max_lag: 0, holds: true }
+    }
+}
+
+impl ArchiveConfig {
+    /// The log that may be held for the archive, in bytes.
+    pub fn limit_bytes(&self) -> u64 {
+        if self.holds || self.max_lag == 0 { u64::MAX } else { self.max_lag }
+    }
 }
 
 impl Default for Config {
@@ -51,6 +79,7 @@ impl Default for Config {
             undo_bytes: clearway_engine::db::UNDO_BYTES,
             server_bytes: 0,
             workers: 0,
+            archive: ArchiveConfig::default(),
             settings: Vec::new(),
         }
     }
@@ -95,6 +124,10 @@ pub static SETTINGS: &[Described] = &[
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
     d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
     d("server_memory", "0", "bytes, kB, MB or GB", "What the whole server may have, the page cache and old versions included; past it statements with more than 4 MB are refused (53200). 0 is three quarters of the least of the machine's memory, the limits of its control groups and two thirds of RLIMIT_AS."),
+    d("archive", "", "a directory", "Where the log is archived, beside the backups that `clearway backup` puts there (docs/backup.md)."),
+    d("archive_timeout", "10s", "seconds, 1 to 86400", "Log is sent when a segment is full, and no later than this."),
+    d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
+    d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -173,6 +206,22 @@ impl Config {
             "undo_memory" => self.undo_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "server_memory" => self.server_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "workers" => self.workers = number()?,
+            "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),
+            "archive_timeout" => {
+                let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
+                let seconds = seconds.filter(|s| (1..=86_400).contains(s)).ok_or_else(|| bad("seconds, 1 to 86400"))?;
+                self.archive.timeout = Duration::from_secs(seconds);
+            }
+            "archive_max_lag" => {
+                self.archive.max_lag = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64;
+            }
+            "archive_on_lag" => {
+                self.archive.holds = match value {
+                    "hold" => true,
+                    "break" => false,
+                    _ => return Err(bad("hold or break")),
+                }
+            }
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }
         Ok(())

@@ -13,7 +13,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod auth;
+pub mod archive;
+mod auth;
 pub mod config;
 pub mod connection;
 pub mod database;

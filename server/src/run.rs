@@ -22,6 +22,7 @@ use clearway_storage::buffer::PoolOptions;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 
+use crate::archive::Archive;
 use crate::config::{Config, ConfigError};
 use crate::database::Database;
 use crate::listen::Bound;
@@ -90,8 +91,12 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
     let vfs: Arc<dyn Vfs> =
         if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
     let db = open(config, &vfs)?;
+    let archive = Archive::start(config, &vfs, &db)?;
     let served = runtime.block_on(serve(config, &vfs, &db, say));
     runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Some(archive) = archive {
+        archive.stop();
+    }
     let closed = block_on(db.close()).map_err(|error| RunError::Close(error.to_string()));
     served.and(closed)?;
     say("stopped");
@@ -112,6 +117,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);
     options.store = options.store.recover_within(config.recovery_target);
     options.undo_bytes = config.undo_bytes;
+    options.store.archive_bytes = config.archive.target.as_ref().map(|_| config.archive.limit_bytes());
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
     options.store.database_seed = u64::from_le_bytes(seed);

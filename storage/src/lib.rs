@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod archive;
 pub mod backup;
 pub mod btree;
 pub mod buffer;

@@ -29,6 +29,8 @@ pub struct StoreOptions {
     pub checkpoint_bytes: u64,
     /// How long a checkpoint that is not in a hurry pauses between two batches of pages; zero: not at all.
     pub checkpoint_pause: Duration,
+    /// The log that may be held for an archive, in bytes; none: there is no archive (ARC-1).
+    pub archive_bytes: Option<u64>,
     /// Make a database where there is none.
     pub create: bool,
     /// A random number that tells the files of two databases apart; used when one is made.
@@ -43,6 +45,7 @@ impl Default for StoreOptions {
             space: SpaceOptions::default(),
             checkpoint_bytes: 0,
             checkpoint_pause: Duration::from_millis(20),
+            archive_bytes: None,
             create: true,
             database_seed: 1,
         }

@@ -19,6 +19,7 @@ use crate::btree::Tree;
 use crate::buffer::Pool;
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
+use crate::archive::Archive;
 use crate::leases::Leases;
 use crate::options::interval;
 pub use crate::options::{RECOVERY_TARGET, StoreOptions};
@@ -61,6 +62,7 @@ pub struct Store {
     pub(crate) drop_rings: AtomicU64,
     lock: Mutex<Option<DirLock>>,
     leases: Leases,
+    archive: Archive,
 }
 
 impl Drop for Store {
@@ -91,6 +93,7 @@ impl Store {
         })?;
         let Opened { wal, space, pool, checkpoints, drops, chains, recovered } =
             recovery::open(&vfs, dir, &options, &versions).await?;
+        let archive = Archive::new(&wal, options.archive_bytes);
         let store = Store {
             vfs,
             wal,
@@ -108,6 +111,7 @@ impl Store {
             drop_rings: AtomicU64::new(0),
             lock: Mutex::new("storage/store/dir_lock", Some(lock)),
             leases: Leases::new(),
+            archive,
         };
         Ok((Arc::new(store), recovered))
     }
@@ -134,6 +138,11 @@ impl Store {
 
     pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
         &self.vfs
+    }
+
+    /// The archive.
+    pub(crate) fn archive_state(&self) -> &Archive {
+        &self.archive
     }
 
     /// Who is taking a copy.

@@ -1,11 +1,12 @@
-//! clearway_log, clearway_log_holders: where the write-ahead log stands, and who keeps old parts of it.
+//! clearway_log, clearway_log_holders, clearway_archive: where the write-ahead log stands, who keeps old parts of it, what of it is in the
+//! archive.
 
 use super::ViewOf;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 
 /// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_log", log), ("pg_catalog", "clearway_log_holders", holders)];
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_log", log), ("pg_catalog", "clearway_log_holders", holders), ("pg_catalog", "clearway_archive", archive)];
 
 fn int(n: u64) -> Datum {
     Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
@@ -38,4 +39,26 @@ fn holders(run: &Run<'_>) -> Vec<Row> {
         vec![Datum::text(row.name), int(row.needs.0), int(held), int(row.limit_bytes), Datum::Bool(row.lost)]
     });
     std::iter::once(recovery).chain(others).collect()
+}
+
+/// One row; with no archive its state is `off`.
+fn archive(run: &Run<'_>) -> Vec<Row> {
+    let store = run.core.db.transactions().store();
+    let row = store.archive().row();
+    let off = row.target.is_empty();
+    let number = |n: u64| if off { Datum::Null } else { int(n) };
+    let time = |us: i64| if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) };
+    let text = |text: &str| if text.is_empty() { Datum::Null } else { Datum::text(text) };
+    vec![vec![
+        text(&row.target),
+        Datum::text(row.state),
+        number(row.archived.0),
+        number(store.wal().durable_lsn().0.saturating_sub(row.archived.0)),
+        time(row.sent_us),
+        number(row.pieces),
+        number(row.bytes),
+        number(row.failures),
+        text(&row.error),
+        time(row.error_us),
+    ]]
 }

@@ -31,6 +31,7 @@
 //! # Not here
 //! Where copies are kept, how they are packed, who may ask for them (the crate `backup`, the layers above).
 
+mod archived;
 mod copy;
 mod lease;
 mod point;
@@ -39,6 +40,7 @@ mod request;
 mod start;
 mod stream;
 
+pub use crate::archive::{ARCHIVE_HOLDER, Archive, ArchiveRow};
 pub use point::RestorePoint;
 pub use rebuild::Rebuild;
 pub use request::Request;

@@ -41,7 +41,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Where the stream begins: zero means "none" in chains of undo.
-pub(super) const FIRST_LSN: Lsn = Lsn(8);
+pub(crate) const FIRST_LSN: Lsn = Lsn(8);
 
 const PARTS: [&str; 3] = ["wal", "data", "checkpoint"];
 const DOUBLE_WRITE: &str = "double-write";

@@ -39,6 +39,7 @@ pub mod saved;
 
 pub use analysis::{CommitBody, Findings, Loser};
 pub(crate) use checkpoints::Checkpoints;
+pub(crate) use create::FIRST_LSN;
 pub use open::Recovered;
 pub(crate) use open::{Opened, open};
 pub use saved::{PendingChain, PendingDrop};

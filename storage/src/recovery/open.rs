@@ -277,7 +277,10 @@ async fn start_log(
 ) -> Result<Arc<Wal>, StorageError> {
     let layout = Layout { segment_bytes: control.segment_bytes };
     let segments = Segments::new(vfs.clone(), &paths.wal, layout, control.database);
-    let mut prepared = segments.adopt(layout.number(control.scan)).await?;
+    let needed = layout.number(control.scan);
+    // ARC-1
+    let first = if options.archive_bytes.is_some() { segments.oldest_kept(needed).await? } else { needed };
+    let mut prepared = segments.adopt(first).await?;
     // What was prepared may have been lost in the crash; the log needs the segment in which it goes on.
     while prepared <= layout.number(end) {
         segments.prepare(prepared).await?;

@@ -191,6 +191,22 @@ impl Segments {
         }
     }
 
+    /// The lowest segment from which on there is no hole up to `first`: what an earlier process held beyond what recovery needs.
+    ///
+    /// # Errors
+    /// A failed file operation.
+    pub async fn oldest_kept(&self, first: u64) -> Result<u64, StorageError> {
+        let mut oldest = first;
+        while let Some(before) = oldest.checked_sub(1) {
+            let opened = super::reader::open_segment(&self.vfs, &self.dir, self.layout, self.database, before).await?;
+            if opened.is_err() {
+                break;
+            }
+            oldest = before;
+        }
+        Ok(oldest)
+    }
+
     fn spare_path(&self, name: u64) -> PathBuf {
         self.dir.join(format!("spare-{name}.wal"))
     }

@@ -1,9 +1,9 @@
-//! The log and who holds it.
+//! The log, who holds it, and the archive.
 
 use super::SystemView;
 use crate::types::oid;
 
-use oid::{BOOL, INT8, TEXT};
+use oid::{BOOL, INT8, TEXT, TIMESTAMPTZ};
 
 /// The views of this module.
 pub static VIEWS: &[SystemView] = &[
@@ -27,5 +27,22 @@ pub static VIEWS: &[SystemView] = &[
         schema: "pg_catalog",
         name: "clearway_log_holders",
         columns: &[("name", TEXT), ("needs_lsn", INT8), ("held_bytes", INT8), ("limit_bytes", INT8), ("lost", BOOL)],
+    },
+    SystemView {
+        oid: 12_926,
+        schema: "pg_catalog",
+        name: "clearway_archive",
+        columns: &[
+            ("target", TEXT),
+            ("state", TEXT),
+            ("archived_lsn", INT8),
+            ("lag_bytes", INT8),
+            ("last_sent", TIMESTAMPTZ),
+            ("pieces", INT8),
+            ("bytes", INT8),
+            ("failures", INT8),
+            ("last_error", TEXT),
+            ("last_error_at", TIMESTAMPTZ),
+        ],
     },
 ];

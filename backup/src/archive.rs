@@ -1,0 +1,240 @@
+//! Sending the log of an open database to a target, piece by piece.
+//!
+//! # Life of an archiver
+//! connect (the repository is the database's, the epoch is ours, what is there already) -> a piece when a segment is full, or when the
+//! last one is older than the timeout and there is log since -> the same piece again until it is there.
+//!
+//! # Invariants
+//! - ARV-1: only durable log is sent, so no later opening of the directory takes back what is in the archive.
+//! - ARV-2: the log is held from the first position that is not in the archive; it is let go when the piece is durable in the target.
+//! - ARV-3: a piece that failed is sent again with the same bounds: an attempt that did succeed, and was told to have failed, is
+//!   overwritten with itself.
+//! - ARV-4: only the claimer of an epoch sends under it.
+//!
+//! # Crash safety
+//! What is in the archive is found by its names; what is not lies in the log's directory, which the next opening holds (ARC-1). The
+//! file `archive` in the database's directory has the claimer's number and the last epoch that it claimed; without it, a new
+//! history begins that needs a backup of its own.
+
+use crate::epochs::{self, Epoch, timeline};
+use crate::error::{BackupError, Result};
+use crate::names;
+use crate::object::{Header, Kind, pack};
+use crate::pieces::of_timeline;
+use crate::take::belongs;
+use crate::target::{Target, find};
+use clearway_base::waits::{now_ns, wall_us};
+use clearway_storage::ids::Lsn;
+use clearway_storage::store::Store;
+use std::sync::Arc;
+
+/// The file in the database's directory.
+pub const LOCAL: &str = "archive";
+
+/// How log is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchiveOptions {
+    /// Log is not older than this before it is sent, in nanoseconds.
+    pub timeout_ns: u64,
+    /// The log that may be held for the archive, in bytes; beyond it the archive gets a hole.
+    pub limit_bytes: u64,
+    /// A number for a directory that has none yet.
+    pub claimer: u64,
+}
+
+/// What a directory knows of its archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Local {
+    /// Its number; 0: none yet.
+    pub claimer: u64,
+    /// The last epoch that it claimed, or that it was restored from; 0: none.
+    pub epoch: u32,
+}
+
+impl Local {
+    /// The text.
+    pub fn encode(self) -> String {
+        format!("clearway archive 1\nclaimer {:016x}\nepoch {}\n", self.claimer, self.epoch)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Local> {
+        let mut lines = std::str::from_utf8(bytes).ok()?.lines();
+        lines.next().filter(|title| *title == "clearway archive 1")?;
+        let claimer = u64::from_str_radix(lines.next()?.strip_prefix("claimer ")?, 16).ok()?;
+        Some(Local { claimer, epoch: lines.next()?.strip_prefix("epoch ")?.parse().ok()? })
+    }
+}
+
+/// Sends log.
+pub struct Archiver {
+    store: Arc<Store>,
+    target: Box<dyn Target>,
+    /// The database's own directory.
+    home: Box<dyn Target>,
+    options: ArchiveOptions,
+    /// What is in the archive, once that is known.
+    position: Option<Lsn>,
+    /// The piece that is to be sent (ARV-3).
+    pending: Option<(Lsn, Lsn)>,
+    sent_ns: u64,
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing was due.
+    Idle,
+    /// A piece was sent.
+    Sent,
+}
+
+impl Archiver {
+    /// An archiver that has done nothing yet.
+    pub fn new(store: Arc<Store>, target: Box<dyn Target>, home: Box<dyn Target>, options: ArchiveOptions) -> Archiver {
+        store.archive().note(|row| {
+            row.target = target.place();
+            row.state = "connecting";
+        });
+        Archiver { store, target, home, options, position: None, pending: None, sent_ns: now_ns() }
+    }
+
+    /// Durable log that is not in the archive, in bytes; 0 before it is known what is there.
+    pub fn lag_bytes(&self) -> u64 {
+        self.position.map_or(0, |position| self.store.wal().durable_lsn().0.saturating_sub(position.0))
+    }
+
+    /// Sends a piece if one is due; with `hurry` also one that is not full yet. What failed is noted, and tried again by the next call.
+    ///
+    /// # Errors
+    /// The target's; the epoch is another's.
+    pub async fn step(&mut self, hurry: bool) -> Result<Step> {
+        let stepped = self.try_step(hurry).await;
+        self.store.archive().note(|row| match &stepped {
+            Ok(Step::Sent) => row.state = "sending",
+            Ok(Step::Idle) => row.state = "waiting",
+            Err(error) => {
+                row.state = if matches!(error, BackupError::Refused(_)) { "refused" } else { "failing" };
+                row.failures += 1;
+                row.error = error.to_string();
+                row.error_us = wall_us();
+            }
+        });
+        stepped
+    }
+
+    async fn try_step(&mut self, hurry: bool) -> Result<Step> {
+        let position = match self.position {
+            Some(position) => position,
+            None => self.connect().await?,
+        };
+        let Some((from, to)) = self.due(position, hurry) else { return Ok(Step::Idle) };
+        self.pending = Some((from, to));
+        let (database, epoch) = (self.store.database(), self.store.wal().epoch());
+        let bytes = self.store.wal().read_stream(from, to).await?; // ARV-1
+        let header = Header { kind: Kind::Log, database, epoch, from: from.0, to: to.0, wall_us: wall_us() };
+        let packed = pack(header, &bytes)?;
+        self.target.put(&names::log(epoch, from, to), &packed).await?;
+        self.pending = None;
+        self.sent_ns = now_ns();
+        self.store.archive().note(|row| {
+            row.archived = to;
+            row.sent_us = wall_us();
+            row.pieces += 1;
+            row.bytes += packed.len() as u64;
+        });
+        self.position = Some(to);
+        self.keep(to)?;
+        Ok(Step::Sent)
+    }
+
+    /// The log below `position` may go (ARV-2).
+    fn keep(&mut self, position: Lsn) -> Result<()> {
+        if self.store.archive().advance(position) {
+            return Ok(());
+        }
+        let oldest = self.store.archive().hold_again(self.store.wal(), self.options.limit_bytes);
+        self.pending = None;
+        self.position = Some(position.max(oldest));
+        if oldest <= position {
+            return Ok(());
+        }
+        self.hole(position, oldest)
+    }
+
+    fn hole(&self, from: Lsn, to: Lsn) -> Result<()> {
+        let what = format!(
+            "the log from LSN {from} to {to} was let go before it was in the archive (archive_max_lag): nothing behind it can be \
+             restored until a new backup is taken"
+        );
+        self.store.archive().note(|row| row.archived = to);
+        Err(BackupError::Source(what))
+    }
+
+    /// What is to be sent now.
+    fn due(&self, position: Lsn, hurry: bool) -> Option<(Lsn, Lsn)> {
+        if self.pending.is_some() {
+            return self.pending;
+        }
+        let durable = self.store.wal().durable_lsn();
+        let layout = self.store.wal().segments().layout();
+        let segment_end = layout.first_lsn(layout.number(position) + 1);
+        let to = segment_end.min(durable);
+        let old = now_ns().saturating_sub(self.sent_ns) >= self.options.timeout_ns;
+        (to > position && (to == segment_end || old || hurry)).then_some((position, to))
+    }
+
+    /// Finds out what is in the archive, and makes the epoch ours (ARV-4).
+    async fn connect(&mut self) -> Result<Lsn> {
+        belongs(&*self.target, self.store.database()).await?;
+        let found = find(&*self.home, LOCAL).await?;
+        let mut local = found.as_deref().and_then(Local::decode).unwrap_or_default();
+        if local.claimer == 0 {
+            // Before the first claim, so that a crash behind it finds the claim to be its own.
+            local.claimer = self.options.claimer;
+            self.home.put(LOCAL, local.encode().as_bytes()).await?;
+        }
+        let number = self.store.wal().epoch();
+        let mut all = epochs::all(&*self.target).await?;
+        let listed = self.target.list(names::LOG).await?;
+        if !all.iter().any(|epoch| epoch.epoch == number) {
+            let before = timeline(&all, local.epoch);
+            let epoch = match before.stretches.last() {
+                Some(last) => {
+                    let reached = of_timeline(&listed, &before).iter().map(|piece| piece.to).max();
+                    let begins = reached.unwrap_or(last.from).min(self.store.epoch_start());
+                    Epoch { epoch: number, parent: last.epoch, begins, claimer: local.claimer, claimed_us: wall_us() }
+                }
+                None => {
+                    let begins = self.store.oldest_log();
+                    Epoch { epoch: number, parent: 0, begins, claimer: local.claimer, claimed_us: wall_us() }
+                }
+            };
+            match self.target.put_new(&names::epoch(number), epoch.encode().as_bytes()).await {
+                Ok(()) => all.push(epoch),
+                Err(BackupError::Exists(_)) => all = epochs::all(&*self.target).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        let ours = all.iter().find(|epoch| epoch.epoch == number && epoch.claimer == local.claimer);
+        let Some(ours) = ours else {
+            let what = format!("epoch {number} in {} belongs to another directory: this one needs an archive of its own", self.target.place());
+            return Err(BackupError::Refused(what));
+        };
+        if local.epoch != number {
+            local.epoch = number;
+            self.home.put(LOCAL, local.encode().as_bytes()).await?;
+        }
+        let of_ours = listed.iter().filter(|object| names::epoch_of(&object.name) == Some(number));
+        let reached = of_ours.filter_map(|object| names::range(&object.name)).map(|(_, to)| to).max();
+        let position = reached.unwrap_or(ours.begins).max(ours.begins);
+        self.store.archive().note(|row| row.archived = position);
+        self.position = Some(position);
+        let oldest = self.store.oldest_log();
+        if position < oldest {
+            self.position = Some(oldest);
+            self.hole(position, oldest)?;
+        }
+        self.keep(position)?;
+        Ok(self.position.unwrap_or(position))
+    }
+}

@@ -1,0 +1,85 @@
+//! What storage keeps for an archive of the log: a holder from the first moment on, and what views show of it.
+//!
+//! # Invariants
+//! - ARC-1: a directory that is opened with an archive holds all log that lies there without a hole before any checkpoint can
+//!   release it: what was not sent when the process ended is sent by the next one.
+
+use crate::ids::Lsn;
+use crate::wal::{Holder, Wal};
+use clearway_base::sync::Mutex;
+use std::sync::Arc;
+
+/// The name under which an archive holds the log.
+pub const ARCHIVE_HOLDER: &str = "archive";
+
+/// What views show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveRow {
+    /// Where log is sent; empty: nowhere.
+    pub target: String,
+    /// `off`, `connecting`, `sending`, `waiting`, `failing` or `refused`.
+    pub state: &'static str,
+    /// The log is in the archive up to here.
+    pub archived: Lsn,
+    /// Wall clock of the last piece that was sent, us since 1970; 0: none.
+    pub sent_us: i64,
+    /// Pieces that were sent.
+    pub pieces: u64,
+    /// Their packed bytes.
+    pub bytes: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// What the last of them said.
+    pub error: String,
+    /// When, us since 1970.
+    pub error_us: i64,
+}
+
+/// The archive as storage knows it.
+pub struct Archive {
+    row: Mutex<ArchiveRow>,
+    holder: Mutex<Option<Holder>>,
+}
+
+impl Archive {
+    /// Holds the log if `limit_bytes` is given (ARC-1).
+    pub(crate) fn new(wal: &Arc<Wal>, limit_bytes: Option<u64>) -> Archive {
+        let oldest = oldest(wal);
+        let holder = limit_bytes.and_then(|limit| wal.retention().hold(ARCHIVE_HOLDER, oldest, limit));
+        Archive {
+            row: Mutex::new("storage/backup/archive", ArchiveRow { state: "off", ..ArchiveRow::default() }),
+            holder: Mutex::new("storage/backup/archive_holder", holder),
+        }
+    }
+
+    /// What views show.
+    pub fn row(&self) -> ArchiveRow {
+        self.row.lock().clone()
+    }
+
+    /// Changes what views show.
+    pub fn note(&self, change: impl FnOnce(&mut ArchiveRow)) {
+        change(&mut self.row.lock());
+    }
+
+    /// The log below `lsn` is in the archive. False: more than the limit was held, and what was needed may be gone.
+    pub fn advance(&self, lsn: Lsn) -> bool {
+        self.holder.lock().as_ref().is_none_or(|holder| holder.advance(lsn))
+    }
+
+    /// Holds anew from the oldest log that is left, after the holder was lost.
+    pub fn hold_again(&self, wal: &Arc<Wal>, limit_bytes: u64) -> Lsn {
+        let mut holder = self.holder.lock();
+        // The name is free again when the old one is gone.
+        drop(holder.take());
+        *holder = wal.retention().hold(ARCHIVE_HOLDER, oldest(wal), limit_bytes);
+        // What was released meanwhile is not there, whatever is held.
+        oldest(wal)
+    }
+}
+
+/// The oldest log that is there.
+pub(crate) fn oldest(wal: &Arc<Wal>) -> Lsn {
+    let first = wal.segments().layout().first_lsn(wal.segments().first_number());
+    first.max(crate::recovery::FIRST_LSN)
+}
