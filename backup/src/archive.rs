@@ -217,7 +217,10 @@ impl Archiver {
         }
         let ours = all.iter().find(|epoch| epoch.epoch == number && epoch.claimer == local.claimer);
         let Some(ours) = ours else {
-            let what = format!("epoch {number} in {} belongs to another directory: this one needs an archive of its own", self.target.place());
+            let what = format!(
+                "epoch {number} in {} belongs to another directory: this one needs an archive of its own",
+                self.target.place()
+            );
             return Err(BackupError::Refused(what));
         };
         if local.epoch != number {

@@ -39,7 +39,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Starts the thread, if the settings name an archive.
+    /// Starts the thread (SAR-1), if the settings name an archive.
     ///
     /// # Errors
     /// The system gives no thread or no random bytes.

@@ -6,7 +6,11 @@ use crate::exec::{Row, Run};
 use crate::types::Datum;
 
 /// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[("pg_catalog", "clearway_log", log), ("pg_catalog", "clearway_log_holders", holders), ("pg_catalog", "clearway_archive", archive)];
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "clearway_log", log),
+    ("pg_catalog", "clearway_log_holders", holders),
+    ("pg_catalog", "clearway_archive", archive),
+];
 
 fn int(n: u64) -> Datum {
     Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
