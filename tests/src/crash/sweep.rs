@@ -39,6 +39,7 @@ pub fn options() -> StoreOptions {
         checkpoint_bytes: 60 << 10,
         checkpoint_pause: std::time::Duration::ZERO,
         create: true,
+        archive_bytes: None,
         database_seed: 7,
     }
 }
