@@ -7,7 +7,7 @@
 //! # Invariants
 //! - SAR-1: nothing waits for the archive: commits go on whatever it does.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -21,7 +21,6 @@ use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_engine::db::Db;
 
 use crate::config::Config;
-use crate::run::RunError;
 
 /// How often it looks whether a piece is due.
 const LOOK: Duration = Duration::from_millis(100);
@@ -43,10 +42,10 @@ impl Archive {
     ///
     /// # Errors
     /// The system gives no thread or no random bytes.
-    pub fn start(config: &Config, vfs: &Arc<dyn Vfs>, db: &Arc<Db>) -> Result<Option<Archive>, RunError> {
+    pub fn start(config: &Config, vfs: &Arc<dyn Vfs>, db: &Arc<Db>) -> io::Result<Option<Archive>> {
         let Some(target) = config.archive.target.as_deref().filter(|_| !config.memory) else { return Ok(None) };
         let mut number = [0; 8];
-        getrandom::fill(&mut number).map_err(|_| crate::server::ListenError::NoRandom)?;
+        getrandom::fill(&mut number).map_err(io::Error::other)?;
         let options = ArchiveOptions {
             timeout_ns: config.archive.timeout.as_nanos() as u64,
             limit_bytes: config.archive.limit_bytes(),

@@ -15,11 +15,11 @@
 //! # Not here
 //! Transactions, tags and what they mean ([`Versions`]).
 
+use crate::archive::Archive;
 use crate::btree::Tree;
 use crate::buffer::Pool;
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
-use crate::archive::Archive;
 use crate::leases::Leases;
 use crate::options::interval;
 pub use crate::options::{RECOVERY_TARGET, StoreOptions};
