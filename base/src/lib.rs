@@ -6,9 +6,13 @@
 // What the other layers must not use is wrapped here (clippy.toml).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+#[cfg(not(loom))]
+pub mod breath;
 mod held;
 #[cfg(not(loom))]
 pub mod memory;
+#[cfg(not(loom))]
+pub mod stack;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod testkit;

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clearway_base::memory;
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_base::{breath, memory};
 use clearway_engine::db::{Db, DbOptions};
 use clearway_sql::session::Backends;
 use clearway_storage::buffer::PoolOptions;
@@ -31,6 +31,8 @@ use crate::tls::{self, TlsError};
 
 /// How long sessions may take to end when the server stops.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A worker's stack, of which a thread takes what it touches; deep statements get more (`base/src/stack.rs`).
+const STACK_BYTES: usize = 8 << 20;
 /// Threads for file operations that would block a worker.
 const IO_THREADS: usize = 4;
 
@@ -86,8 +88,12 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_name("worker")
+        .thread_stack_size(STACK_BYTES)
         .enable_io()
         .build()?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    // What computes for long leaves its worker to another thread, so that the others' messages are read and answered meanwhile.
+    breath::install(|work| tokio::task::block_in_place(work), processors.min(workers));
     let vfs: Arc<dyn Vfs> =
         if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
     let db = open(config, &vfs)?;

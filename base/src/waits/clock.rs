@@ -73,6 +73,16 @@ pub fn thread_cpu_ns() -> u64 {
     installed().map_or_else(kernel::thread_cpu_ns, |clock| clock.thread_cpu_ns())
 }
 
+/// Processor time of the calling thread in nanoseconds, in a simulation as well.
+pub fn real_thread_cpu_ns() -> u64 {
+    kernel::thread_cpu_ns()
+}
+
+/// Lets another thread have the processor for a moment; for `breath` alone.
+pub(crate) fn nap_ns(ns: u64) {
+    kernel::pause_ns(ns);
+}
+
 /// Time that the calling thread was ready to run and did not, by the scheduler's own figure, in nanoseconds; None where
 /// the kernel does not keep it.
 pub fn run_delay_ns() -> Option<u64> {

@@ -1,8 +1,8 @@
 //! Stops a session's statement, or the session, from outside: cancel requests, timeouts, termination.
 //!
 //! # Life of an interrupt
-//! `raise` stores the reason and wakes the session's task -> `guard`, `check` or whoever awaits `raised` takes it as an
-//! error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
+//! `raise` stores the reason and wakes the session's task -> `guard`, a breath of what the session computes (`clearway_base::breath`) or
+//! whoever awaits `raised` takes it as an error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
 //!
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
@@ -10,11 +10,13 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use clearway_base::breath::{StopFlag, Stopped};
 use clearway_base::sync::{Mutex, sleep};
+use clearway_base::waits;
 
 use crate::error::{Result, SqlError};
 
@@ -60,36 +62,34 @@ impl Reason {
 
     /// PostgreSQL's error for it.
     pub fn error(self) -> SqlError {
-        let (code, message) = match self {
-            Reason::Cancel => ("57014", "canceling statement due to user request"),
-            Reason::StatementTimeout => ("57014", "canceling statement due to statement timeout"),
-            Reason::LockTimeout => ("55P03", "canceling statement due to lock timeout"),
-            Reason::IdleInTransaction => ("25P03", "terminating connection due to idle-in-transaction timeout"),
-            Reason::IdleSession => ("57P05", "terminating connection due to idle-session timeout"),
-            Reason::Terminate | Reason::Shutdown => ("57P01", "terminating connection due to administrator command"),
-        };
-        SqlError::new(code, message)
+        Stopped(self as u8).into()
     }
 }
 
 /// One session's interrupt. One task waits for it, anybody raises it.
 #[derive(Debug)]
 pub struct Interrupt {
-    raised: AtomicU8,
+    flag: Arc<StopFlag>,
     waker: Mutex<Waker>,
 }
 
 impl Default for Interrupt {
     fn default() -> Self {
-        Self { raised: AtomicU8::new(0), waker: Mutex::new("sql/interrupt", Waker::noop().clone()) }
+        let flag = Arc::new(StopFlag::new(Reason::IdleInTransaction as u8));
+        Self { flag, waker: Mutex::new("sql/interrupt", Waker::noop().clone()) }
     }
 }
 
 impl Interrupt {
+    /// What the session's computations obey.
+    pub fn flag(&self) -> Arc<StopFlag> {
+        Arc::clone(&self.flag)
+    }
+
     /// Raises a reason, unless a stronger one is raised already.
     pub fn raise(&self, reason: Reason) {
-        let before = self.raised.fetch_max(reason as u8, SeqCst); // INT-1
-        if before < reason as u8 {
+        if self.flag.raise(reason as u8) {
+            // INT-1
             let waker = self.waker.lock().clone();
             waker.wake();
         }
@@ -98,7 +98,7 @@ impl Interrupt {
     /// The reason that is raised now; costs one load.
     #[inline]
     pub fn pending(&self) -> Option<Reason> {
-        Reason::from_bits(self.raised.load(SeqCst))
+        Reason::from_bits(self.flag.raised())
     }
 
     /// Takes the reason as an error. Called by loops that compute for long, some thousand rows apart.
@@ -114,9 +114,7 @@ impl Interrupt {
     }
 
     fn take(&self, reason: Reason) -> Reason {
-        if !reason.is_fatal() {
-            let _ = self.raised.compare_exchange(reason as u8, 0, SeqCst, SeqCst);
-        }
+        self.flag.withdraw(reason as u8);
         reason
     }
 
@@ -176,6 +174,8 @@ impl Interrupt {
         }
         let mut work = pin!(work);
         let mut timer = pin!(sleep(Duration::from_millis(limit_ms)));
+        // What computes without a wait sees the deadline at its next breath; the timer is for what waits.
+        let _deadline = Deadline::new(&self.flag, waits::now_ns().saturating_add(limit_ms.saturating_mul(1_000_000)));
         let mut fired = false;
         poll_fn(|context| {
             if let Poll::Ready(output) = work.as_mut().poll(context) {
@@ -190,6 +190,22 @@ impl Interrupt {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// A deadline, until this is dropped.
+struct Deadline<'a>(&'a StopFlag);
+
+impl<'a> Deadline<'a> {
+    fn new(flag: &'a StopFlag, deadline_ns: u64) -> Self {
+        flag.set_deadline(deadline_ns, Reason::StatementTimeout as u8);
+        Self(flag)
+    }
+}
+
+impl Drop for Deadline<'_> {
+    fn drop(&mut self) {
+        self.0.set_deadline(0, 0);
     }
 }
 

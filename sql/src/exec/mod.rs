@@ -21,23 +21,24 @@ pub mod nodes;
 pub mod query;
 pub mod scan;
 pub mod series;
+pub mod sort;
 
 use crate::context::core::Core;
 use crate::context::views::SystemView;
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
-use crate::planner::plan::Plan;
+use crate::planner::plan::{Derived, Plan};
 use crate::types::datetime::Format;
 use crate::types::{Datum, Oid};
+use clearway_base::breath;
 use clearway_base::memory::{self, Held};
-use clearway_base::sync::{Mutex, yield_now};
+use clearway_base::sync::Mutex;
 use clearway_engine::catalog::Index;
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// A row.
@@ -97,12 +98,16 @@ pub struct RunState {
     cache: Option<Mutex<HashMap<usize, Arc<SubqueryRows>>>>,
     /// Working tables of recursive queries.
     works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
-    /// Rows looked at.
-    rows: AtomicU32,
+    /// Rows of expressions of WITH, as far as they have been asked for.
+    kept: Option<Mutex<HashMap<usize, Kept>>>,
 }
 
-/// Rows between two looks at the session's interrupt.
-const BREATH_ROWS: u32 = 1_024;
+/// Rows that are computed once, and what gives the next of them.
+struct Kept {
+    rows: Vec<Row>,
+    /// None while somebody reads from it, and when there are no more.
+    source: Option<Box<query::QueryRows>>,
+}
 
 impl RunState {
     /// Nothing kept yet.
@@ -110,7 +115,7 @@ impl RunState {
         Self {
             cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())),
             works: Some(Mutex::new("sql/exec/works", HashMap::new())),
-            rows: AtomicU32::new(0),
+            kept: Some(Mutex::new("sql/exec/kept", HashMap::new())),
         }
     }
 
@@ -175,17 +180,36 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
+    /// Row number `at` of an expression of WITH, whose rows are computed once.
+    async fn kept_row(self, d: &Derived, id: usize, at: usize) -> Result<Option<Row>> {
+        let Some(all) = &self.run.state.kept else { return Ok(None) };
+        let mut source = {
+            let mut all = all.lock();
+            let new = || Kept { rows: Vec::new(), source: Some(Box::new(query::QueryRows::new(d.query.clone()))) };
+            let kept = all.entry(id).or_insert_with(new);
+            if let Some(row) = kept.rows.get(at) {
+                return Ok(Some(row.clone()));
+            }
+            match kept.source.take() {
+                Some(source) => source,
+                None => return Ok(None),
+            }
+        };
+        let row = source.next(Cx { run: self.run, outer: &[] }).await?;
+        if let (Some(kept), Some(row)) = (all.lock().get_mut(&id), &row) {
+            kept.rows.push(row.clone());
+            kept.source = Some(source);
+        }
+        Ok(row)
+    }
+
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
     ///
     /// # Errors
     /// 57014 and its kin; 53200.
     pub async fn breathe(self) -> Result<()> {
         memory::check()?;
-        if self.run.state.rows.fetch_add(1, Relaxed) % BREATH_ROWS == BREATH_ROWS - 1 {
-            self.run.core.backend.interrupt.check()?;
-            yield_now().await;
-        }
-        Ok(())
+        Ok(breath::breathe(breath::ROW).await?)
     }
 
     /// The value of an expression over a row.

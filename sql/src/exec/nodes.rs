@@ -9,6 +9,7 @@ use crate::expr::Bound;
 use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
+use clearway_base::{breath, stack};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ enum State {
     /// A series, and how many of its values have been given.
     Series(Series, i64),
     Derived(Box<QueryRows>),
+    /// An expression of WITH whose rows are kept: its number, and how many have been read.
+    Kept(usize, usize),
     Inner(Box<Rows>),
     Join(Box<JoinRows>),
     End,
@@ -71,6 +74,9 @@ impl Rows {
             return None;
         }
         loop {
+            if let Err(stopped) = breath::step(breath::ROW) {
+                return Some(Err(stopped.into()));
+            }
             let (key, value) = walk.buffered()?;
             let row = match row_of(scan, key, value, &self.prefix) {
                 Ok(row) => row,
@@ -108,7 +114,7 @@ impl Rows {
 
     /// The next row.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(async move {
+        Box::pin(stack::deeper_polls(async move {
             if matches!(self.state, State::Start) {
                 self.state = self.open(cx).await?;
             }
@@ -129,27 +135,30 @@ impl Rows {
                     }
                     State::Series(series, given) => {
                         cx.breathe().await?;
-                        let host = super::host::CxHost { cx };
-                        match (series.next(&host)?, &*node) {
-                            (Some(v), Node::Function(f)) => {
-                                *given += 1;
-                                Some(behind(&self.prefix, v, f.ordinality.then_some(*given)))
-                            }
-                            _ => None,
-                        }
+                        series_row(series, given, &node, &self.prefix, cx)?
                     }
+                    State::Kept(id, at) => match &*node {
+                        Node::Derived(d) => {
+                            cx.breathe().await?;
+                            *at += 1;
+                            match cx.kept_row(d, *id, *at - 1).await? {
+                                Some(columns) => match checked(d, &self.prefix, columns, cx).await? {
+                                    None => continue,
+                                    row => row,
+                                },
+                                None => None,
+                            }
+                        }
+                        _ => None,
+                    },
                     State::Derived(rows) => match &*node {
                         Node::Derived(d) => {
                             let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
                             match rows.next(Cx { run: cx.run, outer: &outer }).await? {
-                                Some(columns) => {
-                                    let mut row = self.prefix.clone();
-                                    row.extend(columns);
-                                    if !cx.holds(d.filter.as_ref(), &row).await? {
-                                        continue;
-                                    }
-                                    Some(row)
-                                }
+                                Some(columns) => match checked(d, &self.prefix, columns, cx).await? {
+                                    None => continue,
+                                    row => row,
+                                },
                                 None => None,
                             }
                         }
@@ -169,12 +178,16 @@ impl Rows {
                         _ => None,
                     },
                 };
-                if row.is_none() {
-                    self.state = State::End;
-                }
-                return Ok(row);
+                return Ok(self.ended_by(row));
             }
-        })
+        }))
+    }
+
+    fn ended_by(&mut self, row: Option<Row>) -> Option<Row> {
+        if row.is_none() {
+            self.state = State::End;
+        }
+        row
     }
 
     async fn open(&mut self, cx: Cx<'_>) -> Result<State> {
@@ -209,6 +222,7 @@ impl Rows {
                 State::Series(Series::new(&cx.values(&f.args, &self.prefix, &[]).await?)?, 0)
             }
             Node::Function(f) => State::List(function_rows(f, &self.prefix, cx).await?.into_iter()),
+            Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
             Node::Join(join) => {
@@ -224,6 +238,24 @@ impl Rows {
     }
 }
 
+/// The next value of a series behind the slots to its left.
+fn series_row(series: &mut Series, given: &mut i64, node: &Node, prefix: &Row, cx: Cx<'_>) -> Result<Option<Row>> {
+    Ok(match (series.next(&super::host::CxHost { cx })?, node) {
+        (Some(v), Node::Function(f)) => {
+            *given += 1;
+            Some(behind(prefix, v, f.ordinality.then_some(*given)))
+        }
+        _ => None,
+    })
+}
+
+/// A row of a query in FROM behind the slots to its left, if it meets the condition.
+async fn checked(d: &Derived, prefix: &Row, columns: Row, cx: Cx<'_>) -> Result<Option<Row>> {
+    let mut row = prefix.clone();
+    row.extend(columns);
+    Ok(if cx.holds(d.filter.as_ref(), &row).await? { Some(row) } else { None })
+}
+
 fn lateral_outer<'a>(d: &Derived, prefix: &'a [Datum], cx: Cx<'a>) -> Vec<&'a [Datum]> {
     let own = d.lateral.then_some(prefix);
     own.into_iter().chain(cx.outer.iter().copied()).collect()
@@ -236,6 +268,7 @@ async fn hash_side(join: &Join, keys: &[Bound], cx: Cx<'_>) -> Result<Hashed> {
     let mut held = Held::new(Kind::Hash);
     let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
     while let Some(row) = source.pull(cx).await? {
+        cx.breathe().await?;
         let key = cx.values(keys, &row, &[]).await?;
         if !key.iter().any(Datum::is_null) {
             lists.entry(key).or_default().push(rows.len());
@@ -268,7 +301,7 @@ impl JoinRows {
                         continue;
                     }
                     None if join.kind == JoinType::Full => {
-                        self.rest = Some(self.unmet(join).into_iter());
+                        self.rest = Some(self.unmet(join)?.into_iter());
                         continue;
                     }
                     None => return Ok(None),
@@ -309,16 +342,16 @@ impl JoinRows {
         }
     }
 
-    fn unmet(&self, join: &Join) -> Vec<Row> {
-        let Some(table) = &self.table else { return Vec::new() };
-        let unmet = table.rows.iter().zip(&table.met).filter(|(_, met)| !**met);
-        unmet
-            .map(|(row, _)| {
-                let mut out = vec![Datum::Null; join.right_base];
-                out.extend_from_slice(row);
-                out
-            })
-            .collect()
+    fn unmet(&self, join: &Join) -> Result<Vec<Row>> {
+        let Some(table) = &self.table else { return Ok(Vec::new()) };
+        let mut unmet = Vec::new();
+        for (row, _) in table.rows.iter().zip(&table.met).filter(|(_, met)| !**met) {
+            breath::step(breath::ROW)?;
+            let mut out = vec![Datum::Null; join.right_base];
+            out.extend_from_slice(row);
+            unmet.push(out);
+        }
+        Ok(unmet)
     }
 }
 

@@ -6,6 +6,7 @@
 //! Everything behind the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
 use super::nodes::Rows;
+use super::sort::{sort_keyed, sorted};
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
@@ -14,9 +15,8 @@ use crate::planner::order::relied_on;
 use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, Select, SortKey};
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
-use crate::types::datum::compare;
 use clearway_base::memory::{Held, Kind};
-use std::cmp::Ordering;
+use clearway_base::{breath, stack};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl QueryRows {
 
     /// The next row of the output.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(async move {
+        Box::pin(stack::deeper_polls(async move {
             if matches!(self.source, Source::Start) {
                 let query = self.query.clone();
                 if let Some((select, scan)) = point(&query) {
@@ -74,7 +74,7 @@ impl QueryRows {
                 }
                 return Ok(Some(row));
             }
-        })
+        }))
     }
 
     /// The next row of a plain query over a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
@@ -86,6 +86,9 @@ impl QueryRows {
             return None;
         }
         loop {
+            if let Err(stopped) = breath::step(breath::ROW) {
+                return Some(Err(stopped.into()));
+            }
             let row = match rows.buffered(cx)? {
                 Ok(row) => row,
                 Err(e) => return Some(Err(e)),
@@ -102,6 +105,7 @@ impl QueryRows {
     pub async fn all(mut self, cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
         let mut out = Vec::new();
         while let Some(row) = self.next(cx).await? {
+            cx.breathe().await?;
             out.push(row);
             held.grow()?;
         }
@@ -126,6 +130,7 @@ impl QueryRows {
             Body::Values(rows) => {
                 let mut out = Vec::new();
                 for row in rows {
+                    cx.breathe().await?;
                     out.push(cx.values(row, &[], &[]).await?);
                 }
                 Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
@@ -134,7 +139,7 @@ impl QueryRows {
                 let held = self.held.insert(Held::new(Kind::Recursion));
                 let mut rows = Box::pin(QueryRows::new(anchor.clone()).all(cx, held)).await?;
                 if !*all {
-                    rows.retain(|r| self.seen.insert(r.clone()));
+                    rows = self.unseen(rows, cx).await?;
                 }
                 Source::Turn(rows.clone().into_iter(), rows)
             }
@@ -142,11 +147,23 @@ impl QueryRows {
                 let held = self.held.insert(Held::new(Kind::SetOperation));
                 let l = Box::pin(QueryRows::new(left.clone()).all(cx, held)).await?;
                 let r = Box::pin(QueryRows::new(right.clone()).all(cx, held)).await?;
-                let out = set_op(*op, *all, l, r);
+                let out = set_op(*op, *all, l, r, cx).await?;
                 Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
             }
         };
         Ok(())
+    }
+
+    /// The rows that have not come before, each once.
+    async fn unseen(&mut self, rows: Vec<Row>, cx: Cx<'_>) -> Result<Vec<Row>> {
+        let mut out = Vec::new();
+        for row in rows {
+            cx.breathe().await?;
+            if self.seen.insert(row.clone()) {
+                out.push(row);
+            }
+        }
+        Ok(out)
     }
 
     /// The next row of a recursive query; where a turn's rows have been given the next one begins.
@@ -163,9 +180,11 @@ impl QueryRows {
         let held = self.held.get_or_insert_with(|| Held::new(Kind::Recursion));
         let mut rows = Box::pin(QueryRows::new(step.clone()).all(cx, held)).await?;
         if !all {
-            rows.retain(|r| self.seen.insert(r.clone()));
+            rows = self.unseen(rows, cx).await?;
         }
-        held.grow()?;
+        if let Some(held) = &mut self.held {
+            held.grow()?;
+        }
         let mut turn = rows.clone().into_iter();
         let first = turn.next();
         self.source = Source::Turn(turn, rows);
@@ -265,6 +284,7 @@ async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>
         None => {
             let mut rows = Vec::new();
             while let Some(row) = source.pull(cx).await? {
+                cx.breathe().await?;
                 if cx.holds(select.filter.as_ref(), &row).await? {
                     rows.push(row);
                     held.grow()?;
@@ -305,6 +325,7 @@ async fn group(
     // The first value in the order of a lone min or max is the answer.
     let first_wins = grouping.keys.is_empty() && in_order(&select.source, cx);
     'rows: while let Some(row) = source.pull(cx).await? {
+        cx.breathe().await?;
         if !cx.holds(select.filter.as_ref(), &row).await? {
             continue;
         }
@@ -349,11 +370,13 @@ async fn group(
 async fn finished(groups: Vec<Group>, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
     let mut out = Vec::new();
     for mut group in groups {
-        for (i, mut list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
+        cx.breathe().await?;
+        for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
             let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
-            list.sort_by(|a, b| order_of(&a.0, &b.0, &by));
+            let list = sort_keyed(list, &by).await?;
             let host = super::host::CxHost { cx };
             for (_, args) in list {
+                breath::step(breath::ROW)?;
                 group.running[i].add(&args, &host)?;
             }
         }
@@ -374,60 +397,25 @@ async fn finished(groups: Vec<Group>, select: &Select, grouping: &Grouping, cx: 
     Ok(out)
 }
 
-/// The order of two lists of sort values; (descending, nulls first) per key.
-pub fn order_of(a: &[Datum], b: &[Datum], by: &[(bool, bool)]) -> Ordering {
-    for ((x, y), (descending, nulls_first)) in a.iter().zip(b).zip(by) {
-        let order = match (x.is_null(), y.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if *nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if *nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) if *descending => compare(y, x),
-            (false, false) => compare(x, y),
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
-}
-
-async fn sorted(rows: Vec<Row>, sort: &[SortKey], width: usize, cx: Cx<'_>) -> Result<Vec<Row>> {
-    if sort.is_empty() {
-        return Ok(rows);
-    }
-    let by: Vec<(bool, bool)> = sort.iter().map(|k| (k.descending, k.nulls_first)).collect();
-    let mut keyed = Vec::with_capacity(rows.len());
-    for row in rows {
-        clearway_base::memory::check()?;
-        let mut key = Row::with_capacity(sort.len());
-        for k in sort {
-            let aggregates = if width > 0 { row.get(width..).unwrap_or(&[]) } else { &[] };
-            key.push(cx.value_with(&k.expr, &row, aggregates).await?);
-        }
-        keyed.push((key, row));
-    }
-    keyed.sort_by(|a, b| order_of(&a.0, &b.0, &by));
-    Ok(keyed.into_iter().map(|(_, row)| row).collect())
-}
-
-fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>) -> Vec<Row> {
+async fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>, cx: Cx<'_>) -> Result<Vec<Row>> {
+    let (mut out, mut seen) = (Vec::new(), HashSet::new());
     if op == SetOp::Union {
-        let both = left.into_iter().chain(right);
-        if all {
-            return both.collect();
+        for row in left.into_iter().chain(right) {
+            cx.breathe().await?;
+            if all || seen.insert(row.clone()) {
+                out.push(row);
+            }
         }
-        let mut seen = HashSet::new();
-        return both.filter(|r| seen.insert(r.clone())).collect();
+        return Ok(out);
     }
     let mut counts: HashMap<Row, usize> = HashMap::new();
     for row in right {
+        cx.breathe().await?;
         *counts.entry(row).or_default() += 1;
     }
-    let mut seen = HashSet::new();
-    let keep = |row: &Row| {
-        let there = match counts.get_mut(row) {
+    for row in left {
+        cx.breathe().await?;
+        let there = match counts.get_mut(&row) {
             Some(n) if *n > 0 => {
                 if all {
                     *n -= 1;
@@ -436,8 +424,9 @@ fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>) -> Vec<Row> {
             }
             _ => false,
         };
-        there == (op == SetOp::Intersect) && (all || seen.insert(row.clone()))
-    };
-    let mut keep = keep;
-    left.into_iter().filter(|row| keep(row)).collect()
+        if there == (op == SetOp::Intersect) && (all || seen.insert(row.clone())) {
+            out.push(row);
+        }
+    }
+    Ok(out)
 }

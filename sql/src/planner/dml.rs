@@ -229,7 +229,7 @@ impl Planner<'_> {
         }
         let width = query.columns.len();
         let columns = query.columns.clone();
-        let derived = super::plan::Derived { query, base: 0, lateral: false, filter: None };
+        let derived = super::plan::Derived { query, base: 0, kept: None, lateral: false, filter: None };
         let select = super::plan::Select {
             source: Arc::new(super::plan::Node::Derived(derived)),
             width,

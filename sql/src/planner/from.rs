@@ -31,7 +31,7 @@ pub(super) enum Leaf {
     System(&'static SystemView),
     Work(usize),
     Function { function: TableFunction, args: Vec<Bound>, ordinality: bool },
-    Derived { query: Arc<super::plan::Query>, lateral: bool },
+    Derived { query: Arc<super::plan::Query>, kept: Option<Arc<super::plan::KeptRows>>, lateral: bool },
 }
 
 /// The result of laying FROM out.
@@ -159,8 +159,8 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
                 None => node,
             }
         }
-        Leaf::Derived { query, lateral } => {
-            Node::Derived(Derived { query, base, lateral, filter: conjunction(filters) })
+        Leaf::Derived { query, kept, lateral } => {
+            Node::Derived(Derived { query, base, kept, lateral, filter: conjunction(filters) })
         }
     }
 }
@@ -339,7 +339,7 @@ impl Planner<'_> {
                         .at(*pos));
                 };
                 let lateral = *lateral && walk::is_correlated(&plan, &self.subplans);
-                derived_leaf(out, plan, Some(alias), &alias.name, lateral)
+                derived_leaf(out, plan, Some(alias), &alias.name, None, lateral)
             }
             FromItem::Function { call, lateral: _, ordinality, alias, pos } => {
                 let scope = Scope { columns: left.to_vec(), parent: ground.parent };
@@ -426,7 +426,7 @@ impl Planner<'_> {
             debug_assert!(i == alias.columns.len());
             alias.columns.push(name);
         }
-        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
+        derived_leaf(out, plan?, Some(&alias), &alias.name, None, false)
     }
 
     #[allow(clippy::too_many_arguments)]

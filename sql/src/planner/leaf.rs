@@ -1,7 +1,7 @@
 //! The leaves of FROM: their slots in the layout and the names of their columns.
 
 use super::from::{Item, Layout, Leaf, Placed};
-use super::plan::{OutputColumn, Query};
+use super::plan::{KeptRows, OutputColumn, Query};
 use crate::context::views::SystemView;
 use crate::error::{Result, SqlError, code};
 use crate::expr::ScopeColumn;
@@ -56,6 +56,7 @@ pub(super) fn derived_leaf(
     query: Arc<Query>,
     alias: Option<&Alias>,
     name: &str,
+    kept: Option<Arc<KeptRows>>,
     lateral: bool,
 ) -> Result<Placed> {
     let base = out.width;
@@ -64,7 +65,10 @@ pub(super) fn derived_leaf(
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
     let columns = named(columns, name, alias)?;
     out.others.push(name.to_owned());
-    Ok((Item::Leaf { kind: Leaf::Derived { query, lateral }, base, end: out.width, filters: Vec::new() }, columns))
+    Ok((
+        Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end: out.width, filters: Vec::new() },
+        columns,
+    ))
 }
 
 pub(super) fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Placed {

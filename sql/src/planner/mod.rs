@@ -51,6 +51,10 @@ pub struct Planner<'a> {
     level: u32,
     /// Working tables so far.
     works: usize,
+    /// Expressions of WITH whose rows may be kept, so far.
+    kept: usize,
+    /// How high the plans of expressions of WITH stand on each other that the query being planned reads.
+    height: usize,
     /// References to working tables of recursive queries that are still being planned.
     working_uses: Vec<usize>,
     /// What the text being planned means, a view's or the statement's.
@@ -77,6 +81,8 @@ impl<'a> Planner<'a> {
             changes: Vec::new(),
             level: 0,
             works: 0,
+            kept: 0,
+            height: 0,
             working_uses: Vec::new(),
             view_depth: 0,
             meaning: view::Meaning::default(),
@@ -136,12 +142,13 @@ impl<'a> Planner<'a> {
         };
         let outer_ctes = self.ctes.len();
         self.level += 1;
-        let planned = with.as_ref().map_or(Ok(()), |with| self.with(with, params)).and_then(|()| match statement {
-            Statement::Insert(s) => self.insert(s, params).map(Some),
-            Statement::Update(s) => self.update(s, params).map(Some),
-            Statement::Delete(s) => self.delete(s, params).map(Some),
-            _ => Ok(None),
-        });
+        let planned =
+            with.as_ref().map_or(Ok(()), |with| self.with(with, None, params)).and_then(|()| match statement {
+                Statement::Insert(s) => self.insert(s, params).map(Some),
+                Statement::Update(s) => self.update(s, params).map(Some),
+                Statement::Delete(s) => self.delete(s, params).map(Some),
+                _ => Ok(None),
+            });
         self.level -= 1;
         self.ctes.truncate(outer_ctes);
         planned

@@ -21,6 +21,7 @@ use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::Direction;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A column of a result.
 #[derive(Clone, Debug)]
@@ -282,8 +283,28 @@ pub struct Derived {
     pub base: usize,
     /// Whether it sees the items to its left (as its nearest outer row).
     pub lateral: bool,
+    /// An expression of WITH: its rows may be kept for other references.
+    pub kept: Option<Arc<KeptRows>>,
     /// What rows must meet.
     pub filter: Option<Bound>,
+}
+
+/// Rows that a statement computes once for several references.
+#[derive(Debug)]
+pub struct KeptRows {
+    /// Their number in the statement.
+    pub id: usize,
+    /// References to them.
+    pub uses: AtomicUsize,
+    /// What the statement says about it.
+    pub materialized: Option<bool>,
+}
+
+impl KeptRows {
+    /// Whether they are kept; else each reference computes them.
+    pub fn is_kept(&self) -> bool {
+        self.materialized.unwrap_or(self.uses.load(Relaxed) > 1)
+    }
 }
 
 /// The kinds of joins that are executed; a right join comes as a left one with its sides exchanged.

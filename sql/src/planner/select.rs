@@ -15,6 +15,7 @@ use crate::syntax::ast::{
 };
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
+use clearway_base::{breath, stack};
 use std::sync::Arc;
 
 impl Planner<'_> {
@@ -25,9 +26,14 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Arc<Query>> {
+        stack::deeper(|| self.query_here(q, parent, params))
+    }
+
+    fn query_here(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<Arc<Query>> {
+        breath::step(16 * breath::ROW)?;
         let outer_ctes = self.ctes.len();
         self.level += 1;
-        let with = q.with.as_ref().map_or(Ok(()), |with| self.with(with, params));
+        let with = q.with.as_ref().map_or(Ok(()), |with| self.with(with, parent, params));
         let plan = with.and_then(|()| match &q.body {
             QueryBody::Select(s) => self.select(s, q, parent, params),
             QueryBody::Values(rows) => self.values(rows, q, parent, params),
@@ -403,7 +409,7 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
     });
     let targets = targets.collect();
     let width = q.columns.len();
-    let derived = super::plan::Derived { query: q, base: 0, lateral: false, filter: None };
+    let derived = super::plan::Derived { query: q, base: 0, kept: None, lateral: false, filter: None };
     let select = Select {
         source: Arc::new(super::plan::Node::Derived(derived)),
         width,

@@ -2,13 +2,12 @@
 
 use super::plan::{Access, Body, Distinct, Node, Query, Range, Subplan};
 use crate::expr::{Bound, BoundKind};
+use clearway_base::stack;
 
 /// Calls `f` for every node of an expression.
 pub fn each(e: &Bound, f: &mut dyn FnMut(&Bound)) {
     f(e);
-    for child in e.children() {
-        each(child, f);
-    }
+    stack::deeper(|| e.children().into_iter().for_each(|child| each(child, f)));
 }
 
 /// The lowest and highest slot that an expression names in its own level; none: it names no column of it.
@@ -30,6 +29,10 @@ pub fn stays_above(e: &Bound) -> bool {
 
 /// Calls `f` for every expression of a query, with the levels between the expression and the query.
 pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+    stack::deeper(|| query_exprs_here(q, depth, f));
+}
+
+fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
     q.sort.iter().for_each(|k| f(&k.expr, depth));
     q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
     match &q.body {
@@ -60,6 +63,10 @@ pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
 }
 
 fn node_exprs(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+    stack::deeper(|| node_exprs_here(node, depth, f));
+}
+
+fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
     match node {
         Node::One => {}
         Node::Scan(s) => {
@@ -149,5 +156,5 @@ pub fn same(a: &Bound, b: &Bound) -> bool {
         _ => false,
     };
     let (x, y) = (a.children(), b.children());
-    alike && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y))
+    alike && x.len() == y.len() && stack::deeper(|| x.iter().zip(y).all(|(x, y)| same(x, y)))
 }

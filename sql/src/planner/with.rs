@@ -1,16 +1,34 @@
-//! WITH: each reference to a common table expression is planned anew, in place; a recursive one reads a working table, and a
-//! reference to one that changes rows reads the rows that its RETURNING gave before the rest of the statement began.
+//! WITH: a common table expression is planned once, where it stands, and its plan is shared by all references; those that look at rows of
+//! queries around them, or at a working table, are planned anew at each reference. A recursive one reads a working table, and a reference to
+//! one that changes rows reads the rows that its RETURNING gave before the rest of the statement began.
+//!
+//! The rows of an expression that is referred to more than once, or is MATERIALIZED, are computed once, as far as they are asked for, and
+//! kept; NOT MATERIALIZED ones are computed at each reference.
 
 use super::Planner;
 use super::from::{Layout, Placed};
 use super::leaf::{derived_leaf, work_leaf};
-use super::plan::{Body, OutputColumn, Query, WithChange};
+use super::plan::{Body, KeptRows, OutputColumn, Query, WithChange};
+use super::walk;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope};
 use crate::syntax::ast::{Alias, Cte, Query as AstQuery, QueryBody, SetOp, TableRef, With};
 use crate::syntax::stmt::Statement;
 use crate::types::format_type;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// How high plans of expressions of WITH may stand on each other.
+const HEIGHT_MAX: usize = 1_000;
+
+/// A plan that all references of an expression share.
+#[derive(Clone)]
+struct Shared {
+    plan: Arc<Query>,
+    kept: Arc<KeptRows>,
+    /// Such plans that stand on each other up to this one.
+    height: usize,
+}
 
 /// A name that WITH gives.
 #[derive(Clone)]
@@ -23,20 +41,49 @@ pub(super) struct Named {
     working: Option<(usize, Arc<[OutputColumn]>)>,
     /// It changes rows: where those of its RETURNING are found, and their columns; none without RETURNING.
     returned: Option<Option<(usize, Arc<[OutputColumn]>)>>,
+    /// Its plan, if all references can share it.
+    planned: Option<Shared>,
 }
 
 impl Planner<'_> {
     /// Takes up the names of a WITH clause.
-    pub(super) fn with(&mut self, with: &With, params: &mut Params) -> Result<()> {
+    pub(super) fn with(&mut self, with: &With, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<()> {
         for cte in &with.ctes {
             let returned = match &*cte.statement {
                 Statement::Query(_) => None,
                 _ => Some(self.with_change(cte, params)?),
             };
             let cte = Arc::new(cte.clone());
-            self.ctes.push(Named { cte, recursive: with.recursive, working: None, returned });
+            let planned = match &*cte.statement {
+                Statement::Query(q) => self.shared(&cte, q, with.recursive, parent, params)?,
+                _ => None,
+            };
+            self.ctes.push(Named { cte, recursive: with.recursive, working: None, returned, planned });
         }
         Ok(())
+    }
+
+    /// Plans an expression; none if its references can't share the plan.
+    fn shared(
+        &mut self,
+        cte: &Arc<Cte>,
+        q: &AstQuery,
+        recursive: bool,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Option<Shared>> {
+        let around = std::mem::take(&mut self.height);
+        let (known, uses) = (self.ctes.len(), self.working_uses.len());
+        let plan = if recursive { self.recursive(cte, q, parent, params) } else { self.query(q, parent, params) };
+        self.ctes.truncate(known);
+        let height = std::mem::replace(&mut self.height, around) + 1;
+        let plan = plan?;
+        if self.working_uses.len() != uses || (parent.is_some() && walk::is_correlated(&plan, &self.subplans)) {
+            return Ok(None);
+        }
+        let kept = KeptRows { id: self.kept, uses: AtomicUsize::new(0), materialized: cte.materialized };
+        self.kept += 1;
+        Ok(Some(Shared { plan, kept: Arc::new(kept), height }))
     }
 
     /// A statement in WITH that changes rows.
@@ -81,6 +128,15 @@ impl Planner<'_> {
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(t.name.pos));
             }
         }
+        if let Some(Shared { plan, kept, height }) = named.planned {
+            if height > HEIGHT_MAX {
+                let message = "WITH queries are nested too deeply";
+                return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, message).at(cte.pos));
+            }
+            self.height = self.height.max(height);
+            kept.uses.fetch_add(1, Relaxed);
+            return derived_leaf(out, plan, Some(&alias), &alias.name, Some(kept), false);
+        }
         let later = self.ctes.split_off(at);
         let plan = match &*cte.statement {
             Statement::Query(q) if named.recursive => self.recursive(&cte, q, parent, params),
@@ -89,7 +145,7 @@ impl Planner<'_> {
         };
         self.ctes.truncate(at);
         self.ctes.extend(later);
-        derived_leaf(out, plan?, Some(&alias), &alias.name, false)
+        derived_leaf(out, plan?, Some(&alias), &alias.name, None, false)
     }
 
     /// `anchor UNION [ALL] step`, where the step names the whole; any other query as it is.
@@ -115,7 +171,7 @@ impl Planner<'_> {
         let work = self.works;
         self.works += 1;
         let working = Some((work, columns.clone().into()));
-        self.ctes.push(Named { cte: cte.clone(), recursive: false, working, returned: None });
+        self.ctes.push(Named { cte: cte.clone(), recursive: false, working, returned: None, planned: None });
         let step = self.query(right, parent, params);
         self.ctes.truncate(known);
         let step = step?;

@@ -11,6 +11,7 @@ use crate::expr::Params;
 use crate::syntax::parse;
 use crate::syntax::stmt::Statement;
 use crate::types::{Datum, Oid, SqlType, oid, text};
+use clearway_base::breath;
 use clearway_base::sync::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ impl Session {
         }
         self.begin_account();
         self.prepared_held.resume();
-        match self.prepare(sql, types) {
+        let flag = self.core.backend.interrupt.flag();
+        match breath::within_now(flag, || self.prepare(sql, types)) {
             Ok(prepared) => {
                 self.recent = None;
                 self.statements.insert(name.to_owned(), Arc::new(prepared));
@@ -196,7 +198,9 @@ impl Session {
     /// The statement's.
     pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
         self.begin_account();
-        match self.execute_portal(portal, max_rows, client).await {
+        let flag = self.core.backend.interrupt.flag();
+        let ran = breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client))).await;
+        match ran {
             Ok(()) => {
                 self.deliver(client);
                 Ok(())

@@ -17,6 +17,7 @@ use crate::syntax::stmt::Statement;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, binary, facts, oid};
 use crate::views::SystemViews;
+use clearway_base::breath;
 use clearway_engine::catalog::Catalog;
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -279,9 +280,7 @@ impl Execution {
                 };
                 let Some(row) = row else { break true };
                 given += 1;
-                if given.is_multiple_of(1024) {
-                    core.backend.interrupt.check()?;
-                }
+                breath::breathe(breath::ROW).await?;
                 write_row(&run, &columns, formats, &row, client);
                 if client.is_full() {
                     core.engine.take().wait_reply().await.map_err(from_engine)?;

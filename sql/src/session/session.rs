@@ -28,6 +28,7 @@ use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
 use crate::syntax::{Parsed, parse};
 use crate::types::{Datum, Oid};
+use clearway_base::breath;
 use clearway_base::memory::{self, Held, Kind};
 use clearway_base::sync::Mutex;
 use clearway_engine::db::Db;
@@ -249,6 +250,11 @@ impl Session {
     /// The first statement's that fails; the rest is not run.
     pub async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
         self.begin_account();
+        let flag = self.core.backend.interrupt.flag();
+        breath::within(flag, pin!(self.run_text(sql, client))).await
+    }
+
+    async fn run_text(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
         let list = match self.prepare_text(sql) {
             Ok(list) => list,
             Err(e) => return self.failed(e, client).await,

@@ -221,3 +221,18 @@ impl From<Excess> for SqlError {
         Self::new("53200", message).detail(detail + ".")
     }
 }
+
+/// What stopped a computation from outside, as PostgreSQL says it; the numbers are those of `clearway_sql`'s `Reason`.
+impl From<clearway_base::breath::Stopped> for SqlError {
+    fn from(stopped: clearway_base::breath::Stopped) -> Self {
+        let (code, message) = match stopped.0 {
+            1 => ("57014", "canceling statement due to user request"),
+            2 => ("57014", "canceling statement due to statement timeout"),
+            3 => ("55P03", "canceling statement due to lock timeout"),
+            4 => ("25P03", "terminating connection due to idle-in-transaction timeout"),
+            5 => ("57P05", "terminating connection due to idle-session timeout"),
+            _ => ("57P01", "terminating connection due to administrator command"),
+        };
+        SqlError::new(code, message)
+    }
+}

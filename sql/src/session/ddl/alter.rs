@@ -11,6 +11,7 @@ use crate::syntax::ddl::{
     AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint,
     TableConstraintKind,
 };
+use clearway_base::breath;
 use clearway_engine::catalog::{Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::table::shape::{TableShape, encode_missing};
 use clearway_storage::btree::{Direction, KeyRange};
@@ -383,7 +384,6 @@ impl Ddl<'_> {
         let mut engine = self.engine();
         let view = crate::exec::change::newest_view(&mut engine);
         let mut walk = engine.scan(old, KeyRange::all(), Direction::Forward, &view);
-        let mut moved = 0u64;
         while let Some(found) = engine.next(&mut walk).await.map_err(from_engine)? {
             engine.insert(&shape, &found.row).await.map_err(|e| match e {
                 clearway_engine::error::EngineError::Duplicate { .. } => {
@@ -392,10 +392,7 @@ impl Ddl<'_> {
                 }
                 e => from_engine(e),
             })?;
-            moved += 1;
-            if moved.is_multiple_of(1024) {
-                self.core.backend.interrupt.check()?;
-            }
+            breath::breathe(4 * breath::ROW).await?;
         }
         Ok(())
     }

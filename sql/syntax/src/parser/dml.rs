@@ -165,7 +165,7 @@ impl Parser<'_> {
         let table = self.modified_table()?;
         self.expect("set")?;
         let set = self.comma_list(Self::assignment)?;
-        let from = if self.eat("from") { self.comma_list(Self::table_item)? } else { Vec::new() };
+        let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
         let filter = self.modification_filter()?;
         let returning = self.opt_returning()?;
         Ok(Statement::Update(Box::new(Update { with, table, set, from, filter, returning })))
@@ -174,7 +174,7 @@ impl Parser<'_> {
     fn delete(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
         self.expect_seq(&["delete", "from"])?;
         let table = self.modified_table()?;
-        let using = if self.eat("using") { self.comma_list(Self::table_item)? } else { Vec::new() };
+        let using = if self.eat("using") { self.table_items()? } else { Vec::new() };
         let filter = self.modification_filter()?;
         let returning = self.opt_returning()?;
         Ok(Statement::Delete(Box::new(Delete { with, table, using, filter, returning })))

@@ -23,12 +23,16 @@ use super::keywords::{self, Category};
 use super::lexer::{self, Tok, Token};
 use super::stmt::Statement;
 use crate::error::{Pos, Result, SqlError, code};
+use clearway_base::stack;
 use std::ops::Range;
 
 /// How deep parentheses and subqueries may nest.
-pub const NESTING_MAX: u32 = 150;
+pub const NESTING_MAX: u32 = 1_500;
 /// How high an expression may grow, the heights of subqueries included.
-pub const HEIGHT_MAX: u16 = 300;
+pub const HEIGHT_MAX: u16 = 3_000;
+
+/// How many items a FROM may have: a join of them is a tree of that height.
+pub const ITEMS_MAX: usize = 1_000;
 
 /// A statement with its bytes in the text.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,7 +226,7 @@ impl<'a> Parser<'a> {
             return Err(too_complex().at(self.pos()));
         }
         self.depth += 1;
-        let out = f(self);
+        let out = stack::deeper(|| f(self));
         self.depth -= 1;
         out
     }

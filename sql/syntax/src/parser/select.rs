@@ -170,7 +170,7 @@ impl Parser<'_> {
         if self.is("into") {
             return Err(self.unsupported("SELECT INTO"));
         }
-        let from = if self.eat("from") { self.comma_list(Self::table_item)? } else { Vec::new() };
+        let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
         let filter = self.opt_where()?;
         let group_by = if self.eat_seq(&["group", "by"]) { self.group_by()? } else { Vec::new() };
         let having = if self.eat("having") { Some(self.expr()?) } else { None };

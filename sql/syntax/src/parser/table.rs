@@ -2,7 +2,7 @@
 
 use super::super::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
 use super::super::lexer::Tok;
-use super::{HEIGHT_MAX, Parser, too_complex};
+use super::{ITEMS_MAX, Parser, too_complex};
 use crate::error::Result;
 
 impl Parser<'_> {
@@ -19,6 +19,16 @@ impl Parser<'_> {
         Ok(TableRef { name, only, alias: None })
     }
 
+    /// What stands in FROM.
+    pub(super) fn table_items(&mut self) -> Result<Vec<FromItem>> {
+        let pos = self.pos();
+        let items = self.comma_list(Self::table_item)?;
+        if items.len() > ITEMS_MAX {
+            return Err(too_complex().at(pos));
+        }
+        Ok(items)
+    }
+
     /// A table with joins behind it.
     pub(super) fn table_item(&mut self) -> Result<FromItem> {
         self.nested(|p| {
@@ -26,7 +36,7 @@ impl Parser<'_> {
             let mut joins = 0;
             while let Some(kind) = p.opt_join()? {
                 joins += 1;
-                if joins > HEIGHT_MAX {
+                if joins > ITEMS_MAX {
                     return Err(too_complex().at(p.pos()));
                 }
                 left = p.join(kind, left)?;
@@ -72,7 +82,7 @@ impl Parser<'_> {
             while !self.is_any(&["on", "using"]) {
                 let Some(inner) = self.opt_join()? else { break };
                 joins += 1;
-                if joins > HEIGHT_MAX {
+                if joins > ITEMS_MAX {
                     return Err(too_complex().at(pos));
                 }
                 right = self.nested(|p| p.join(inner, right))?;

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError, code};
 use crate::types::datum::{Array, compare};
 use crate::types::interval::Interval;
 use crate::types::{Datum, Numeric, Oid, SqlType, array_of, oid};
+use clearway_base::breath;
 use std::collections::HashSet;
 
 /// What an aggregate computes.
@@ -205,19 +206,22 @@ impl Accumulator {
             },
             Kind::Avg => self.average()?,
             Kind::StringAgg if self.result == oid::BYTEA => {
-                claim_whole(&self.list)?;
-                let parts: Vec<u8> = self
-                    .list
-                    .iter()
-                    .filter_map(|d| if let Datum::Bytea(b) = d { Some(&b[..]) } else { None })
-                    .collect::<Vec<_>>()
-                    .concat();
-                Datum::Bytea(parts.into())
+                let mut out = Vec::with_capacity(claim_whole(&self.list)?);
+                for part in &self.list {
+                    breath::step(16)?;
+                    if let Datum::Bytea(part) = part {
+                        breath::append(&mut out, part)?;
+                    }
+                }
+                Datum::Bytea(out.into())
             }
             Kind::StringAgg => {
-                let mut whole = String::with_capacity(claim_whole(&self.list)?);
-                self.list.iter().filter_map(Datum::as_str).for_each(|part| whole.push_str(part));
-                Datum::text(whole)
+                let mut out = String::with_capacity(claim_whole(&self.list)?);
+                for part in self.list.iter().filter_map(Datum::as_str) {
+                    breath::step(16)?;
+                    breath::append_text(&mut out, part)?;
+                }
+                Datum::text(out)
             }
             Kind::ArrayAgg => {
                 let element = crate::types::element_of(self.result).unwrap_or(0);

@@ -10,6 +10,7 @@ use crate::syntax::ast::{Expr, ExprKind, QualName, Query};
 use crate::types::cast::{self, Context};
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, element_of, format_type, oid};
+use clearway_base::stack;
 
 /// A column that expressions may name.
 #[derive(Clone, Debug)]
@@ -385,8 +386,8 @@ impl Binder<'_> {
         match &*e.kind {
             ExprKind::Column(name) => self.column(name),
             ExprKind::Param(n) => self.param(*n, e.pos),
-            ExprKind::Call(call) => self.call(call, e.pos),
-            _ => self.other_node(e),
+            ExprKind::Call(call) => stack::deeper(|| self.call(call, e.pos)),
+            _ => stack::deeper(|| self.other_node(e)),
         }
     }
 }

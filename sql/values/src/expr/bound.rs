@@ -6,6 +6,7 @@ use super::operators::Op;
 use crate::error::Pos;
 use crate::syntax::ast::Truth;
 use crate::types::{Datum, SqlType};
+use clearway_base::stack;
 
 /// A bound expression.
 #[derive(Clone, Debug)]
@@ -173,11 +174,18 @@ impl Bound {
 
     /// Whether any node satisfies `f`.
     pub fn any(&self, f: &impl Fn(&Bound) -> bool) -> bool {
-        use BoundKind as K;
         if f(self) {
             return true;
         }
+        if matches!(self.kind, BoundKind::Const(_) | BoundKind::Column { .. } | BoundKind::Param(_)) {
+            return false;
+        }
         // As `children`, without a list: this runs for every row.
+        stack::deeper(|| self.any_below(f))
+    }
+
+    fn any_below(&self, f: &impl Fn(&Bound) -> bool) -> bool {
+        use BoundKind as K;
         match &self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => false,
             K::Binary { left, right, .. } | K::IsDistinct { left, right, .. } => left.any(f) || right.any(f),

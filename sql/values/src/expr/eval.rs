@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::Truth;
 use crate::types::datum::{Array, compare};
 use crate::types::{Datum, cast, element_of};
-use clearway_base::memory;
+use clearway_base::{breath, memory, stack};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -40,6 +40,13 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::Column { index, level } => slot(env.outer.get(*level as usize - 1).copied().unwrap_or(&[]), *index),
         K::Param(n) => slot(env.params, (*n as usize).wrapping_sub(1)),
         K::Aggregate(n) => slot(env.aggregates, *n),
+        _ => stack::deeper(|| eval_below(e, env)),
+    }
+}
+
+fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
+    use BoundKind as K;
+    match &e.kind {
         K::Binary { op, left, right } => {
             let (l, r) = (eval(left, env)?, eval(right, env)?);
             if l.is_null() || r.is_null() {
@@ -97,6 +104,9 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         }
         K::Host { .. } | K::Subquery { .. } => {
             Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
+        }
+        K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => {
+            Err(SqlError::internal("a value without parts has parts"))
         }
     }
 }
@@ -162,6 +172,7 @@ fn in_list(arg: &Bound, list: &[Bound], negated: bool, env: &Env<'_>) -> Result<
     }
     let mut unknown = false;
     for item in list {
+        breath::step(16)?;
         match eval(item, env)? {
             Datum::Null => unknown = true,
             x if compare(&v, &x).is_eq() => return Ok(Datum::Bool(!negated)),
@@ -178,6 +189,7 @@ pub fn quantified(left: &Datum, op: Op, all: bool, array: &Datum, session: &dyn 
     };
     let mut unknown = false;
     for item in &array.values {
+        breath::step(16)?;
         if left.is_null() || item.is_null() {
             unknown = true;
             continue;
@@ -279,7 +291,7 @@ pub fn eval_async<'a>(
     env: Env<'a>,
     host: &'a dyn HostSync,
 ) -> Pin<Box<dyn Future<Output = Result<Datum>> + Send + 'a>> {
-    Box::pin(async move {
+    Box::pin(stack::deeper_polls(async move {
         use BoundKind as K;
         if !e.may_wait() {
             return eval(e, &env);
@@ -338,7 +350,7 @@ pub fn eval_async<'a>(
                 }
             }
         }
-    })
+    }))
 }
 
 /// A host that may be shared between threads.

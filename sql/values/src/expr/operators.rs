@@ -1,9 +1,12 @@
 //! Operators: their names, and what they compute.
 
+use super::like::like;
 use super::pattern;
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::{Array, compare};
 use crate::types::{Datum, Numeric, SqlType, datetime, oid, text};
+use clearway_base::breath;
+use clearway_base::memory::claim;
 use std::cmp::Ordering;
 
 macro_rules! ops {
@@ -203,16 +206,22 @@ pub(super) fn power(a: f64, b: f64) -> Result<Datum> {
     float_checked(a.powf(b), infinite, a == 0.0 || infinite, false)
 }
 
+/// Both texts, one behind the other.
+fn joined(a: &str, b: &str) -> Result<String> {
+    claim(2 * (a.len() + b.len()))?;
+    let mut out = String::with_capacity(a.len() + b.len());
+    breath::append_text(&mut out, a)?;
+    breath::append_text(&mut out, b)?;
+    Ok(out)
+}
+
 fn texts(op: Op, a: &str, b: &str) -> Result<Datum> {
     Ok(match op {
-        Op::Concat => {
-            clearway_base::memory::claim(2 * (a.len() + b.len()))?;
-            Datum::text(format!("{a}{b}"))
-        }
-        Op::Like => Datum::Bool(pattern::like(a, b, Some('\\'), false)?),
-        Op::NotLike => Datum::Bool(!pattern::like(a, b, Some('\\'), false)?),
-        Op::ILike => Datum::Bool(pattern::like(a, b, Some('\\'), true)?),
-        Op::NotILike => Datum::Bool(!pattern::like(a, b, Some('\\'), true)?),
+        Op::Concat => Datum::text(joined(a, b)?),
+        Op::Like => Datum::Bool(like(a, b, Some('\\'), false)?),
+        Op::NotLike => Datum::Bool(!like(a, b, Some('\\'), false)?),
+        Op::ILike => Datum::Bool(like(a, b, Some('\\'), true)?),
+        Op::NotILike => Datum::Bool(!like(a, b, Some('\\'), true)?),
         Op::Match => Datum::Bool(pattern::matches(a, b, false)?),
         Op::NotMatch => Datum::Bool(!pattern::matches(a, b, false)?),
         Op::IMatch => Datum::Bool(pattern::matches(a, b, true)?),
@@ -222,15 +231,40 @@ fn texts(op: Op, a: &str, b: &str) -> Result<Datum> {
 }
 
 fn arrays(op: Op, a: &Array, b: &Array) -> Result<Datum> {
-    let has = |set: &Array, v: &Datum| !v.is_null() && set.values.iter().any(|x| !x.is_null() && compare(x, v).is_eq());
+    // One element after the other, as in PostgreSQL.
+    let has = |set: &Array, v: &Datum| -> Result<bool> {
+        for x in set.values.iter().filter(|_| !v.is_null()) {
+            breath::step(16)?;
+            if !x.is_null() && compare(x, v).is_eq() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let has_all = |set: &Array, of: &Array| -> Result<bool> {
+        for v in &of.values {
+            if !has(set, v)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
     Ok(match op {
-        Op::Contains => Datum::Bool(b.values.iter().all(|v| has(a, v))),
-        Op::ContainedBy => Datum::Bool(a.values.iter().all(|v| has(b, v))),
-        Op::Overlaps => Datum::Bool(a.values.iter().any(|v| has(b, v))),
+        Op::Contains => Datum::Bool(has_all(a, b)?),
+        Op::ContainedBy => Datum::Bool(has_all(b, a)?),
+        Op::Overlaps => {
+            for v in &a.values {
+                if has(b, v)? {
+                    return Ok(Datum::Bool(true));
+                }
+            }
+            Datum::Bool(false)
+        }
         Op::Concat if a.values.is_empty() => Datum::Array(b.clone().into()),
         Op::Concat if b.values.is_empty() => Datum::Array(a.clone().into()),
         Op::Concat if a.dims.len() == 1 && b.dims.len() == 1 => {
-            clearway_base::memory::claim((a.values.len() + b.values.len()) * size_of::<Datum>())?;
+            claim((a.values.len() + b.values.len()) * size_of::<Datum>())?;
+            breath::step_bytes(16 * (a.values.len() + b.values.len()))?;
             let values: Vec<Datum> = a.values.iter().chain(&b.values).cloned().collect();
             let dims = vec![(values.len() as i32, a.dims[0].1)];
             Datum::Array(Array { element: a.element, dims, values }.into())
@@ -245,7 +279,8 @@ fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     if a.dims.len() > 1 {
         return Err(SqlError::unsupported("concatenation of arrays of several dimensions"));
     }
-    clearway_base::memory::claim(2 * a.values.len() * size_of::<Datum>())?;
+    claim(2 * a.values.len() * size_of::<Datum>())?;
+    breath::step_bytes(16 * a.values.len())?;
     let mut values = a.values.clone();
     values.insert(if front { 0 } else { values.len() }, item.clone());
     let low = a.dims.first().map_or(1, |d| d.1);

@@ -1,86 +1,105 @@
-//! LIKE and regular expressions.
+//! Regular expressions. The common ground of POSIX and the regex crate is taken; back-references are not.
 
+use super::long_regex::LongRegex;
 use crate::error::{Result, SqlError, code};
+use clearway_base::{breath, memory};
 use regex::Regex;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
-/// `text LIKE pattern`; without an escape character none is special.
-pub fn like(text: &str, pattern: &str, escape: Option<char>, fold: bool) -> Result<bool> {
-    let chars = |s: &str| -> Vec<char> { if fold { s.to_lowercase().chars().collect() } else { s.chars().collect() } };
-    let (text, pattern) = (chars(text), chars(pattern));
-    // The last % seen, and where in the text its match may be made longer: greedy matching, no recursion.
-    let (mut t, mut p) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    loop {
-        let step = match pattern.get(p) {
-            Some('%') if escape != Some('%') => {
-                retry = Some((p + 1, t));
-                p += 1;
-                continue;
-            }
-            Some(c) if Some(*c) == escape => match pattern.get(p + 1) {
-                None => {
-                    return Err(SqlError::new(
-                        code::INVALID_ESCAPE_SEQUENCE,
-                        "LIKE pattern must not end with escape character",
-                    ));
-                }
-                literal => (text.get(t) == literal).then_some(2),
-            },
-            Some('_') => (t < text.len()).then_some(1),
-            Some(c) => (text.get(t) == Some(c)).then_some(1),
-            None if t == text.len() => return Ok(true),
-            None => None,
-        };
-        match (step, retry) {
-            (Some(n), _) => {
-                p += n;
-                t += 1;
-            }
-            (None, Some((after, from))) if from < text.len() => {
-                retry = Some((after, from + 1));
-                p = after;
-                t = from + 1;
-            }
-            _ => return Ok(false),
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    short: Regex,
+    /// For texts that may take long, made when the first one comes; none: there is none of that size.
+    long: Arc<OnceLock<Option<LongRegex>>>,
+    body: Arc<str>,
+    fold: bool,
+}
+
+/// Bytes of text times states of the pattern that the library may be given in one piece: some ten milliseconds at its worst.
+const COST_MAX: usize = 1 << 20;
+/// Texts of so many bytes are short for every pattern.
+const SHORT: usize = 64;
+/// Bytes of a pattern. Its program is bounded, too, but the pattern must be read before.
+const PATTERN_BYTES_MAX: usize = 1 << 17;
+
+impl Pattern {
+    fn long_for(&self, text: &str) -> Option<&LongRegex> {
+        if text.len() <= SHORT {
+            return None;
         }
+        let long = self.long.get_or_init(|| memory::uncharged(|| LongRegex::new(&self.body, self.fold)));
+        long.as_ref().filter(|long| long.states().saturating_mul(text.len()) > COST_MAX)
+    }
+
+    /// Whether the text has a match.
+    ///
+    /// # Errors
+    /// The reason for which the statement must end.
+    pub fn is_match(&self, text: &str) -> Result<bool> {
+        match self.long_for(text) {
+            Some(long) => long.is_match(text),
+            None => {
+                breath::step_bytes(8 * text.len())?;
+                Ok(self.short.is_match(text))
+            }
+        }
+    }
+
+    /// The part of the text that the first group matches, or the whole pattern if it has no group; none: no match, or none of the group.
+    ///
+    /// # Errors
+    /// The reason for which the statement must end.
+    pub fn substring<'t>(&self, text: &'t str) -> Result<Option<&'t str>> {
+        let group = usize::from(self.short.captures_len() > 1);
+        Ok(match self.long_for(text) {
+            Some(long) => long.find(text, false)?.and_then(|slots| {
+                let (from, to) = (*slots.get(2 * group)?, *slots.get(2 * group + 1)?);
+                text.get(from?..to?)
+            }),
+            None => {
+                breath::step_bytes(8 * text.len())?;
+                self.short.captures(text).and_then(|c| c.get(group)).map(|m| m.as_str())
+            }
+        })
     }
 }
 
-/// `text ~ pattern`. The common ground of POSIX and the regex crate is taken; back-references are not.
+/// `text ~ pattern`.
+///
+/// # Errors
+/// 2201B, and the reason for which the statement must end.
 pub fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
-    Ok(compile(pattern, fold)?.is_match(text))
+    compile(pattern, fold)?.is_match(text)
 }
 
 /// Patterns that a thread keeps compiled.
 const KEPT: usize = 64;
 
-/// The longest pattern: a longer one would exceed the limit of its program anyway, after its trees had taken a hundred times as much.
-const PATTERN_BYTES_MAX: usize = 128 << 10;
-
 thread_local! {
     /// Compiling costs a hundred matches and more; a statement asks for the same few patterns row by row.
-    static COMPILED: RefCell<HashMap<(String, bool), Regex>> = RefCell::default();
+    static COMPILED: RefCell<HashMap<(String, bool), Pattern>> = RefCell::default();
 }
 
 /// A compiled pattern; compiled once per thread while it is among the last few in use.
 ///
 /// # Errors
 /// 2201B.
-pub fn compile(pattern: &str, fold: bool) -> Result<Regex> {
+pub fn compile(pattern: &str, fold: bool) -> Result<Pattern> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let detail = format!("It has {} bytes; at most {PATTERN_BYTES_MAX} are compiled.", pattern.len());
+        return Err(invalid("regular expression is too complex").detail(detail));
+    }
     let key = (pattern.to_owned(), fold);
     if let Some(known) = COMPILED.with_borrow(|kept| kept.get(&key).cloned()) {
         return Ok(known);
     }
-    if pattern.len() > PATTERN_BYTES_MAX {
-        let message = "invalid regular expression: regular expression is too complex";
-        let detail = format!("It has {} bytes; at most {PATTERN_BYTES_MAX} are compiled.", pattern.len());
-        return Err(SqlError::new(code::INVALID_REGULAR_EXPRESSION, message).detail(detail));
-    }
+    breath::step(1 << 14)?;
     // The parser's trees take some two hundred bytes a character; what is compiled is the thread's, not the session's.
-    clearway_base::memory::claim(256 * pattern.len())?;
-    let fresh = clearway_base::memory::uncharged(|| build(pattern, fold))?;
+    memory::claim(256 * pattern.len())?;
+    let fresh = memory::uncharged(|| build(pattern, fold))?;
     COMPILED.with_borrow_mut(|kept| {
         if kept.len() >= KEPT {
             kept.clear();
@@ -90,17 +109,19 @@ pub fn compile(pattern: &str, fold: bool) -> Result<Regex> {
     Ok(fresh)
 }
 
+fn invalid(why: &str) -> SqlError {
+    SqlError::new(code::INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {why}"))
+}
+
 /// Compiles a pattern, with a bound on the size of its program.
-fn build(pattern: &str, fold: bool) -> Result<Regex> {
+fn build(pattern: &str, fold: bool) -> Result<Pattern> {
     let body = pattern.strip_prefix("***:").unwrap_or(pattern);
     let body = body.replace("\\m", "\\b{start}").replace("\\M", "\\b{end}").replace("\\y", "\\b");
-    regex::RegexBuilder::new(&body)
+    let short = regex::RegexBuilder::new(&body)
         .case_insensitive(fold)
         .size_limit(1 << 20)
         .dot_matches_new_line(true)
         .build()
-        .map_err(|e| {
-            let message = format!("invalid regular expression: {}", e.to_string().lines().last().unwrap_or("").trim());
-            SqlError::new(code::INVALID_REGULAR_EXPRESSION, message)
-        })
+        .map_err(|e| invalid(e.to_string().lines().last().unwrap_or("").trim()))?;
+    Ok(Pattern { short, long: Arc::default(), body: body.into(), fold })
 }

@@ -2,11 +2,14 @@
 
 use super::eval::Env;
 use super::functions::{i, s};
+use super::long_text;
 use super::pattern;
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, SqlType, oid, text};
+use clearway_base::breath;
 use clearway_base::memory::claim;
 use md5::Digest;
+use std::collections::{HashMap, HashSet};
 
 /// The longest text that a function may make, in bytes.
 const RESULT_BYTES_MAX: usize = 256 << 20;
@@ -20,7 +23,7 @@ fn too_large() -> SqlError {
 }
 
 pub fn length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    Ok(Datum::Int4(s(a, 0).chars().count() as i32))
+    Ok(Datum::Int4(long_text::count(s(a, 0))? as i32))
 }
 
 pub fn octet_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -31,8 +34,8 @@ pub fn octet_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 }
 
 /// C.UTF-8 folds ASCII and, through the C library, other letters one to one.
-fn fold(s: &str, f: impl Fn(char) -> Option<char>) -> String {
-    s.chars().map(|c| f(c).unwrap_or(c)).collect()
+fn fold(s: &str, f: impl Fn(char) -> Option<char>) -> Result<String> {
+    long_text::map(s, |c| Some(f(c).unwrap_or(c)))
 }
 
 fn one(mut it: impl Iterator<Item = char>) -> Option<char> {
@@ -41,24 +44,20 @@ fn one(mut it: impl Iterator<Item = char>) -> Option<char> {
 }
 
 pub fn lower(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(fold(s(a, 0), |c| one(c.to_lowercase())))
+    text(fold(s(a, 0), |c| one(c.to_lowercase()))?)
 }
 
 pub fn upper(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(fold(s(a, 0), |c| one(c.to_uppercase())))
+    text(fold(s(a, 0), |c| one(c.to_uppercase()))?)
 }
 
 pub fn initcap(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let mut inside = false;
-    let out: String = s(a, 0)
-        .chars()
-        .map(|c| {
-            let mapped = if inside { one(c.to_lowercase()) } else { one(c.to_uppercase()) };
-            inside = c.is_alphanumeric();
-            mapped.unwrap_or(c)
-        })
-        .collect();
-    text(out)
+    text(long_text::map(s(a, 0), |c| {
+        let mapped = if inside { one(c.to_lowercase()) } else { one(c.to_uppercase()) };
+        inside = c.is_alphanumeric();
+        Some(mapped.unwrap_or(c))
+    })?)
 }
 
 pub fn substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -72,13 +71,13 @@ pub fn substring(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     };
     let skip = (start - 1).max(0) as usize;
     let take = end.saturating_sub(start.max(1)).max(0) as usize;
-    text(s(a, 0).chars().skip(skip).take(take).collect::<String>())
+    let rest = &s(a, 0)[long_text::offset(s(a, 0), skip)?..];
+    text(&rest[..long_text::offset(rest, take)?])
 }
 
 pub fn substring_regex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let re = pattern::compile(s(a, 1), false)?;
-    let found = re.captures(s(a, 0)).and_then(|c| c.get(1).or_else(|| c.get(0)));
-    Ok(found.map_or(Datum::Null, |m| Datum::text(m.as_str())))
+    Ok(re.substring(s(a, 0))?.map_or(Datum::Null, Datum::text))
 }
 
 /// How many characters `n` keeps of `len`: a negative one counts from the other end.
@@ -87,34 +86,55 @@ fn kept(n: i64, len: usize) -> usize {
 }
 
 pub fn left(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let n = kept(i(a, 1), s(a, 0).chars().count());
-    text(s(a, 0).chars().take(n).collect::<String>())
+    let n = if i(a, 1) >= 0 { i(a, 1) as usize } else { kept(i(a, 1), long_text::count(s(a, 0))?) };
+    text(&s(a, 0)[..long_text::offset(s(a, 0), n)?])
 }
 
 pub fn right(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let len = s(a, 0).chars().count();
-    text(s(a, 0).chars().skip(len - kept(i(a, 1), len)).collect::<String>())
+    let len = long_text::count(s(a, 0))?;
+    text(&s(a, 0)[long_text::offset(s(a, 0), len - kept(i(a, 1), len))?..])
 }
 
-fn trim_set(a: &[Datum]) -> Vec<char> {
-    if a.len() > 1 { s(a, 1).chars().collect() } else { vec![' '] }
+/// The text without the characters of the set, or blanks, at its ends.
+fn trimmed(a: &[Datum], start: bool, end: bool) -> Result<Datum> {
+    let set: HashSet<char> = if a.len() > 1 { s(a, 1).chars().collect() } else { HashSet::from([' ']) };
+    let mut rest = s(a, 0);
+    if start {
+        while let Some(c) = rest.chars().next().filter(|c| set.contains(c)) {
+            breath::step(16)?;
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    if end {
+        while let Some(c) = rest.chars().next_back().filter(|c| set.contains(c)) {
+            breath::step(16)?;
+            rest = &rest[..rest.len() - c.len_utf8()];
+        }
+    }
+    text(rest)
 }
 
 pub fn btrim(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(s(a, 0).trim_matches(&trim_set(a)[..]))
+    trimmed(a, true, true)
 }
 
 pub fn ltrim(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(s(a, 0).trim_start_matches(&trim_set(a)[..]))
+    trimmed(a, true, false)
 }
 
 pub fn rtrim(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(s(a, 0).trim_end_matches(&trim_set(a)[..]))
+    trimmed(a, false, true)
 }
 
 pub fn position(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let (hay, needle) = (s(a, 0), s(a, 1));
-    Ok(Datum::Int4(hay.find(needle).map_or(0, |at| hay[..at].chars().count() as i32 + 1)))
+    if needle.is_empty() {
+        return Ok(Datum::Int4(1));
+    }
+    Ok(Datum::Int4(match long_text::find(hay, needle, 0)? {
+        Some(at) => long_text::count(&hay[..at])? as i32 + 1,
+        None => 0,
+    }))
 }
 
 pub fn repeat(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -123,32 +143,46 @@ pub fn repeat(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         return Err(too_large());
     }
     claim(2 * s(a, 0).len() * n)?;
-    text(s(a, 0).repeat(n))
+    let (mut out, mut left) = (String::with_capacity(s(a, 0).len() * n), n);
+    // Short texts are put together to longer ones before they are copied piece by piece.
+    let unit = s(a, 0).repeat(n.min((1 << 14) / s(a, 0).len().max(1)).max(1));
+    let times = unit.len() / s(a, 0).len().max(1);
+    while left > 0 && !unit.is_empty() {
+        let take = times.min(left);
+        breath::append_text(&mut out, &unit[..take * s(a, 0).len()])?;
+        left -= take;
+    }
+    text(out)
 }
 
 pub fn reverse(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(s(a, 0).chars().rev().collect::<String>())
+    let (whole, mut out) = (s(a, 0), String::with_capacity(s(a, 0).len()));
+    let mut end = whole.len();
+    while end > 0 {
+        let from = whole.floor_char_boundary(end.saturating_sub(1 << 14));
+        breath::step_bytes(4 * (end - from))?;
+        out.extend(whole[from..end].chars().rev());
+        end = from;
+    }
+    text(out)
 }
 
 pub fn replace(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if s(a, 1).is_empty() {
         return Ok(a[0].clone());
     }
-    let hits = s(a, 0).matches(s(a, 1)).count();
-    if hits.saturating_mul(s(a, 2).len()) > RESULT_BYTES_MAX {
-        return Err(too_large());
-    }
-    claim(2 * (s(a, 0).len() + hits * s(a, 2).len()))?;
-    text(s(a, 0).replace(s(a, 1), s(a, 2)))
+    text(long_text::replace(s(a, 0), s(a, 1), s(a, 2), RESULT_BYTES_MAX)?.ok_or_else(too_large)?)
 }
 
 pub fn translate(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let to: Vec<char> = s(a, 2).chars().collect();
-    let map = |c: char| match s(a, 1).chars().position(|f| f == c) {
-        None => Some(c),
-        Some(n) => to.get(n).copied(),
-    };
-    text(s(a, 0).chars().filter_map(map).collect::<String>())
+    let mut to = s(a, 2).chars();
+    let mut places: HashMap<char, Option<char>> = HashMap::new();
+    for from in s(a, 1).chars() {
+        breath::step(64)?;
+        let target = to.next();
+        places.entry(from).or_insert(target);
+    }
+    text(long_text::map(s(a, 0), |c| places.get(&c).copied().unwrap_or(Some(c)))?)
 }
 
 /// The text cut to a length, and what fills it up.
@@ -158,11 +192,18 @@ fn pad(a: &[Datum]) -> Result<(String, String)> {
         return Err(too_large());
     }
     claim(8 * len)?;
-    let body: String = s(a, 0).chars().take(len).collect();
+    let body = &s(a, 0)[..long_text::offset(s(a, 0), len)?];
     let fill = if a.len() > 2 { s(a, 2) } else { " " };
-    let missing = len - body.chars().count();
-    let filling = if fill.is_empty() { String::new() } else { fill.chars().cycle().take(missing).collect() };
-    Ok((body, filling))
+    let missing = len - long_text::count(body)?;
+    let mut filling = String::new();
+    if !fill.is_empty() {
+        let width = long_text::count(fill)?;
+        for _ in 0..missing / width {
+            breath::append_text(&mut filling, fill)?;
+        }
+        breath::append_text(&mut filling, &fill[..long_text::offset(fill, missing % width)?])?;
+    }
+    Ok((body.to_owned(), filling))
 }
 
 pub fn lpad(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -180,7 +221,16 @@ pub fn split_part(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     if n == 0 {
         return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, "field position must not be zero"));
     }
-    let parts: Vec<&str> = if s(a, 1).is_empty() { vec![s(a, 0)] } else { s(a, 0).split(s(a, 1)).collect() };
+    let mut parts = Vec::new();
+    let mut from = 0;
+    while !s(a, 1).is_empty()
+        && let Some(found) = long_text::find(s(a, 0), s(a, 1), from)?
+    {
+        breath::step(64)?;
+        parts.push(&s(a, 0)[from..found]);
+        from = found + s(a, 1).len();
+    }
+    parts.push(&s(a, 0)[from..]);
     let at = if n > 0 { n - 1 } else { parts.len() as i64 + n };
     text(usize::try_from(at).ok().and_then(|at| parts.get(at).copied()).unwrap_or(""))
 }
@@ -204,8 +254,12 @@ pub fn chr(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 }
 
 pub fn md5(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let hash = md5::Md5::digest(s(a, 0).as_bytes());
-    text(hash.iter().map(|b| format!("{b:02x}")).collect::<String>())
+    let mut digest = md5::Md5::new();
+    for piece in s(a, 0).as_bytes().chunks(1 << 13) {
+        breath::step_bytes(2 * piece.len())?;
+        digest.update(piece);
+    }
+    text(digest.finalize().iter().map(|b| format!("{b:02x}")).collect::<String>())
 }
 
 pub fn to_hex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -215,25 +269,30 @@ pub fn to_hex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     })
 }
 
-fn quoted_ident(name: &str) -> String {
+fn quoted_ident(name: &str) -> Result<String> {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && crate::syntax::keywords::lookup(name)
             .is_none_or(|(c, _)| c == crate::syntax::keywords::Category::Unreserved);
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    Ok(if plain { name.to_owned() } else { format!("\"{}\"", doubled(name, "\"")?) })
 }
 
-fn quoted_literal(value: &str) -> String {
-    let mark = if value.contains('\\') { "E" } else { "" };
-    format!("{mark}'{}'", value.replace('\'', "''").replace('\\', "\\\\"))
+/// A text in which this character stands twice.
+fn doubled(value: &str, mark: &str) -> Result<String> {
+    long_text::replace(value, mark, &mark.repeat(2), RESULT_BYTES_MAX)?.ok_or_else(too_large)
+}
+
+fn quoted_literal(value: &str) -> Result<String> {
+    let mark = if long_text::find(value, "\\", 0)?.is_some() { "E" } else { "" };
+    Ok(format!("{mark}'{}'", doubled(&doubled(value, "'")?, "\\")?))
 }
 
 pub fn quote_ident(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(quoted_ident(s(a, 0)))
+    text(quoted_ident(s(a, 0))?)
 }
 
 pub fn quote_literal(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    text(quoted_literal(s(a, 0)))
+    text(quoted_literal(s(a, 0))?)
 }
 
 fn shown(d: &Datum, e: &Env<'_>) -> String {
@@ -241,16 +300,29 @@ fn shown(d: &Datum, e: &Env<'_>) -> String {
 }
 
 pub fn concat(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    text(a.iter().filter(|d| !d.is_null()).map(|d| shown(d, e)).collect::<String>())
+    join(a, "", e)
+}
+
+/// Values as text, without nulls, with a separator between them.
+fn join(values: &[Datum], separator: &str, e: &Env<'_>) -> Result<Datum> {
+    let (mut out, mut first) = (String::new(), true);
+    for d in values.iter().filter(|d| !d.is_null()) {
+        if !std::mem::replace(&mut first, false) {
+            long_text::append(&mut out, separator)?;
+        }
+        long_text::append(&mut out, &shown(d, e))?;
+        if out.len() > RESULT_BYTES_MAX {
+            return Err(too_large());
+        }
+    }
+    text(out)
 }
 
 pub fn concat_ws(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
     }
-    claim(a.len().saturating_mul(s(a, 0).len()))?;
-    let parts: Vec<String> = a[1..].iter().filter(|d| !d.is_null()).map(|d| shown(d, e)).collect();
-    text(parts.join(s(a, 0)))
+    join(&a[1..], s(a, 0), e)
 }
 
 /// `%s`, `%I`, `%L`, `%%`; positions and widths are refused.
@@ -263,6 +335,7 @@ pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let mut chars = s(a, 0).chars();
     let bad = |m: &str| SqlError::new(code::INVALID_PARAMETER_VALUE, m);
     while let Some(c) = chars.next() {
+        breath::step(8)?;
         if c != '%' {
             out.push(c);
             continue;
@@ -282,8 +355,8 @@ pub fn format(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
                     }
                     ('L', Datum::Null) => out.push_str("NULL"),
                     ('s', d) => out.push_str(&shown(d, e)),
-                    ('I', d) => out.push_str(&quoted_ident(&shown(d, e))),
-                    (_, d) => out.push_str(&quoted_literal(&shown(d, e))),
+                    ('I', d) => out.push_str(&quoted_ident(&shown(d, e))?),
+                    (_, d) => out.push_str(&quoted_literal(&shown(d, e))?),
                 }
             }
             '0'..='9' | '-' | '*' => {
@@ -309,6 +382,7 @@ pub fn like_escape(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let mut out = String::new();
     let mut chars = s(a, 0).chars();
     while let Some(c) = chars.next() {
+        breath::step(8)?;
         if Some(c) == first {
             out.push('\\');
             out.extend(chars.next());
@@ -325,7 +399,5 @@ pub fn array_to_string(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let Datum::Array(array) = &a[0] else {
         return Ok(Datum::Null);
     };
-    claim(2 * array.values.len().saturating_mul(s(a, 1).len() + size_of::<String>()))?;
-    let parts: Vec<String> = array.values.iter().filter(|v| !v.is_null()).map(|v| shown(v, e)).collect();
-    text(parts.join(s(a, 1)))
+    join(&array.values, s(a, 1), e)
 }

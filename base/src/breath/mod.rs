@@ -1,0 +1,379 @@
+//! Breaths: the points at which a computation is stopped, and at which one that is long lets others go first.
+//!
+//! # Structure
+//! ```text
+//! within(flag, future)   what a session does: its computations obey that flag
+//!   step(cost)           in synchronous code: counts work; now and then it reads the clock and the flag
+//!   breathe(cost)        the same in asynchronous code
+//!   stop     the flag: a reason that was raised, or a deadline
+//!   turn     who computes among those that compute for long
+//! ```
+//! A unit of cost is about a nanosecond in an optimized build: a byte that is copied, a character that is looked at is one; a row costs
+//! [`ROW`]. Every loop whose length depends on data or input counts what it does, so that between two looks at the clock there is about
+//! [`STEPS`] of work.
+//!
+//! # Life of a long computation
+//! It runs on one of the runtime's workers -> [`FIRST_NS`] after it was polled it is long: it waits for a turn and steps aside, which means
+//! that another thread takes over the worker's other tasks (`StepAside`); from here on the operating system divides the processors between
+//! it and the workers -> each [`SLICE_NS`] the turn passes to another long computation, if there is one -> the poll ends, or the
+//! computation does: the turn is given back.
+//!
+//! # Invariants
+//! - BRE-1: between two breaths of a computation less than [`STRETCH_MAX_NS`] of processor time pass. Debug builds assert it.
+//! - BRE-2: a thread has at most one turn, and gives it back when the poll ends in which it took it.
+//! - BRE-3: nobody waits for a turn while he holds a latch.
+//!
+//! # Not here
+//! What a reason means, and who raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server installs that.
+
+mod stop;
+mod turn;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::sync::{block_on, yield_now};
+use crate::waits::{Object, WaitEvent, clock, in_wait, now_ns};
+pub use stop::{StopFlag, Stopped};
+use turn::Turns;
+
+/// What a row costs.
+pub const ROW: u32 = 256;
+/// Work between two looks at the clock.
+pub const STEPS: u32 = 1 << 15;
+/// A computation that has run for so long within one poll is long.
+pub const FIRST_NS: u64 = 2_000_000;
+/// So long a turn lasts while others want it.
+pub const SLICE_NS: u64 = 10_000_000;
+/// The longest stretch between two breaths, in processor time. Ten times the target, and ten times that without optimization.
+pub const STRETCH_MAX_NS: u64 = if cfg!(debug_assertions) { 1_000_000_000 } else { 100_000_000 };
+/// How long a thread that steps aside leaves to the one that takes over.
+const ASIDE_NS: u64 = 50_000;
+
+/// Runs a closure, which blocks, in such a way that another thread takes over the tasks of the worker that the calling thread is.
+pub type StepAside = fn(&mut dyn FnMut());
+
+struct Machinery {
+    step_aside: StepAside,
+    turns: Turns,
+}
+
+static MACHINERY: OnceLock<Machinery> = OnceLock::new();
+
+/// Says how threads leave the runtime that polls the sessions, and how many long computations run at a time. Without it, long
+/// computations let other tasks of their thread run first at every slice.
+pub fn install(step_aside: StepAside, processors: usize) {
+    let _ = MACHINERY.set(Machinery { step_aside, turns: Turns::new(processors) });
+}
+
+struct Stretch {
+    /// Work left until the next look at the clock.
+    steps: Cell<u32>,
+    /// Futures of `within` that are being polled, one in the other.
+    depth: Cell<u32>,
+    /// When the slice began; 0: nobody has looked at the clock in this poll.
+    began_ns: Cell<u64>,
+    has_turn: Cell<bool>,
+    /// Processor time at the last breath, in debug builds.
+    cpu_ns: Cell<u64>,
+    flag: RefCell<Option<Arc<StopFlag>>>,
+}
+
+thread_local! {
+    static STRETCH: Stretch = const {
+        Stretch {
+            steps: Cell::new(STEPS),
+            depth: Cell::new(0),
+            began_ns: Cell::new(0),
+            has_turn: Cell::new(false),
+            cpu_ns: Cell::new(0),
+            flag: RefCell::new(None),
+        }
+    };
+}
+
+impl Stretch {
+    /// Counts work; whether it is time to look at the clock.
+    #[inline]
+    fn count(&self, cost: u32) -> bool {
+        let left = self.steps.get();
+        if left > cost {
+            self.steps.set(left - cost);
+            return false;
+        }
+        self.steps.set(STEPS);
+        true
+    }
+
+    /// Looks at the clock and the flag; whether the slice is over.
+    #[cold]
+    fn look(&self) -> Result<bool, Stopped> {
+        if self.depth.get() == 0 {
+            return Ok(false);
+        }
+        self.measure();
+        let now_ns = now_ns();
+        if let Some(flag) = &*self.flag.borrow() {
+            flag.check(now_ns)?;
+        }
+        if clock::installed().is_some() {
+            return Ok(true); // a simulation's clock stands still while something computes
+        }
+        let began_ns = self.began_ns.get();
+        if began_ns == 0 {
+            self.began_ns.set(now_ns);
+        }
+        let slice_ns = if self.has_turn.get() { SLICE_NS } else { FIRST_NS };
+        Ok(began_ns != 0 && now_ns.saturating_sub(began_ns) >= slice_ns)
+    }
+
+    /// BRE-1
+    fn measure(&self) {
+        if cfg!(debug_assertions) {
+            let cpu_ns = clock::real_thread_cpu_ns();
+            let stretch_ns = cpu_ns.saturating_sub(self.cpu_ns.replace(cpu_ns));
+            assert!(stretch_ns < STRETCH_MAX_NS, "{} ms without a breath (BRE-1)", stretch_ns / 1_000_000);
+        }
+    }
+
+    fn begin(&self) {
+        self.began_ns.set(0);
+        self.steps.set(STEPS);
+        if cfg!(debug_assertions) {
+            self.cpu_ns.set(clock::real_thread_cpu_ns());
+        }
+    }
+}
+
+/// Counts work of synchronous code. Now and then it looks whether the computation must end, and steps aside if it is long.
+///
+/// # Errors
+/// The reason for which it must end.
+#[inline]
+pub fn step(cost: u32) -> Result<(), Stopped> {
+    STRETCH.with(|s| if s.count(cost) { step_slowly(s) } else { Ok(()) })
+}
+
+/// [`step`] over a length: something of the order of a nanosecond each.
+///
+/// # Errors
+/// The reason for which the computation must end.
+#[inline]
+pub fn step_bytes(length: usize) -> Result<(), Stopped> {
+    step(u32::try_from(length).unwrap_or(u32::MAX))
+}
+
+#[cold]
+fn step_slowly(s: &Stretch) -> Result<(), Stopped> {
+    if s.look()? {
+        if let Some(machinery) = MACHINERY.get().filter(|_| crate::sync::latches_held() == 0) {
+            (machinery.step_aside)(&mut || {
+                if s.has_turn.get() && machinery.turns.is_wanted() {
+                    machinery.turns.leave();
+                    s.has_turn.set(false);
+                }
+                if !s.has_turn.get() {
+                    block_on(in_wait(WaitEvent::ProcessorTurn, Object::NONE, machinery.turns.enter())); // BRE-3
+                    s.has_turn.set(true);
+                }
+                clock::nap_ns(ASIDE_NS);
+            });
+        }
+        s.began_ns.set(now_ns());
+    }
+    Ok(())
+}
+
+/// Counts work of asynchronous code. Now and then it looks whether the computation must end, and if it is long lets others go first.
+///
+/// # Errors
+/// The reason for which it must end.
+#[inline]
+pub async fn breathe(cost: u32) -> Result<(), Stopped> {
+    if STRETCH.with(|s| if s.count(cost) { s.look() } else { Ok(false) })? {
+        give_way().await;
+    }
+    Ok(())
+}
+
+/// [`breathe`] where a computation must go on to its end, as the undoing of a transaction.
+pub async fn breathe_on(cost: u32) {
+    let flag = STRETCH.with(|s| s.flag.take());
+    let due = STRETCH.with(|s| if s.count(cost) { s.look() } else { Ok(false) });
+    STRETCH.with(|s| s.flag.replace(flag));
+    if due == Ok(true) {
+        give_way().await;
+    }
+}
+
+#[cold]
+fn give_way() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async {
+        let Some(machinery) = MACHINERY.get() else {
+            yield_now().await;
+            return STRETCH.with(|s| s.began_ns.set(0));
+        };
+        let has_turn = STRETCH.with(|s| {
+            if s.has_turn.get() && machinery.turns.is_wanted() {
+                machinery.turns.leave();
+                s.has_turn.set(false);
+            }
+            s.has_turn.get()
+        });
+        if !has_turn {
+            in_wait(WaitEvent::ProcessorTurn, Object::NONE, machinery.turns.enter()).await; // BRE-3
+            STRETCH.with(|s| s.has_turn.set(true));
+        }
+        (machinery.step_aside)(&mut || clock::nap_ns(ASIDE_NS));
+        STRETCH.with(|s| s.began_ns.set(now_ns()));
+    })
+}
+
+/// Copies bytes behind others, with a breath now and then.
+///
+/// # Errors
+/// The reason for which the computation must end.
+pub fn append(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Stopped> {
+    out.reserve(bytes.len());
+    for piece in bytes.chunks(1 << 16) {
+        step_bytes(piece.len())?;
+        out.extend_from_slice(piece);
+    }
+    Ok(())
+}
+
+/// Copies text behind other text, with a breath now and then.
+///
+/// # Errors
+/// The reason for which the computation must end.
+pub fn append_text(out: &mut String, mut text: &str) -> Result<(), Stopped> {
+    out.reserve(text.len());
+    while !text.is_empty() {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(text.len().min(1 << 16)));
+        step_bytes(piece.len())?;
+        out.push_str(piece);
+        text = rest;
+    }
+    Ok(())
+}
+
+pin_project! {
+    /// The future that [`within`] returns.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Within<F> {
+        #[pin]
+        future: F,
+        flag: Option<Arc<StopFlag>>,
+    }
+}
+
+/// Runs a future whose computations obey a flag.
+pub fn within<F: Future>(flag: Arc<StopFlag>, future: F) -> Within<F> {
+    Within { future, flag: Some(flag) }
+}
+
+impl<F: Future> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _entered = Entered::new(this.flag);
+        this.future.poll(cx)
+    }
+}
+
+/// Runs synchronous code whose computations obey a flag.
+pub fn within_now<R>(flag: Arc<StopFlag>, work: impl FnOnce() -> R) -> R {
+    let mut flag = Some(flag);
+    let _entered = Entered::new(&mut flag);
+    work()
+}
+
+/// Puts a flag into the thread's stretch and takes it out again, also when the poll panics.
+struct Entered<'a> {
+    flag: &'a mut Option<Arc<StopFlag>>,
+}
+
+impl<'a> Entered<'a> {
+    fn new(flag: &'a mut Option<Arc<StopFlag>>) -> Self {
+        STRETCH.with(|s| {
+            std::mem::swap(&mut *s.flag.borrow_mut(), flag);
+            if s.depth.replace(s.depth.get() + 1) == 0 {
+                s.begin();
+            }
+        });
+        Self { flag }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        STRETCH.with(|s| {
+            std::mem::swap(&mut *s.flag.borrow_mut(), self.flag);
+            s.depth.set(s.depth.get() - 1);
+            if s.depth.get() > 0 {
+                return;
+            }
+            if s.has_turn.replace(false)
+                && let Some(machinery) = MACHINERY.get()
+            {
+                machinery.turns.leave(); // BRE-2
+            }
+            if !std::thread::panicking() {
+                s.measure();
+            }
+        });
+    }
+}
+
+/// Drives a future within a flag on the calling thread; for tests and tools.
+pub fn block_on_within<F: Future>(flag: Arc<StopFlag>, future: F) -> F::Output {
+    block_on(pin!(within(flag, future)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_computation_ends_when_its_flag_is_raised_or_its_deadline_passes() {
+        let flag = Arc::new(StopFlag::new(4));
+        let endless = || async {
+            loop {
+                breathe(ROW).await?;
+            }
+        };
+        let run = || -> Result<(), Stopped> { block_on_within(Arc::clone(&flag), endless()) };
+        flag.raise(1);
+        assert_eq!((run(), flag.raised()), (Err(Stopped(1)), 0), "a cancel is taken once");
+        flag.set_deadline(now_ns() + 1_000_000, 2);
+        assert_eq!(run(), Err(Stopped(2)));
+        flag.raise(5);
+        assert_eq!((run(), flag.raised()), (Err(Stopped(5)), 5), "what ends the session stays");
+        let synchronous = within_now(Arc::clone(&flag), || (0..u64::MAX).try_for_each(|_| step(1)));
+        assert_eq!(synchronous, Err(Stopped(5)));
+        assert_eq!(STRETCH.with(|s| s.depth.get()), 0);
+    }
+
+    #[test]
+    fn outside_of_a_session_nothing_is_stopped() {
+        assert_eq!((0..1_000_000).try_for_each(|_| step(1)), Ok(()));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "without a breath")]
+    fn a_stretch_without_a_breath_is_found() {
+        within_now(Arc::new(StopFlag::new(4)), || {
+            let began_ns = clock::real_thread_cpu_ns();
+            while clock::real_thread_cpu_ns() < began_ns + STRETCH_MAX_NS {
+                std::hint::spin_loop();
+            }
+        });
+    }
+}

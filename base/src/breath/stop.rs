@@ -1,0 +1,75 @@
+//! What tells a computation to end: a reason that somebody raised, or a deadline.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+/// Why a computation must end: a number whose meaning its raiser knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped(pub u8);
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped for reason {}", self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// The reason for which one session's computations must end. Anybody raises it; the session's own computations look at it at every
+/// breath.
+#[derive(Debug)]
+pub struct StopFlag {
+    /// 0: nothing is raised.
+    raised: AtomicU8,
+    /// Reasons from here on stay raised once they are: they end the session.
+    stays_from: u8,
+    /// 0: none.
+    deadline_ns: AtomicU64,
+    /// The reason when the deadline has passed.
+    late: AtomicU8,
+}
+
+impl StopFlag {
+    /// A flag without a reason; reasons from `stays_from` on can't be withdrawn.
+    pub fn new(stays_from: u8) -> Self {
+        Self { raised: AtomicU8::new(0), stays_from, deadline_ns: AtomicU64::new(0), late: AtomicU8::new(0) }
+    }
+
+    /// Raises a reason unless a stronger one is raised already; whether it was new.
+    pub fn raise(&self, reason: u8) -> bool {
+        self.raised.fetch_max(reason, SeqCst) < reason
+    }
+
+    /// The reason that is raised now; 0: none.
+    #[inline]
+    pub fn raised(&self) -> u8 {
+        self.raised.load(SeqCst)
+    }
+
+    /// Takes a reason back, unless it is one that stays or another one is raised by now.
+    pub fn withdraw(&self, reason: u8) {
+        if reason < self.stays_from {
+            let _ = self.raised.compare_exchange(reason, 0, SeqCst, SeqCst);
+        }
+    }
+
+    /// From `deadline_ns` on (0: never) computations end for this reason.
+    pub fn set_deadline(&self, deadline_ns: u64, reason: u8) {
+        self.late.store(reason, Relaxed);
+        self.deadline_ns.store(deadline_ns, Relaxed);
+    }
+
+    /// Takes the reason for which a computation must end at this time.
+    pub(super) fn check(&self, now_ns: u64) -> Result<(), Stopped> {
+        let raised = self.raised();
+        if raised != 0 {
+            self.withdraw(raised);
+            return Err(Stopped(raised));
+        }
+        let deadline_ns = self.deadline_ns.load(Relaxed);
+        if deadline_ns != 0 && now_ns >= deadline_ns {
+            self.deadline_ns.store(0, Relaxed);
+            return Err(Stopped(self.late.load(Relaxed)));
+        }
+        Ok(())
+    }
+}
