@@ -9,14 +9,14 @@
   served.py medians OUT.tsv    medians over the runs and what they are of each other, as markdown
   served.py page OUT.tsv       puts that into docs/measured/served.md
 
-Each piece starts what it needs, runs all servers in turn, and stops them. $CLEARWAY is the server's binary, $LIMIT that of spikes/hot-row
+Each piece starts what it needs, runs all servers in turn, and stops them. $CLEARWAY is the server's binary, $LIMIT that of spikes/hot-row at the tag `spikes`
 (cargo build --release there), $SECONDS the length of a cell (3).
 """
 import glob, os, re, resource, signal, socket, statistics, subprocess, sys, time
 
 HOME = os.environ.get("SERVED", "/tmp/served")
 CLEARWAY = os.environ.get("CLEARWAY", "target/release/clearway")
-LIMIT = os.environ.get("LIMIT", "spikes/hot-row/target/release/hot-row")
+LIMIT = os.environ.get("LIMIT", "hot-row")
 SECONDS = int(os.environ.get("SECONDS_A_CELL", "3"))
 PG = "/usr/lib/postgresql/15/bin"
 PORTS = {"clearway": 7401, "postgres": 7402, "limit": 7403, "bouncer": 7404}

@@ -28,7 +28,7 @@ pub enum Command {
     /// A shell for SQL.
     Sql(crate::sql::Target),
     /// The contention lab.
-    Lab(crate::lab::Lab),
+    Lab(Vec<std::ffi::OsString>),
     /// Backups and restores.
     Backup(crate::backup::Command),
 }
@@ -104,7 +104,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 None => Ok(Command::Settings),
                 Some(other) => Err(other.unexpected()),
             },
-            Some("lab") => crate::lab::parse(parser).map(Command::Lab),
+            Some("lab") => Ok(Command::Lab(parser.raw_args()?.collect())),
             Some("backup") => help_or(crate::backup::parse_backup(parser)),
             Some("restore") => help_or(crate::backup::parse_restore(parser)),
             _ => Err(format!("unknown command {}", command.display()).into()),

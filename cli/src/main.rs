@@ -1,7 +1,7 @@
 //! The `clearway` command.
 //!
 //! Structure: `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a directory), `demo` (what it is for, in a minute),
-//! `lab` (the contention lab's command line), `settings` (the
+//! `lab` (runs the contention lab beside this program), `settings` (the
 //! reference), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,7 @@
 //!
 //! Without the feature `interleave` the types here are the standard library's and a step is nothing. With it, each
 //! operation first calls the hook that a test has installed; the test's scheduler (shuttle's, in the workspace
-//! `interleave/`) may then let another task run. So the code that runs is the real one, pool and trees alike.
+//! `storage/interleave/`) may then let another task run. So the code that runs is the real one, pool and trees alike.
 
 /// What is about to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ pub enum Mutation {
 pub const TREES: [Mutation; 4] =
     [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::NoTwins, Mutation::PageBeforeLog];
 
-/// Those that need threads to be switched between any two steps; the workspace `interleave/` looks for them.
+/// Those that need threads to be switched between any two steps; the workspace `storage/interleave/` looks for them.
 pub const INTERLEAVED: [Mutation; 4] =
     [Mutation::ResumeAfterMiss, Mutation::NoValidation, Mutation::SeparatorUnseen, Mutation::MergeUnseen];
 

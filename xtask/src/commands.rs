@@ -99,10 +99,10 @@ pub fn ci(root: &Path, report: &mut Report) {
 
 /// Pages and trees under shuttle's scheduler, and the mistakes that it has to find; a workspace of its own.
 fn interleave(root: &Path, report: &mut Report) {
-    if !root.join("interleave/Cargo.toml").exists() {
+    if !root.join("storage/interleave/Cargo.toml").exists() {
         return;
     }
-    let args = ["test", "--manifest-path", "interleave/Cargo.toml"];
+    let args = ["test", "--manifest-path", "storage/interleave/Cargo.toml"];
     cargo_test(root, report, "interleave", &args, &[("EXECUTIONS", "1000")]);
 }
 

@@ -11,7 +11,7 @@ pub struct Tree {
 }
 
 /// Directories that are no part of the workspace or hold no source.
-const SKIPPED: [&str; 6] = ["target", ".git", "spikes", "peers", "interleave", "node_modules"];
+const SKIPPED: [&str; 5] = ["target", ".git", "peers", "interleave", "node_modules"];
 
 impl Tree {
     /// Reads all `.rs`, `.toml`, `.lock`, `.md` and `.txt` files under `root`.

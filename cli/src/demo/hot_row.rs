@@ -1,69 +1,29 @@
-//! One row, more and more clients, over TCP: Clearway beside PostgreSQL where that is installed.
+//! One row, more and more clients, over TCP: measured and drawn by the contention lab, a program of its own.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-
-use clearway_lab::outcome::Outcome;
-use clearway_lab::scenarios;
-use clearway_lab::session::{Request, run as run_session};
+use std::process::{Command, Stdio};
 
 use super::Failure;
 
-/// Clients, and what PostgreSQL 15 did with them on two cores, durable: docs/measured/lab-hot-row.md.
-const POSTGRES_RECORDED: [(u32, f64); 4] = [(1, 5_000.0), (10, 4_900.0), (100, 2_800.0), (1_000, 590.0)];
-/// Columns of the longest bar.
-const BAR_COLUMNS: f64 = 50.0;
-/// Seconds of each run.
-const STEP: f64 = 1.2;
-
 /// Updates of one row by 1, 10, 100 and 1,000 clients, each durable before its reply.
 pub fn run(scratch: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    say("");
-    say("3. One hot row, durable, over TCP: UPDATE t1 SET b = b + 1 WHERE a = 1");
-    let clients = POSTGRES_RECORDED.map(|(clients, _)| clients);
-    let request = Request {
-        against: vec!["clearway".to_owned(), "postgres".to_owned()],
-        seconds: STEP,
-        points: clients.to_vec(),
-        repeats: 1,
-        clearway: std::env::current_exe()?,
-        this: std::env::current_exe()?,
-        locks: Vec::new(),
-        accept_unequal: false,
-        scratch: scratch.to_owned(),
-        command: "clearway demo".to_owned(),
+    let lab = match crate::lab::program() {
+        Ok(lab) => lab,
+        Err(missing) => {
+            say("");
+            say(&format!("3. One hot row: not shown. {missing}"));
+            return Ok(());
+        }
     };
-    // A line of its own for every step would bury the bars.
-    let outcome = run_session(scenarios::find("hot-row")?, &request, &mut |_| {})?;
-    let rate = |server: &str, clients| outcome.cell(server, "", clients).map(|cell| cell.value);
-    let measured = clients.iter().any(|&clients| rate("postgres", clients).is_some());
-    let bars: Vec<(u32, f64, f64)> = POSTGRES_RECORDED
-        .into_iter()
-        .map(|(clients, recorded)| {
-            let theirs = if measured { rate("postgres", clients).unwrap_or(0.0) } else { recorded };
-            (clients, rate("clearway", clients).unwrap_or(0.0), theirs)
-        })
-        .collect();
-    let widest = bars.iter().map(|(_, ours, theirs)| ours.max(*theirs)).fold(1.0, f64::max);
-    let bar = |sign: &str, rate: f64| sign.repeat((rate * BAR_COLUMNS / widest).round().max(1.0) as usize);
-    for (clients, ours, theirs) in bars {
-        say(&format!("   {clients:>5} clients {ours:>8.0}/s {}", bar("█", ours)));
-        say(&format!("      PostgreSQL {theirs:>8.0}/s {}", bar("▒", theirs)));
+    let mut command = Command::new(lab);
+    command.arg("demo").arg(scratch).arg(std::env::current_exe()?).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            say(&line?);
+        }
     }
-    say(&whose(&outcome, measured));
-    let failures: Vec<String> = outcome.failures().into_iter().filter(|line| line.starts_with("clearway")).collect();
-    if failures.is_empty() {
-        say("   After every run the row held exactly what the clients were told.");
-        Ok(())
-    } else {
-        Err(failures.join("; ").into())
-    }
-}
-
-/// Where the second bar comes from.
-fn whose(outcome: &Outcome, measured: bool) -> String {
-    if measured {
-        return "   Both were run just now, in turn, on this machine, with their commits synced.".to_owned();
-    }
-    let why = outcome.absent.first().map_or("it did not answer", String::as_str);
-    format!("   PostgreSQL's bars are RECORDED, on two cores (docs/measured/lab-hot-row.md), not run here: {why}")
+    let status = child.wait()?;
+    if status.success() { Ok(()) } else { Err(format!("the lab ended with {status}").into()) }
 }

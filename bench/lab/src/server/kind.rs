@@ -6,7 +6,7 @@ use crate::wire::{Address, MySqlAddress};
 /// Which server, and where it comes from.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// Clearway: this binary, `serve`.
+    /// Clearway: `clearway serve`.
     Clearway,
     /// PostgreSQL, as installed.
     Postgres,

@@ -6,16 +6,15 @@
 //! with_client  a connection for as long as some work lasts
 //! Client       prepare, execute, command, ask
 //!   postgres   tokio-postgres
-//!   mysql      the packets of mysql_common on a socket
+//!   mysql      the crate clearway-mysql
 //! ```
 //! Statements are written with `$1`, `$2`, ...; for MySQL's protocol they are rewritten with question marks.
-
-mod mysql;
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-pub use mysql::MySqlAddress;
+pub use clearway_mysql::MySqlAddress;
+use clearway_mysql::{Connection, MySqlError};
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -67,6 +66,12 @@ impl From<tokio_postgres::Error> for WireError {
     }
 }
 
+impl From<MySqlError> for WireError {
+    fn from(error: MySqlError) -> Self {
+        Self { code: error.code, text: error.text }
+    }
+}
+
 /// A connection.
 pub enum Client {
     /// PostgreSQL's protocol.
@@ -77,7 +82,7 @@ pub enum Client {
         unnamed: bool,
     },
     /// MySQL's protocol.
-    MySql(Box<mysql::Connection>),
+    MySql(Box<Connection>),
 }
 
 /// A statement that is ready to run.
@@ -99,7 +104,7 @@ pub async fn with_client<T>(
     work: impl AsyncFnOnce(Client) -> Result<T, WireError>,
 ) -> Result<T, WireError> {
     match address {
-        Address::MySql(address) => work(Client::MySql(Box::new(mysql::Connection::open(address).await?))).await,
+        Address::MySql(address) => work(Client::MySql(Box::new(Connection::open(address).await?))).await,
         Address::Postgres { config, unnamed } => {
             let (client, connection) = config.connect(NoTls).await?;
             tokio::pin!(connection);
@@ -168,7 +173,7 @@ impl Client {
     pub async fn command(&mut self, sql: &str) -> Result<(), WireError> {
         match self {
             Self::Postgres { client, .. } => Ok(client.batch_execute(sql).await?),
-            Self::MySql(connection) => connection.query(sql).await.map(drop),
+            Self::MySql(connection) => Ok(connection.query(sql).await.map(drop)?),
         }
     }
 
@@ -185,7 +190,7 @@ impl Client {
                     _ => None,
                 }))
             }
-            Self::MySql(connection) => connection.query(sql).await,
+            Self::MySql(connection) => Ok(connection.query(sql).await?),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn start_wire_only(launch: &Launch) -> Result<Server, LabError> {
     let name = "wire only";
     let port = free_port(name)?;
     let mut command = Command::new(&launch.this);
-    command.args(["lab", "wire-only", &format!("127.0.0.1:{port}")]);
+    command.args(["wire-only", &format!("127.0.0.1:{port}")]);
     let process = Process::spawn("wire-only", &mut command, &launch.scratch)?;
     Ok(Server::new(name, Flavour::WireOnly, local(port, false), vec![process]))
 }

@@ -4,7 +4,9 @@
 //! An error packet is the server's word and leaves the connection usable; anything else that is not expected ends it.
 //!
 //! # Not here
-//! TLS, compression, other ways to prove a password than MySQL's "native" one, typed results: the load needs none of them.
+//! TLS, compression, other ways to prove a password than MySQL's "native" one, typed results.
+
+#![forbid(unsafe_code)]
 
 use bytes::BytesMut;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
@@ -20,7 +22,31 @@ use mysql_common::value::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::WireError;
+/// What went wrong with a statement or a connection.
+#[derive(Clone, Debug)]
+pub struct MySqlError {
+    /// The server's SQLSTATE; None where the connection is lost.
+    pub code: Option<String>,
+    /// In words.
+    pub text: String,
+}
+
+impl MySqlError {
+    fn lost(text: impl Into<String>) -> Self {
+        Self { code: None, text: text.into() }
+    }
+}
+
+impl std::fmt::Display for MySqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.code {
+            Some(code) => write!(f, "{} ({code})", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+impl std::error::Error for MySqlError {}
 
 /// How to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +103,10 @@ pub struct Connection {
 
 impl Connection {
     /// Connects and logs in.
-    pub(super) async fn open(address: &MySqlAddress) -> Result<Self, WireError> {
+    ///
+    /// # Errors
+    /// What the server says; a lost connection.
+    pub async fn open(address: &MySqlAddress) -> Result<Self, MySqlError> {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await.map_err(io)?;
         stream.set_nodelay(true).map_err(io)?;
         let mut connection = Self {
@@ -91,7 +120,7 @@ impl Connection {
         Ok(connection)
     }
 
-    async fn log_in(&mut self, address: &MySqlAddress) -> Result<(), WireError> {
+    async fn log_in(&mut self, address: &MySqlAddress) -> Result<(), MySqlError> {
         self.receive().await?;
         if self.packet.first() == Some(&ERROR) {
             return Err(self.error());
@@ -119,18 +148,21 @@ impl Connection {
                 Some(&EOF) => {
                     let switch: AuthSwitchRequest<'_> = ParseBuf(&self.packet).parse(()).map_err(io)?;
                     if switch.auth_plugin() != AuthPlugin::MysqlNativePassword {
-                        return Err(WireError::lost("the server wants another proof than mysql_native_password"));
+                        return Err(MySqlError::lost("the server wants another proof than mysql_native_password"));
                     }
                     let again = proof(&address.password, switch.plugin_data());
                     self.send(&again).await?;
                 }
-                _ => return Err(WireError::lost("an unexpected packet while logging in")),
+                _ => return Err(MySqlError::lost("an unexpected packet while logging in")),
             }
         }
     }
 
     /// Prepares a statement and returns its number.
-    pub(super) async fn prepare(&mut self, sql: &str) -> Result<u32, WireError> {
+    ///
+    /// # Errors
+    /// What the server says; a lost connection.
+    pub async fn prepare(&mut self, sql: &str) -> Result<u32, MySqlError> {
         self.command(Command::COM_STMT_PREPARE, sql.as_bytes()).await?;
         self.receive().await?;
         if self.packet.first() == Some(&ERROR) {
@@ -146,7 +178,10 @@ impl Connection {
     }
 
     /// Runs a prepared statement and reads its rows.
-    pub(super) async fn execute(&mut self, id: u32, arguments: impl Iterator<Item = i32>) -> Result<(), WireError> {
+    ///
+    /// # Errors
+    /// What the server says; a lost connection.
+    pub async fn execute(&mut self, id: u32, arguments: impl Iterator<Item = i32>) -> Result<(), MySqlError> {
         let values: Vec<Value> = arguments.map(|value| Value::Int(i64::from(value))).collect();
         let (request, _) = ComStmtExecuteRequestBuilder::new(id).build(&values);
         let mut body = Vec::new();
@@ -166,7 +201,10 @@ impl Connection {
     }
 
     /// Runs a statement as text; the first field of the first row.
-    pub(super) async fn query(&mut self, sql: &str) -> Result<Option<String>, WireError> {
+    ///
+    /// # Errors
+    /// What the server says; a lost connection.
+    pub async fn query(&mut self, sql: &str) -> Result<Option<String>, MySqlError> {
         self.command(Command::COM_QUERY, sql.as_bytes()).await?;
         self.receive().await?;
         match self.packet.first() {
@@ -192,7 +230,7 @@ impl Connection {
         }
     }
 
-    async fn command(&mut self, command: Command, body: &[u8]) -> Result<(), WireError> {
+    async fn command(&mut self, command: Command, body: &[u8]) -> Result<(), MySqlError> {
         self.codec.reset_seq_id();
         let mut packet = Vec::with_capacity(body.len() + 1);
         packet.push(command as u8);
@@ -200,28 +238,28 @@ impl Connection {
         self.send(&packet).await
     }
 
-    async fn send(&mut self, mut body: &[u8]) -> Result<(), WireError> {
+    async fn send(&mut self, mut body: &[u8]) -> Result<(), MySqlError> {
         self.sent.clear();
-        self.codec.encode(&mut body, &mut self.sent).map_err(|error| WireError::lost(error.to_string()))?;
+        self.codec.encode(&mut body, &mut self.sent).map_err(|error| MySqlError::lost(error.to_string()))?;
         self.stream.write_all(&self.sent).await.map_err(io)
     }
 
     /// The next packet, into `self.packet`.
-    async fn receive(&mut self) -> Result<(), WireError> {
+    async fn receive(&mut self) -> Result<(), MySqlError> {
         self.packet.clear();
         loop {
             let done = self.codec.decode(&mut self.received, &mut self.packet);
-            if done.map_err(|error| WireError::lost(error.to_string()))? {
+            if done.map_err(|error| MySqlError::lost(error.to_string()))? {
                 return Ok(());
             }
             if self.stream.read_buf(&mut self.received).await.map_err(io)? == 0 {
-                return Err(WireError::lost("connection closed"));
+                return Err(MySqlError::lost("connection closed"));
             }
         }
     }
 
     /// Packets up to the one that ends a list of columns or rows.
-    async fn skip_to_eof(&mut self) -> Result<(), WireError> {
+    async fn skip_to_eof(&mut self) -> Result<(), MySqlError> {
         loop {
             self.receive().await?;
             match self.packet.first() {
@@ -232,15 +270,15 @@ impl Connection {
         }
     }
 
-    fn error(&self) -> WireError {
+    fn error(&self) -> MySqlError {
         match ParseBuf(&self.packet).parse::<ErrPacket<'_>>(CAPABILITIES) {
-            Ok(ErrPacket::Error(said)) => WireError {
+            Ok(ErrPacket::Error(said)) => MySqlError {
                 code: Some(
                     said.sql_state_ref().map_or_else(|| "HY000".to_owned(), |state| state.as_str().into_owned()),
                 ),
                 text: format!("{} [{}]", said.message_str(), said.error_code()),
             },
-            Ok(ErrPacket::Progress(_)) => WireError::lost("a progress report where none was asked for"),
+            Ok(ErrPacket::Progress(_)) => MySqlError::lost("a progress report where none was asked for"),
             Err(error) => io(error),
         }
     }
@@ -250,8 +288,8 @@ fn proof(password: &str, nonce: &[u8]) -> Vec<u8> {
     scramble_native(nonce, password.as_bytes()).map(|proof| proof.to_vec()).unwrap_or_default()
 }
 
-fn io(error: std::io::Error) -> WireError {
-    WireError::lost(error.to_string())
+fn io(error: std::io::Error) -> MySqlError {
+    MySqlError::lost(error.to_string())
 }
 
 #[cfg(test)]

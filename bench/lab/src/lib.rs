@@ -11,6 +11,7 @@
 //!   limit/*               what the machine itself can do, measured in the same session
 //! outcome                 every run, with machine, versions and settings; medians and spread
 //!   report/*              JSON, text table, chart, page: each made from the outcome alone
+//! command                 the command line        demo   the hot row of `clearway demo`
 //! ```
 //! A new scenario is one file under `scenarios/` and one line in [`scenarios::all`].
 //!
@@ -27,6 +28,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a client, no part of the database")]
 
+pub mod command;
+mod demo;
 pub mod histogram;
 pub mod limit;
 pub mod load;
