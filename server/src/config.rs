@@ -114,7 +114,7 @@ pub static SETTINGS: &[Described] = &[
     d("unix_socket_directory", "", "a directory", "Also listen at `DIR/.s.PGSQL.PORT` (`--unix-socket-directory`)."),
     d("max_connections", "5000", "a number", "Sessions at once."),
     d("superuser_reserved_connections", "3", "a number", "Sessions beyond that for superusers."),
-    d("max_message_size", "64MB", "bytes, kB, MB or GB", "The largest message that a client may send."),
+    d("max_message_size", "64MB", "bytes, kB, MB or GB", "The largest message that a client may send: a query, the parameters of one Bind, a piece of COPY data. A larger one ends the connection with 08P01, which names this setting; values of up to 1 GiB need as much here."),
     d("authentication_timeout", "60s", "seconds", "How long a client may take from the connection to the session."),
     d("password_on_loopback", "off", "on, off", "Clients on this machine prove a password as well."),
     d("allow_plaintext_beyond_loopback", "off", "on, off", "Other machines may do without TLS."),

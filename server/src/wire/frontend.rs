@@ -46,7 +46,11 @@ pub fn frame(bytes: &[u8], start: usize, large_bytes: usize) -> Result<Framing, 
         return Ok(Framing::Needs(HEADER_BYTES - rest.len()));
     };
     let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
-    if length < 4 || length > limit(tag, large_bytes)? {
+    let limit = limit(tag, large_bytes)?;
+    if length > limit && limit == large_bytes {
+        return Err(WireError::TooLarge { bytes: length, max: large_bytes });
+    }
+    if length < 4 || length > limit {
         return Err(WireError::Length); // WIRE-2
     }
     let total = length + 1;

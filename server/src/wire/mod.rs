@@ -27,6 +27,14 @@ pub enum WireError {
     /// A length that is too small, or too large for its type.
     #[error("invalid message length")]
     Length,
+    /// A query, parameters or COPY data beyond the setting.
+    #[error("invalid message length: {bytes} bytes, and max_message_size allows {max}")]
+    TooLarge {
+        /// As the message says.
+        bytes: usize,
+        /// The setting.
+        max: usize,
+    },
     /// The body is shorter than what it says that it holds.
     #[error("insufficient data left in message")]
     Short,
@@ -55,7 +63,7 @@ pub enum WireError {
 impl WireError {
     /// Whether the connection can't go on.
     pub fn is_fatal(self) -> bool {
-        matches!(self, WireError::UnknownType(_) | WireError::Length)
+        matches!(self, WireError::UnknownType(_) | WireError::Length | WireError::TooLarge { .. })
     }
 
     /// With PostgreSQL's SQLSTATE.

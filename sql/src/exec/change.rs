@@ -51,7 +51,57 @@ pub fn engine_row(row: &[Datum]) -> Vec<Value> {
     row.iter().map(to_value).collect()
 }
 
+/// Rows that come from outside of the plan: an INSERT that is fed, for COPY.
+pub struct Feed {
+    filter: Option<Bound>,
+    pending: Pending,
+    out: Changes,
+    /// Rows taken so far, whether or not they were inserted.
+    pub taken: u64,
+}
+
+impl Feed {
+    /// Nothing yet. Rows that do not meet `filter`, over the columns of the table, are passed over.
+    pub fn new(filter: Option<Bound>) -> Self {
+        Feed { filter, pending: Pending::default(), out: Changes::default(), taken: 0 }
+    }
+}
+
 impl Cx<'_> {
+    /// Inserts rows as those of the plan's source.
+    pub async fn feed(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
+        for given in rows.drain(..) {
+            feed.taken += 1;
+            self.breathe().await?;
+            let row = self.row_to_insert(insert, &given).await?;
+            if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
+                self.insert_one(insert, row, &mut feed.pending, &mut feed.out).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// There are no more rows; how many were inserted.
+    pub async fn end_feed(self, feed: Feed) -> Result<u64> {
+        if !feed.pending.is_empty() {
+            self.settle(feed.pending).await?;
+        }
+        Ok(feed.out.count)
+    }
+
+    /// A row of the table from one of the source.
+    async fn row_to_insert(self, insert: &Insert, given: &[Datum]) -> Result<Row> {
+        let mut row = Row::with_capacity(insert.values.len());
+        for v in &insert.values {
+            row.push(match v {
+                InsertValue::Source(i) => given.get(*i).cloned().unwrap_or(Datum::Null),
+                InsertValue::Default(e) => self.value(e, &[]).await?,
+                InsertValue::Null => Datum::Null,
+            });
+        }
+        Ok(row)
+    }
+
     /// Runs whatever changes rows; none for a query.
     /// What foreign keys ask for is left in `pending`, to be settled when the whole statement is done.
     pub async fn change(self, action: &Action, pending: &mut Pending) -> Result<Option<Changes>> {
@@ -71,14 +121,7 @@ impl Cx<'_> {
         }
         let mut source = QueryRows::new(insert.source.clone());
         while let Some(given) = source.next(self).await? {
-            let mut row = Row::with_capacity(insert.values.len());
-            for v in &insert.values {
-                row.push(match v {
-                    InsertValue::Source(i) => given.get(*i).cloned().unwrap_or(Datum::Null),
-                    InsertValue::Default(e) => self.value(e, &[]).await?,
-                    InsertValue::Null => Datum::Null,
-                });
-            }
+            let row = self.row_to_insert(insert, &given).await?;
             self.insert_one(insert, row, pending, &mut out).await?;
         }
         Ok(out)

@@ -7,9 +7,10 @@ use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
 use crate::context::privileges;
 use crate::error::{Result, SqlError};
+use crate::exec::change::Feed;
 use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
-use crate::exec::{Cx, Row, Run, RunState};
+use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
 use crate::expr::Params;
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
@@ -61,6 +62,16 @@ impl Drop for Opened {
             self.core.engine.take().close_statement(statement);
         }
     }
+}
+
+/// Whoever takes a statement's rows, when it is not the client as a result.
+pub trait Sink: Send {
+    /// The next row.
+    fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()>;
+    /// Whether `flush` is due.
+    fn is_full(&self) -> bool;
+    /// Passes on what was taken; called at the end, too.
+    fn flush(&mut self) -> BoxFuture<'_, Result<()>>;
 }
 
 /// Rows that are being read.
@@ -139,13 +150,26 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
     same_catalog && role_changes == cached.role_changes && same_names
 }
 
-/// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
-/// at again after the locks: whoever held them may have changed the tables.
+/// Begins to run a statement, and changes what it changes.
 pub async fn begin(
     core: &Arc<Core>,
     request: Request<'_>,
-    mut cached: Option<Arc<Cached>>,
+    cached: Option<Arc<Cached>>,
 ) -> Result<(Execution, Arc<Cached>)> {
+    let mut execution = open(core, request, cached).await?;
+    execution.change(core).await?;
+    let cached = execution.cached.clone();
+    Ok((execution, cached))
+}
+
+/// Begins an INSERT whose rows come from outside: see [`Execution::feed`].
+pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Arc<Cached>>) -> Result<Execution> {
+    open(core, request, cached).await
+}
+
+/// Begins to run a statement: plans it if need be, takes its table locks, opens its snapshot. The plan is looked
+/// at again after the locks: whoever held them may have changed the tables.
+async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().owner().statement(request.text);
     let cached = loop {
         let fresh = match cached.take().filter(|c| is_fresh(core, c)) {
@@ -194,7 +218,7 @@ pub async fn begin(
         Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
         _ => Rows::List(Vec::new().into_iter()),
     };
-    let mut execution = Execution {
+    Ok(Execution {
         cached: cached.clone(),
         params: request.params,
         opened,
@@ -203,9 +227,7 @@ pub async fn begin(
         started: now(),
         transaction_started: request.transaction_started,
         count: 0,
-    };
-    execution.change(core).await?;
-    Ok((execution, cached))
+    })
 }
 
 impl Execution {
@@ -295,12 +317,12 @@ impl Execution {
         Ok(done)
     }
 
-    /// All rows, for whoever wants them as values.
-    pub async fn collect(&mut self, core: &Core) -> Result<Vec<Row>> {
+    /// Gives all rows to a sink, one after the other; how many there were.
+    pub async fn give_to(&mut self, core: &Core, sink: &mut dyn Sink) -> Result<u64> {
         let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
         let run = self.run(core);
         let cx = Cx { run: &run, outer: &[] };
-        let mut out = Vec::new();
+        let mut given = 0;
         loop {
             let row = match &mut rows {
                 Rows::Query(query) => match query.buffered(cx) {
@@ -309,14 +331,34 @@ impl Execution {
                 },
                 Rows::List(list) => list.next(),
             };
-            match row {
-                Some(row) => out.push(row),
-                None => return Ok(out),
+            let Some(row) = row else { break };
+            given += 1;
+            cx.breathe().await?;
+            sink.row(&run, row)?;
+            if sink.is_full() {
+                sink.flush().await?;
             }
         }
+        sink.flush().await?;
+        Ok(given)
     }
 
-    /// Shows a value as text, for COPY and EXPLAIN.
+    /// Inserts rows that come from outside.
+    pub async fn feed(&self, core: &Core, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
+        let run = self.run(core);
+        let Action::Insert(insert) = &self.cached.plan.action else {
+            return Err(SqlError::internal("only an INSERT can be fed"));
+        };
+        Cx { run: &run, outer: &[] }.feed(insert, feed, rows).await
+    }
+
+    /// There are no more of them; how many were inserted.
+    pub async fn end_feed(&self, core: &Core, feed: Feed) -> Result<u64> {
+        let run = self.run(core);
+        Cx { run: &run, outer: &[] }.end_feed(feed).await
+    }
+
+    /// Lends the run, for COPY.
     pub fn with_run<T>(&self, core: &Core, f: impl FnOnce(&Run<'_>) -> T) -> T {
         f(&self.run(core))
     }

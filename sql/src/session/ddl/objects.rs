@@ -115,14 +115,15 @@ impl Ddl<'_> {
         fresh.populated = with_data;
         let parsed = crate::syntax::parse(relation.query.as_deref().unwrap_or(""))?;
         let query = parsed.into_iter().next().ok_or_else(|| SqlError::internal("a view without a query"))?.statement;
-        let mut rows = Vec::new();
+        let mut execution = None;
         if with_data {
             let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
-            let mut execution = session.start(&inner, &query, Arc::from([])).await?;
-            rows = execution.collect(self.core).await?;
+            execution = Some(session.start(&inner, &query, Arc::from([])).await?);
         }
         self.fresh_trees(&fresh).await?;
-        self.fill(oid, rows).await?;
+        if let Some(mut execution) = execution {
+            self.fill(oid, &mut execution).await?;
+        }
         Ok("REFRESH MATERIALIZED VIEW")
     }
 

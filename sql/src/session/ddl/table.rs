@@ -475,7 +475,25 @@ impl Ddl<'_> {
             transaction_started: self.core.transaction_started(),
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
-        execution.collect(self.core).await
+        let mut rows = Collected(Vec::new());
+        execution.give_to(self.core, &mut rows).await?;
+        Ok(rows.0)
+    }
+}
+
+/// The rows of a query that gives few.
+struct Collected(Vec<crate::exec::Row>);
+
+impl crate::session::run::Sink for Collected {
+    fn row(&mut self, _: &crate::exec::Run<'_>, row: crate::exec::Row) -> Result<()> {
+        self.0.push(row);
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn flush(&mut self) -> crate::exec::BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
     }
 }
 

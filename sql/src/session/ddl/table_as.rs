@@ -2,12 +2,18 @@
 
 use super::table::storage_options;
 use super::{Ddl, Session, new_tree, storage};
+use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
+use crate::exec::change::engine_row;
+use crate::exec::{BoxFuture, Row, Run};
+use crate::session::run::{Execution, Sink};
 use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::types::oid;
 use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
+use clearway_engine::table::shape::TableShape;
+use clearway_engine::value::Value;
 use std::sync::Arc;
 
 impl Ddl<'_> {
@@ -57,8 +63,7 @@ impl Ddl<'_> {
         let mut count = 0;
         if s.with_data {
             let mut execution = session.start(&inner, &s.query, Arc::from([])).await?;
-            let rows = execution.collect(self.core).await?;
-            count = self.fill(oid, rows).await?;
+            count = self.fill(oid, &mut execution).await?;
         }
         Ok(if s.materialized_view && !s.with_data {
             "CREATE MATERIALIZED VIEW".to_owned()
@@ -67,16 +72,41 @@ impl Ddl<'_> {
         })
     }
 
-    /// Puts rows into a table without looking at constraints.
-    pub(super) async fn fill(&self, table: u32, rows: Vec<crate::exec::Row>) -> Result<u64> {
+    /// Puts the rows of a statement into a table as they come, without looking at constraints.
+    pub(super) async fn fill(&self, table: u32, execution: &mut Execution) -> Result<u64> {
         let catalog = self.catalog();
-        let shape = clearway_engine::table::shape::TableShape::new(&catalog, table).map_err(from_engine)?;
-        let count = rows.len() as u64;
-        for row in rows {
-            let values = crate::exec::change::engine_row(&row);
-            let mut engine = self.engine();
-            engine.insert(&shape, &values).await.map_err(from_engine)?;
-        }
-        Ok(count)
+        let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
+        execution.give_to(self.core, &mut Filling { core: self.core, shape, rows: Vec::new() }).await
+    }
+}
+
+/// Rows at a time.
+const BATCH_ROWS: usize = 256;
+
+/// A table that takes rows.
+struct Filling<'a> {
+    core: &'a Core,
+    shape: Arc<TableShape>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Sink for Filling<'_> {
+    fn row(&mut self, _: &Run<'_>, row: Row) -> Result<()> {
+        self.rows.push(engine_row(&row));
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= BATCH_ROWS
+    }
+
+    fn flush(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            let mut engine = self.core.engine.take();
+            for values in self.rows.drain(..) {
+                engine.insert(&self.shape, &values).await.map_err(from_engine)?;
+            }
+            Ok(())
+        })
     }
 }

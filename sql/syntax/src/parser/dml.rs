@@ -3,7 +3,8 @@
 use super::super::ast::{Alias, TableRef, Target};
 use super::super::lexer::Tok;
 use super::super::stmt::{
-    Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, Insert, OnConflict, Statement, Truncate, Update,
+    Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, GenericOption, Insert, OnConflict, OptionValue,
+    Statement, Truncate, Update,
 };
 use super::Parser;
 use crate::error::{Result, SqlError, code};
@@ -201,8 +202,11 @@ impl Parser<'_> {
 
     pub(super) fn copy(&mut self) -> Result<Statement> {
         self.expect("copy")?;
-        if self.is("binary") {
-            return Err(self.unsupported("COPY BINARY"));
+        // The form of PostgreSQL before 9.0.
+        let (binary, pos) =
+            (self.is("binary") && !matches!(self.peek_at(1), Tok::Word(w) if w == "from" || w == "to"), self.pos());
+        if binary {
+            self.advance();
         }
         let source = if self.eat_punct(b'(') {
             let statement = self.nested(Self::preparable)?;
@@ -224,7 +228,13 @@ impl Parser<'_> {
         } else {
             CopyEnd::File(self.string()?)
         };
-        let options = self.copy_options()?;
+        let mut options = self.copy_options()?;
+        if binary {
+            options.insert(
+                0,
+                GenericOption { name: "format".to_owned(), value: Some(OptionValue::Word("binary".to_owned())), pos },
+            );
+        }
         let at = self.pos();
         let filter = self.opt_where()?;
         if filter.is_some() && !from {

@@ -101,8 +101,28 @@ impl Parser<'_> {
                 self.eat("as");
                 let value = OptionValue::Str(self.string()?);
                 out.push(GenericOption { name, value: Some(value), pos });
-            } else if self.is("force") {
-                return Err(self.unsupported("COPY's FORCE options without parentheses"));
+            } else if self.eat("force") {
+                let name = if self.eat("quote") {
+                    "force_quote"
+                } else if self.eat("not") {
+                    self.expect("null")?;
+                    "force_not_null"
+                } else {
+                    self.expect("null")?;
+                    "force_null"
+                };
+                let all = name == "force_quote" && self.eat_op("*");
+                let value = match all {
+                    true => OptionValue::Word("*".to_owned()),
+                    false => {
+                        let mut names = vec![self.col_id()?];
+                        while self.eat_punct(b',') {
+                            names.push(self.col_id()?);
+                        }
+                        OptionValue::List(names)
+                    }
+                };
+                out.push(GenericOption { name: name.to_owned(), value: Some(value), pos });
             } else if with && out.is_empty() {
                 return Err(self.error_here());
             } else {

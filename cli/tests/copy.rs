@@ -1,0 +1,210 @@
+//! COPY through the real program: what it writes reads back, here and in PostgreSQL; one statement, streamed, linear in a line's length.
+//!
+//! With CLEARWAY_POSTGRES=host:port the same streams go through a PostgreSQL, both ways.
+
+#[allow(dead_code, reason = "each test takes what it needs")]
+mod program;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use program::{Running, scratch, start_with, stop};
+use std::io::Cursor;
+use std::pin::pin;
+use tokio_postgres::{Client, NoTls};
+
+async fn connect(host: &str, port: u16, database: &str) -> Client {
+    let config = format!("host={host} port={port} user=postgres dbname={database}");
+    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+fn with_server(name: &str, arguments: &[&str], test: impl AsyncFnOnce(&Running, Client)) {
+    let directory = scratch(name);
+    let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
+    let running = start_with(&directory, &arguments);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { test(&running, connect("127.0.0.1", running.port, "postgres").await).await });
+    stop(running);
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+async fn copy_out(client: &Client, sql: &str) -> Vec<u8> {
+    let mut stream = pin!(client.copy_out(sql).await.expect(sql));
+    let mut all = Vec::new();
+    while let Some(part) = stream.next().await {
+        all.extend_from_slice(&part.expect(sql));
+    }
+    all
+}
+
+/// In pieces of that many bytes.
+async fn copy_in(client: &Client, sql: &str, data: &[u8], piece: usize) -> Result<u64, tokio_postgres::Error> {
+    let mut sink = pin!(client.copy_in::<_, Cursor<Vec<u8>>>(sql).await?);
+    for part in data.chunks(piece.max(1)) {
+        if sink.feed(Cursor::new(part.to_vec())).await.is_err() {
+            break;
+        }
+    }
+    sink.finish().await
+}
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
+    }
+
+    fn text(&mut self) -> String {
+        const PARTS: &[&str] = &[
+            "a", "\\", "\\.", "\\N", "\n", "\r", "\t", "\"", "'", ",", "|", ";", "\u{8}", "\u{b}", "\u{c}", "ä", "€",
+            " ", "NULL", "0",
+        ];
+        (0..self.below(6)).map(|_| PARTS[self.below(PARTS.len() as u64) as usize]).collect()
+    }
+}
+
+const OPTIONS: &[&str] = &[
+    "format text",
+    "format text, delimiter '|'",
+    "format text, delimiter E'\\b', null 'NOTHING'",
+    "format text, header true, delimiter ';'",
+    "format csv",
+    "format csv, header true",
+    "format csv, delimiter '|', quote '''', escape '\\'",
+    "format csv, delimiter E'\\t', null '\\N', escape '\\'",
+    "format csv, quote ';', null 'NULL'",
+    "format binary",
+];
+
+const TABLE: &str = "create table t (id int primary key, a text, b varchar(40), c bytea, d numeric, e float8, f bool, g timestamptz, h date, i int[], j interval)";
+
+fn insert(random: &mut Random, id: u64) -> String {
+    let mut maybe = |value: String| if random.below(4) == 0 { "null".to_owned() } else { value };
+    let number = id as f64 / 7.0;
+    let tail = [
+        maybe(format!("'\\x00{:04x}ff5c'::bytea", id)),
+        maybe(format!("{number:.3}")),
+        maybe(format!("{number}")),
+        maybe((id % 2 == 0).to_string()),
+        maybe(format!("timestamptz '2024-02-29 12:00:00.123456+00' + {id} * interval '1 day'")),
+        maybe(format!("date '2000-01-01' + {id}")),
+        maybe(format!("array[{id}, null, -1]")),
+        maybe(format!("{id} * interval '1 month 1 second'")),
+    ];
+    let text = |random: &mut Random| {
+        if random.below(6) == 0 { "null".to_owned() } else { format!("'{}'", random.text().replace('\'', "''")) }
+    };
+    format!("insert into t values ({id}, {}, {}, {})", text(random), text(random), tail.join(", "))
+}
+
+#[test]
+fn what_it_writes_reads_back_in_every_form() {
+    with_server("copy-round-trip", &[], async |_, ours| {
+        let theirs = match std::env::var("CLEARWAY_POSTGRES").ok().as_deref().and_then(|at| at.split_once(':')) {
+            None => None,
+            Some((host, port)) => Some(connect(host, port.parse().expect("a port"), "postgres").await),
+        };
+        let tables = format!("{TABLE}; create table back (like_t int); drop table back");
+        ours.batch_execute(&tables).await.expect("made");
+        ours.batch_execute(&TABLE.replacen(" t ", " back ", 1)).await.expect("made");
+        if let Some(theirs) = &theirs {
+            theirs.batch_execute(&TABLE.replacen("table t ", "temp table t ", 1)).await.expect("made");
+        }
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        for id in 0..300 {
+            ours.batch_execute(&insert(&mut random, id)).await.expect("inserted");
+        }
+        let shown = "select count(*), md5(string_agg(md5(row_text), '')) from (select concat_ws('~', id, coalesce(a, '<>'), coalesce(b, '<>'), c, d, e, f, g, h, array_to_string(i, '/', 'n'), j) as row_text from TABLE order by id) r"
+            .replace("array_to_string(i, '/', 'n')", "i");
+        let sum = async |client: &Client, table: &str| {
+            let row = client.query_one(&shown.replace("TABLE", table), &[]).await.expect("summed");
+            (row.get::<_, i64>(0), row.get::<_, String>(1))
+        };
+        let whole = sum(&ours, "t").await;
+        for options in OPTIONS {
+            let written = copy_out(&ours, &format!("copy t to stdout ({options})")).await;
+            for piece in [1 << 20, 1 + random.below(40) as usize] {
+                ours.batch_execute("truncate back").await.expect("emptied");
+                let count = copy_in(&ours, &format!("copy back from stdin ({options})"), &written, piece).await;
+                assert_eq!(count.map_err(|e| format!("{options}: {e:?}")), Ok(300));
+                assert_eq!(sum(&ours, "back").await, whole, "CPY-2: {options}, {piece} bytes a piece");
+            }
+            let Some(theirs) = &theirs else { continue };
+            theirs.batch_execute("truncate t").await.expect("emptied");
+            copy_in(theirs, &format!("copy t from stdin ({options})"), &written, 4096).await.expect(options);
+            let rewritten = copy_out(theirs, &format!("copy t to stdout ({options})")).await;
+            assert!(rewritten == written, "PostgreSQL writes the same: {options}");
+        }
+    });
+}
+
+#[test]
+fn a_copy_is_one_statement_and_its_errors_name_the_line() {
+    with_server("copy-statement", &[], async |running, client| {
+        client.batch_execute("create table t (id int primary key, v text default 'd' || 'e')").await.expect("made");
+        let other = connect("127.0.0.1", running.port, "postgres").await;
+        // Nothing of a copy is seen before it ends, nothing of one that fails stays.
+        {
+            let mut sink = pin!(
+                client.copy_in::<_, Cursor<Vec<u8>>>("copy t (id) from stdin where id % 2 = 0").await.expect("begins")
+            );
+            let lines: String = (0..5000).map(|n| format!("{n}\n")).collect();
+            sink.send(Cursor::new(lines.into_bytes())).await.expect("sent");
+            let count = other.query_one("select count(*) from t", &[]).await.expect("counted");
+            assert_eq!(count.get::<_, i64>(0), 0, "CPY-4");
+            assert_eq!(sink.finish().await.expect("ends"), 2500);
+        }
+        let failed =
+            copy_in(&client, "copy t from stdin", b"5001\tx\n5003\ty\n2\tz\n", 7).await.expect_err("a duplicate");
+        let error = failed.as_db_error().expect("of the server");
+        assert_eq!((error.code().code(), error.where_()), ("23505", Some("COPY t, line 3")));
+        let failed = copy_in(&client, "copy t from stdin csv", b"7001,x\nno,y\n", 100).await.expect_err("no number");
+        let error = failed.as_db_error().expect("of the server");
+        assert_eq!((error.code().code(), error.where_()), ("22P02", Some("COPY t, line 2, column id: \"no\"")));
+        let row = other.query_one("select count(*), min(v) from t", &[]).await.expect("counted");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, &str>(1)), (2500, "de"));
+    });
+}
+
+#[test]
+fn long_lines_cost_no_more_than_many_and_memory_does_not_grow_with_the_table() {
+    let small = ["-c", "statement_memory=20MB", "-c", "cache_size=32MB"];
+    with_server("copy-memory", &small, async |_, client| {
+        client.batch_execute("create table t (v text); create table u (v text)").await.expect("made");
+        // A line of 4 MB in pieces of 4 kB: each byte is passed once, or this takes minutes.
+        let line = [vec![b'x'; 4 << 20], b"\n".to_vec()].concat();
+        assert_eq!(copy_in(&client, "copy t from stdin", &line, 4096).await.expect("fits"), 1);
+        client.batch_execute("truncate t").await.expect("emptied");
+        // Thirty megabytes through an account of twenty.
+        let lines = "0123456789".repeat(100) + "\n";
+        let mut sink = pin!(client.copy_in::<_, Cursor<Vec<u8>>>("copy t from stdin").await.expect("begins"));
+        for _ in 0..30_000 {
+            sink.feed(Cursor::new(lines.clone().into_bytes())).await.expect("sent");
+        }
+        assert_eq!(sink.finish().await.expect("ends"), 30_000);
+        let mut stream = pin!(client.copy_out("copy t to stdout").await.expect("begins"));
+        let mut bytes = 0;
+        while let Some(part) = stream.next().await {
+            bytes += part.expect("a part").len();
+        }
+        assert_eq!(bytes, 30_000 * lines.len(), "CPY-5");
+        client
+            .batch_execute("create table c as select * from t; insert into u select * from t")
+            .await
+            .expect("stream, too");
+        client
+            .batch_execute("create materialized view m as select * from t; refresh materialized view m")
+            .await
+            .expect("as well");
+        let plan = client.query("explain analyze select * from t", &[]).await.expect("and this");
+        assert!(plan.iter().any(|row| row.get::<_, &str>(0) == "Rows: 30000"));
+        let refused =
+            copy_in(&client, "copy t from stdin", &vec![b'x'; 32 << 20], 1 << 20).await.expect_err("one line of 32 MB");
+        assert_eq!(refused.code().map(|c| c.code()), Some("53200"), "CPY-3: {refused:?}");
+    });
+}

@@ -1,0 +1,291 @@
+//! COPY FROM: rows of the client's bytes, inserted by one statement.
+
+use super::binary::Rows;
+use super::lines::{Fields, Lines};
+use super::options::{Form, Format, Header, forced_columns};
+use crate::context::core::Core;
+use crate::context::errors::from_engine;
+use crate::error::{Result, SqlError, code};
+use crate::exec::change::Feed;
+use crate::session::client::{Client, CopyFormat, CopyIn};
+use crate::session::run::{Execution, Request};
+use crate::session::session::{Prepared, Session};
+use crate::session::utility::relation_oid;
+use crate::syntax::ast::{Expr, ExprKind, Query, QueryBody, TableRef};
+use crate::syntax::stmt::{Copy, CopySource, Delete, Insert, Statement};
+use crate::types::text::{self, Conversion};
+use crate::types::{Datum, SqlType};
+use clearway_base::memory::{Held, Kind};
+use std::sync::Arc;
+
+/// Rows that go into the statement at a time.
+const BATCH_ROWS: usize = 512;
+
+/// What is copied where.
+struct Into {
+    table: String,
+    columns: Vec<String>,
+    types: Vec<SqlType>,
+    not_null: Vec<bool>,
+    null: Vec<bool>,
+}
+
+/// The INSERT that a COPY amounts to, of one row of parameters; the table's name, and the columns that it names with their types.
+fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, Vec<(String, SqlType)>)> {
+    let CopySource::Table(name, columns) = &c.source else {
+        return Err(SqlError::new(code::SYNTAX_ERROR, "COPY FROM needs a table"));
+    };
+    let (oid, catalog) = relation_oid(&session.core, name)?;
+    let relation = catalog.relation(oid).ok_or_else(|| SqlError::internal("a relation that is not there"))?;
+    let kind = relation.kind;
+    if kind != clearway_engine::catalog::RelationKind::Table {
+        let what = if kind == clearway_engine::catalog::RelationKind::View { "view" } else { "materialized view" };
+        let message = format!("cannot copy to {what} \"{}\"", relation.name);
+        let error = SqlError::new("42809", message);
+        let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";
+        return Err(if what == "view" { error.hint(hint) } else { error });
+    }
+    let named =
+        |c: &clearway_engine::catalog::Column| (c.name.clone(), SqlType { oid: c.type_oid, modifier: c.type_mod });
+    let live = || relation.columns.iter().filter(|c| !c.is_dropped());
+    let names: Vec<(String, SqlType)> = if columns.is_empty() {
+        live().map(named).collect()
+    } else {
+        // A name that is none is the planner's to refuse.
+        columns.iter().filter_map(|(name, _)| live().find(|c| c.name == *name).map(named)).collect()
+    };
+    let param = |i| Expr { kind: Box::new(ExprKind::Param(i)), pos: 0, height: 1 };
+    let query = Query {
+        with: None,
+        body: QueryBody::Values(vec![(1..=names.len().max(columns.len()) as u32).map(param).collect()]),
+        order_by: Vec::new(),
+        limit: None,
+        offset: None,
+        locking: Vec::new(),
+        height: 1,
+        pos: 0,
+    };
+    let insert = Insert {
+        with: None,
+        table: TableRef { name: name.clone(), only: false, alias: None },
+        columns: columns.clone(),
+        overriding_system: Some(true),
+        source: Some(Box::new(query)),
+        on_conflict: None,
+        returning: Vec::new(),
+    };
+    Ok((Statement::Insert(Box::new(insert)), relation.name.clone(), names))
+}
+
+/// COPY's WHERE over the row to be inserted, planned as that of a DELETE.
+fn condition(c: &Copy, session: &mut Session, text: &Arc<str>) -> Result<Option<crate::expr::Bound>> {
+    let (Some(filter), CopySource::Table(name, _)) = (&c.filter, &c.source) else { return Ok(None) };
+    let delete = Delete {
+        with: None,
+        table: TableRef { name: name.clone(), only: false, alias: None },
+        using: Vec::new(),
+        filter: Some(filter.clone()),
+        returning: Vec::new(),
+    };
+    let planned = session.prepare_statement(Statement::Delete(Box::new(delete)), text.clone(), &[])?;
+    let cached = planned.plan.lock().clone();
+    let cached = cached.ok_or_else(|| SqlError::internal("a condition without a plan"))?;
+    if !cached.plan.subqueries.is_empty() {
+        return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, "cannot use subquery in COPY FROM WHERE condition"));
+    }
+    match &cached.plan.action {
+        crate::planner::plan::Action::Delete(delete) => Ok(delete.recheck.clone()),
+        _ => Err(SqlError::internal("a condition of no table")),
+    }
+}
+
+/// The source of rows, by the form.
+enum Source<'a> {
+    Lines { lines: Lines<'a>, fields: Fields, header: Header },
+    Binary(Rows),
+}
+
+impl Source<'_> {
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Source::Lines { lines, .. } => lines.push(bytes),
+            Source::Binary(rows) => rows.push(bytes),
+        }
+    }
+
+    /// The next row; none: more bytes are needed.
+    fn row(&mut self, into: &Into, conversion: &Conversion<'_>, all_here: bool) -> Result<Option<Vec<Datum>>> {
+        match self {
+            Source::Binary(rows) => {
+                let row = rows.row(&into.types).map_err(|e| located(e, into, rows.number + 1, None))?;
+                Ok(row)
+            }
+            Source::Lines { lines, fields, header } => loop {
+                let found = lines.line(all_here).map_err(|e| located(e, into, lines.number + 1, None))?;
+                let Some(line) = found else { return Ok(None) };
+                let number = lines.number;
+                let in_line = |e: SqlError| {
+                    let text = lines.text(&line);
+                    located(e, into, number, Some(format!(": \"{}\"", shortened(&text))))
+                };
+                match std::mem::take(header) {
+                    Header::None => {}
+                    Header::Names => continue,
+                    Header::Match => {
+                        lines.fields(&line, (&[], &[]), fields).map_err(in_line)?;
+                        matched(fields, into).map_err(in_line)?;
+                        continue;
+                    }
+                }
+                lines.fields(&line, (&into.not_null, &into.null), fields).map_err(in_line)?;
+                return values(fields, into, conversion, number)
+                    .map(Some)
+                    .map_err(|(e, of_line)| if of_line { in_line(e) } else { e });
+            },
+        }
+    }
+}
+
+/// HEADER MATCH.
+fn matched(fields: &Fields, into: &Into) -> Result<()> {
+    let bad = |message: String| Err(SqlError::new("22P04", message));
+    if fields.len() != into.columns.len() {
+        let (got, expected) = (fields.len(), into.columns.len());
+        return bad(format!("wrong number of fields in header line: got {got}, expected {expected}"));
+    }
+    for (i, expected) in into.columns.iter().enumerate() {
+        let place = format!("column name mismatch in header line field {}: got", i + 1);
+        match fields.get(i) {
+            None => return bad(format!("{place} null value (\"\"), expected \"{expected}\"")),
+            Some(got) if got != expected => return bad(format!("{place} \"{got}\", expected \"{expected}\"")),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A row's values; an error says whether it is of the whole line.
+fn values(
+    fields: &Fields,
+    into: &Into,
+    conversion: &Conversion<'_>,
+    number: u64,
+) -> std::result::Result<Vec<Datum>, (SqlError, bool)> {
+    let of_line = |message: String| (SqlError::new("22P04", message), true);
+    // A table without columns has empty lines.
+    if into.types.is_empty() && fields.len() == 1 && fields.get(0) == Some("") {
+        return Ok(Vec::new());
+    }
+    if fields.len() > into.types.len() {
+        return Err(of_line("extra data after last expected column".to_owned()));
+    }
+    if let Some(missing) = into.columns.get(fields.len()) {
+        return Err(of_line(format!("missing data for column \"{missing}\"")));
+    }
+    let mut row = Vec::with_capacity(into.types.len());
+    for (i, ty) in into.types.iter().enumerate() {
+        row.push(match fields.get(i) {
+            None => Datum::Null,
+            Some(s) => text::input(*ty, s, conversion).map_err(|e| {
+                let place = format!(", column {}: \"{}\"", into.columns[i], shortened(s));
+                (located(e, into, number, Some(place)), false)
+            })?,
+        });
+    }
+    Ok(row)
+}
+
+/// As much of a value as an error shows.
+fn shortened(s: &str) -> String {
+    const SHOWN: usize = 100;
+    match s.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}...", &s[..at]),
+        None => s.to_owned(),
+    }
+}
+
+fn located(error: SqlError, into: &Into, line: u64, place: Option<String>) -> SqlError {
+    error.context(format!("COPY {}, line {line}{}", into.table, place.unwrap_or_default()))
+}
+
+pub(super) async fn copy_from(
+    session: &mut Session,
+    prepared: &Arc<Prepared>,
+    c: &Copy,
+    form: &Form,
+    client: &mut dyn Client,
+) -> Result<String> {
+    let (statement, table, columns) = as_insert(c, session)?;
+    let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+    let filter = condition(c, session, &prepared.text)?;
+    let (columns, types): (Vec<String>, Vec<SqlType>) = columns.into_iter().unzip();
+    let not_null = forced_columns(&form.force_not_null, &columns, "FORCE_NOT_NULL")?;
+    let null = forced_columns(&form.force_null, &columns, "FORCE_NULL")?;
+    let into = Into { table, columns, types, not_null, null };
+    let core = session.core.clone();
+    let cached = inner.plan.lock().clone();
+    let request = Request {
+        statement: &statement,
+        text: &prepared.text,
+        params: Arc::from([]),
+        types: &inner.types,
+        alone: false,
+        transaction_started: session.transaction_started,
+    };
+    let execution = crate::session::run::begin_fed(&core, request, cached).await?;
+    core.engine.take().wait_reply().await.map_err(from_engine)?;
+    client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
+    let source = match form.format {
+        Format::Binary => Source::Binary(Rows::default()),
+        _ => Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header },
+    };
+    let copied = pump(&core, source, &into, filter, execution, client).await?;
+    Ok(format!("COPY {copied}"))
+}
+
+/// From the client's messages into the statement, until the client is done.
+async fn pump(
+    core: &Arc<Core>,
+    mut source: Source<'_>,
+    into: &Into,
+    filter: Option<crate::expr::Bound>,
+    execution: Execution,
+    client: &mut dyn Client,
+) -> Result<u64> {
+    let mut held = Held::new(Kind::Copy);
+    let mut feed = Feed::new(filter);
+    let mut rows = Vec::new();
+    let mut done = false;
+    while !done {
+        match client.copy_next().await.map_err(|_| SqlError::new("08006", "connection to client lost"))? {
+            CopyIn::Data(data) => source.push(&data)?,
+            CopyIn::Done => done = true,
+            CopyIn::Failed(why) => return Err(SqlError::new("57014", format!("COPY from stdin failed: {why}"))),
+        }
+        held.grow()?;
+        loop {
+            let first = feed.taken + 1;
+            execution.with_run(core, |run| {
+                let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
+                while rows.len() < BATCH_ROWS
+                    && let Some(row) = source.row(into, &conversion, done)?
+                {
+                    rows.push(row);
+                }
+                Ok::<_, SqlError>(())
+            })?;
+            if rows.is_empty() {
+                break;
+            }
+            execution
+                .feed(core, &mut feed, &mut rows)
+                .await
+                .map_err(|e| located(e, into, first.max(feed.taken), None))?;
+            core.backend.interrupt.check()?;
+        }
+    }
+    if let Source::Binary(rows) = &mut source {
+        rows.finish().map_err(|e| located(e, into, rows.number + 1, None))?;
+    }
+    execution.end_feed(core, feed).await
+}

@@ -1,0 +1,435 @@
+//! COPY FROM in text and csv: bytes in, values out, by a state machine that looks at each byte once.
+//!
+//! # Life of a line
+//! `push` appends what a message brought -> `line` goes on where it stopped, and gives the line once its end has come -> `fields`
+//! takes it apart. What has been given is dropped when half of the buffer is behind.
+//!
+//! # Invariants
+//! - CPY-1: a byte is passed once, however many messages a line is made of: the state of quotes and escapes is kept between them.
+//! - CPY-2: what COPY TO writes with the same options reads back as the same values.
+//! - CPY-3: a line has at most [`LINE_BYTES_MAX`] bytes and is charged to the statement's account.
+//!
+//! # Errors
+//! PostgreSQL's of copyfromparse.c: 22P04 for lines, 22021 for bytes that are no UTF-8, 54000 for a line that is too long.
+
+use super::options::{Form, Format};
+use crate::error::{Result, SqlError, code};
+
+/// The longest line, in bytes: as long as PostgreSQL's.
+pub const LINE_BYTES_MAX: usize = (1 << 30) - 1;
+
+/// How lines end; the first one decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnd {
+    Unknown,
+    Lf,
+    Cr,
+    CrLf,
+}
+
+/// A line's fields: values in one buffer, and where each of them ends; none: NULL.
+#[derive(Debug, Default)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, bool)>,
+}
+
+impl Fields {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The n-th; none: NULL.
+    pub fn get(&self, n: usize) -> Option<&str> {
+        let (end, is_null) = self.ends[n];
+        let from = if n == 0 { 0 } else { self.ends[n - 1].0 };
+        // The line is UTF-8 and is cut at ASCII bytes only; what escapes made is checked in `fields`.
+        (!is_null).then(|| std::str::from_utf8(&self.bytes[from..end]).unwrap_or_default())
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// Lines of a stream.
+pub struct Lines<'a> {
+    form: &'a Form,
+    buffer: Vec<u8>,
+    /// Where the line begins that has not been given yet.
+    start: usize,
+    /// What has been passed of it (CPY-1).
+    at: usize,
+    quoted: bool,
+    escaped: bool,
+    line_end: LineEnd,
+    /// The end-of-data marker has come: the rest is passed over.
+    ended: bool,
+    /// The number of the line given last, from 1.
+    pub number: u64,
+}
+
+fn bad(message: impl Into<String>) -> SqlError {
+    SqlError::new("22P04", message)
+}
+
+impl<'a> Lines<'a> {
+    /// Nothing yet.
+    pub fn new(form: &'a Form) -> Self {
+        Lines {
+            form,
+            buffer: Vec::new(),
+            start: 0,
+            at: 0,
+            quoted: false,
+            escaped: false,
+            line_end: LineEnd::Unknown,
+            ended: false,
+            number: 0,
+        }
+    }
+
+    /// The next bytes of the stream.
+    ///
+    /// # Errors
+    /// 54000, 53200 (CPY-3).
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        if self.start > self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.at -= self.start;
+            self.start = 0;
+        }
+        let line = self.buffer.len() - self.start + bytes.len();
+        if self.at - self.start > LINE_BYTES_MAX {
+            let message = format!("a line of COPY has more than {LINE_BYTES_MAX} bytes");
+            return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        if self.buffer.len() + bytes.len() > self.buffer.capacity() {
+            clearway_base::memory::claim(line)?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next line without its end, as a range of the buffer; none: more bytes are needed. `all_here`: there are no more.
+    ///
+    /// # Errors
+    /// 22P04.
+    pub fn line(&mut self, all_here: bool) -> Result<Option<std::ops::Range<usize>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let csv = self.form.format == Format::Csv;
+        loop {
+            let Some(&byte) = self.buffer.get(self.at) else { return self.last(all_here) };
+            // A carriage return may be half of an end, a backslash half of an escape: the byte after them decides.
+            let next = self.buffer.get(self.at + 1).copied();
+            if next.is_none() && !all_here && (byte == b'\r' || (byte == b'\\' && !self.quoted)) {
+                return Ok(None);
+            }
+            if csv {
+                self.quotes(byte);
+            }
+            let outside = !csv || !self.quoted;
+            match byte {
+                b'\n' | b'\r' if outside => {
+                    if let Some(end) = self.end_of_line(byte, next)? {
+                        return Ok(end);
+                    }
+                }
+                b'\\' if !csv && next == Some(b'.') => match self.buffer.get(self.at + 2) {
+                    None if !all_here => return Ok(None),
+                    Some(b'\n' | b'\r') | None if self.at == self.start => self.at += 2,
+                    Some(b'\n' | b'\r') | None => return Ok(Some(self.cut_off())),
+                    Some(_) => return Err(bad("end-of-copy marker corrupt")),
+                },
+                b'\\' if !csv => self.at += if next.is_some() { 2 } else { 1 },
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// What stands before an end-of-data marker in the same line.
+    fn cut_off(&mut self) -> std::ops::Range<usize> {
+        self.ended = true;
+        self.number += 1;
+        self.start..self.at
+    }
+
+    fn quotes(&mut self, byte: u8) {
+        let (quote, escape) = (self.form.quote, self.form.escape);
+        let own_escape = (escape != quote).then_some(escape);
+        if self.quoted && Some(byte) == own_escape {
+            self.escaped = !self.escaped;
+        }
+        if byte == quote && !self.escaped {
+            self.quoted = !self.quoted;
+        }
+        if Some(byte) != own_escape {
+            self.escaped = false;
+        }
+    }
+
+    /// A line ends here, or it does not end so. The inner none: the end-of-data marker.
+    #[allow(clippy::option_option, reason = "none: go on; some none: the data is over")]
+    fn end_of_line(&mut self, byte: u8, next: Option<u8>) -> Result<Option<Option<std::ops::Range<usize>>>> {
+        let found = match (byte, next) {
+            (b'\r', Some(b'\n')) if matches!(self.line_end, LineEnd::Unknown | LineEnd::CrLf) => LineEnd::CrLf,
+            (b'\r', _) => LineEnd::Cr,
+            _ => LineEnd::Lf,
+        };
+        if self.line_end == LineEnd::Unknown {
+            self.line_end = found;
+        }
+        if self.line_end != found {
+            return Err(self.literal_end(byte));
+        }
+        let line = self.start..self.at;
+        self.at += if found == LineEnd::CrLf { 2 } else { 1 };
+        self.start = self.at;
+        self.number += 1;
+        if self.buffer[line.clone()] == *b"\\." {
+            self.ended = true;
+            return Ok(Some(None));
+        }
+        Ok(Some(Some(line)))
+    }
+
+    fn literal_end(&self, byte: u8) -> SqlError {
+        let csv = self.form.format == Format::Csv;
+        let (what, escape) = if byte == b'\r' { ("carriage return", "\\r") } else { ("newline", "\\n") };
+        if csv {
+            bad(format!("unquoted {what} found in data")).hint(format!("Use quoted CSV field to represent {what}."))
+        } else {
+            bad(format!("literal {what} found in data")).hint(format!("Use \"{escape}\" to represent {what}."))
+        }
+    }
+
+    /// The line at the end of the stream, which need not have an end.
+    fn last(&mut self, all_here: bool) -> Result<Option<std::ops::Range<usize>>> {
+        if !all_here || self.start == self.buffer.len() {
+            return Ok(None);
+        }
+        if self.quoted {
+            return Err(bad("unterminated CSV quoted field"));
+        }
+        let line = self.start..self.buffer.len();
+        (self.start, self.at) = (line.end, line.end);
+        self.number += 1;
+        self.ended = true;
+        Ok((self.buffer[line.clone()] != *b"\\.").then_some(line))
+    }
+
+    /// A line's text, for contexts of errors.
+    pub fn text(&self, line: &std::ops::Range<usize>) -> String {
+        String::from_utf8_lossy(&self.buffer[line.clone()]).into_owned()
+    }
+
+    /// Takes a line apart. `not_null` and `null` are the columns of the FORCE options.
+    ///
+    /// # Errors
+    /// 22021, 22P04.
+    pub fn fields(
+        &self,
+        line: &std::ops::Range<usize>,
+        (not_null, null): (&[bool], &[bool]),
+        out: &mut Fields,
+    ) -> Result<()> {
+        out.clear();
+        let line = &self.buffer[line.clone()];
+        valid(line)?;
+        match self.form.format {
+            Format::Csv => self.csv(line, (not_null, null), out),
+            _ => self.separated(line, out),
+        }
+    }
+
+    fn separated(&self, line: &[u8], out: &mut Fields) -> Result<()> {
+        let (delimiter, null) = (self.form.delimiter, self.form.null.as_bytes());
+        let (mut at, mut made_bytes) = (0, false);
+        loop {
+            let begin = at;
+            loop {
+                let rest = &line[at..];
+                let plain = rest.iter().position(|b| *b == delimiter || *b == b'\\').unwrap_or(rest.len());
+                out.bytes.extend_from_slice(&rest[..plain]);
+                at += plain;
+                if line.get(at) != Some(&b'\\') {
+                    break;
+                }
+                let (byte, len, made) = escape(&line[at..]);
+                made_bytes |= made;
+                out.bytes.push(byte);
+                at += len;
+            }
+            if line[begin..at] == *null {
+                let from = out.ends.last().map_or(0, |e| e.0);
+                out.bytes.truncate(from);
+                out.ends.push((from, true));
+            } else {
+                out.ends.push((out.bytes.len(), false));
+            }
+            if at == line.len() {
+                break;
+            }
+            at += 1;
+        }
+        // Escapes by number may have made what is no text.
+        if made_bytes { valid(&out.bytes) } else { Ok(()) }
+    }
+
+    fn csv(&self, line: &[u8], (not_null, force_null): (&[bool], &[bool]), out: &mut Fields) -> Result<()> {
+        let (quote, escape, delimiter) = (self.form.quote, self.form.escape, self.form.delimiter);
+        let null = self.form.null.as_bytes();
+        let mut at = 0;
+        loop {
+            let from = out.bytes.len();
+            let (mut quoted, mut was_quoted) = (false, false);
+            while let Some(&byte) = line.get(at) {
+                at += 1;
+                if quoted {
+                    let next = line.get(at).copied();
+                    if byte == escape && (next == Some(quote) || next == Some(escape)) {
+                        out.bytes.extend(next);
+                        at += 1;
+                    } else if byte == quote {
+                        quoted = false;
+                    } else {
+                        out.bytes.push(byte);
+                    }
+                } else if byte == delimiter {
+                    at -= 1;
+                    break;
+                } else if byte == quote {
+                    (quoted, was_quoted) = (true, true);
+                } else {
+                    out.bytes.push(byte);
+                }
+            }
+            if quoted {
+                return Err(bad("unterminated CSV quoted field"));
+            }
+            let column = out.ends.len();
+            let named = |list: &[bool]| list.get(column).copied().unwrap_or(false);
+            let is_null = out.bytes[from..] == *null
+                && if was_quoted { named(force_null) } else { !named(not_null) || named(force_null) };
+            if is_null {
+                out.bytes.truncate(from);
+            }
+            out.ends.push((out.bytes.len(), is_null));
+            if at == line.len() {
+                return Ok(());
+            }
+            at += 1;
+        }
+    }
+}
+
+/// What a backslash and the bytes after it stand for, how many bytes they are, and whether the byte was given by its number.
+fn escape(bytes: &[u8]) -> (u8, usize, bool) {
+    let digits = |from: usize, max: usize, radix: u32| {
+        let found = bytes[from..].iter().take(max).map_while(|b| char::from(*b).to_digit(radix));
+        found.fold((0u32, 0usize), |(value, len), digit| (value * radix + digit, len + 1))
+    };
+    match bytes.get(1) {
+        None => (b'\\', 1, false),
+        Some(b'b') => (8, 2, false),
+        Some(b'f') => (12, 2, false),
+        Some(b'n') => (b'\n', 2, false),
+        Some(b'r') => (b'\r', 2, false),
+        Some(b't') => (b'\t', 2, false),
+        Some(b'v') => (11, 2, false),
+        Some(b'0'..=b'7') => {
+            let (value, len) = digits(1, 3, 8);
+            (value as u8, 1 + len, true)
+        }
+        Some(b'x') if bytes.get(2).is_some_and(u8::is_ascii_hexdigit) => {
+            let (value, len) = digits(2, 2, 16);
+            (value as u8, 2 + len, true)
+        }
+        Some(other) => (*other, 2, false),
+    }
+}
+
+fn valid(bytes: &[u8]) -> Result<()> {
+    let text = std::str::from_utf8(bytes);
+    let bad_at = match text {
+        Ok(_) => bytes.iter().position(|b| *b == 0),
+        Err(e) => Some(e.valid_up_to()),
+    };
+    let Some(at) = bad_at else { return Ok(()) };
+    let shown: Vec<String> = bytes[at..].iter().take(1).map(|b| format!("0x{b:02x}")).collect();
+    let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+    Err(SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{Forced, Header};
+    use super::*;
+
+    fn form(format: Format) -> Form {
+        let csv = format == Format::Csv;
+        Form {
+            format,
+            delimiter: if csv { b',' } else { b'\t' },
+            null: if csv { String::new() } else { "\\N".to_owned() },
+            header: Header::None,
+            quote: b'"',
+            escape: b'"',
+            force_quote: Forced::None,
+            force_not_null: Forced::None,
+            force_null: Forced::None,
+        }
+    }
+
+    type Values = Vec<Vec<Option<String>>>;
+
+    fn read(form: &Form, stream: &[u8], piece: usize) -> Result<Values> {
+        let (mut lines, mut fields, mut out) = (Lines::new(form), Fields::default(), Vec::new());
+        for (n, part) in stream.chunks(piece).enumerate() {
+            lines.push(part)?;
+            let all_here = (n + 1) * piece >= stream.len();
+            while let Some(line) = lines.line(all_here)? {
+                lines.fields(&line, (&[], &[]), &mut fields)?;
+                out.push((0..fields.len()).map(|i| fields.get(i).map(str::to_owned)).collect());
+            }
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn a_line_reads_the_same_however_it_is_cut() {
+        let text = b"a\\tb\t\\N\tc\\\nd\r\ne\\x41\\101\tf\t\\\\N\r\n\\.\r\nrest".to_vec();
+        let csv = b"a,\"b\n\"\"x\"\"\",,\"\"\n\"\\.\",1,2,3\n\\.\nrest".to_vec();
+        for (format, stream) in [(Format::Text, text), (Format::Csv, csv)] {
+            let form = form(format);
+            let whole = read(&form, &stream, stream.len()).expect("well formed");
+            for piece in 1..stream.len() {
+                assert_eq!(read(&form, &stream, piece).expect("well formed"), whole, "CPY-1: {piece} bytes a piece");
+            }
+            assert_eq!(whole.len(), 2, "{whole:?}");
+        }
+    }
+
+    #[test]
+    fn csv_with_an_escape_of_its_own_does_not_join_lines() {
+        let form = Form { escape: b'\\', ..form(Format::Csv) };
+        let rows = read(&form, b"\"a\\\"b\",1\n\"c\\\\\",2\n", 3).expect("well formed");
+        let own = |list: &[&str]| list.iter().map(|s| Some((*s).to_owned())).collect::<Vec<_>>();
+        assert_eq!(rows, [own(&["a\"b", "1"]), own(&["c\\", "2"])]);
+    }
+
+    #[test]
+    fn mixed_ends_of_lines_are_refused_as_in_postgresql() {
+        let error = read(&form(Format::Text), b"a\nb\rc\n", 100).expect_err("mixed");
+        assert_eq!((error.code(), error.message()), ("22P04", "literal carriage return found in data"));
+        let error = read(&form(Format::Csv), b"a\r\nb\nc\r\n", 100).expect_err("mixed");
+        assert_eq!(error.message(), "unquoted newline found in data");
+    }
+}

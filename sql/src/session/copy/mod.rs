@@ -1,0 +1,77 @@
+//! COPY between a table and the client: text, csv and the binary form, row by row in both directions.
+//!
+//! # Structure
+//! ```text
+//!   options   what may be said about the form        from    bytes -> rows -> one statement that inserts them
+//!   lines     text and csv, in                       to      one statement's rows -> bytes
+//!   binary    the binary form, in                    write   text, csv and the binary form, out
+//! ```
+//!
+//! # Life of a COPY FROM
+//! planned as an INSERT of one row of parameters, and begun without rows -> the client is told to send -> each message's bytes go
+//! through the state machine, its rows into the statement -> the client is done -> foreign keys are settled -> the tag.
+//!
+//! # Invariants
+//! - CPY-4: a COPY is one statement with one snapshot, in both directions.
+//! - CPY-5: the memory that it takes depends on the longest row, not on their number.
+//!
+//! # Not here
+//! Files and programs of the server: 0A000.
+
+mod binary;
+mod from;
+mod lines;
+mod options;
+mod to;
+mod write;
+
+use super::client::Client;
+use super::session::{Prepared, Session};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::syntax::ast::QualName;
+use crate::syntax::stmt::{Copy, CopyEnd, CopySource};
+use std::sync::Arc;
+
+/// COPY.
+pub async fn copy(
+    session: &mut Session,
+    prepared: &Arc<Prepared>,
+    c: &Copy,
+    client: &mut dyn Client,
+) -> Result<String> {
+    if !matches!(c.end, CopyEnd::Client) {
+        return Err(SqlError::unsupported("COPY with a file or program of the server"));
+    }
+    let form = options::form(c)?;
+    if let CopySource::Table(name, columns) = &c.source {
+        check_columns(session, name, columns, &form)?;
+    }
+    if c.from {
+        from::copy_from(session, prepared, c, &form, client).await
+    } else {
+        to::copy_to(session, prepared, c, &form, client).await
+    }
+}
+
+/// The columns of a table that are named for the copy, and by the FORCE options, are there, and each is named once.
+fn check_columns(session: &Session, table: &QualName, columns: &[(String, Pos)], form: &options::Form) -> Result<()> {
+    let (oid, catalog) = super::utility::relation_oid(&session.core, table)?;
+    let Some(relation) = catalog.relation(oid) else { return Ok(()) };
+    let is_there = |name: &str| relation.columns.iter().any(|c| c.name == name && !c.is_dropped());
+    let forced = [&form.force_quote, &form.force_not_null, &form.force_null].into_iter().flat_map(|f| match f {
+        options::Forced::Columns(names) => names.as_slice(),
+        _ => &[],
+    });
+    for name in columns.iter().map(|(name, _)| name).chain(forced) {
+        if !is_there(name) {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+            return Err(SqlError::new(code::UNDEFINED_COLUMN, message));
+        }
+    }
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(other, _)| other == name) {
+            return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+    }
+    Ok(())
+}

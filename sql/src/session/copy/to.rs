@@ -1,0 +1,104 @@
+//! COPY TO: the rows of a query as they come.
+
+use super::options::{Form, Format};
+use super::write::Writer;
+use crate::context::errors::from_engine;
+use crate::context::names::quote;
+use crate::error::{Result, SqlError};
+use crate::exec::{BoxFuture, Row, Run};
+use crate::session::client::{Client, CopyFormat};
+use crate::session::run::Sink;
+use crate::session::session::{Prepared, Session};
+use crate::syntax::stmt::{Copy, CopySource, Statement};
+use crate::types::text::Conversion;
+use std::sync::Arc;
+
+/// The client, as the end of a COPY TO.
+struct Out<'a> {
+    writer: Writer<'a>,
+    core: Arc<crate::context::core::Core>,
+    client: &'a mut dyn Client,
+    line: Vec<u8>,
+}
+
+impl Sink for Out<'_> {
+    fn row(&mut self, run: &Run<'_>, row: Row) -> Result<()> {
+        let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
+        self.line.clear();
+        self.writer.row(&row, &conversion, &mut self.line)?;
+        self.client.copy_data(&self.line);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.client.is_full()
+    }
+
+    fn flush(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            self.core.engine.take().wait_reply().await.map_err(from_engine)?;
+            self.client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))
+        })
+    }
+}
+
+fn statement_of(session: &Session, c: &Copy) -> Result<Statement> {
+    let (name, columns) = match &c.source {
+        CopySource::Query(s) => return Ok((**s).clone()),
+        CopySource::Table(name, columns) => (name, columns),
+    };
+    let (oid, catalog) = crate::session::utility::relation_oid(&session.core, name)?;
+    let mut all = "*";
+    if let Some(relation) = catalog.relation(oid) {
+        if relation.columns.iter().all(|c| c.is_dropped()) {
+            all = "";
+        }
+        use clearway_engine::catalog::RelationKind;
+        let kind = match relation.kind {
+            RelationKind::View => "view",
+            RelationKind::MaterializedView => "materialized view",
+            _ => "",
+        };
+        if !kind.is_empty() {
+            let message = format!("cannot copy from {kind} \"{}\"", relation.name);
+            return Err(SqlError::new("42809", message).hint("Try the COPY (SELECT ...) TO variant."));
+        }
+    }
+    let list: Vec<String> = columns.iter().map(|(n, _)| quote(n)).collect();
+    let list = if list.is_empty() { all.to_owned() } else { list.join(", ") };
+    let parts: Vec<String> = name.parts.iter().map(|p| quote(p)).collect();
+    let select = format!("SELECT {list} FROM ONLY {}", parts.join("."));
+    crate::syntax::parse(&select)?.pop().map(|p| p.statement).ok_or_else(|| SqlError::internal("no SELECT"))
+}
+
+pub(super) async fn copy_to(
+    session: &mut Session,
+    prepared: &Arc<Prepared>,
+    c: &Copy,
+    form: &Form,
+    client: &mut dyn Client,
+) -> Result<String> {
+    let statement = statement_of(session, c)?;
+    let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+    let columns =
+        inner.columns.clone().ok_or_else(|| SqlError::new("0A000", "COPY query must have a RETURNING clause"))?;
+    let count = columns.len();
+    let writer = Writer::new(form, columns)?;
+    let mut execution = session.start(&inner, &statement, Arc::from([])).await?;
+    let core = session.core.clone();
+    core.engine.take().wait_reply().await.map_err(from_engine)?;
+    client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });
+    let mut out = Out { writer, core: core.clone(), client, line: Vec::new() };
+    out.writer.begin(&mut out.line);
+    if !out.line.is_empty() {
+        out.client.copy_data(&out.line);
+    }
+    let rows = execution.give_to(&core, &mut out).await?;
+    let mut last = Vec::new();
+    out.writer.end(&mut last);
+    if !last.is_empty() {
+        out.client.copy_data(&last);
+    }
+    out.client.copy_out_done();
+    Ok(format!("COPY {rows}"))
+}
