@@ -230,7 +230,7 @@ pub(super) async fn copy_from(
         params: Arc::from([]),
         types: &inner.types,
         alone: false,
-        transaction_started: session.transaction_started,
+        transaction_started: session.core.transaction_started(),
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await?;
     core.engine.take().wait_reply().await.map_err(from_engine)?;
