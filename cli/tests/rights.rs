@@ -144,3 +144,131 @@ fn a_role_that_is_dropped_or_renamed_gains_nothing() {
         stop(running);
     });
 }
+
+#[test]
+fn nobody_stops_or_watches_another_roles_session() {
+    served("rights-sessions", async |running, postgres| {
+        done(&postgres, "create role mallory login; create role alice login; create role watcher login").await;
+        done(&postgres, "grant pg_monitor to watcher; create role stopper login; grant pg_signal_backend to stopper")
+            .await;
+        done(&postgres, "create role bob login; grant alice to bob").await;
+        let (mallory, alice) = (connect(&running, "mallory").await, connect(&running, "alice").await);
+        let (watcher, stopper) = (connect(&running, "watcher").await, connect(&running, "stopper").await);
+        let bob = connect(&running, "bob").await;
+        done(&alice, "select 'her business'").await;
+        done(&postgres, "select 1; alter role alice password 'se''cret;x' login").await;
+        let pid = value(&alice, "select pg_backend_pid()").await;
+        let root = value(&postgres, "select pg_backend_pid()").await;
+        let query = format!("select query from pg_stat_activity where pid = {pid}");
+        assert_eq!(value(&mallory, &query).await, "<insufficient privilege>");
+        for may in [&alice, &bob, &watcher, &postgres] {
+            assert_ne!(value(may, &query).await, "<insufficient privilege>");
+        }
+        done(&postgres, "alter role alice password 'se''cret;x' login").await;
+        let all = "select string_agg(query, ' ') from pg_stat_activity where pid <> pg_backend_pid()";
+        let shown = value(&watcher, all).await;
+        assert!(shown.contains("password <redacted> login") && !shown.contains("cret"), "{shown}");
+        for function in ["pg_cancel_backend", "pg_terminate_backend"] {
+            refused(&mallory, &format!("select {function}({pid})"), "42501").await;
+            refused(&stopper, &format!("select {function}({root})"), "42501").await;
+        }
+        assert_eq!(value(&stopper, &format!("select pg_cancel_backend({pid})")).await, "t");
+        assert_eq!(value(&bob, &format!("select pg_cancel_backend({pid})")).await, "t");
+        // '' is no password.
+        done(&postgres, "alter role alice password ''").await;
+        stop(running);
+    });
+}
+
+#[test]
+fn what_a_role_does_not_own_it_does_not_change() {
+    served("rights-owners", async |running, postgres| {
+        done(&postgres, "create role mallory login; create role alice login; create table victim (id int primary key)")
+            .await;
+        done(&postgres, "create table secret (x int); create schema s; create database other").await;
+        done(&postgres, "grant create on schema public to mallory").await;
+        let mallory = connect(&running, "mallory").await;
+        for sql in [
+            "alter role postgres rename to x",
+            "alter database other rename to x",
+            "alter schema s rename to x",
+            "alter table victim rename to x",
+            "alter table victim rename column id to x",
+            "alter table victim owner to mallory",
+            "drop table victim",
+            "drop schema s",
+            "drop role alice",
+            "alter role alice password 'x'",
+            "create schema alice",
+            "create table s.t (x int)",
+            "select * from s.t",
+            "create index on victim (id)",
+            "create table f (x int references victim (id))",
+            "refresh materialized view victim",
+            "grant select on secret to mallory",
+            "grant postgres to mallory",
+            "create role x",
+            "alter default privileges for role postgres grant select on tables to mallory",
+            "reassign owned by postgres to mallory",
+            "drop owned by postgres",
+        ] {
+            refused(&mallory, sql, "42501").await;
+        }
+        // No lock is held by what was refused in a block.
+        done(&mallory, "begin").await;
+        refused(&mallory, "alter table victim add column y int", "42501").await;
+        done(&postgres, "begin; lock table victim nowait; rollback").await;
+        done(&mallory, "rollback").await;
+        // A view reads with its owner's rights: nobody gives one to somebody who may more.
+        done(&mallory, "create view v as select * from secret").await;
+        refused(&mallory, "alter view v owner to postgres", "42501").await;
+        refused(&mallory, "select * from v", "42501").await;
+        refused(&mallory, "begin; lock table v", "42501").await;
+        done(&mallory, "rollback").await;
+        done(&mallory, "create materialized view m as select * from secret with no data").await;
+        refused(&postgres, "refresh materialized view m", "42501").await;
+        stop(running);
+    });
+}
+
+#[test]
+fn rights_come_by_membership_and_go_with_it() {
+    served("rights-members", async |running, postgres| {
+        done(&postgres, "create role staff; create table t (a int, b int); grant select on t to staff").await;
+        done(&postgres, "create role ann login in role staff; create role noah login noinherit in role staff").await;
+        let (ann, noah) = (connect(&running, "ann").await, connect(&running, "noah").await);
+        done(&ann, "select * from t").await;
+        refused(&noah, "select * from t", "42501").await;
+        done(&noah, "set role staff; select * from t; reset role").await;
+        refused(&ann, "grant staff to noah", "42501").await;
+        done(&postgres, "grant staff to ann with admin option").await;
+        done(&ann, "revoke staff from noah").await;
+        refused(&noah, "set role staff", "42501").await;
+        refused(&postgres, "grant ann to staff", "0LP01").await;
+        // Grant options: what rests on one goes with it.
+        done(&postgres, "grant update on t to ann with grant option").await;
+        done(&ann, "grant update on t to noah").await;
+        refused(&postgres, "revoke update on t from ann", "2BP01").await;
+        assert_eq!(
+            value(&postgres, "select relacl from pg_class where relname = 't'").await,
+            "{postgres=arwdDxt/postgres,staff=r/postgres,ann=w*/postgres,noah=w/ann}"
+        );
+        done(&postgres, "revoke update on t from ann cascade").await;
+        assert_eq!(
+            value(&postgres, "select relacl from pg_class where relname = 't'").await,
+            "{postgres=arwdDxt/postgres,staff=r/postgres}"
+        );
+        done(
+            &postgres,
+            "create role reader login in role pg_read_all_data; create schema hidden; create table hidden.h (x int)",
+        )
+        .await;
+        let reader = connect(&running, "reader").await;
+        done(&reader, "select * from t; select * from hidden.h").await;
+        refused(&reader, "insert into t values (1, 2)", "42501").await;
+        refused(&postgres, "drop role staff", "2BP01").await;
+        done(&postgres, "drop owned by staff; drop role staff").await;
+        refused(&ann, "select * from t", "42501").await;
+        stop(running);
+    });
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use clearway_storage::ids::TreeId;
 
-use crate::catalog::{BOOTSTRAP_ROLE, CATALOG_TREE, Database, Object, Role, SEQUENCE_TREE, Schema};
+use crate::catalog::predefined::DATABASE_OWNER;
+use crate::catalog::{Acl, BOOTSTRAP_ROLE, CATALOG_TREE, Database, Object, Role, SEQUENCE_TREE, Schema};
 use crate::db::Db;
 use crate::error::EngineError;
 use crate::session::{Durability, TxnOptions};
@@ -24,21 +25,19 @@ pub(crate) async fn bootstrap(db: &Arc<Db>) -> Result<(), EngineError> {
     }
     session
         .put_object(Object::Role(Role {
-            oid: BOOTSTRAP_ROLE,
-            name: "postgres".to_owned(),
             login: true,
             superuser: true,
             create_db: true,
             create_role: true,
-            password: None,
-            connection_limit: -1,
+            bypass_rls: true,
+            ..Role::new(BOOTSTRAP_ROLE, "postgres")
         }))
         .await?;
     for (name, oid, public) in DATABASES {
-        let (name, owner) = (name.to_owned(), BOOTSTRAP_ROLE);
-        session.put_object(Object::Database(Database { oid, name, owner })).await?;
-        let name = "public".to_owned();
-        session.put_object(Object::Schema(Schema { oid: public, database: oid, name, owner })).await?;
+        session.put_object(Object::Database(Database::new(oid, name, BOOTSTRAP_ROLE))).await?;
+        let acl = Acl::of_public_schema(DATABASE_OWNER);
+        let schema = Schema { acl, ..Schema::new(public, oid, "public", DATABASE_OWNER) };
+        session.put_object(Object::Schema(schema)).await?;
     }
     session.commit(Durability::Wait).await
 }

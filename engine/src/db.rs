@@ -81,7 +81,7 @@ impl Db {
     pub(crate) fn new(transactions: Arc<Transactions>, losers: Vec<Transaction>, recovery: RecoveryReport) -> Arc<Db> {
         Arc::new(Db {
             transactions,
-            catalog: Mutex::new("engine/catalog", Arc::default()),
+            catalog: Mutex::new("engine/catalog", Arc::new(Catalog::with_predefined_roles())),
             catalog_version: AtomicU64::new(1),
             next_oid: AtomicU32::new(FIRST_USER_OID),
             row_ids: RowIds::default(),
@@ -113,7 +113,7 @@ impl Db {
         let all = &self.transactions;
         let view = View { read_lsn: all.visible_lsn(), ..View::default() };
         let mut scan = Scan::new(&all.store().tree(CATALOG_TREE), KeyRange::all(), Direction::Forward, view);
-        let (mut batch, mut dep, mut catalog) = (RowBatch::default(), Lsn::ZERO, Catalog::default());
+        let (mut batch, mut dep, mut catalog) = (RowBatch::default(), Lsn::ZERO, Catalog::with_predefined_roles());
         while scan.next(all.book(), &mut dep, &mut batch).await? {
             for (_, value) in batch.iter() {
                 catalog = catalog.with(decode_object(value)?)?;

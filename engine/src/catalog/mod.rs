@@ -11,17 +11,20 @@
 //! - CAT-1: a name is unique in its name space.
 //! - CAT-2: the indexes of a table are those whose `table` is its number; nothing is said twice.
 
+pub mod acl;
 pub(crate) mod change;
 pub mod object;
+pub mod predefined;
 
 use imbl::OrdMap;
 use std::sync::Arc;
 
 use clearway_storage::ids::{Lsn, TreeId};
 
+pub use acl::{Acl, AclKind, Grant};
 pub use object::{
-    Check, Column, Database, FIRST_USER_OID, ForeignKey, Grant, Index, IndexColumn, IndexState, Object, Oid,
-    ReferentialAction, Relation, RelationKind, Role, Schema, Sequence, ViewMeaning,
+    Check, Column, Database, DefaultAcl, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Membership,
+    Object, Oid, ReferentialAction, Relation, RelationKind, Role, Schema, Sequence, ViewMeaning,
 };
 
 use crate::error::EngineError;
@@ -208,5 +211,5 @@ pub fn encode_object(object: &Object) -> Result<Vec<u8>, EngineError> {
 /// # Errors
 /// `BadCatalog` if the bytes are none.
 pub fn decode_object(bytes: &[u8]) -> Result<Object, EngineError> {
-    serde_json::from_slice(bytes).map_err(|e| EngineError::BadCatalog(e.to_string()))
+    serde_json::from_slice(bytes).map(Object::completed).map_err(|e| EngineError::BadCatalog(e.to_string()))
 }

@@ -2,6 +2,7 @@
 //! added later and files of an older version stay readable.
 
 use super::BOOTSTRAP_ROLE;
+use super::acl::{Acl, AclKind};
 use serde::{Deserialize, Serialize};
 
 use crate::value::Storage;
@@ -12,17 +13,6 @@ pub type Oid = u32;
 /// The first number given to a user's object.
 pub const FIRST_USER_OID: Oid = 16_384;
 
-/// What an owner allowed somebody to do, in PostgreSQL's letters (`r`, `a`, `w`, `d`, `D`, `x`, `t`, `U`, `C`, `c`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// The role; 0 is PUBLIC.
-    pub role: Oid,
-    /// By whom.
-    pub by: Oid,
-    /// The letters.
-    pub privileges: String,
-}
-
 /// A database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
@@ -32,6 +22,31 @@ pub struct Database {
     pub name: String,
     /// Its owner.
     pub owner: Oid,
+    /// Who may do what.
+    #[serde(default)]
+    pub acl: Acl,
+    /// Connections at once, -1 for any number.
+    #[serde(default = "any_number")]
+    pub connection_limit: i32,
+    /// ALTER DATABASE ... SET: what its sessions begin with.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
+}
+
+impl Database {
+    /// A database that everybody may connect to.
+    pub fn new(oid: Oid, name: &str, owner: Oid) -> Database {
+        let (acl, settings) = (Acl::default(), Vec::new());
+        Database { oid, name: name.to_owned(), owner, acl, connection_limit: any_number(), settings }
+    }
+}
+
+fn any_number() -> i32 {
+    -1
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A schema of a database.
@@ -45,6 +60,16 @@ pub struct Schema {
     pub name: String,
     /// Its owner.
     pub owner: Oid,
+    /// Who may do what.
+    #[serde(default = "Acl::of_older_schema")]
+    pub acl: Acl,
+}
+
+impl Schema {
+    /// A schema that nobody but its owner may use.
+    pub fn new(oid: Oid, database: Oid, name: &str, owner: Oid) -> Schema {
+        Schema { oid, database, name: name.to_owned(), owner, acl: Acl::default() }
+    }
 }
 
 /// What a relation is.
@@ -56,6 +81,17 @@ pub enum RelationKind {
     View,
     /// A view whose rows are stored.
     MaterializedView,
+}
+
+impl RelationKind {
+    /// What it is, for errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            RelationKind::Table => "table",
+            RelationKind::View => "view",
+            RelationKind::MaterializedView => "materialized view",
+        }
+    }
 }
 
 /// A column.
@@ -84,6 +120,9 @@ pub struct Column {
     /// The text form of the value that rows older than the column have; `None` for null.
     #[serde(default)]
     pub missing: Option<String>,
+    /// Who may do what with it who may not with the whole table.
+    #[serde(default)]
+    pub acl: Acl,
 }
 
 impl Column {
@@ -181,9 +220,9 @@ pub struct Relation {
     /// Options that were accepted and are shown again (`fillfactor=70`).
     #[serde(default)]
     pub options: Vec<String>,
-    /// Who may do what; empty: the owner everything.
-    #[serde(default)]
-    pub grants: Vec<Grant>,
+    /// Who may do what.
+    #[serde(default, rename = "grants")]
+    pub acl: Acl,
     /// A materialized view that has never been filled has no rows to show.
     #[serde(default)]
     pub populated: bool,
@@ -212,7 +251,7 @@ impl Relation {
             query: None,
             insert_nothing_rules: Vec::new(),
             options: Vec::new(),
-            grants: Vec::new(),
+            acl: Acl::default(),
             populated: true,
             meaning: None,
         }
@@ -321,8 +360,8 @@ pub struct Sequence {
     /// The column that it belongs to: dropped with it.
     pub owned_by: Option<(Oid, usize)>,
     /// Who may do what.
-    #[serde(default)]
-    pub grants: Vec<Grant>,
+    #[serde(default, rename = "grants")]
+    pub acl: Acl,
 }
 
 /// A role.
@@ -344,6 +383,70 @@ pub struct Role {
     pub password: Option<String>,
     /// Connections at once, -1 for any number.
     pub connection_limit: i32,
+    /// It has the rights of the roles that it is a member of without SET ROLE.
+    #[serde(default = "yes")]
+    pub inherit: bool,
+    /// Row-level security does not hold it up.
+    #[serde(default)]
+    pub bypass_rls: bool,
+    /// Its password is good until then: microseconds since 2000-01-01 UTC.
+    #[serde(default)]
+    pub valid_until: Option<i64>,
+    /// The roles that it is a member of.
+    #[serde(default)]
+    pub member_of: Vec<Membership>,
+    /// ALTER ROLE ... SET: what its sessions begin with; of one database, or of all (0).
+    #[serde(default)]
+    pub settings: Vec<(Oid, String, String)>,
+    /// ALTER DEFAULT PRIVILEGES: what objects that it makes begin with.
+    #[serde(default)]
+    pub defaults: Vec<DefaultAcl>,
+}
+
+impl Role {
+    /// A role that may do nothing.
+    pub fn new(oid: Oid, name: &str) -> Role {
+        Role {
+            oid,
+            name: name.to_owned(),
+            login: false,
+            superuser: false,
+            create_db: false,
+            create_role: false,
+            password: None,
+            connection_limit: any_number(),
+            inherit: true,
+            bypass_rls: false,
+            valid_until: None,
+            member_of: Vec::new(),
+            settings: Vec::new(),
+            defaults: Vec::new(),
+        }
+    }
+}
+
+/// A role is a member of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// The other.
+    pub role: Oid,
+    /// Whether it may make others members.
+    pub admin: bool,
+    /// By whom it was made one.
+    pub by: Oid,
+}
+
+/// What objects of a kind begin with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultAcl {
+    /// In this database.
+    pub database: Oid,
+    /// In this schema; 0: in any.
+    pub schema: Oid,
+    /// `r` for tables, `S` for sequences, `n` for schemas.
+    pub kind: char,
+    /// For a schema what is added; else the whole list.
+    pub acl: Acl,
 }
 
 /// Any object.
@@ -388,16 +491,86 @@ impl Object {
         }
     }
 
+    /// Its owner; an index has its table's, a role none.
+    pub fn owner(&self) -> Option<Oid> {
+        match self {
+            Object::Database(o) => Some(o.owner),
+            Object::Schema(o) => Some(o.owner),
+            Object::Relation(o) => Some(o.owner),
+            Object::Sequence(o) => Some(o.owner),
+            Object::Index(_) | Object::Role(_) => None,
+        }
+    }
+
+    /// Its access list, if it has one.
+    pub fn acl(&self) -> Option<(&Acl, AclKind)> {
+        match self {
+            Object::Database(o) => Some((&o.acl, AclKind::Database)),
+            Object::Schema(o) => Some((&o.acl, AclKind::Schema)),
+            Object::Relation(o) => Some((&o.acl, AclKind::Table)),
+            Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
+            Object::Index(_) | Object::Role(_) => None,
+        }
+    }
+
+    /// The same to be changed.
+    pub fn acl_mut(&mut self) -> Option<(&mut Acl, AclKind)> {
+        match self {
+            Object::Database(o) => Some((&mut o.acl, AclKind::Database)),
+            Object::Schema(o) => Some((&mut o.acl, AclKind::Schema)),
+            Object::Relation(o) => Some((&mut o.acl, AclKind::Table)),
+            Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
+            Object::Index(_) | Object::Role(_) => None,
+        }
+    }
+
+    /// Gives it to another role; its access list follows.
+    pub fn set_owner(&mut self, owner: Oid) {
+        let Some(old) = self.owner() else { return };
+        match self {
+            Object::Database(o) => o.owner = owner,
+            Object::Schema(o) => o.owner = owner,
+            Object::Relation(o) => {
+                o.owner = owner;
+                o.columns.iter_mut().for_each(|c| c.acl.change_owner(old, owner));
+            }
+            Object::Sequence(o) => o.owner = owner,
+            Object::Index(_) | Object::Role(_) => {}
+        }
+        if let Some((acl, _)) = self.acl_mut() {
+            acl.change_owner(old, owner);
+        }
+    }
+
+    /// The object as this version knows it: lists of an older format name the owner from now on.
+    pub(super) fn completed(mut self) -> Object {
+        if let Some(owner) = self.owner()
+            && let Some((acl, kind)) = self.acl_mut()
+        {
+            acl.complete(owner, kind);
+        }
+        self
+    }
+
+    /// Changes its name.
+    pub fn rename(&mut self, to: &str) {
+        let name = match self {
+            Object::Database(o) => &mut o.name,
+            Object::Schema(o) => &mut o.name,
+            Object::Relation(o) => &mut o.name,
+            Object::Index(o) => &mut o.name,
+            Object::Sequence(o) => &mut o.name,
+            Object::Role(o) => &mut o.name,
+        };
+        to.clone_into(name);
+    }
+
     /// What it is, for errors.
     pub fn kind(&self) -> &'static str {
         match self {
             Object::Database(_) => "database",
             Object::Schema(_) => "schema",
-            Object::Relation(r) => match r.kind {
-                RelationKind::Table => "table",
-                RelationKind::View => "view",
-                RelationKind::MaterializedView => "materialized view",
-            },
+            Object::Relation(r) => r.kind.name(),
             Object::Index(_) => "index",
             Object::Sequence(_) => "sequence",
             Object::Role(_) => "role",

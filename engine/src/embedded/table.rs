@@ -243,6 +243,7 @@ async fn create<K: Key, V: Columns>(
         dropped_version: None,
         since_version: 0,
         missing: None,
+        acl: Default::default(),
     });
     session.begin(TxnOptions::default());
     let tree = session.create_tree().await?.0;

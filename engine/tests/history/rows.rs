@@ -71,6 +71,7 @@ fn column(name: &str, storage: Storage) -> Column {
         dropped_version: None,
         since_version: 0,
         missing: None,
+        acl: Default::default(),
     }
 }
 

@@ -325,7 +325,7 @@ impl Runner<'_> {
             }
             None => {
                 let oid = self.session.db().new_oid();
-                let schema = Schema { oid, database: DATABASE, name: "extra".to_owned(), owner: 10 };
+                let schema = Schema::new(oid, DATABASE, "extra", 10);
                 self.session.put_object(Object::Schema(schema)).await?;
                 Some(Row { a: 0, u: 0, v: i64::from(oid) })
             }

@@ -73,6 +73,7 @@ pub fn column(name: &str, storage: Storage) -> Column {
         dropped_version: None,
         since_version: 0,
         missing: None,
+        acl: Default::default(),
     }
 }
 

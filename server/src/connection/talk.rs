@@ -9,6 +9,7 @@
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
 //!   for its client's next message.
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -332,7 +333,10 @@ impl<D: Sessions> Talk<'_, D> {
                 return self.ready().await;
             }
         };
-        self.backend.runs(Arc::clone(&text));
+        self.backend.runs(match clearway_sql::context::backend::redacted(&text) {
+            Cow::Borrowed(_) => Arc::clone(&text),
+            Cow::Owned(shown) => shown.into(),
+        });
         self.backend.interrupt.forget();
         // Each statement of the text has its own timeout; the session keeps it.
         if let Err(error) = self.session.simple(&text, &mut self.channel).await {

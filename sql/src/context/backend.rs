@@ -69,6 +69,8 @@ pub struct Backend {
     pub waits: Arc<SessionStats>,
     /// The role that it logged in as.
     pub user: String,
+    /// The number of that role; 0 before it has logged in.
+    pub role: AtomicU32,
     /// Its database.
     pub database: String,
     /// Address and port of the client; None for a Unix socket or an embedded session.
@@ -154,6 +156,7 @@ impl Backends {
             interrupt: Interrupt::default(),
             waits,
             user: who.user,
+            role: AtomicU32::new(0),
             database: who.database,
             client: who.client,
             started_us: now_us,
@@ -209,7 +212,7 @@ impl Backends {
 }
 
 impl Backend {
-    /// A command begins.
+    /// A command begins; the text holds no password (`redacted`).
     pub fn runs(&self, query: Arc<str>) {
         let now_us = wall_us();
         let mut activity = self.activity.lock();
@@ -236,6 +239,28 @@ impl Backend {
     }
 }
 
+/// A text of SQL as it may be shown and kept: what stands in quotes behind the word PASSWORD is taken out.
+pub fn redacted(sql: &str) -> std::borrow::Cow<'_, str> {
+    const WORD: &[u8] = b"password";
+    let bytes = sql.as_bytes();
+    let word = bytes.windows(WORD.len()).position(|w| w[0] | 0x20 == b'p' && w.eq_ignore_ascii_case(WORD));
+    let Some(end) = word.map(|at| at + WORD.len()) else { return sql.into() };
+    // Whatever literal follows in the same statement, however it is written: nothing else does in CREATE and ALTER ROLE.
+    let quote = |b: &u8| matches!(b, b'\'' | b'$');
+    let from = bytes[end..].iter().position(quote).map(|at| end + at);
+    let Some(from) = from.filter(|from| !bytes[end..*from].contains(&b';')) else {
+        return match redacted(&sql[end..]) {
+            std::borrow::Cow::Borrowed(_) => sql.into(),
+            std::borrow::Cow::Owned(rest) => format!("{}{rest}", &sql[..end]).into(),
+        };
+    };
+    // Up to the statement's last quote: a quote that is doubled or a semicolon within the literal can't cut it short.
+    // One that has no end is taken out whole.
+    let last = bytes.iter().rposition(quote).filter(|last| *last > from);
+    let to = last.map_or(bytes.len(), |at| at + 1);
+    format!("{}<redacted>{}", &sql[..from], sql.get(to..).unwrap_or("")).into()
+}
+
 fn wall_us() -> i64 {
     waits::wall_us()
 }
@@ -257,6 +282,25 @@ mod tests {
         drop(listed);
         assert_eq!(backends.count(), 0, "BCK-1");
         assert!(!backends.raise(backend.pid, Reason::Terminate));
+    }
+
+    #[test]
+    fn a_password_is_taken_out_of_a_text() {
+        let shown = |sql: &str| redacted(sql).into_owned();
+        assert_eq!(shown("alter role x PassWord 'se''cret;' login"), "alter role x PassWord <redacted> login");
+        assert_eq!(shown("create role x password E'a\\'b'"), "create role x password E<redacted>");
+        assert_eq!(shown("create role x password $a$secret$a$"), "create role x password <redacted>");
+        assert_eq!(shown("create role x password 'a'; alter role y password 'b'"), "create role x password <redacted>");
+        assert_eq!(
+            shown("select password from t; alter role y password 'b' login"),
+            "select password from t; alter role y password <redacted> login"
+        );
+        assert_eq!(shown("select password from t"), "select password from t");
+        assert_eq!(
+            shown("alter role x password 'unfinished"),
+            "alter role x password <redacted>unfinished".replace("unfinished", "")
+        );
+        assert!(matches!(redacted("select 1"), std::borrow::Cow::Borrowed(_)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::interrupt::Reason;
 use super::obstacle;
-use super::privileges::{Identities, role_by_oid};
+use super::privileges::{Identities, Identity, Judge, role_by_oid};
 use super::settings::Settings;
 use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
@@ -42,6 +42,18 @@ pub struct SequenceMemory {
 }
 
 type Path = (u64, Arc<Catalog>, Arc<[String]>);
+
+/// A session that works as another role for as long as this lives.
+pub struct Acting<'a> {
+    core: &'a Core,
+    before: Option<Identity>,
+}
+
+impl Drop for Acting<'_> {
+    fn drop(&mut self) {
+        self.core.settings.lock().act_as(self.before);
+    }
+}
 
 /// The parts of a session that statements share.
 pub struct Core {
@@ -174,8 +186,15 @@ impl Core {
             (settings.path_changes, settings.get("search_path").to_owned())
         };
         let user = self.role(&catalog).map(|role| role.name.clone());
+        let judge = Judge::of(self, &catalog);
+        // A schema that the role may not use is as if it were not there. (A role that was dropped is told what it may not do.)
+        let usable = |name: &String| {
+            let schema = catalog.schema(self.database, name);
+            judge.role().is_none() || schema.is_none_or(|schema| judge.may_with_schema(schema, 'U'))
+        };
         let list = super::settings::list_items(&text).into_iter();
-        let list: Arc<[String]> = list.filter_map(|s| if s == "$user" { user.clone() } else { Some(s) }).collect();
+        let list: Arc<[String]> =
+            list.filter_map(|s| if s == "$user" { user.clone() } else { Some(s) }).filter(usable).collect();
         *self.path.lock() = Some((changes, catalog, list.clone()));
         list
     }
@@ -189,6 +208,12 @@ impl Core {
     pub fn role<'c>(&self, catalog: &'c Catalog) -> Option<&'c Role> {
         let oid = self.settings.lock().current_role();
         role_by_oid(catalog, oid?)
+    }
+
+    /// Until the guard is dropped the session works as another role: the owner of what it refreshes.
+    pub fn act_as(&self, catalog: &Catalog, role: Oid) -> Acting<'_> {
+        let identity = role_by_oid(catalog, role).map_or(Identity { oid: role, superuser: false }, Identity::of);
+        Acting { core: self, before: self.settings.lock().act_as(Some(identity)) }
     }
 
     /// The name of the role that the session works as.
@@ -218,7 +243,7 @@ impl Core {
     /// Changes a setting; none: to its default.
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let catalog = self.catalog();
-        let identities = Identities { catalog: &catalog, login: self.login };
+        let identities = Identities { catalog: &catalog, database: self.database, login: self.login };
         let shown = self.settings.lock().set(name, value, local, &identities)?;
         if name.eq_ignore_ascii_case("application_name") {
             self.backend.activity.lock().application_name = shown;

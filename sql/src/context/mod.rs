@@ -15,6 +15,7 @@ pub mod interrupt;
 pub mod names;
 pub mod obstacle;
 pub mod privileges;
+mod setting_text;
 pub mod settings;
 mod units;
 pub mod views;

@@ -1,5 +1,6 @@
 //! What names of relations mean: the search path, the system's views, the catalog.
 
+use super::privileges::{Judge, denied};
 use super::views::{self, SystemView};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
@@ -17,6 +18,8 @@ pub struct PlanEnv<'a> {
     pub database: Oid,
     /// Schemas searched for names without one, the user's included.
     pub path: &'a [String],
+    /// What the session's role may do.
+    pub judge: Judge<'a>,
     /// How literals are read.
     pub conversion: Conversion<'a>,
 }
@@ -180,6 +183,11 @@ impl<'a> PlanEnv<'a> {
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(name.pos));
             }
         }
+        if let Some(schema) = name.schema().and_then(|schema| self.catalog.schema(self.database, schema))
+            && !self.judge.may_with_schema(schema, 'U')
+        {
+            return Err(denied("schema", &schema.name).at(name.pos));
+        }
         find(self.catalog, self.database, self.path, name.schema(), name.name()).ok_or_else(|| {
             let message = format!("relation \"{}\" does not exist", name.dotted());
             SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
@@ -226,10 +234,10 @@ impl<'a> PlanEnv<'a> {
         }
     }
 
-    /// The schema in which a new object of this name goes.
+    /// The schema in which a new object of this name goes, if the session's role may make one there.
     ///
     /// # Errors
-    /// 3F000.
+    /// 3F000, 42501.
     pub fn schema_for(&self, name: &QualName) -> Result<Oid> {
         let missing =
             |s: &str| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{s}\" does not exist")).at(name.pos);
@@ -238,13 +246,15 @@ impl<'a> PlanEnv<'a> {
                 let message = format!("permission denied to create \"{s}.{}\"", name.name());
                 Err(SqlError::new("42501", message).detail("System catalog modifications are currently disallowed."))
             }
-            Some(s) => self.catalog.schema(self.database, s).map(|s| s.oid).ok_or_else(|| missing(s)),
-            None => {
-                self.path.iter().find_map(|s| self.catalog.schema(self.database, s)).map(|s| s.oid).ok_or_else(|| {
-                    SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in").at(name.pos)
-                })
-            }
+            Some(s) => self.catalog.schema(self.database, s).ok_or_else(|| missing(s)),
+            None => self.path.iter().find_map(|s| self.catalog.schema(self.database, s)).ok_or_else(|| {
+                SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in").at(name.pos)
+            }),
         }
+        .and_then(|schema| {
+            let allowed = self.judge.may_with_schema(schema, 'C');
+            if allowed { Ok(schema.oid) } else { Err(denied("schema", &schema.name).at(name.pos)) }
+        })
     }
 }
 

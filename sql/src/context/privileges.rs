@@ -1,4 +1,7 @@
-//! What the session's role may do: tables, sequences, objects that it owns or was granted.
+//! What a role may do: what it owns, what it was granted, what the roles are or have that it is a member of.
+//!
+//! Structure: [`Judge`] answers for one role; the functions below ask it for the session's, or for a view's owner, and make the errors.
+//! `engine/src/catalog/acl.rs` holds the access lists.
 //!
 //! # Invariants
 //! - PRV-1: whatever a view reads is judged by the rights of the view's owner, whatever a statement names by those of the role that
@@ -8,7 +11,8 @@
 
 use super::core::Core;
 use crate::error::{Result, SqlError, code};
-use clearway_engine::catalog::{Catalog, Grant, Object, Oid, Relation, Role, Sequence};
+use clearway_engine::catalog::predefined::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
+use clearway_engine::catalog::{Acl, AclKind, Catalog, Object, Oid, Relation, Role, Schema, Sequence};
 
 /// The role of a number.
 pub fn role_by_oid(catalog: &Catalog, oid: Oid) -> Option<&Role> {
@@ -38,6 +42,8 @@ impl Identity {
 pub struct Identities<'a> {
     /// The roles.
     pub catalog: &'a Catalog,
+    /// The database that they are in.
+    pub database: Oid,
     /// The role that logged in.
     pub login: Oid,
 }
@@ -48,15 +54,14 @@ impl Identities<'_> {
         self.catalog.role(name).ok_or_else(unknown)
     }
 
-    /// What SET ROLE makes of a session of this user.
+    /// What SET ROLE makes of a session of this user: a role that the user is a member of.
     ///
     /// # Errors
     /// 22023 for an unknown role, 42501 for one that the user may not become.
     pub fn role(&self, session_user: Option<Identity>, name: &str) -> Result<Identity> {
         let role = self.named(name)?;
-        let user = session_user.and_then(|user| role_by_oid(self.catalog, user.oid));
-        // Roles have no members: a role is itself, a superuser anybody.
-        if user.is_some_and(|user| user.superuser || user.oid == role.oid) {
+        let user = Judge::new(self.catalog, self.database, session_user.map(|user| user.oid));
+        if user.is_member(role.oid) {
             return Ok(Identity::of(role));
         }
         Err(SqlError::new("42501", format!("permission denied to set role \"{name}\"")))
@@ -76,6 +81,145 @@ impl Identities<'_> {
     }
 }
 
+/// What one role may do in a database. A role that the catalog does not know may do nothing (PRV-2).
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'c> {
+    catalog: &'c Catalog,
+    database: Oid,
+    role: Option<&'c Role>,
+}
+
+impl<'c> Judge<'c> {
+    /// Of a role.
+    pub fn new(catalog: &'c Catalog, database: Oid, role: Option<Oid>) -> Judge<'c> {
+        Judge { catalog, database, role: role.and_then(|oid| role_by_oid(catalog, oid)) }
+    }
+
+    /// Of the role that a session works as.
+    pub fn of(core: &Core, catalog: &'c Catalog) -> Judge<'c> {
+        Judge { catalog, database: core.database, role: core.role(catalog) }
+    }
+
+    /// The same judge, or that of the owner of the view in which something is named (PRV-1).
+    #[must_use]
+    pub fn or_owner(self, owner: Option<Oid>) -> Judge<'c> {
+        owner.map_or(self, |owner| Judge::new(self.catalog, self.database, Some(owner)))
+    }
+
+    /// The role.
+    pub fn role(&self) -> Option<&'c Role> {
+        self.role
+    }
+
+    /// Whether it is a superuser.
+    pub fn is_superuser(&self) -> bool {
+        self.role.is_some_and(|role| role.superuser)
+    }
+
+    /// Whether the role is `wanted` or reaches it by memberships; `goes_on` says from which roles they lead further.
+    pub fn reaches(&self, wanted: Oid, goes_on: impl Fn(&Role) -> bool) -> bool {
+        let Some(role) = self.role else { return false };
+        let mut seen = vec![role.oid];
+        let mut at = 0;
+        let owner = match self.catalog.get(self.database).map(|o| &**o) {
+            Some(Object::Database(database)) => database.owner,
+            _ => 0,
+        };
+        while let Some(oid) = seen.get(at).copied() {
+            at += 1;
+            if oid == wanted {
+                return true;
+            }
+            let Some(role) = role_by_oid(self.catalog, oid).filter(|role| goes_on(role)) else { continue };
+            let implied = (oid == owner).then_some(DATABASE_OWNER);
+            for next in role.member_of.iter().map(|m| m.role).chain(implied) {
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether it has the rights of a role without SET ROLE: it is that role, inherits them, or is a superuser.
+    pub fn has_rights_of(&self, role: Oid) -> bool {
+        self.is_superuser() || self.reaches(role, |role| role.inherit)
+    }
+
+    /// Whether it may become a role.
+    pub fn is_member(&self, role: Oid) -> bool {
+        self.is_superuser() || self.reaches(role, |_| true)
+    }
+
+    /// Whether it may make others members of a role.
+    pub fn is_admin(&self, of: Oid) -> bool {
+        let grants = |o: &Object| match o {
+            Object::Role(r) => r.member_of.iter().any(|m| m.role == of && m.admin) && self.is_member(r.oid),
+            _ => false,
+        };
+        self.is_superuser() || (self.role.is_some() && self.catalog.objects().any(|o| grants(o)))
+    }
+
+    /// Whether it owns something of this owner.
+    pub fn owns(&self, owner: Oid) -> bool {
+        self.has_rights_of(owner)
+    }
+
+    /// Whether an access list allows it one privilege.
+    pub fn may(&self, acl: &Acl, kind: AclKind, owner: Oid, letter: char) -> bool {
+        self.role.is_some() && (self.is_superuser() || acl.allows(owner, kind, letter, |role| self.has_rights_of(role)))
+    }
+
+    /// Whether it may do one thing with an object that has an access list.
+    pub fn may_with(&self, object: &Object, letter: char) -> bool {
+        let (Some(owner), Some((acl, kind))) = (object.owner(), object.acl()) else { return false };
+        if self.may(acl, kind, owner, letter) {
+            return true;
+        }
+        match (kind, letter) {
+            (AclKind::Table | AclKind::Sequence, 'r') => self.has_rights_of(READ_ALL_DATA),
+            (AclKind::Table, 'a' | 'd') | (AclKind::Table | AclKind::Sequence, 'w') => {
+                self.has_rights_of(WRITE_ALL_DATA)
+            }
+            (AclKind::Schema, 'U') => self.has_rights_of(READ_ALL_DATA) || self.has_rights_of(WRITE_ALL_DATA),
+            _ => false,
+        }
+    }
+
+    /// The same for a schema.
+    pub fn may_with_schema(&self, schema: &Schema, letter: char) -> bool {
+        self.catalog.get(schema.oid).is_some_and(|object| self.may_with(object, letter))
+    }
+
+    fn relation(&self, relation: &Relation, letter: char) -> bool {
+        self.catalog.get(relation.oid).is_some_and(|object| self.may_with(object, letter))
+    }
+
+    /// Whether it may do one thing with a column, by its own list or by the table's.
+    pub fn may_with_column(&self, relation: &Relation, column: usize, letter: char) -> bool {
+        let own = relation.columns.get(column).map(|c| &c.acl);
+        let own = own.is_some_and(|acl| self.may_by_column(acl, relation.owner, letter));
+        own || self.relation(relation, letter)
+    }
+
+    fn may_by_column(&self, acl: &Acl, owner: Oid, letter: char) -> bool {
+        !acl.is_default() && self.may(acl, AclKind::Column, owner, letter)
+    }
+
+    /// Whether it may do one thing with some column at least.
+    pub fn may_with_some_column(&self, relation: &Relation, letter: char) -> bool {
+        let live = (0..relation.columns.len()).filter(|at| !relation.columns[*at].is_dropped());
+        let mut live = live.peekable();
+        live.peek().is_some() && live.any(|at| self.may_with_column(relation, at, letter))
+    }
+
+    /// Whether it may see what a session of this role does.
+    pub fn may_watch(&self, role: Oid) -> bool {
+        use clearway_engine::catalog::predefined::READ_ALL_STATS;
+        self.has_rights_of(READ_ALL_STATS) || self.has_rights_of(role)
+    }
+}
+
 /// The letter of a privilege, as the catalog keeps it.
 ///
 /// # Errors
@@ -90,20 +234,18 @@ pub fn letter(privilege: &str) -> Result<char> {
         "references" => 'x',
         "trigger" => 't',
         "usage" => 'U',
-        other => return Err(SqlError::new(code::SYNTAX_ERROR, format!("unrecognized privilege type \"{other}\""))),
+        "create" => 'C',
+        "connect" => 'c',
+        "temporary" | "temp" => 'T',
+        "execute" => 'X',
+        "set" => 's',
+        "alter system" => 'A',
+        _ => return Err(SqlError::new(code::SYNTAX_ERROR, format!("unrecognized privilege type \"{privilege}\""))),
     })
 }
 
-fn granted(grants: &[Grant], role: &Role, letter: char) -> bool {
-    grants.iter().any(|g| (g.role == role.oid || g.role == 0) && g.privileges.contains(letter))
-}
-
-fn holds(role: &Role, relation: &Relation, letters: &str) -> bool {
-    let owner = role.superuser || relation.owner == role.oid;
-    owner || letters.chars().all(|letter| granted(&relation.grants, role, letter))
-}
-
-fn denied(kind: &str, name: &str) -> SqlError {
+/// `permission denied for table t`.
+pub fn denied(kind: &str, name: &str) -> SqlError {
     SqlError::new("42501", format!("permission denied for {kind} {name}"))
 }
 
@@ -126,21 +268,19 @@ pub fn relation_as(
     letters: &str,
     owner: Option<Oid>,
 ) -> Result<()> {
-    let role = match owner {
-        Some(owner) => role_by_oid(catalog, owner),
-        None => core.role(catalog),
-    };
-    let allowed = role.is_some_and(|role| holds(role, relation, letters));
-    if allowed { Ok(()) } else { Err(denied(Object::Relation(relation.clone()).kind(), &relation.name)) }
+    let judge = Judge::of(core, catalog).or_owner(owner);
+    let allowed = letters.chars().all(|letter| judge.relation(relation, letter));
+    if allowed && judge.role.is_some() { Ok(()) } else { Err(denied(relation.kind.name(), &relation.name)) }
 }
 
-/// Whether the session's role may do one of these things with a relation.
+/// Whether that role may do one of these things with a relation.
 ///
 /// # Errors
 /// 42501.
-pub fn relation_any(core: &Core, catalog: &Catalog, table: &Relation, letters: &str) -> Result<()> {
-    let any = letters.chars().any(|letter| relation(core, catalog, table, letter.encode_utf8(&mut [0; 4])).is_ok());
-    if any { Ok(()) } else { relation(core, catalog, table, letters) }
+pub fn relation_any(core: &Core, catalog: &Catalog, table: &Relation, letters: &str, owner: Option<Oid>) -> Result<()> {
+    let judge = Judge::of(core, catalog).or_owner(owner);
+    let any = letters.chars().any(|letter| judge.relation(table, letter));
+    if any { Ok(()) } else { Err(denied(table.kind.name(), &table.name)) }
 }
 
 /// Whether the session's role may do one of these things with a sequence. Who may insert into a table may have the values of its
@@ -149,14 +289,18 @@ pub fn relation_any(core: &Core, catalog: &Catalog, table: &Relation, letters: &
 /// # Errors
 /// 42501.
 pub fn sequence(core: &Core, catalog: &Catalog, sequence: &Sequence, letters: &str) -> Result<()> {
-    let Some(role) = core.role(catalog) else { return Err(denied("sequence", &sequence.name)) };
-    let identity = sequence.owned_by.is_some_and(|(table, column)| {
-        let table = catalog.relation(table);
-        let identity = table.filter(|t| t.columns.get(column).is_some_and(|c| c.identity.is_some()));
-        letters.contains('U') && identity.is_some_and(|t| holds(role, t, "a"))
-    });
-    let own = role.superuser || sequence.owner == role.oid;
-    let allowed = own || identity || letters.chars().any(|letter| granted(&sequence.grants, role, letter));
+    let judge = Judge::of(core, catalog);
+    let own = || {
+        let object = catalog.get(sequence.oid);
+        object.is_some_and(|object| letters.chars().any(|letter| judge.may_with(object, letter)))
+    };
+    let identity = || {
+        let (table, column) = sequence.owned_by?;
+        let table = catalog.relation(table)?;
+        table.columns.get(column)?.identity?;
+        Some(letters.contains('U') && judge.may_with_some_column(table, 'a'))
+    };
+    let allowed = own() || identity().unwrap_or(false);
     if allowed { Ok(()) } else { Err(denied("sequence", &sequence.name)) }
 }
 
@@ -166,14 +310,23 @@ pub fn sequence(core: &Core, catalog: &Catalog, sequence: &Sequence, letters: &s
 /// 42501.
 pub fn owns(core: &Core, catalog: &Catalog, object: &Object) -> Result<()> {
     let owner = match object {
-        Object::Database(o) => o.owner,
-        Object::Schema(o) => o.owner,
-        Object::Relation(o) => o.owner,
-        Object::Index(o) => catalog.relation(o.table).map_or(0, |table| table.owner),
-        Object::Sequence(o) => o.owner,
-        Object::Role(_) => 0,
+        Object::Index(o) => catalog.relation(o.table).map(|table| table.owner),
+        other => other.owner(),
     };
-    let allowed = core.role(catalog).is_some_and(|role| role.superuser || role.oid == owner);
+    let judge = Judge::of(core, catalog);
+    let allowed = judge.is_superuser() || owner.is_some_and(|owner| judge.owns(owner));
     let denied = || SqlError::new("42501", format!("must be owner of {} {}", object.kind(), object.name()));
     if allowed { Ok(()) } else { Err(denied()) }
+}
+
+/// The same, or the owner of the schema that it is in: whoever may drop it.
+///
+/// # Errors
+/// 42501.
+pub fn may_drop(core: &Core, catalog: &Catalog, object: &Object) -> Result<()> {
+    let schema = crate::context::names::schema_of(object).and_then(|oid| catalog.get(oid));
+    match schema {
+        Some(schema) if owns(core, catalog, schema).is_ok() => Ok(()),
+        _ => owns(core, catalog, object),
+    }
 }

@@ -1,6 +1,7 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
 use super::privileges::{Identities, Identity};
+pub use super::setting_text::{list_items, parse_bool};
 use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
 use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
@@ -119,23 +120,6 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|s| s.name.eq_ignore_ascii_case(name))
 }
 
-/// Splits `a, "B c"` into its items, folding what is not quoted.
-pub fn list_items(text: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quoted = false;
-    for c in text.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => out.push(String::new()),
-            c if quoted => out.last_mut().into_iter().for_each(|s| s.push(c)),
-            c if c.is_whitespace() => {}
-            c => out.last_mut().into_iter().for_each(|s| s.extend(c.to_lowercase())),
-        }
-    }
-    out.retain(|s| !s.is_empty());
-    out
-}
-
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
 /// nobody else gets it when it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +170,8 @@ pub struct Settings {
     session_user: Option<Identity>,
     /// `role`, unless that is none.
     role: Option<Identity>,
+    /// The role whose work the session does at the moment, whatever the settings say.
+    acting: Option<Identity>,
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
@@ -227,6 +213,7 @@ impl Default for Settings {
             role_changes: 0,
             session_user: None,
             role: None,
+            acting: None,
             format: Format::default(),
             changed: Vec::new(),
         }
@@ -243,15 +230,6 @@ fn invalid(setting: &Setting, value: &str) -> SqlError {
     match setting.kind {
         Kind::Enum(words) => error.hint(format!("Available values: {}.", words.join(", "))),
         _ => error,
-    }
-}
-
-/// on, off, true, yes, 1, ...
-pub fn parse_bool(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
-        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
-        _ => None,
     }
 }
 
@@ -345,6 +323,10 @@ impl Settings {
     /// 42704, 22023, 55P02; 42501 for a role that the session may not become.
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool, identities: &Identities<'_>) -> Result<String> {
         let setting = find(name).ok_or_else(|| unknown(name))?;
+        if self.acting.is_some() && matches!(setting.name, "role" | "session_authorization") {
+            let message = "cannot set parameter \"{}\" within security-restricted operation";
+            return Err(SqlError::new("42501", message.replace("{}", setting.name)));
+        }
         let kept = match value {
             Some(value) => Kept {
                 text: self.normalized(setting, value)?,
@@ -383,7 +365,14 @@ impl Settings {
     /// The number of the role that the session works as: that of SET ROLE, else that of SET SESSION AUTHORIZATION, which at the start
     /// is the one that logged in.
     pub fn current_role(&self) -> Option<Oid> {
-        self.role.or(self.session_user).map(|identity| identity.oid)
+        self.acting.or(self.role).or(self.session_user).map(|identity| identity.oid)
+    }
+
+    /// The session does the work of another role, or its own again; what was before.
+    pub fn act_as(&mut self, identity: Option<Identity>) -> Option<Identity> {
+        self.role_changes += 1;
+        self.path_changes += 1;
+        std::mem::replace(&mut self.acting, identity)
     }
 
     /// The number of the role that `session_user` names.

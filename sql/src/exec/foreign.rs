@@ -15,6 +15,7 @@ use super::convert::read_row;
 use super::{BoxFuture, Cx, Row};
 use crate::context::errors::from_engine;
 use crate::context::names::column_types;
+use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
@@ -172,7 +173,8 @@ impl<'a> Cx<'a> {
         let host = super::host::CxHost { cx: self };
         let session: &dyn crate::expr::Session = &host;
         let conversion = session.conversion();
-        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, conversion }))
+        let judge = Judge::of(self.run.core, catalog);
+        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, judge, conversion }))
     }
 
     /// Checks that the row referred to is there, and keeps its key there.

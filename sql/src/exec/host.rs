@@ -5,7 +5,7 @@ use super::query::QueryRows;
 use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
 use crate::context::names::quote;
-use crate::context::privileges;
+use crate::context::privileges::{self, Judge};
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
 use crate::expr::host::HostFuture;
@@ -18,6 +18,7 @@ use crate::types::{Datum, oid};
 use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
+use clearway_engine::catalog::predefined::SIGNAL_BACKEND;
 use clearway_engine::catalog::{Catalog, Object, RelationKind, Sequence};
 use clearway_storage::btree::Tree;
 use clearway_storage::buffer::PAGE_BYTES;
@@ -25,6 +26,7 @@ use clearway_storage::error::StorageError;
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The host of one place of evaluation.
@@ -216,8 +218,8 @@ impl Cx<'_> {
                 };
                 Datum::Bool(pids.iter().any(|p| among.contains(&i64::from(*p))))
             }
-            F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)),
-            F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)),
+            F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)?),
+            F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)?),
             F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
             F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
@@ -344,13 +346,29 @@ impl Cx<'_> {
         Ok(Datum::Bool(held.is_ok()))
     }
 
-    fn signal(self, pid: i32, reason: Reason) -> bool {
+    /// Cancels or terminates a session of a role whose rights the session's role has, any but a superuser's with those of
+    /// pg_signal_backend, any as a superuser.
+    fn signal(self, pid: i32, reason: Reason) -> Result<bool> {
         let core = self.run.core;
-        let there = core.backends.raise(pid, reason);
-        if !there {
+        let Some(backend) = core.backends.get(pid) else {
             core.notice("WARNING", SqlError::new("01000", format!("PID {pid} is not a PostgreSQL server process")));
+            return Ok(false);
+        };
+        let catalog = core.catalog();
+        let judge = Judge::of(core, &catalog);
+        let role = backend.role.load(Ordering::Relaxed);
+        let cancels = reason == Reason::Cancel;
+        if Judge::new(&catalog, core.database, Some(role)).is_superuser() && !judge.is_superuser() {
+            let what = if cancels { "cancel superuser query" } else { "terminate superuser process" };
+            return Err(SqlError::new("42501", format!("must be a superuser to {what}")));
         }
-        there
+        if !judge.has_rights_of(role) && !judge.has_rights_of(SIGNAL_BACKEND) {
+            let what = if cancels { "query is being canceled" } else { "process is being terminated" };
+            let message = format!("must be a member of the role whose {what} or member of pg_signal_backend");
+            return Err(SqlError::new("42501", message));
+        }
+        backend.interrupt.raise(reason);
+        Ok(true)
     }
 
     fn sequence(self, oid: u32) -> Result<Sequence> {

@@ -5,6 +5,7 @@ use super::portals::Portal;
 use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
+use crate::context::backend::redacted;
 use crate::context::obstacle;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
@@ -65,7 +66,7 @@ impl Session {
             });
         };
         self.check_block(&parsed.statement)?;
-        self.prepare_statement(parsed.statement, sql.into(), types)
+        self.prepare_statement(parsed.statement, redacted(sql).into(), types)
     }
 
     /// Prepares a parsed statement.

@@ -123,7 +123,8 @@ pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<O
     };
     let names = core.names(&catalog);
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, conversion };
+    let judge = privileges::Judge::of(core, &catalog);
+    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion };
     let plan = Planner::new(&env).plan(statement, params)?;
     let path = names.path.clone();
     Ok(plan.map(|plan| {

@@ -17,6 +17,7 @@ use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
 use crate::context::backend::Backend;
+use crate::context::backend::redacted;
 use crate::context::cell::EngineCell;
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
@@ -149,7 +150,7 @@ impl Session {
             .ok_or_else(|| SqlError::new("3D000", format!("database \"{}\" does not exist", start.database)))?;
         let mut settings = Settings::default();
         settings.log_in(&start.user, Identity::of(&role));
-        let identities = Identities { catalog: &catalog, login: role.oid };
+        let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
         for (name, value) in &start.options {
             if crate::context::settings::find(name).is_some()
                 || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
@@ -159,6 +160,7 @@ impl Session {
         }
         settings.keep_as_start();
         settings.take_changed();
+        start.backend.role.store(role.oid, Relaxed);
         let engine = EngineCell::new(db.session(start.backend.pid, database.oid));
         let core = Core::new(
             engine,
@@ -383,7 +385,7 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
 
 fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
     Prepared {
-        text: sql.get(parsed.range).unwrap_or(sql).into(),
+        text: redacted(sql.get(parsed.range).unwrap_or(sql)).into(),
         statement: Some(Arc::new(parsed.statement)),
         types: Vec::new(),
         columns: None,

@@ -29,7 +29,8 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
     let names = core.names(catalog);
     let format = core.settings.lock().format.clone();
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
-    f(&PlanEnv { catalog, database: core.database, path: &names.path, conversion })
+    let judge = privileges::Judge::of(core, catalog);
+    f(&PlanEnv { catalog, database: core.database, path: &names.path, judge, conversion })
 }
 
 /// Values of constant expressions, cast to types.
@@ -249,6 +250,15 @@ fn show(core: &Core, name: &str, client: &mut dyn Client) -> Result<()> {
     Ok(())
 }
 
+/// The privileges of which one allows a lock.
+fn letters_of(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::AccessShare => "r",
+        LockMode::RowExclusive => "awdD",
+        _ => "wdD",
+    }
+}
+
 async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()> {
     if !session.in_block() {
         return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
@@ -259,12 +269,7 @@ async fn lock_table(session: &Session, core: &Core, l: &LockTable) -> Result<()>
         loop {
             let (oid, catalog) = relation_oid(core, &table.name)?;
             if let Some(relation) = catalog.relation(oid) {
-                let letters = match mode {
-                    LockMode::AccessShare => "r",
-                    LockMode::RowExclusive => "awdD",
-                    _ => "wdD",
-                };
-                privileges::relation_any(core, &catalog, relation, letters)?;
+                privileges::relation_any(core, &catalog, relation, letters_of(mode), None)?;
             }
             core.lock_in_turn(oid, mode, if_taken).await?;
             if Arc::ptr_eq(&catalog, &core.catalog()) {
@@ -282,7 +287,14 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
     let Some(statement) = parsed.first() else { return Ok(()) };
     let planned = with_env(core, catalog, |env| Planner::new(env).plan(&statement.statement, &mut Params::default()))?;
-    for lock in planned.map(|p| p.locks).unwrap_or_default() {
+    let locks = planned.map(|p| p.locks).unwrap_or_default();
+    for lock in &locks {
+        // The view's owner must be allowed to lock what the view reads.
+        if let Some(relation) = catalog.relation(lock.oid) {
+            privileges::relation_any(core, catalog, relation, letters_of(mode), lock.owner.or(Some(view.owner)))?;
+        }
+    }
+    for lock in locks {
         core.lock_in_turn(lock.oid, mode, if_taken).await?;
     }
     Ok(())

@@ -2,10 +2,12 @@
 
 use super::locks::Lines;
 use super::{ViewOf, opt, text};
+use crate::context::privileges::{Judge, role_by_oid};
 use crate::context::settings::{Kind, SETTINGS};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_engine::catalog::Object;
+use std::sync::atomic::Ordering;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity), ("pg_catalog", "pg_settings", settings)];
@@ -15,8 +17,22 @@ fn time(us: i64) -> Datum {
     if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) }
 }
 
+/// What a role that may not watch a session sees none of: the client, the times, the waits and the state.
+const HIDDEN: std::ops::Range<usize> = 7..17;
+const QUERY: usize = 20;
+
+/// What stands in place of other roles' statements.
+pub(super) const HIDDEN_TEXT: &str = "<insufficient privilege>";
+
+/// Whether the session's role may see what the session of a pid does, or did.
+pub(super) fn may_watch(run: &Run<'_>, pid: i32) -> bool {
+    let role = run.core.backends.get(pid).map_or(0, |backend| backend.role.load(Ordering::Relaxed));
+    Judge::of(run.core, &run.names.catalog).may_watch(role)
+}
+
 fn activity(run: &Run<'_>) -> Vec<Row> {
     let catalog = &run.names.catalog;
+    let judge = Judge::of(run.core, catalog);
     let locks = run.core.db.transactions().locks().locks();
     let lines = Lines::new(&locks);
     let backends = run.core.backends.all();
@@ -24,15 +40,17 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
         let a = b.activity.lock().clone();
         let (class, event) = wait_of(b.pid, b, &locks, &lines);
         let database = catalog.database(&b.database).map_or(Datum::Null, |d| Datum::Oid(d.oid));
-        let role = catalog.role(&b.user).map_or(Datum::Null, |r| Datum::Oid(r.oid));
+        let number = b.role.load(Ordering::Relaxed);
+        let role = if number == 0 { Datum::Null } else { Datum::Oid(number) };
+        let user = role_by_oid(catalog, number).map_or_else(|| b.user.clone(), |role| role.name.clone());
         let txn = locks.iter().find(|l| l.pid == b.pid).and_then(|l| l.txn);
-        vec![
+        let mut row = vec![
             database,
             text(&b.database),
             Datum::Int4(b.pid),
             Datum::Null,
             role,
-            text(&b.user),
+            text(&user),
             text(&a.application_name),
             b.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
             Datum::Null,
@@ -49,7 +67,12 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
             Datum::Null,
             text(&a.query),
             text("client backend"),
-        ]
+        ];
+        if !judge.may_watch(number) {
+            row[HIDDEN].fill(Datum::Null);
+            row[QUERY] = text(HIDDEN_TEXT);
+        }
+        row
     });
     rows.collect()
 }

@@ -7,7 +7,8 @@ use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, all};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::{Datum, TYPES, oid};
-use clearway_engine::catalog::{Grant, Object, Relation, RelationKind};
+use clearway_engine::catalog::acl::LETTERS;
+use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind};
 
 use oid::{NAME, TEXT};
 
@@ -27,24 +28,19 @@ pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)
 }
 
-/// What the owner of a table may do.
-const TABLE_PRIVILEGES: &str = "arwdDxt";
-/// What the owner of a sequence may do.
-const SEQUENCE_PRIVILEGES: &str = "rwU";
-
-/// Who may do what, as PostgreSQL shows it: `role=letters/by whom`; null while nothing has been granted.
-fn acl(run: &Run<'_>, owner: u32, grants: &[Grant], all: &str) -> Datum {
-    if grants.is_empty() {
+/// Who may do what, as PostgreSQL shows it: `role=letters/by whom`, with a star behind what may be granted further; null while nothing has
+/// been granted or revoked.
+pub(super) fn acl(run: &Run<'_>, owner: u32, acl: &Acl, kind: AclKind) -> Datum {
+    if acl.is_default() {
         return Datum::Null;
     }
     let name = |oid: u32| if oid == 0 { String::new() } else { quote(&role_name(run, oid)) };
-    let line = |role: u32, held: &str| {
-        let letters: String = all.chars().filter(|c| held.contains(*c)).collect();
-        text(&format!("{}={letters}/{}", name(role), name(owner)))
-    };
-    let own = (!grants.iter().any(|g| g.role == owner)).then(|| line(owner, all));
-    let granted = grants.iter().map(|g| line(g.role, &g.privileges));
-    Datum::Array(Array::one_dimensional(TEXT, own.into_iter().chain(granted).collect()).into())
+    let items = acl.entries(owner, kind).into_iter().map(|e| {
+        let letter = |c: char| if e.grantable.contains(c) { format!("{c}*") } else { c.to_string() };
+        let letters: String = LETTERS.chars().filter(|c| e.privileges.contains(*c)).map(letter).collect();
+        text(&format!("{}={letters}/{}", name(e.role), name(e.by)))
+    });
+    Datum::Array(Array::one_dimensional(TEXT, items.collect()).into())
 }
 
 /// The schema's name of an oid.
@@ -187,7 +183,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
             populated: r.kind != RelationKind::MaterializedView || r.populated,
             options: &r.options,
-            acl: acl(run, r.owner, &r.grants, TABLE_PRIVILEGES),
+            acl: acl(run, r.owner, &r.acl, AclKind::Table),
         },
         Object::Index(i) => Class {
             oid: i.oid,
@@ -217,7 +213,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_triggers: false,
             populated: true,
             options: &[],
-            acl: acl(run, s.owner, &s.grants, SEQUENCE_PRIVILEGES),
+            acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
         Object::Database(_) | Object::Schema(_) | Object::Role(_) => return None,
     })
@@ -240,7 +236,7 @@ fn pg_namespace(run: &Run<'_>) -> Vec<Row> {
         if let Object::Schema(s) = &**o
             && s.database == run.names.database
         {
-            out.push(vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), Datum::Null]);
+            out.push(vec![int_oid(s.oid), text(&s.name), int_oid(s.owner), acl(run, s.owner, &s.acl, AclKind::Schema)]);
         }
     }
     out
@@ -265,7 +261,7 @@ fn pg_database(run: &Run<'_>) -> Vec<Row> {
             text("c"),
             Datum::Null,
             int_oid(1663),
-            Datum::Null,
+            acl(run, d.owner, &d.acl, AclKind::Database),
         ]
     };
     databases.map(row).collect()
@@ -280,16 +276,16 @@ fn pg_roles(run: &Run<'_>) -> Vec<Row> {
         vec![
             text(&r.name),
             Datum::Bool(r.superuser),
-            Datum::Bool(true),
+            Datum::Bool(r.inherit),
             Datum::Bool(r.create_role),
             Datum::Bool(r.create_db),
             Datum::Bool(r.login),
             Datum::Bool(r.superuser),
             Datum::Int4(r.connection_limit),
             text("********"),
-            Datum::Null,
-            Datum::Bool(r.superuser),
-            Datum::Null,
+            r.valid_until.map_or(Datum::Null, Datum::TimestampTz),
+            Datum::Bool(r.bypass_rls),
+            super::rights::settings_of(r.settings.iter().filter(|s| s.0 == 0).map(|s| (&s.1, &s.2))),
             int_oid(r.oid),
         ]
     };

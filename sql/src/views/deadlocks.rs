@@ -1,6 +1,7 @@
 //! `clearway_deadlocks`, `clearway_deadlock_counters`: the archive of deadlocks, in full.
 
 use super::ViewOf;
+use super::activity::{HIDDEN_TEXT, may_watch};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_engine::catalog::{Catalog, Object};
@@ -27,10 +28,21 @@ fn deadlocks(run: &Run<'_>) -> Vec<Row> {
     let reports = run.core.db.transactions().locks().archive().reports();
     let rows = |report: &DeadlockReport| -> Vec<Row> {
         let of = report.participants.iter().enumerate();
-        of.map(|(at, participant)| row(&run.names.catalog, report, at, participant)).collect()
+        of.map(|(at, participant)| {
+            let mut row = row(&run.names.catalog, report, at, participant);
+            // Keys are data, statements hold data.
+            if !may_watch(run, participant.pid) {
+                DATA.iter().for_each(|column| row[*column] = Datum::text(HIDDEN_TEXT));
+            }
+            row
+        })
+        .collect()
     };
     reports.iter().flat_map(|report| rows(report)).collect()
 }
+
+/// The columns that tell of keys and statements.
+const DATA: [usize; 4] = [8, 12, 14, 15];
 
 fn row(catalog: &Catalog, report: &DeadlockReport, at: usize, p: &Participant) -> Row {
     let next = &report.participants[(at + 1) % report.participants.len()];

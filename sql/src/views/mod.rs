@@ -12,6 +12,7 @@ mod deadlocks;
 mod locks;
 mod log;
 mod memory;
+mod rights;
 mod undo;
 
 use crate::context::views::SystemView;
@@ -22,7 +23,7 @@ use clearway_engine::catalog::Index;
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
-const ROWS: [&[ViewOf]; 9] = [
+const ROWS: [&[ViewOf]; 10] = [
     catalog::ROWS,
     attributes::ROWS,
     constraints::ROWS,
@@ -32,6 +33,7 @@ const ROWS: [&[ViewOf]; 9] = [
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
+    rights::ROWS,
 ];
 
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {

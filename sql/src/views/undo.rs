@@ -1,6 +1,8 @@
 //! clearway_undo, clearway_undo_holders, clearway_undo_alarms: what undo takes, who holds it, and who was named when it exceeded its memory.
 
+use super::activity::{HIDDEN_TEXT, may_watch};
 use super::{ViewOf, opt};
+use crate::context::privileges::Judge;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_txn::mvcc::holders::{HoldKind, Holder};
@@ -33,10 +35,10 @@ fn undo(run: &Run<'_>) -> Vec<Row> {
 }
 
 fn holders(run: &Run<'_>) -> Vec<Row> {
-    run.core.db.transactions().book().holders().iter().map(holder).collect()
+    run.core.db.transactions().book().holders().iter().map(|h| holder(run, h)).collect()
 }
 
-fn holder(holder: &Holder) -> Row {
+fn holder(run: &Run<'_>, holder: &Holder) -> Row {
     let kind = match holder.kind {
         HoldKind::Snapshot => "snapshot",
         HoldKind::Transaction => "transaction",
@@ -48,16 +50,18 @@ fn holder(holder: &Holder) -> Row {
         holder.read_lsn.map_or(Datum::Null, |lsn| int(lsn.0)),
         Datum::Float8(holder.age_ns as f64 / 1e9),
         int(holder.bytes),
-        opt(holder.statement.as_deref()),
+        opt(holder.statement.as_deref().map(|text| if may_watch(run, holder.pid) { text } else { HIDDEN_TEXT })),
     ]
 }
 
 fn alarms(run: &Run<'_>) -> Vec<Row> {
+    // An alarm quotes the statement of a session that may be gone by now.
+    let all = Judge::of(run.core, &run.names.catalog).may_watch(0);
     let row = |alarm: &clearway_txn::mvcc::holders::Alarm| {
         vec![
             Datum::TimestampTz(alarm.at_us - 946_684_800_000_000),
             alarm.holder.as_ref().map_or(Datum::Null, |holder| Datum::Int4(holder.pid)),
-            Datum::text(alarm.to_string()),
+            Datum::text(if all { alarm.to_string() } else { HIDDEN_TEXT.to_owned() }),
         ]
     };
     run.core.db.transactions().book().alarms().iter().map(row).collect()

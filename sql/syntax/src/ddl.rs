@@ -210,6 +210,7 @@ pub enum RoleOption {
     ValidUntil(String),
     InRole(Vec<String>),
     Role(Vec<String>),
+    Admin(Vec<String>),
 }
 
 /// CREATE RULE ... DO INSTEAD NOTHING.
@@ -333,5 +334,32 @@ pub struct Grant {
     /// `public` comes as that name.
     pub roles: Vec<String>,
     pub grant_option: bool,
+    pub granted_by: Option<String>,
     pub cascade: bool,
+}
+
+/// GRANT and REVOKE of roles.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct GrantRole {
+    pub revoke: bool,
+    pub roles: Vec<String>,
+    /// Who become or cease to be members.
+    pub to: Vec<String>,
+    /// WITH ADMIN OPTION; of REVOKE: only that option.
+    pub admin: bool,
+    pub granted_by: Option<String>,
+    pub cascade: bool,
+}
+
+/// ALTER DEFAULT PRIVILEGES.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct DefaultPrivileges {
+    /// FOR ROLE; empty: the session's.
+    pub roles: Vec<String>,
+    /// IN SCHEMA.
+    pub schemas: Vec<String>,
+    /// What is granted; `names` is empty.
+    pub grant: Grant,
 }

@@ -2,8 +2,8 @@
 
 use super::ast::{Expr, FromItem, QualName, Query, TableRef, Target, TypeName, With};
 use super::ddl::{
-    AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, Drop, Grant, IndexKey, ObjectKind, Rename,
-    RoleOption, SequenceOption,
+    AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
+    IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
 };
 use crate::error::Pos;
 
@@ -51,7 +51,11 @@ pub enum Statement {
     OwnerTo { object: ObjectKind, name: QualName, if_exists: bool, owner: String },
     Drop(Drop),
     Grant(Grant),
-    GrantRole { roles: Vec<String>, to: Vec<String>, revoke: bool, admin: bool },
+    GrantRole(GrantRole),
+    AlterDefaultPrivileges(DefaultPrivileges),
+    ReassignOwned { roles: Vec<String>, to: String },
+    DropOwned { roles: Vec<String>, cascade: bool },
+    AlterDatabase { name: String, options: Vec<GenericOption> },
     Comment { object: ObjectKind, name: QualName, column: Option<String>, text: Option<String> },
     DeclareCursor { name: String, query: Box<Query>, hold: bool, binary: bool, scroll: Option<bool> },
     Fetch { name: String, direction: FetchDirection, is_move: bool },

@@ -34,7 +34,6 @@ pub static VIEWS: &[SystemView] = &[
         ("oid", OID), ("prpubid", OID), ("prrelid", OID), ("prqual", TEXT), ("prattrs", INT2VECTOR),
     ]),
     empty(6237, "pg_publication_namespace", &[("oid", OID), ("pnpubid", OID), ("pnnspid", OID)]),
-    empty(1261, "pg_auth_members", &[("roleid", OID), ("member", OID), ("grantor", OID), ("admin_option", BOOL)]),
     empty(1255, "pg_proc", &[
         ("oid", OID), ("proname", NAME), ("pronamespace", OID), ("proowner", OID), ("prolang", OID), ("procost", FLOAT4),
         ("prorows", FLOAT4), ("provariadic", OID), ("prosupport", REGPROC), ("prokind", CHAR), ("prosecdef", BOOL),
@@ -80,10 +79,6 @@ pub static VIEWS: &[SystemView] = &[
         ("oid", OID), ("subdbid", OID), ("subskiplsn", TEXT), ("subname", NAME), ("subowner", OID), ("subenabled", BOOL),
         ("subbinary", BOOL), ("substream", BOOL), ("subtwophasestate", CHAR), ("subdisableonerr", BOOL), ("subconninfo", TEXT),
         ("subslotname", NAME), ("subsynccommit", TEXT), ("subpublications", TEXT_ARRAY),
-    ]),
-    empty(2964, "pg_db_role_setting", &[("setdatabase", OID), ("setrole", OID), ("setconfig", TEXT_ARRAY)]),
-    empty(826, "pg_default_acl", &[
-        ("oid", OID), ("defaclrole", OID), ("defaclnamespace", OID), ("defaclobjtype", CHAR), ("defaclacl", TEXT_ARRAY),
     ]),
     empty(2617, "pg_operator", &[
         ("oid", OID), ("oprname", NAME), ("oprnamespace", OID), ("oprowner", OID), ("oprkind", CHAR), ("oprcanmerge", BOOL),

@@ -14,6 +14,7 @@ mod empty;
 mod locks;
 mod log;
 mod memory;
+mod rights;
 mod undo;
 
 use crate::types::Oid;
@@ -45,7 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 pub fn with_rows() -> impl Iterator<Item = &'static SystemView> {
     let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    of_objects.chain(of_sessions).chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS)
+    of_objects.chain(of_sessions).chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(rights::VIEWS)
 }
 
 /// A view by schema and name.

@@ -3,7 +3,8 @@
 use super::table::{Foreign, key_type, storage_options};
 use super::{Ddl, exists, free_name, missing};
 use crate::context::errors::{about, from_engine};
-use crate::context::names::quote;
+use crate::context::names::{quote, schema_of};
+use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::session::utility::{constant_of, find_object, with_env};
@@ -12,7 +13,7 @@ use crate::syntax::ddl::{
     TableConstraintKind,
 };
 use clearway_base::breath;
-use clearway_engine::catalog::{Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Catalog, Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::table::shape::{TableShape, encode_missing};
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
@@ -50,6 +51,7 @@ impl Ddl<'_> {
             return Err(missing("relation", s.name.name()).at(s.name.pos));
         };
         let oid = object.oid();
+        self.own_oid(&self.catalog(), oid)?;
         let mode = s.actions.iter().map(lock_of).max().unwrap_or(LockMode::AccessExclusive);
         self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
         if let Object::Index(_) = &*object {
@@ -125,9 +127,7 @@ impl Ddl<'_> {
             AlterAction::ResetStorage(options) => {
                 r.options.retain(|x| !options.iter().any(|o| x.split('=').next() == Some(&o.name)));
             }
-            AlterAction::OwnerTo(owner) => {
-                r.owner = self.catalog().role(owner).map(|o| o.oid).ok_or_else(|| missing("role", owner))?;
-            }
+            AlterAction::OwnerTo(owner) => return self.owner_of_relation(r, owner).await,
             AlterAction::SetLogged(true) => return Ok(()),
             AlterAction::SetLogged(false) => return Err(SqlError::unsupported("an unlogged table")),
             AlterAction::AddIdentity { .. } | AlterAction::DropIdentity { .. } => {
@@ -136,6 +136,11 @@ impl Ddl<'_> {
             AlterAction::AlterConstraint { .. } => return Err(SqlError::unsupported("ALTER CONSTRAINT")),
         }
         self.put(Object::Relation(r)).await
+    }
+
+    async fn owner_of_relation(&self, r: Relation, owner: &str) -> Result<()> {
+        let owner = self.role_named(&self.catalog(), owner)?.oid;
+        self.change_owner(&Object::Relation(r), owner).await
     }
 
     async fn add_column(&self, mut r: Relation, c: &ColumnDef, if_not_exists: bool) -> Result<()> {
@@ -436,26 +441,23 @@ impl Ddl<'_> {
         self.move_rows(&old, r.oid, name).await
     }
 
+    /// Whether the session's role may rename something of a schema, or a part of it.
+    fn may_rename(&self, catalog: &Catalog, object: &Object, whole: bool) -> Result<()> {
+        privileges::owns(self.core, catalog, object)?;
+        let schema = schema_of(object).and_then(|oid| catalog.get(oid)).filter(|_| whole);
+        match schema {
+            Some(schema) if !self.judge(catalog).may_with(schema, 'C') => {
+                Err(privileges::denied("schema", schema.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// ALTER ... RENAME.
     pub(super) async fn rename(&self, s: &Rename) -> Result<&'static str> {
         let catalog = self.catalog();
         if matches!(s.object, ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role) {
-            let object = match s.object {
-                ObjectKind::Schema => {
-                    catalog.schema(self.core.database, s.name.name()).map(|o| Object::Schema(o.clone()))
-                }
-                ObjectKind::Database => catalog.database(s.name.name()).map(|o| Object::Database(o.clone())),
-                _ => catalog.role(s.name.name()).map(|o| Object::Role(o.clone())),
-            };
-            let mut object = object.ok_or_else(|| missing("object", s.name.name()))?;
-            match &mut object {
-                Object::Schema(o) => o.name.clone_from(&s.to),
-                Object::Database(o) => o.name.clone_from(&s.to),
-                Object::Role(o) => o.name.clone_from(&s.to),
-                _ => {}
-            }
-            self.put(object).await?;
-            return Ok("ALTER DATABASE");
+            return self.rename_global(s).await;
         }
         let Some(object) = find_object(self.core, &catalog, &s.name) else {
             if s.if_exists {
@@ -465,7 +467,12 @@ impl Ddl<'_> {
             }
             return Err(missing("relation", s.name.name()).at(s.name.pos));
         };
+        self.may_rename(&catalog, &object, s.part.is_none())?;
         self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+        // What may have changed while the lock was waited for.
+        let catalog = self.catalog();
+        let object = catalog.get(object.oid()).cloned().ok_or_else(|| missing("relation", s.name.name()))?;
+        self.may_rename(&catalog, &object, s.part.is_none())?;
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {

@@ -1,7 +1,9 @@
 //! DROP and TRUNCATE.
 
+use super::owner::names_role;
 use super::{Ddl, missing, new_tree};
 use crate::context::errors::from_engine;
+use crate::context::names::schema_of;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::{find_object, relation_oid};
@@ -11,6 +13,7 @@ use crate::syntax::stmt::Truncate;
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
 
 fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
@@ -90,6 +93,7 @@ impl Ddl<'_> {
                     object.kind()
                 )));
             }
+            privileges::may_drop(self.core, &self.catalog(), &object)?;
             found.push(object.oid());
         }
         for oid in &found {
@@ -98,17 +102,15 @@ impl Ddl<'_> {
         Ok(tag(s.object))
     }
 
-    async fn drop_one(&self, oid: u32, cascade: bool, together: &[u32]) -> Result<()> {
+    pub(super) async fn drop_one(&self, oid: u32, cascade: bool, together: &[u32]) -> Result<()> {
         let catalog = self.catalog();
         let Some(object) = catalog.get(oid).cloned() else { return Ok(()) };
         match &*object {
             Object::Relation(r) => {
-                self.own(r)?;
                 self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
                 self.drop_relation(r, cascade, together).await
             }
             Object::Index(i) => {
-                self.owns(&object)?;
                 if i.constraint {
                     let table = catalog.relation(i.table).map_or("", |r| &r.name);
                     let message =
@@ -121,7 +123,6 @@ impl Ddl<'_> {
                 self.take_away(oid, Some(i.tree)).await
             }
             Object::Sequence(q) => {
-                self.owns(&object)?;
                 if let Some((table, _)) = q.owned_by
                     && !cascade
                     && let Some(r) = catalog.relation(table)
@@ -221,7 +222,8 @@ impl Ddl<'_> {
 
     async fn drop_rule(&self, s: &Drop) -> Result<&'static str> {
         let Some(on) = &s.on else { return Err(SqlError::internal("a rule without a table")) };
-        let (oid, _) = relation_oid(self.core, on)?;
+        let (oid, catalog) = relation_oid(self.core, on)?;
+        self.own_oid(&catalog, oid)?;
         self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let Some(mut relation) = catalog.relation(oid).cloned() else { return Ok("DROP RULE") };
@@ -255,48 +257,31 @@ impl Ddl<'_> {
             return Err(missing(kind, name.name()));
         };
         match catalog.get(oid).map(|o| &**o) {
-            Some(Object::Role(role)) => {
-                self.may("drop role", |r| r.create_role)?;
-                let (current, session) = {
-                    let settings = self.core.settings.lock();
-                    (settings.current_role(), settings.session_role())
-                };
-                if Some(role.oid) == current {
-                    return Err(SqlError::new("55006", "current user cannot be dropped"));
-                }
-                if Some(role.oid) == session || role.oid == self.core.login {
-                    return Err(SqlError::new("55006", "session user cannot be dropped"));
-                }
-                if role.superuser {
-                    self.superuser("must be superuser to drop superusers")?;
-                }
-            }
+            Some(Object::Role(role)) => self.may_drop_role(role)?,
             Some(object) => self.owns(object)?,
             None => {}
         }
         if s.object == ObjectKind::Database {
             return self.drop_database(oid, name.name()).await;
         }
-        let inside: Vec<u32> = catalog
-            .objects()
-            .filter(|o| match s.object {
-                ObjectKind::Schema => crate::context::names::schema_of(o) == Some(oid),
-                _ => match &***o {
-                    Object::Relation(r) => r.owner == oid || r.grants.iter().any(|g| g.role == oid),
-                    Object::Sequence(q) => q.owner == oid || q.grants.iter().any(|g| g.role == oid),
-                    Object::Schema(c) => c.owner == oid,
-                    Object::Database(d) => d.owner == oid,
-                    Object::Index(_) | Object::Role(_) => false,
-                },
-            })
-            .map(|o| o.oid())
-            .collect();
-        if !inside.is_empty() && (!s.cascade || s.object == ObjectKind::Role) {
-            let message = if s.object == ObjectKind::Role {
-                format!("role \"{}\" cannot be dropped because some objects depend on it", name.name())
-            } else {
-                format!("cannot drop schema {} because other objects depend on it", name.name())
-            };
+        if s.object == ObjectKind::Schema {
+            return self.drop_schema(oid, name.name(), s.cascade).await;
+        }
+        let depends = |o: &&Arc<Object>| o.owner() == Some(oid) || names_role(o, oid);
+        if catalog.objects().any(|o| depends(&o)) {
+            let message = format!("role \"{}\" cannot be dropped because some objects depend on it", name.name());
+            return Err(SqlError::new("2BP01", message));
+        }
+        self.forget_members(oid).await?;
+        self.take_away(oid, None).await
+    }
+
+    pub(super) async fn drop_schema(&self, oid: u32, name: &str, cascade: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let here = |o: &&Arc<Object>| schema_of(o) == Some(oid);
+        let inside: Vec<u32> = catalog.objects().filter(here).map(|o| o.oid()).collect();
+        if !inside.is_empty() && !cascade {
+            let message = format!("cannot drop schema {name} because other objects depend on it");
             return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
         for object in &inside {
@@ -308,16 +293,22 @@ impl Ddl<'_> {
         self.take_away(oid, None).await
     }
 
-    async fn drop_database(&self, oid: u32, name: &str) -> Result<()> {
-        if oid == self.core.database {
-            return Err(SqlError::new("55006", "cannot drop the currently open database"));
-        }
+    /// An error while other sessions are in a database.
+    pub(super) fn nobody_in(&self, _: u32, name: &str) -> Result<()> {
         let users = self.core.backends.all().iter().filter(|b| b.database == name).count();
         if users > 0 {
             let message = format!("database \"{name}\" is being accessed by other users");
             let detail = format!("There are {users} other sessions using the database.");
             return Err(SqlError::new("55006", message).detail(detail));
         }
+        Ok(())
+    }
+
+    async fn drop_database(&self, oid: u32, name: &str) -> Result<()> {
+        if oid == self.core.database {
+            return Err(SqlError::new("55006", "cannot drop the currently open database"));
+        }
+        self.nobody_in(oid, name)?;
         let catalog = self.catalog();
         for object in catalog.objects() {
             let (inside, tree) = match &**object {
@@ -361,6 +352,9 @@ impl Ddl<'_> {
                         .hint(format!("Truncate table \"{name}\" at the same time, or use TRUNCATE ... CASCADE.")));
                 }
                 self.core.notice("NOTICE", SqlError::new("00000", format!("truncate cascades to table \"{name}\"")));
+                if let Some(relation) = catalog.relation(child) {
+                    privileges::relation(self.core, &catalog, relation, "D")?;
+                }
                 self.core.lock_relation(child, LockMode::AccessExclusive, IfTaken::Wait).await?;
                 all.push(child);
             }

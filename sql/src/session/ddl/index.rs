@@ -26,7 +26,8 @@ impl Ddl<'_> {
             return Err(SqlError::unsupported(what));
         }
         super::table::storage_options(&s.storage)?;
-        let (table, _) = relation_oid(self.core, &s.table)?;
+        let (table, catalog) = relation_oid(self.core, &s.table)?;
+        self.own_oid(&catalog, table)?;
         let mode = if s.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
         self.core.lock_relation(table, mode, IfTaken::Wait).await?;
         let catalog = self.catalog();

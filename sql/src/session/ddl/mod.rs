@@ -5,8 +5,11 @@
 
 mod alter;
 mod drop;
+mod grant;
 mod index;
 mod objects;
+mod owner;
+mod roles;
 mod table;
 mod table_as;
 
@@ -76,7 +79,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
         Statement::Rename(s) => d.rename(s).await?,
-        Statement::OwnerTo { object: _, name, if_exists: _, owner } => d.owner_to(name, owner).await?,
+        Statement::OwnerTo { object, name, if_exists, owner } => d.owner_to(*object, name, *if_exists, owner).await?,
         Statement::Drop(s) => {
             if s.concurrently && session.in_block() {
                 return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
@@ -87,7 +90,10 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::Grant(s) => d.grant(s).await?,
         Statement::Comment { .. } => return Err(SqlError::unsupported("COMMENT")),
         Statement::SetSchema { .. } => return Err(SqlError::unsupported("ALTER ... SET SCHEMA")),
-        Statement::GrantRole { .. } => return Err(SqlError::unsupported("GRANT of a role")),
+        Statement::GrantRole(s) => d.grant_role(s).await?,
+        Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
+        Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
+        Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
         Statement::AlterRoleSet { .. } => return Err(SqlError::unsupported("ALTER ROLE ... SET")),
         Statement::AlterDatabaseSet { .. } => return Err(SqlError::unsupported("ALTER DATABASE ... SET")),
         _ => return Err(SqlError::unsupported("this statement")),
@@ -157,6 +163,11 @@ impl Ddl<'_> {
     /// Checks that the session's role owns a relation.
     fn own(&self, relation: &Relation) -> Result<()> {
         self.owns(&Object::Relation(relation.clone()))
+    }
+
+    /// Checks that the session's role owns the relation of a number: before its lock is asked for.
+    fn own_oid(&self, catalog: &Catalog, oid: u32) -> Result<()> {
+        catalog.get(oid).map_or(Ok(()), |object| privileges::owns(self.core, catalog, object))
     }
 
     /// Checks that the session's role owns an object.

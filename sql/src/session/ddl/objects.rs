@@ -2,17 +2,16 @@
 
 use super::{Ddl, Session, exists, missing};
 use crate::context::errors::from_engine;
-use crate::context::names::schema_of;
-use crate::context::privileges::letter;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
-use crate::syntax::ddl::{CreateRule, Grant, RoleOption, RuleEvent, SequenceOption};
+use crate::syntax::ddl::{CreateRule, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve};
-use clearway_engine::catalog::{self, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence};
+use clearway_engine::catalog::predefined::DATABASE_OWNER;
+use clearway_engine::catalog::{Acl, Column, Database, Object, Relation, RelationKind, Role, Schema, Sequence};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -74,6 +73,7 @@ impl Ddl<'_> {
                 dropped_version: None,
                 since_version: 0,
                 missing: None,
+                acl: Acl::default(),
             });
         }
         let oid = old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid);
@@ -81,7 +81,7 @@ impl Ddl<'_> {
             owner: old.as_ref().map_or_else(|| self.role(), |r| Ok(r.owner))?,
             kind: RelationKind::View,
             query: Some(text.to_owned()),
-            grants: old.map(|r| r.grants).unwrap_or_default(),
+            acl: old.map_or_else(|| self.first_acl('r', schema), |r| Ok(r.acl))?,
             meaning: Some(meaning),
             ..Relation::table(oid, self.core.database, schema, name.name(), list, 0)
         };
@@ -99,7 +99,8 @@ impl Ddl<'_> {
         concurrently: bool,
         with_data: bool,
     ) -> Result<&'static str> {
-        let (oid, _) = relation_oid(self.core, name)?;
+        let (oid, catalog) = relation_oid(self.core, name)?;
+        self.own_oid(&catalog, oid)?;
         let mode = if concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
         self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
         // PostgreSQL's rebuild of the indexes takes this one, too.
@@ -117,6 +118,8 @@ impl Ddl<'_> {
         let query = parsed.into_iter().next().ok_or_else(|| SqlError::internal("a view without a query"))?.statement;
         let mut execution = None;
         if with_data {
+            // Whatever the query does, it does with the owner's rights.
+            let _acting = self.core.act_as(&catalog, relation.owner);
             let inner = session.prepare_statement(query.clone(), prepared.text.clone(), &[])?;
             execution = Some(session.start(&inner, &query, Arc::from([])).await?);
         }
@@ -149,7 +152,7 @@ impl Ddl<'_> {
             cache: 1,
             cycle: false,
             owned_by,
-            grants: Vec::new(),
+            acl: self.first_acl('S', schema)?,
         };
         let (mut start, mut min, mut max) = (None, None, None);
         for o in &plan.options {
@@ -285,7 +288,9 @@ impl Ddl<'_> {
         owner: Option<&str>,
         if_not_exists: bool,
     ) -> Result<&'static str> {
-        let name = name.or(owner).unwrap_or("");
+        let named = owner.map(|owner| self.role_named(&self.catalog(), owner)).transpose()?;
+        let name = name.or(named.as_ref().map(|role| role.name.as_str())).unwrap_or("");
+        self.may_make_schemas(&self.catalog())?;
         if name.starts_with("pg_") {
             return Err(SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
                 .detail("The prefix \"pg_\" is reserved for system schemas."));
@@ -300,10 +305,17 @@ impl Ddl<'_> {
             return Err(error);
         }
         let owner = match owner {
-            Some(owner) => catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?,
+            Some(owner) => {
+                let owner = self.role_named(&catalog, owner)?;
+                if !self.judge(&catalog).is_member(owner.oid) {
+                    return Err(SqlError::new("42501", format!("must be member of role \"{}\"", owner.name)));
+                }
+                owner.oid
+            }
             None => self.role()?,
         };
-        let schema = Schema { oid: self.new_oid(), database: self.core.database, name: name.to_owned(), owner };
+        let (oid, acl) = (self.new_oid(), self.first_acl('n', 0)?);
+        let schema = Schema { acl, ..Schema::new(oid, self.core.database, name, owner) };
         self.put(Object::Schema(schema)).await?;
         Ok("CREATE SCHEMA")
     }
@@ -324,13 +336,20 @@ impl Ddl<'_> {
     /// CREATE DATABASE.
     pub(super) async fn create_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
         self.may("create database", |r| r.create_db)?;
-        let mut owner = self.role()?;
+        let (mut owner, mut connection_limit) = (self.role()?, -1);
         for o in options {
             match (o.name.as_str(), o.as_str()) {
                 ("owner", Some(role)) => {
-                    owner = self.catalog().role(role).map(|r| r.oid).ok_or_else(|| missing("role", role))?;
+                    let named = self.role_named(&self.catalog(), role)?;
+                    if !self.judge(&self.catalog()).is_member(named.oid) {
+                        return Err(SqlError::new("42501", format!("must be member of role \"{}\"", named.name)));
+                    }
+                    owner = named.oid;
                 }
-                ("template", Some("template0" | "template1")) | ("encoding", _) => {}
+                ("connection limit", Some(limit)) => connection_limit = parse_limit(limit)?,
+                ("template", Some("template0" | "template1")) => {}
+                ("encoding", Some(name))
+                    if matches!(name.to_lowercase().as_str(), "utf8" | "utf-8" | "6" | "unicode") => {}
                 _ => return Err(SqlError::unsupported(format!("CREATE DATABASE option {}", o.name)).at(o.pos)),
             }
         }
@@ -338,70 +357,11 @@ impl Ddl<'_> {
             return Err(SqlError::new("42P04", format!("database \"{name}\" already exists")));
         }
         let oid = self.new_oid();
-        self.put(Object::Database(Database { oid, name: name.to_owned(), owner })).await?;
-        let schema = Schema { oid: self.new_oid(), database: oid, name: "public".to_owned(), owner };
+        self.put(Object::Database(Database { connection_limit, ..Database::new(oid, name, owner) })).await?;
+        let acl = Acl::of_public_schema(DATABASE_OWNER);
+        let schema = Schema { acl, ..Schema::new(self.new_oid(), oid, "public", DATABASE_OWNER) };
         self.put(Object::Schema(schema)).await?;
         Ok("CREATE DATABASE")
-    }
-
-    fn role_options(&self, role: &mut Role, options: &[RoleOption]) -> Result<()> {
-        for o in options {
-            match o {
-                RoleOption::Superuser(on) => role.superuser = *on,
-                RoleOption::CreateDb(on) => role.create_db = *on,
-                RoleOption::CreateRole(on) => role.create_role = *on,
-                RoleOption::Login(on) => role.login = *on,
-                RoleOption::ConnectionLimit(n) => role.connection_limit = *n as i32,
-                RoleOption::Inherit(true) | RoleOption::Replication(false) | RoleOption::BypassRls(false) => {}
-                RoleOption::Password(None) => role.password = None,
-                RoleOption::Password(Some(text)) => role.password = Some(crate::session::password::to_store(text)?),
-                RoleOption::Inherit(false)
-                | RoleOption::Replication(true)
-                | RoleOption::BypassRls(true)
-                | RoleOption::ValidUntil(_)
-                | RoleOption::InRole(_)
-                | RoleOption::Role(_) => return Err(SqlError::unsupported(format!("the role option {o:?}"))),
-            }
-        }
-        Ok(())
-    }
-
-    /// CREATE ROLE.
-    pub(super) async fn create_role(&self, name: &str, login: bool, options: &[RoleOption]) -> Result<&'static str> {
-        self.may("create role", |r| r.create_role)?;
-        if options.iter().any(|o| matches!(o, RoleOption::Superuser(true))) {
-            self.superuser("must be superuser to create superusers")?;
-        }
-        if self.catalog().role(name).is_some() {
-            return Err(SqlError::new("42710", format!("role \"{name}\" already exists")));
-        }
-        let mut role = Role {
-            oid: self.new_oid(),
-            name: name.to_owned(),
-            login,
-            superuser: false,
-            create_db: false,
-            create_role: false,
-            password: None,
-            connection_limit: -1,
-        };
-        self.role_options(&mut role, options)?;
-        self.put(Object::Role(role)).await?;
-        Ok("CREATE ROLE")
-    }
-
-    /// ALTER ROLE.
-    pub(super) async fn alter_role(&self, name: &str, options: &[RoleOption]) -> Result<&'static str> {
-        let mut role = self.catalog().role(name).cloned().ok_or_else(|| missing("role", name))?;
-        if role.superuser || options.iter().any(|o| matches!(o, RoleOption::Superuser(_))) {
-            self.superuser("must be superuser to alter superuser roles or change superuser attribute")?;
-        }
-        let own_password = options.iter().all(|o| matches!(o, RoleOption::Password(_)));
-        self.may("alter role", |r| r.create_role || (own_password && r.name == name))
-            .map_err(|_| SqlError::new("42501", "permission denied"))?;
-        self.role_options(&mut role, options)?;
-        self.put(Object::Role(role)).await?;
-        Ok("ALTER ROLE")
     }
 
     /// CREATE RULE ... DO INSTEAD NOTHING.
@@ -409,7 +369,8 @@ impl Ddl<'_> {
         if s.event != RuleEvent::Insert {
             return Err(SqlError::unsupported("a rule on another event than INSERT"));
         }
-        let (oid, _) = relation_oid(self.core, &s.table)?;
+        let (oid, catalog) = relation_oid(self.core, &s.table)?;
+        self.own_oid(&catalog, oid)?;
         self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
         let catalog = self.catalog();
         let mut relation = catalog.relation(oid).cloned().ok_or_else(|| missing("relation", s.table.name()))?;
@@ -425,106 +386,12 @@ impl Ddl<'_> {
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE RULE")
     }
-
-    /// ALTER ... OWNER TO.
-    pub(super) async fn owner_to(&self, name: &QualName, owner: &str) -> Result<&'static str> {
-        let catalog = self.catalog();
-        let owner = catalog.role(owner).map(|r| r.oid).ok_or_else(|| missing("role", owner))?;
-        let found = find_object(self.core, &catalog, name).ok_or_else(|| missing("relation", name.name()))?;
-        let mut object = Object::clone(&found);
-        self.owns(&object)?;
-        if owner != self.role()? {
-            let message = format!("must be member of role \"{}\"", catalog.get(owner).map_or("", |r| r.name()));
-            self.superuser(&message)?;
-        }
-        match &mut object {
-            Object::Relation(r) => r.owner = owner,
-            Object::Sequence(q) => q.owner = owner,
-            _ => return Err(SqlError::unsupported("OWNER TO of this object")),
-        }
-        self.put(object).await?;
-        Ok("ALTER TABLE")
-    }
-
-    /// GRANT and REVOKE.
-    pub(super) async fn grant(&self, s: &Grant) -> Result<&'static str> {
-        let catalog = self.catalog();
-        if s.grant_option || s.privileges.iter().any(|(_, columns)| !columns.is_empty()) {
-            return Err(SqlError::unsupported("GRANT OPTION and privileges on columns"));
-        }
-        let letters: String = s.privileges.iter().map(|(p, _)| letter(p)).collect::<Result<_>>()?;
-        let mut roles = Vec::new();
-        for name in &s.roles {
-            roles.push(match name.as_str() {
-                "public" => 0,
-                name => catalog.role(name).map(|r| r.oid).ok_or_else(|| missing("role", name))?,
-            });
-        }
-        let mut objects = Vec::new();
-        for name in &s.names {
-            if s.all_in_schema {
-                let schema = catalog.schema(self.core.database, name.name());
-                let schema = schema.ok_or_else(|| missing("schema", name.name()))?.oid;
-                objects.extend(catalog.objects().filter(|o| schema_of(o) == Some(schema)).cloned());
-            } else {
-                match find_object(self.core, &catalog, name) {
-                    Some(object) => objects.push(object),
-                    None if !matches!(
-                        s.object,
-                        crate::syntax::ddl::ObjectKind::Table | crate::syntax::ddl::ObjectKind::Sequence
-                    ) =>
-                    {
-                        return Err(SqlError::unsupported("GRANT on what is no table or sequence"));
-                    }
-                    None => return Err(missing("relation", name.name()).at(name.pos)),
-                }
-            }
-        }
-        for object in objects {
-            let mut object = Object::clone(&object);
-            let owner = match &object {
-                Object::Relation(r) => r.owner,
-                Object::Sequence(q) => q.owner,
-                _ => continue,
-            };
-            let kind = if matches!(object, Object::Sequence(_)) { "sequence" } else { "table" };
-            let denied = |_| SqlError::new("42501", format!("permission denied for {kind} {}", object.name()));
-            self.owns(&object).map_err(denied)?;
-            let (grants, all) = match &mut object {
-                Object::Relation(r) => (&mut r.grants, "arwdDxt"),
-                Object::Sequence(q) => (&mut q.grants, "rwU"),
-                _ => continue,
-            };
-            let letters = if s.privileges.is_empty() { all } else { &letters };
-            if let Some((word, _)) = s.privileges.iter().find(|(p, _)| letter(p).is_ok_and(|l| !all.contains(l))) {
-                let message = format!("invalid privilege type {} for {kind}", word.to_uppercase());
-                return Err(SqlError::new("0LP01", message.replace("for table", "for relation")));
-            }
-            for role in &roles {
-                change_grant(grants, *role, letters, s.revoke, owner);
-            }
-            self.put(object).await?;
-        }
-        Ok(if s.revoke { "REVOKE" } else { "GRANT" })
-    }
 }
 
-fn change_grant(grants: &mut Vec<catalog::Grant>, role: u32, letters: &str, revoke: bool, by: u32) {
-    let at = match grants.iter().position(|g| g.role == role) {
-        Some(at) => at,
-        None => {
-            grants.push(catalog::Grant { role, by, privileges: String::new() });
-            grants.len() - 1
-        }
-    };
-    let privileges = &mut grants[at].privileges;
-    if revoke {
-        privileges.retain(|c| !letters.contains(c));
-    } else {
-        let new: String = letters.chars().filter(|c| !privileges.contains(*c)).collect();
-        privileges.push_str(&new);
-    }
-    grants.retain(|g| !g.privileges.is_empty());
+/// A CONNECTION LIMIT.
+pub(super) fn parse_limit(text: &str) -> Result<i32> {
+    let limit = text.parse::<i32>().ok().filter(|limit| *limit >= -1);
+    limit.ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
 }
 
 fn check_sequence(s: &Sequence) -> Result<()> {

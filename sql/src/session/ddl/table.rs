@@ -2,6 +2,7 @@
 
 use super::objects::SequencePlan;
 use super::{Ddl, free_name, new_tree, storage};
+use crate::context::privileges::denied;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::planner::dml::{can_be_key, column_of};
 use crate::session::utility::with_env;
@@ -13,7 +14,7 @@ use crate::syntax::ddl::{
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
 use clearway_engine::catalog::{
-    Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
+    Acl, Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
 };
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -109,6 +110,7 @@ impl Ddl<'_> {
             dropped_version: None,
             since_version: 0,
             missing: None,
+            acl: Acl::default(),
         };
         Ok((column, is_serial.is_some()))
     }
@@ -272,6 +274,7 @@ impl Ddl<'_> {
         let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
             owner: self.role()?,
+            acl: self.first_acl('r', schema)?,
             key,
             checks: d.checks,
             options: storage_options(&s.storage)?,
@@ -337,16 +340,38 @@ impl Ddl<'_> {
         self.put(Object::Index(index)).await
     }
 
+    /// The table that a foreign key refers to, locked, if the session's role may refer to it.
+    async fn referred(&self, table: u32, f: &Foreign) -> Result<u32> {
+        let (parent, _) = crate::session::utility::relation_oid(self.core, &f.references.table)?;
+        self.may_refer(parent, f)?;
+        if parent != table {
+            self.core.lock_relation(parent, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
+        }
+        Ok(parent)
+    }
+
+    /// Whether the session's role may refer to a table: by the right for the table or for each of the columns.
+    fn may_refer(&self, parent: u32, f: &Foreign) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(relation) = catalog.relation(parent) else { return Ok(()) };
+        let judge = self.judge(&catalog);
+        let columns: Vec<usize> = if f.references.columns.is_empty() {
+            relation.key.clone()
+        } else {
+            f.references.columns.iter().filter_map(|name| column_of(relation, name, 0).ok()).collect()
+        };
+        let by_column = || !columns.is_empty() && columns.iter().all(|c| judge.may_with_column(relation, *c, 'x'));
+        let by_table = catalog.get(parent).is_some_and(|object| judge.may_with(object, 'x'));
+        if by_table || by_column() { Ok(()) } else { Err(denied(relation.kind.name(), &relation.name)) }
+    }
+
     /// Adds a foreign key to a table; `check` looks at the rows that are there.
     pub(super) async fn add_foreign(&self, table: u32, f: Foreign, check: bool) -> Result<()> {
         check_timing(f.timing)?;
         if f.references.full {
             return Err(SqlError::unsupported("MATCH FULL"));
         }
-        let (parent, _) = crate::session::utility::relation_oid(self.core, &f.references.table)?;
-        if parent != table {
-            self.core.lock_relation(parent, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
-        }
+        let parent = self.referred(table, &f).await?;
         let catalog = self.catalog();
         let (Some(child), Some(parent)) = (catalog.relation(table), catalog.relation(parent)) else {
             return Err(SqlError::internal("a table of a foreign key has gone"));

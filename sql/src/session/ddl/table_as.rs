@@ -11,7 +11,7 @@ use crate::session::run::{Execution, Sink};
 use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::types::oid;
-use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Acl, Column, Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
 use std::sync::Arc;
@@ -47,11 +47,13 @@ impl Ddl<'_> {
                 dropped_version: None,
                 since_version: 0,
                 missing: None,
+                acl: Acl::default(),
             });
         }
         let tree = new_tree(&mut self.engine()).await?;
         let relation = Relation {
             owner: self.role()?,
+            acl: self.first_acl('r', schema)?,
             kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
             query: s.materialized_view.then(|| s.text.clone()),
             options: storage_options(&s.storage)?,

@@ -34,6 +34,9 @@ impl Parser<'_> {
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
         self.expect("alter")?;
+        if self.eat_seq(&["default", "privileges"]) {
+            return self.default_privileges();
+        }
         let at = self.at;
         let object = self.object_kind()?;
         match object {
@@ -60,7 +63,7 @@ impl Parser<'_> {
             return Ok(Statement::Rename(Rename { object, name, if_exists, part: None, to }));
         }
         self.expect_seq(&["owner", "to"])?;
-        Ok(Statement::OwnerTo { object, name, if_exists, owner: self.non_reserved()? })
+        Ok(Statement::OwnerTo { object, name, if_exists, owner: self.role_spec()? })
     }
 
     fn alter_sequence(&mut self) -> Result<Statement> {
@@ -89,8 +92,12 @@ impl Parser<'_> {
             let set = self.set_variable(false)?;
             return Ok(Statement::AlterDatabaseSet { name: name.dotted(), set });
         }
-        if self.is("reset") || self.is("with") {
-            return Err(self.unsupported("this form of ALTER DATABASE"));
+        if self.eat("reset") {
+            let set = self.reset_variable()?;
+            return Ok(Statement::AlterDatabaseSet { name: name.dotted(), set });
+        }
+        if self.is("with") || self.is_any(&["connection", "allow_connections", "is_template", "tablespace"]) {
+            return Ok(Statement::AlterDatabase { name: name.dotted(), options: self.database_options()? });
         }
         self.alter_owner_or_name(ObjectKind::Database, name, false)
     }
@@ -98,14 +105,15 @@ impl Parser<'_> {
     fn alter_role(&mut self) -> Result<Statement> {
         let pos = self.pos();
         let all = self.eat("all");
-        let name = if all { None } else { Some(self.non_reserved()?) };
+        let name = if all { None } else { Some(self.role_spec()?) };
         let database = if self.eat_seq(&["in", "database"]) { Some(self.col_id()?) } else { None };
         if self.eat("set") {
             let set = self.set_variable(false)?;
             return Ok(Statement::AlterRoleSet { name, database, set });
         }
-        if self.is("reset") {
-            return Err(self.unsupported("ALTER ROLE ... RESET"));
+        if self.eat("reset") {
+            let set = self.reset_variable()?;
+            return Ok(Statement::AlterRoleSet { name, database, set });
         }
         let Some(name) = name.filter(|_| database.is_none()) else {
             return Err(self.error_here());
@@ -184,7 +192,7 @@ impl Parser<'_> {
             return Ok(A::ValidateConstraint { name: self.col_id()? });
         }
         if self.eat_seq(&["owner", "to"]) {
-            return Ok(A::OwnerTo(self.non_reserved()?));
+            return Ok(A::OwnerTo(self.role_spec()?));
         }
         if self.eat_seq(&["cluster", "on"]) {
             return Ok(A::ClusterOn(Some(self.col_id()?)));
@@ -261,6 +269,10 @@ impl Parser<'_> {
 
     pub(super) fn drop(&mut self) -> Result<Statement> {
         self.expect("drop")?;
+        if self.eat_seq(&["owned", "by"]) {
+            let roles = self.comma_list(Self::role_spec)?;
+            return Ok(Statement::DropOwned { roles, cascade: self.cascade() });
+        }
         let at = self.at;
         let object = self.object_kind()?;
         if object == ObjectKind::Column {
@@ -273,7 +285,7 @@ impl Parser<'_> {
             ObjectKind::Database | ObjectKind::Rule => vec![self.qual_name()?],
             ObjectKind::Role => self.comma_list(|p| {
                 let pos = p.pos();
-                Ok(QualName { parts: vec![p.non_reserved()?], pos })
+                Ok(QualName { parts: vec![p.role_spec()?], pos })
             })?,
             _ => self.comma_list(Self::qual_name)?,
         };

@@ -115,14 +115,14 @@ impl Parser<'_> {
         self.expect("schema")?;
         let if_not_exists = self.if_not_exists();
         let name = if self.is("authorization") { None } else { Some(self.col_id()?) };
-        let owner = if self.eat("authorization") { Some(self.non_reserved()?) } else { None };
+        let owner = if self.eat("authorization") { Some(self.role_spec()?) } else { None };
         if self.is_any(&["create", "grant"]) {
             return Err(self.unsupported("CREATE SCHEMA with elements"));
         }
         Ok(Statement::CreateSchema { name, owner, if_not_exists })
     }
 
-    fn database_options(&mut self) -> Result<Vec<GenericOption>> {
+    pub(super) fn database_options(&mut self) -> Result<Vec<GenericOption>> {
         self.eat("with");
         let mut out = Vec::new();
         while !matches!(self.peek(), Tok::End | Tok::Punct(b';')) {

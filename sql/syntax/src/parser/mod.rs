@@ -8,6 +8,7 @@ mod constraint;
 mod create;
 mod dml;
 mod expr;
+mod grant;
 mod operators;
 mod options;
 mod primary;
@@ -268,6 +269,18 @@ impl<'a> Parser<'a> {
     /// gram.y's ColLabel: any word.
     fn col_label(&mut self) -> Result<String> {
         self.name_where(|_| true)
+    }
+
+    /// gram.y's RoleSpec: a name, or one of the words for the session's roles, which come as they are: no role has such a name.
+    fn role_spec(&mut self) -> Result<String> {
+        match self.word_at(0) {
+            Some(word @ ("current_user" | "current_role" | "session_user")) => {
+                let word = word.to_owned();
+                self.advance();
+                Ok(word)
+            }
+            _ => self.non_reserved(),
+        }
     }
 
     /// gram.y's NonReservedWord.

@@ -216,9 +216,14 @@ impl Parser<'_> {
                     if !self.eat("role") {
                         self.expect("group")?;
                     }
-                    RoleOption::InRole(self.comma_list(Self::non_reserved)?)
+                    RoleOption::InRole(self.comma_list(Self::role_spec)?)
                 }
-                "role" | "user" => RoleOption::Role(self.comma_list(Self::non_reserved)?),
+                "role" | "user" => RoleOption::Role(self.comma_list(Self::role_spec)?),
+                "admin" => RoleOption::Admin(self.comma_list(Self::role_spec)?),
+                "sysid" => {
+                    self.signed_int()?;
+                    continue;
+                }
                 other => {
                     let message = format!("unrecognized role option \"{other}\"");
                     return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos));

@@ -65,9 +65,14 @@ impl Parser<'_> {
                 let payload = if self.eat_punct(b',') { Some(self.string()?) } else { None };
                 Ok(Statement::Notify { channel, payload })
             }
-            "call" | "do" | "import" | "load" | "reassign" | "security" => {
-                Err(self.unsupported(&word.to_ascii_uppercase()))
+            "reassign" => {
+                self.advance();
+                self.expect_seq(&["owned", "by"])?;
+                let roles = self.comma_list(Self::role_spec)?;
+                self.expect("to")?;
+                Ok(Statement::ReassignOwned { roles, to: self.role_spec()? })
             }
+            "call" | "do" | "import" | "load" | "security" => Err(self.unsupported(&word.to_ascii_uppercase())),
             _ => Err(self.error_here()),
         }
     }

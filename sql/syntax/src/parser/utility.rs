@@ -1,7 +1,6 @@
 //! LOCK, VACUUM and its like, settings, cursors, GRANT.
 
 use super::super::ast::QualName;
-use super::super::ddl::{Grant, ObjectKind};
 use super::super::lexer::Tok;
 use super::super::stmt::{
     FetchDirection, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable, Statement,
@@ -347,79 +346,11 @@ impl Parser<'_> {
         Ok(Statement::Fetch { name: self.col_id()?, direction, is_move })
     }
 
-    pub(super) fn grant(&mut self, revoke: bool) -> Result<Statement> {
-        self.advance();
-        let mut grant_option = revoke && self.eat_seq(&["grant", "option", "for"]);
-        let admin_for = revoke && self.eat_seq(&["admin", "option", "for"]);
-        let mut privileges = Vec::new();
-        if self.eat("all") {
-            self.eat("privileges");
-            for column in self.opt_name_list()? {
-                privileges.push(("all".to_owned(), vec![column]));
-            }
-        } else {
-            privileges = self.comma_list(|p| Ok((p.col_label()?, p.opt_name_list()?)))?;
-        }
-        let preposition = if revoke { "from" } else { "to" };
-        if self.eat(preposition) {
-            let to = self.comma_list(Self::non_reserved)?;
-            let admin = admin_for || self.eat_seq(&["with", "admin", "option"]);
-            self.cascade();
-            let roles = privileges.into_iter().map(|(name, _)| name).collect();
-            return Ok(Statement::GrantRole { roles, to, revoke, admin });
-        }
-        self.expect("on")?;
-        let (object, names, all_in_schema) = self.grant_objects()?;
-        self.expect(preposition)?;
-        let roles = self.comma_list(|p| {
-            p.eat("group");
-            p.non_reserved()
-        })?;
-        grant_option |= !revoke && self.eat_seq(&["with", "grant", "option"]);
-        let cascade = revoke && self.cascade();
-        Ok(Statement::Grant(Grant { revoke, privileges, object, names, all_in_schema, roles, grant_option, cascade }))
-    }
-
-    fn grant_objects(&mut self) -> Result<(ObjectKind, Vec<QualName>, bool)> {
-        if self.eat("all") {
-            let object = if self.eat("tables") {
-                ObjectKind::Table
-            } else {
-                self.expect("sequences")?;
-                ObjectKind::Sequence
-            };
-            self.expect_seq(&["in", "schema"])?;
-            return Ok((object, self.comma_list(Self::qual_name)?, true));
-        }
-        let refused = [
-            "function",
-            "procedure",
-            "routine",
-            "language",
-            "type",
-            "domain",
-            "foreign",
-            "large",
-            "tablespace",
-            "parameter",
-        ];
-        if self.is_any(&refused)
-            && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
-            && self.word_at(1) != Some("to")
-        {
-            return Err(self.unsupported("GRANT on this kind of object"));
-        }
-        let object = if self.eat("sequence") {
-            ObjectKind::Sequence
-        } else if self.eat("database") {
-            ObjectKind::Database
-        } else if self.eat("schema") {
-            ObjectKind::Schema
-        } else {
-            self.eat("table");
-            ObjectKind::Table
-        };
-        Ok((object, self.comma_list(Self::qual_name)?, false))
+    /// What stands behind RESET in ALTER ROLE and ALTER DATABASE; the name `all` stands for ALL.
+    pub(super) fn reset_variable(&mut self) -> Result<SetVariable> {
+        let pos = self.pos();
+        let name = self.shown_name()?.unwrap_or_else(|| "all".to_owned());
+        Ok(SetVariable { name, local: false, values: None, pos })
     }
 }
 

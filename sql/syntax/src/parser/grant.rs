@@ -1,0 +1,148 @@
+//! GRANT, REVOKE, ALTER DEFAULT PRIVILEGES.
+
+use super::super::ast::QualName;
+use super::super::ddl::{DefaultPrivileges, Grant, GrantRole, ObjectKind};
+use super::super::lexer::Tok;
+use super::super::stmt::Statement;
+use super::Parser;
+use crate::error::Result;
+
+impl Parser<'_> {
+    pub(super) fn grant(&mut self, revoke: bool) -> Result<Statement> {
+        self.advance();
+        let mut grant_option = revoke && self.eat_seq(&["grant", "option", "for"]);
+        let admin_for = revoke && self.eat_seq(&["admin", "option", "for"]);
+        let privileges = self.privilege_list()?;
+        let preposition = if revoke { "from" } else { "to" };
+        if self.eat(preposition) {
+            let to = self.comma_list(Self::role_spec)?;
+            let admin = admin_for || (!revoke && self.eat_seq(&["with", "admin", "option"]));
+            let granted_by = self.granted_by()?;
+            let cascade = revoke && self.cascade();
+            let roles = privileges.into_iter().map(|(name, _)| name).collect();
+            return Ok(Statement::GrantRole(GrantRole { revoke, roles, to, admin, granted_by, cascade }));
+        }
+        self.expect("on")?;
+        let (object, names, all_in_schema) = self.grant_objects()?;
+        self.expect(preposition)?;
+        let roles = self.comma_list(|p| {
+            p.eat("group");
+            p.role_spec()
+        })?;
+        grant_option |= !revoke && self.eat_seq(&["with", "grant", "option"]);
+        let granted_by = self.granted_by()?;
+        let cascade = revoke && self.cascade();
+        let grant =
+            Grant { revoke, privileges, object, names, all_in_schema, roles, grant_option, granted_by, cascade };
+        Ok(Statement::Grant(grant))
+    }
+
+    fn granted_by(&mut self) -> Result<Option<String>> {
+        if self.eat_seq(&["granted", "by"]) { self.role_spec().map(Some) } else { Ok(None) }
+    }
+
+    /// ALTER DEFAULT PRIVILEGES.
+    pub(super) fn default_privileges(&mut self) -> Result<Statement> {
+        let (mut roles, mut schemas) = (Vec::new(), Vec::new());
+        loop {
+            if self.eat_seq(&["for", "role"]) || self.eat_seq(&["for", "user"]) {
+                roles.extend(self.comma_list(Self::role_spec)?);
+            } else if self.eat_seq(&["in", "schema"]) {
+                schemas.extend(self.comma_list(Self::col_id)?);
+            } else {
+                break;
+            }
+        }
+        let revoke = self.is("revoke");
+        if !revoke && !self.is("grant") {
+            return Err(self.error_here());
+        }
+        self.advance();
+        let mut grant_option = revoke && self.eat_seq(&["grant", "option", "for"]);
+        let privileges = self.privilege_list()?;
+        self.expect("on")?;
+        let object = if self.eat("tables") {
+            ObjectKind::Table
+        } else if self.eat("sequences") {
+            ObjectKind::Sequence
+        } else if self.eat("schemas") {
+            ObjectKind::Schema
+        } else if self.is_any(&["functions", "routines", "types"]) {
+            return Err(self.unsupported("default privileges of this kind of object"));
+        } else {
+            return Err(self.error_here());
+        };
+        self.expect(if revoke { "from" } else { "to" })?;
+        let grantees = self.comma_list(|p| {
+            p.eat("group");
+            p.role_spec()
+        })?;
+        grant_option |= !revoke && self.eat_seq(&["with", "grant", "option"]);
+        let cascade = revoke && self.cascade();
+        let (names, all_in_schema, granted_by) = (Vec::new(), false, None);
+        let grant = Grant {
+            revoke,
+            privileges,
+            object,
+            names,
+            all_in_schema,
+            roles: grantees,
+            grant_option,
+            granted_by,
+            cascade,
+        };
+        Ok(Statement::AlterDefaultPrivileges(DefaultPrivileges { roles, schemas, grant }))
+    }
+
+    /// Privileges with columns where written; empty: ALL.
+    fn privilege_list(&mut self) -> Result<Vec<(String, Vec<String>)>> {
+        if !self.eat("all") {
+            return self.comma_list(|p| Ok((p.col_label()?, p.opt_name_list()?)));
+        }
+        self.eat("privileges");
+        let columns = self.opt_name_list()?;
+        Ok(if columns.is_empty() { Vec::new() } else { vec![("all".to_owned(), columns)] })
+    }
+
+    fn grant_objects(&mut self) -> Result<(ObjectKind, Vec<QualName>, bool)> {
+        if self.eat("all") {
+            let object = if self.eat("tables") {
+                ObjectKind::Table
+            } else {
+                self.expect("sequences")?;
+                ObjectKind::Sequence
+            };
+            self.expect_seq(&["in", "schema"])?;
+            return Ok((object, self.comma_list(Self::qual_name)?, true));
+        }
+        let refused = [
+            "function",
+            "procedure",
+            "routine",
+            "language",
+            "type",
+            "domain",
+            "foreign",
+            "large",
+            "tablespace",
+            "parameter",
+        ];
+        if self.is_any(&refused)
+            && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
+            && self.word_at(1) != Some("to")
+        {
+            return Err(self.unsupported("GRANT on this kind of object"));
+        }
+        let object = if self.eat("sequence") {
+            ObjectKind::Sequence
+        } else if self.eat("database") {
+            ObjectKind::Database
+        } else if self.eat("schema") {
+            ObjectKind::Schema
+        } else {
+            self.eat("table");
+            ObjectKind::Table
+        };
+        Ok((object, self.comma_list(Self::qual_name)?, false))
+    }
+}
