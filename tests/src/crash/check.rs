@@ -15,17 +15,24 @@ pub type Wrong = String;
 
 /// SWP-1: the rows that the end of the log implies.
 pub fn expected(history: &History, visible: Lsn) -> Result<Rows, Wrong> {
-    let mut rows = Rows::new();
     for (task, committed) in history.tasks.iter().enumerate() {
         if committed.acknowledged > visible {
             let acknowledged = committed.acknowledged;
             return Err(format!("task {task}: commit {acknowledged} was acknowledged, the log ends at {visible}"));
         }
+    }
+    Ok(state_at(history, visible))
+}
+
+/// The rows at a position of the log.
+pub fn state_at(history: &History, visible: Lsn) -> Rows {
+    let mut rows = Rows::new();
+    for committed in &history.tasks {
         if let Some((_, state)) = committed.states.iter().rev().find(|(lsn, _)| *lsn <= visible) {
             rows.extend(state.clone());
         }
     }
-    Ok(rows)
+    rows
 }
 
 /// The rows that are there; a tree shows as a row with an empty key.

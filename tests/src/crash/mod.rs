@@ -7,6 +7,7 @@
 //!   txns      a transaction layer without locks
 //!   check     the state that the log's end implies, against the state that is there; and no page leaks
 //!   sweep     life after life of one database: open, recover, compare, work; crash at point n, and again in between
+//!   backups   backups and the archive beside the workload, and restores from them
 //!   faults    the n-th call fails; a sync fails and lies; the disk is full
 //!   flips     one bit of one file is another
 //!   stale     records of an earlier end of the log that fit behind a later one
@@ -22,6 +23,7 @@
 //!   turns in circles for ever.
 //! - SWP-6: a rollback does not fail for want of space.
 
+pub mod backups;
 mod check;
 pub mod faults;
 pub mod flips;

@@ -4,6 +4,7 @@
 //! open and recover -> SWP-3, SWP-4 -> undo the losers -> compare (SWP-1, SWP-2) -> work, if asked -> close, if asked. A stop
 //! may fall anywhere in it: the power goes, or only the process.
 
+use super::backups::Keeping;
 use super::check;
 use super::txns::{Book, undo_loser};
 use super::workload::{self, History, Shared, Size};
@@ -59,15 +60,23 @@ impl Running {
     /// # Errors
     /// As storage.
     pub async fn open(disk: &SimDisk) -> Result<(Running, Recovered), StorageError> {
+        Running::open_at(disk, DIR, options()).await
+    }
+
+    /// The same for any directory.
+    ///
+    /// # Errors
+    /// As storage.
+    pub async fn open_at(disk: &SimDisk, dir: &str, options: StoreOptions) -> Result<(Running, Recovered), StorageError> {
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
-        if let Err(err) = vfs.create_dir(Path::new(DIR)).await
+        if let Err(err) = vfs.create_dir(Path::new(dir)).await
             && err.kind() != std::io::ErrorKind::AlreadyExists
         {
             return Err(err.into());
         }
         vfs.sync_dir(Path::new("/")).await?;
         let book = Arc::new(Book::default());
-        let (store, recovered) = Store::open(vfs, Path::new(DIR), options(), book.clone()).await?;
+        let (store, recovered) = Store::open(vfs, Path::new(dir), options, book.clone()).await?;
         book.attach(store.wal());
         book.adopt(&recovered);
         let background = store.background().into_iter().map(|(name, task)| spawn(name, task)).collect();
@@ -103,6 +112,8 @@ pub enum Stopper {
 pub struct Doing {
     /// The workload.
     pub work: bool,
+    /// The log is archived and backups are taken beside the workload.
+    pub backup: bool,
     /// When the work is done the disk gets room again, and the workload runs once more.
     pub room_then_more: bool,
     /// A proper close.
@@ -242,7 +253,8 @@ struct Life {
 }
 
 async fn life(mut life: Life, doing: Doing) -> Result<Lsn, Ended> {
-    let (running, recovered) = Running::open(&life.disk).await?;
+    let options = StoreOptions { archive_bytes: doing.backup.then_some(u64::MAX), ..options() };
+    let (running, recovered) = Running::open_at(&life.disk, DIR, options).await?;
     *life.wal.lock().expect("wal") = Some(running.store.wal().clone());
     let visible = recovered.visible_lsn;
     if visible < life.reached {
@@ -263,7 +275,11 @@ async fn life(mut life: Life, doing: Doing) -> Result<Lsn, Ended> {
     check::check(&running.store, &running.book, &expected).await?.map_err(Ended::Wrong)?;
     if doing.work {
         workload::prepare(&running.store, &running.book, &life.history, life.size).await?;
+        let keeping = doing.backup.then(|| Keeping::start(&life.disk, &running.store, &mut life.rng));
         work(&running, &mut life).await?;
+        if let Some(keeping) = keeping {
+            keeping.finish().await?;
+        }
         if doing.room_then_more {
             life.disk.set_capacity(u64::MAX);
             life.disk.clear_faults();
@@ -298,7 +314,7 @@ async fn work(running: &Running, life: &mut Life) -> Result<(), StorageError> {
 }
 
 /// Nothing but opening, undoing and comparing.
-pub const LOOK: Doing = Doing { work: false, room_then_more: false, close: false };
+pub const LOOK: Doing = Doing { work: false, backup: false, room_then_more: false, close: false };
 /// The same, and a proper close.
 pub const CLOSE: Doing = Doing { close: true, ..LOOK };
 /// The workload, and a proper close.

@@ -1,0 +1,184 @@
+//! Backup and archive in the sweep: while the workload runs, the log is archived and backups are taken, all on one simulated disk, and a
+//! crash falls anywhere in it. At the end everything that stands in the target is whole, and what is restored from it is what was there.
+//!
+//! # Invariants
+//! - SWB-1: whatever was stopped where, `verify` finds no damage in the target.
+//! - SWB-2: a restore to the end has every acknowledged commit, once the archiver has sent what there is.
+//! - SWB-3: a restore to any position behind a backup has exactly the commits up to there.
+
+use super::check;
+use super::sweep::{self, Doing, Ended, Running, Stopper, World};
+use super::txns::undo_loser;
+use super::workload::Size;
+use clearway_backup::archive::{ArchiveOptions, Archiver, Step};
+use clearway_backup::plan::{Contents, Goal, plan};
+use clearway_backup::source::Source;
+use clearway_backup::take::{TakeOptions, take};
+use clearway_backup::target::Directory;
+use clearway_backup::{BackupError, restore, verify};
+use clearway_base::sync::sleep;
+use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, spawn};
+use clearway_base::vfs::Vfs;
+use clearway_base::vfs::sim::SimDisk;
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::Lsn;
+use clearway_storage::store::Store;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const TARGET: &str = "/target";
+
+fn target(disk: &SimDisk) -> Directory {
+    Directory::new(Arc::new(disk.clone()) as Arc<dyn Vfs>, Path::new(TARGET))
+}
+
+/// An archiver and a taker of backups beside a workload.
+pub struct Keeping {
+    disk: SimDisk,
+    stop: Arc<AtomicBool>,
+    archiver: JoinHandle<Result<(), BackupError>>,
+    taker: JoinHandle<Result<(), BackupError>>,
+}
+
+impl Keeping {
+    /// Starts both.
+    pub fn start(disk: &SimDisk, store: &Arc<Store>, rng: &mut Rng) -> Keeping {
+        let stop = Arc::new(AtomicBool::new(false));
+        let archiver = spawn("archiver", archive(disk.clone(), store.clone(), stop.clone(), rng.below(u64::MAX) | 1));
+        let taker = spawn("backup", back_up(disk.clone(), store.clone()));
+        Keeping { disk: disk.clone(), stop, archiver, taker }
+    }
+
+    /// Waits until the backups are taken and all log is sent.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub async fn finish(self) -> Result<(), Ended> {
+        let taken = self.taker.await;
+        self.stop.store(true, Ordering::SeqCst);
+        let sent = self.archiver.await;
+        taken.and(sent).map_err(|error| match error {
+            _ if self.disk.is_stopped() => Ended::Storage(StorageError::Invalid("the disk has stopped".into())),
+            BackupError::Storage(error) => Ended::Storage(error),
+            error => Ended::Wrong(format!("backup or archive: {error}")),
+        })
+    }
+}
+
+async fn archive(disk: SimDisk, store: Arc<Store>, stop: Arc<AtomicBool>, claimer: u64) -> Result<(), BackupError> {
+    let home = Directory::new(Arc::new(disk.clone()) as Arc<dyn Vfs>, Path::new(sweep::DIR));
+    let options = ArchiveOptions { timeout_ns: 3_000_000, limit_bytes: u64::MAX, claimer };
+    let mut archiver = Archiver::new(store, Box::new(target(&disk)), Box::new(home), options);
+    loop {
+        let stopping = stop.load(Ordering::SeqCst);
+        match archiver.step(stopping).await? {
+            Step::Sent => {}
+            Step::Idle if stopping => return Ok(()),
+            Step::Idle => sleep(Duration::from_millis(1)).await,
+        }
+    }
+}
+
+/// A full backup, then an incremental one.
+async fn back_up(disk: SimDisk, store: Arc<Store>) -> Result<(), BackupError> {
+    let mut source: Box<dyn Source> = Box::new(store);
+    for incremental in [false, true] {
+        let options = TakeOptions { incremental, ..TakeOptions::default() };
+        take(&mut *source, &target(&disk), &options, &mut |_| {}).await?;
+    }
+    Ok(())
+}
+
+/// The workload with backups and archive, and a proper close.
+const KEEP: Doing = Doing { backup: true, ..sweep::WORK };
+
+/// One point of the sweep: lives that are stopped, one that is not, then SWB-1 to SWB-3.
+///
+/// # Errors
+/// What is wrong.
+pub fn crash_at(seed: u64, size: Size, point: u64) -> Result<(), String> {
+    let mut world = World::new(seed, size);
+    let mut rng = Rng::new(seed ^ (point << 20) ^ 0xbac);
+    let mut stop = point;
+    for more in 0..=point % 3 {
+        let stopper = if rng.chance(1, 3) { Stopper::Process(stop) } else { Stopper::Power(stop) };
+        let stopped = world.live(KEEP, stopper).map_err(|ended| format!("life {more}: {ended:?}"))?;
+        if !stopped {
+            break;
+        }
+        stop = world.disk.points() + 1 + rng.below(600);
+    }
+    world.disk = world.disk.restart();
+    world.live_well(KEEP)?;
+    looks(&mut world, &mut rng)
+}
+
+/// How many points the lives without a stop have.
+///
+/// # Errors
+/// It fails without a crash.
+pub fn points(seed: u64, size: Size) -> Result<u64, String> {
+    let mut world = World::new(seed, size);
+    world.live_well(KEEP)?;
+    let points = world.disk.points();
+    looks(&mut world, &mut Rng::new(seed))?;
+    Ok(points)
+}
+
+fn looks(world: &mut World, rng: &mut Rng) -> Result<(), String> {
+    let sim = Sim::with_options(rng.below(u64::MAX), SimOptions { steps_max: 10_000_000 });
+    let looked = sim.block_on(look(world.disk.clone(), world.history.clone(), rng.fork()));
+    looked.map_err(|stop| format!("{stop}"))?
+}
+
+async fn look(disk: SimDisk, history: super::workload::Shared, mut rng: Rng) -> Result<(), String> {
+    let target = target(&disk);
+    let verified = verify::verify(&target).await.map_err(|error| format!("SWB-1: {error}"))?;
+    if let Some(damage) = verified.damage.first() {
+        return Err(format!("SWB-1: {damage}"));
+    }
+    let contents = Contents::read(&target).await.map_err(|error| error.to_string())?;
+    let (Some(first), Some(last)) = (contents.backups.first(), contents.backups.last()) else {
+        return Err("the life that nothing stopped took no backup".to_owned());
+    };
+    let end = contents.log.iter().filter_map(|object| clearway_backup::names::range(&object.name)).map(|(_, to)| to).max();
+    let end = end.unwrap_or(last.end).max(last.end);
+    let between = Lsn((first.end.0 + rng.below(end.0 - first.end.0 + 1)) / 8 * 8).max(first.end);
+    for (number, goal) in [Goal::End, Goal::Backup(last.id.clone()), Goal::Lsn(between)].into_iter().enumerate() {
+        let whole = goal == Goal::End;
+        let at = restored(&disk, &target, &goal, &format!("/restored{number}"), &history, whole).await;
+        at.map_err(|wrong| format!("{goal:?}: {wrong}"))?;
+    }
+    Ok(())
+}
+
+async fn restored(
+    disk: &SimDisk,
+    target: &Directory,
+    goal: &Goal,
+    dir: &str,
+    history: &super::workload::Shared,
+    whole: bool,
+) -> Result<(), String> {
+    let plan = plan(target, goal, None).await.map_err(|error| error.to_string())?;
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let made = restore::restore(target, &plan, &vfs, Path::new(dir), &mut |_| {}).await;
+    made.map_err(|error| error.to_string())?;
+    let opened = Running::open_at(disk, dir, sweep::options()).await;
+    let (running, recovered) = opened.map_err(|error| format!("it does not open: {error}"))?;
+    if recovered.visible_lsn != plan.cut {
+        return Err(format!("the log was cut at {} and ends at {}", plan.cut, recovered.visible_lsn));
+    }
+    for loser in recovered.losers {
+        undo_loser(&running.store, &running.book, loser).await.map_err(|error| error.to_string())?;
+    }
+    let expected = match whole {
+        true => check::expected(&history.lock().expect("history"), plan.cut)?, // SWB-2
+        false => check::state_at(&history.lock().expect("history"), plan.cut), // SWB-3
+    };
+    check::check(&running.store, &running.book, &expected).await.map_err(|error| error.to_string())??;
+    running.close().await.map_err(|error| error.to_string())
+}
+
