@@ -9,7 +9,8 @@
 //! - ARV-2: the log is held from the first position that is not in the archive; it is let go when the piece is durable in the target.
 //! - ARV-3: a piece that failed is sent again with the same bounds: an attempt that did succeed, and was told to have failed, is
 //!   overwritten with itself.
-//! - ARV-4: only the claimer of an epoch sends under it.
+//! - ARV-4: only the claimer of an epoch sends under it. Of two that claim at the same moment in a target that can't refuse the second,
+//!   one finds the other's claim before its next piece.
 //!
 //! # Crash safety
 //! What is in the archive is found by its names; what is not lies in the log's directory, which the next opening holds (ARC-1). The
@@ -77,6 +78,8 @@ pub struct Archiver {
     /// The piece that is to be sent (ARV-3).
     pending: Option<(Lsn, Lsn)>,
     sent_ns: u64,
+    /// Our number, once it is known.
+    claimer: u64,
 }
 
 /// What a step did.
@@ -95,7 +98,7 @@ impl Archiver {
             row.target = target.place();
             row.state = "connecting";
         });
-        Archiver { store, target, home, options, position: None, pending: None, sent_ns: now_ns() }
+        Archiver { store, target, home, options, position: None, pending: None, sent_ns: now_ns(), claimer: 0 }
     }
 
     /// Durable log that is not in the archive, in bytes; 0 before it is known what is there.
@@ -128,6 +131,7 @@ impl Archiver {
             None => self.connect().await?,
         };
         let Some((from, to)) = self.due(position, hurry) else { return Ok(Step::Idle) };
+        self.confirm().await?;
         self.pending = Some((from, to));
         let (database, epoch) = (self.store.database(), self.store.wal().epoch());
         let bytes = self.store.wal().read_stream(from, to).await?; // ARV-1
@@ -145,6 +149,22 @@ impl Archiver {
         self.position = Some(to);
         self.keep(to)?;
         Ok(Step::Sent)
+    }
+
+    /// The claim is still ours (ARV-4).
+    async fn confirm(&self) -> Result<()> {
+        let name = names::epoch(self.store.wal().epoch());
+        if Epoch::decode(&name, &self.target.get(&name).await?)?.claimer == self.claimer {
+            return Ok(());
+        }
+        Err(self.claimed_by_another())
+    }
+
+    fn claimed_by_another(&self) -> BackupError {
+        let (number, place) = (self.store.wal().epoch(), self.target.place());
+        let what =
+            format!("epoch {number} in {place} belongs to another directory: this one needs an archive of its own");
+        BackupError::Refused(what)
     }
 
     /// The log below `position` may go (ARV-2).
@@ -193,6 +213,7 @@ impl Archiver {
             local.claimer = self.options.claimer;
             self.home.put(LOCAL, local.encode().as_bytes()).await?;
         }
+        self.claimer = local.claimer;
         let number = self.store.wal().epoch();
         let mut all = epochs::all(&*self.target).await?;
         let listed = self.target.list(names::LOG).await?;
@@ -216,13 +237,7 @@ impl Archiver {
             }
         }
         let ours = all.iter().find(|epoch| epoch.epoch == number && epoch.claimer == local.claimer);
-        let Some(ours) = ours else {
-            let what = format!(
-                "epoch {number} in {} belongs to another directory: this one needs an archive of its own",
-                self.target.place()
-            );
-            return Err(BackupError::Refused(what));
-        };
+        let Some(ours) = ours else { return Err(self.claimed_by_another()) };
         if local.epoch != number {
             local.epoch = number;
             self.home.put(LOCAL, local.encode().as_bytes()).await?;

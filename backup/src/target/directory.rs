@@ -1,8 +1,8 @@
 //! A directory of files as a place for objects.
 //!
 //! # Crash safety
-//! An object is written under a name that ends with `.partial`, synced and renamed; the names of its directories are synced. What
-//! ends with `.partial` is nobody's, and is not listed.
+//! An object is written under a name of the writer's own that ends with `.partial`, synced and renamed; the names of its directories
+//! are synced. What ends with `.partial` and is not being written is nobody's, and is not listed.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};
@@ -13,13 +13,18 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PARTIAL: &str = ".partial";
+/// Counts the writers of this process.
+static WRITERS: AtomicU64 = AtomicU64::new(0);
 
 /// A directory.
 pub struct Directory {
     vfs: Arc<dyn Vfs>,
     root: PathBuf,
+    /// Tells its unfinished objects from those of other writers: a server that archives and a backup put the same names.
+    own: String,
     /// Directories that are known to be there, with durable names.
     made: Mutex<BTreeSet<PathBuf>>,
 }
@@ -27,7 +32,8 @@ pub struct Directory {
 impl Directory {
     /// The directory at `root`; it is made when the first object is put there.
     pub fn new(vfs: Arc<dyn Vfs>, root: &Path) -> Directory {
-        Directory { vfs, root: root.to_path_buf(), made: Mutex::new("backup/directory", BTreeSet::new()) }
+        let own = format!(".{}-{}{PARTIAL}", std::process::id(), WRITERS.fetch_add(1, Ordering::Relaxed));
+        Directory { vfs, root: root.to_path_buf(), own, made: Mutex::new("backup/directory", BTreeSet::new()) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -69,7 +75,7 @@ impl Directory {
         let dir = path.parent().unwrap_or(&self.root).to_path_buf();
         self.make(&dir).await?;
         let mut partial = path.clone().into_os_string();
-        partial.push(PARTIAL);
+        partial.push(&self.own);
         let partial = PathBuf::from(partial);
         let file: Arc<dyn VfsFile> = self.vfs.open(&partial, OpenHow::create(FileKind::Other)).await?;
         file.set_len(0).await?;

@@ -170,6 +170,7 @@ async fn recover(
         findings.losers.clear();
     }
     reserve_for_undo(&wal, &mut findings.losers);
+    wal.prepare_for_undo().await?;
     let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };

@@ -143,7 +143,8 @@ async fn look(disk: SimDisk, history: super::workload::Shared, mut rng: Rng) -> 
     let (Some(first), Some(last)) = (contents.backups.first(), contents.backups.last()) else {
         return Err("the life that nothing stopped took no backup".to_owned());
     };
-    let end = contents.log.iter().filter_map(|object| clearway_backup::names::range(&object.name)).map(|(_, to)| to).max();
+    let end =
+        contents.log.iter().filter_map(|object| clearway_backup::names::range(&object.name)).map(|(_, to)| to).max();
     let end = end.unwrap_or(last.end).max(last.end);
     let between = Lsn((first.end.0 + rng.below(end.0 - first.end.0 + 1)) / 8 * 8).max(first.end);
     for (number, goal) in [Goal::End, Goal::Backup(last.id.clone()), Goal::Lsn(between)].into_iter().enumerate() {
@@ -181,4 +182,3 @@ async fn restored(
     check::check(&running.store, &running.book, &expected).await.map_err(|error| error.to_string())??;
     running.close().await.map_err(|error| error.to_string())
 }
-

@@ -67,7 +67,11 @@ impl Running {
     ///
     /// # Errors
     /// As storage.
-    pub async fn open_at(disk: &SimDisk, dir: &str, options: StoreOptions) -> Result<(Running, Recovered), StorageError> {
+    pub async fn open_at(
+        disk: &SimDisk,
+        dir: &str,
+        options: StoreOptions,
+    ) -> Result<(Running, Recovered), StorageError> {
         let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
         if let Err(err) = vfs.create_dir(Path::new(dir)).await
             && err.kind() != std::io::ErrorKind::AlreadyExists
