@@ -169,8 +169,7 @@ async fn recover(
     if mutation::active(Mutation::NoLosers) {
         findings.losers.clear();
     }
-    reserve_for_undo(&wal, &mut findings.losers);
-    wal.prepare_for_undo().await?;
+    reserve_for_undo(&wal, &mut findings.losers).await?;
     let Findings { losers, pending, chains, tag_high_water, txn_high_water } = findings;
     let (visible_lsn, epoch) = (end.lsn, control.epoch);
     let recovered = Recovered { losers, tag_high_water, txn_high_water, visible_lsn, epoch, report };
@@ -294,7 +293,7 @@ async fn start_log(
 }
 
 /// Sets aside what undoing the losers takes, of the log and of pages (WAL-7, WAL-20).
-fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) {
+async fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) -> Result<(), StorageError> {
     for loser in losers {
         let bytes = loser.entries.iter().map(|entry| undo_estimate(wal, entry)).sum();
         wal.set_aside_for_loser(&mut loser.log, bytes);
@@ -305,6 +304,7 @@ fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) {
         let (rows, bytes) = rows.fold((0, 0), |(rows, all), bytes| (rows + 1, all + bytes));
         wal.undo_room().claim_for_loser(&mut loser.log, rows, bytes);
     }
+    wal.prepare_for_undo().await
 }
 
 /// Log space that undoing an entry takes. What is missing in the end comes out of the floor (WAL-7).

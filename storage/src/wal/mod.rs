@@ -26,6 +26,7 @@ mod flush;
 pub mod format;
 pub mod mark;
 pub mod reader;
+mod ready;
 pub mod repair;
 pub mod retention;
 mod ring;

@@ -17,9 +17,7 @@
 //! # Not here
 //! Who makes sure that the pages are there: space (SPC-7).
 
-use super::Wal;
 use crate::buffer::PAGE_BYTES;
-use crate::error::StorageError;
 use crate::record::TxnLog;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -169,20 +167,5 @@ impl UndoRoom {
     pub fn told(&self, free: u64, used: u64) {
         self.free_pages.store(free, SeqCst);
         self.used_pages.store(used, SeqCst);
-    }
-}
-
-impl Wal {
-    /// Makes ready what the undo of losers was promised without looking whether there is any. After a crash it is there, since it was set
-    /// aside with each change (WAL-7); a directory that was restored, or whose prepared segments a crash took, has none.
-    ///
-    /// # Errors
-    /// A full disk, a failed file operation: the database does not open.
-    pub(crate) async fn prepare_for_undo(&self) -> Result<(), StorageError> {
-        while self.accounts.log_free() < 0 {
-            self.segments.prepare(self.segments.end_number()).await?;
-            self.accounts.prepared(self.segments.layout().payload());
-        }
-        Ok(())
     }
 }
