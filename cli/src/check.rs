@@ -1,7 +1,8 @@
 //! `clearway check`: looks over a directory that no server has open, and changes nothing in it.
 //!
 //! What it proves: control file, checkpoint and every record of the log can be read; every allocated page has its checksum,
-//! its number and a place in one tree; nothing allocated is lost; the catalog can be read. A directory that was not closed
+//! its number and a place in one tree; nothing allocated is lost; the catalog can be read; every index has an entry for each row of
+//! its table, and no other. A directory that was not closed
 //! is recovered in memory first, as the next start would do it on disk.
 
 use std::path::Path;
@@ -9,7 +10,9 @@ use std::sync::Arc;
 
 use clearway_base::sync::{block_on, spawn_thread};
 use clearway_base::vfs::{RealVfs, Vfs};
+use clearway_engine::catalog::{Object, RelationKind};
 use clearway_engine::db::{Db, DbOptions};
+use clearway_engine::table::verify::verify;
 use clearway_storage::check::{Checked, check as check_storage};
 
 /// Checks the directory and prints a line per tree.
@@ -53,6 +56,29 @@ fn check_catalog(overlay: Arc<dyn Vfs>, directory: &Path) -> Result<(), String> 
         assert!(started.is_ok(), "no thread for {name}: {started:?}");
     }));
     let db = opened.map_err(|error| format!("{}: {error}", directory.display()))?;
-    println!("{} objects in the catalog: no damage", db.catalog().objects().count());
-    block_on(db.close()).map_err(|error| error.to_string())
+    let disagree = block_on(check_indexes(&db));
+    let closed = block_on(db.close()).map_err(|error| error.to_string());
+    match disagree? {
+        0 => println!("{} objects in the catalog: no damage", db.catalog().objects().count()),
+        1 => return Err("1 index is damaged".to_owned()),
+        indexes => return Err(format!("{indexes} indexes are damaged")),
+    }
+    closed
+}
+
+/// Compares the indexes of every table with its rows and prints those that disagree; how many do.
+async fn check_indexes(db: &Db) -> Result<usize, String> {
+    let catalog = db.catalog();
+    let mut damaged = 0;
+    for object in catalog.objects() {
+        let Object::Relation(relation) = &**object else { continue };
+        if relation.kind == RelationKind::View {
+            continue;
+        }
+        let found = verify(db.transactions(), &catalog, relation.oid).await;
+        let found = found.map_err(|error| format!("table {}: {error}", relation.name))?;
+        found.iter().for_each(|disagreement| eprintln!("{disagreement}"));
+        damaged += found.len();
+    }
+    Ok(damaged)
 }

@@ -4,6 +4,8 @@
 //! batch. What is told of a value waits until that transaction is durable.
 //!
 //! # Invariants
+//! - SEQ-2: a sequence that begins anew gets another state: the catalog says which, so a rollback takes that back and the old state goes on
+//!   where it was. What was told of values is never taken back.
 //! - SEQ-1: a value that was told to anybody lies within what the tree says was taken, and that is durable by then.
 
 use std::collections::HashMap;
@@ -76,7 +78,7 @@ impl Sequences {
         loop {
             {
                 let mut known = self.standing.lock();
-                if let Some(standing) = known.get_mut(&sequence.oid) {
+                if let Some(standing) = known.get_mut(&sequence.state_oid()) {
                     let Some(value) = step(sequence, standing) else {
                         return Ok(Given { value: None, dep_lsn: standing.dep_lsn });
                     };
@@ -111,13 +113,13 @@ impl Sequences {
     /// From the trees.
     pub async fn show(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<(i64, bool, Lsn), EngineError> {
         loop {
-            if let Some(standing) = self.standing.lock().get(&sequence.oid) {
+            if let Some(standing) = self.standing.lock().get(&sequence.state_oid()) {
                 return Ok((standing.last, standing.called, standing.dep_lsn));
             }
             let stored = read(all, sequence).await?;
-            let (last, called) = stored.unwrap_or((sequence.start, false));
+            let (last, called) = stored.unwrap_or((sequence.first(), false));
             let standing = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
-            self.standing.lock().entry(sequence.oid).or_insert(standing);
+            self.standing.lock().entry(sequence.state_oid()).or_insert(standing);
         }
     }
 
@@ -140,7 +142,7 @@ impl Sequences {
             Ok(next) => {
                 // Before the row's lock goes, so that batches are taken up in the order of their commits.
                 let publish = |lsn| {
-                    self.standing.lock().insert(sequence.oid, Standing { dep_lsn: lsn, ..next });
+                    self.standing.lock().insert(sequence.state_oid(), Standing { dep_lsn: lsn, ..next });
                 };
                 txn.commit(&[], publish).await.map(|lsn| lsn.unwrap_or(Lsn::ZERO)).map_err(EngineError::from)
             }
@@ -159,12 +161,12 @@ async fn take_in(
     txn: &mut Transaction,
 ) -> Result<Standing, EngineError> {
     let tree = all.store().tree(SEQUENCE_TREE);
-    let key = object_key(sequence.oid);
+    let key = object_key(sequence.state_oid());
     // One at a time: a state row that is not there yet is made first, then locked.
-    let fresh = encode(sequence.start, false);
+    let fresh = encode(sequence.first(), false);
     txn.change(&tree, &key, Change::Insert { value: &fresh }, Basis::Locked, IfTaken::Wait).await?;
-    let locked = txn.lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait).await?;
-    let (last, called) = locked.and_then(|row| decode(&row.value)).unwrap_or((sequence.start, false));
+    let locked = txn.lock_row(&tree, &key, LockMode::RowNoKeyUpdate, IfTaken::Wait, None).await?;
+    let (last, called) = locked.and_then(|row| decode(&row.value)).unwrap_or((sequence.first(), false));
     let mut next = Standing { last, called, left: 0, dep_lsn: Lsn::ZERO };
     let mut ahead = next;
     match set {
@@ -189,7 +191,7 @@ async fn read(all: &Arc<Transactions>, sequence: &Sequence) -> Result<Option<(i6
     let view = View { read_lsn: all.visible_lsn(), ..View::default() };
     let (mut reading, mut dep) = (Reading::default(), Lsn::ZERO);
     let tree = all.store().tree(SEQUENCE_TREE);
-    let found = reading.get(all.book(), &tree, &object_key(sequence.oid), &view, &mut dep).await?;
+    let found = reading.get(all.book(), &tree, &object_key(sequence.state_oid()), &view, &mut dep).await?;
     Ok(if found { decode(reading.value()) } else { None })
 }
 

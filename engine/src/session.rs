@@ -105,6 +105,8 @@ pub struct Locked {
     pub mine: Option<u32>,
     /// If its key was changed: where it went.
     pub moved_to: Option<Box<[u8]>>,
+    /// Columns to which a foreign key may refer were changed since the moment that was asked for.
+    pub key_changed: bool,
 }
 
 /// What has to be durable before a reply may leave (SES-4).

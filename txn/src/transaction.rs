@@ -8,11 +8,11 @@
 //! # Invariants
 //! - TXN-2: what a statement sees of its own transaction are the changes below its mark, so it never meets its own rows again.
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them go.
-//! - TXN-3, 6 and 7 in judge.rs.
+//! - TXN-3, 6, 7, 8 and 9 in judge.rs.
 
 mod judge;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clearway_storage::btree::Tree;
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
@@ -22,9 +22,10 @@ use clearway_storage::space::TreeKind;
 use clearway_storage::undo::{end_abort, undo_one};
 
 use crate::error::TxnError;
-use crate::lockmgr::{IfTaken, LockMark, LockMode, Owner};
+use crate::lockmgr::{IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, Owner, Request};
 use crate::mutation::{self, Mutation};
 use crate::mvcc::book::View;
+use crate::mvcc::fate::{Fate, Moment};
 use crate::mvcc::record::NewUndo;
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, Look};
@@ -79,6 +80,21 @@ pub enum Changed {
     Again,
 }
 
+/// Which row is meant by a key: the one that stood there at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// When.
+    pub moment: Moment,
+    /// The transaction's own changes below this position were seen.
+    pub mark: u32,
+}
+
+impl From<&View> for Since {
+    fn from(view: &View) -> Since {
+        Since { moment: view.into(), mark: view.mark }
+    }
+}
+
 /// The newest version of a row that is locked now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedRow {
@@ -94,6 +110,8 @@ pub struct LockedRow {
     pub mine: Option<u32>,
     /// If it was deleted by a change of its key: the new one.
     pub moved_to: Option<Box<[u8]>>,
+    /// What has become of the row since the moment that was asked for; of an ended one only this is true, and nothing is locked.
+    pub fate: Fate,
 }
 
 /// A place in the transaction to which it can go back.
@@ -161,6 +179,7 @@ impl Transaction {
                 deletes: false,
                 rowless: entry.tag.is_settled(),
                 moved_to: None,
+                passed: None,
             };
             if entry.tag.is_settled() {
                 let (_, record) = all.book().undo().push(state.id().0 as usize, new);
@@ -304,9 +323,20 @@ impl Transaction {
     ) -> Result<Changed, TxnError> {
         let all = self.all.clone();
         self.fetched.trim();
+        let (since, before) = (None, OnceLock::new());
         loop {
             let snapshot = self.snapshot;
-            let judge = Judge { all: &all, state, tree, key, if_taken, fetched: &self.fetched, snapshot };
+            let judge = Judge {
+                all: &all,
+                state,
+                tree,
+                key,
+                if_taken,
+                fetched: &self.fetched,
+                snapshot,
+                since,
+                before: &before,
+            };
             let prev_lsn = self.log.last_lsn;
             let (attempt, logged) = tree
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
@@ -329,6 +359,11 @@ impl Transaction {
                 }
                 Attempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 Attempt::Again => {}
+                Attempt::Ended => {
+                    self.give_back(&before);
+                    return Ok(Changed::Newer);
+                }
+                Attempt::Writer(writer) => self.wait_for(writer).await?,
                 Attempt::Refused => return Err(TxnError::LockNotAvailable),
             }
         }
@@ -345,7 +380,36 @@ impl Transaction {
         Ok(tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut keep).await?)
     }
 
-    /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked.
+    /// TXN-8: gives up what was locked since the request before which this mark was taken.
+    fn give_back(&self, before: &OnceLock<LockMark>) {
+        if let Some(mark) = before.get() {
+            self.all.locks().release_to(&self.owner, *mark);
+        }
+    }
+
+    /// Waits for the end of a transaction, as one who shares its id's lock.
+    ///
+    /// # Errors
+    /// `Deadlock`.
+    pub async fn wait_for(&mut self, writer: Implicit) -> Result<(), TxnError> {
+        let (owner, all) = (self.owner.clone(), self.all.clone());
+        let tag = LockTag::Transaction(writer.txn);
+        let request = Request {
+            owner: &owner,
+            tag: tag.clone(),
+            mode: LockMode::Share,
+            scope: LockScope::Session,
+            if_taken: IfTaken::Wait,
+            implicit: Some(writer),
+        };
+        let granted = all.locks().acquire(request).await?;
+        all.locks().release_one(&owner, &tag, LockMode::Share);
+        self.depends_on(granted.dep_lsn);
+        Ok(())
+    }
+
+    /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked, nor a deleted
+    /// one (TXN-8). `since`: the row is the one that stood at the key then; none: whatever stands there.
     ///
     /// # Errors
     /// `LockNotAvailable` if told not to wait; `Deadlock`; what the tree says.
@@ -355,13 +419,24 @@ impl Transaction {
         key: &[u8],
         mode: LockMode,
         if_taken: IfTaken,
+        since: Option<&Since>,
     ) -> Result<Option<LockedRow>, TxnError> {
         let state = self.assign()?;
         let all = self.all.clone();
         self.fetched.trim();
+        let before = OnceLock::new();
         loop {
-            let snapshot = None;
-            let judge = Judge { all: &all, state: &state, tree, key, if_taken, fetched: &self.fetched, snapshot };
+            let judge = Judge {
+                all: &all,
+                state: &state,
+                tree,
+                key,
+                if_taken,
+                fetched: &self.fetched,
+                snapshot: self.snapshot.filter(|_| since.is_some()),
+                since,
+                before: &before,
+            };
             let (attempt, _) = tree.edit(&mut self.log, key, 0, |leaf| judge.lock(leaf, mode)).await?;
             match attempt {
                 LockAttempt::Locked(row, dep_lsn) => {
@@ -369,6 +444,12 @@ impl Transaction {
                     let left_out = if row.ghost { Mutation::NoDepWaitGhosts } else { Mutation::NoDepWaitRows };
                     if !mutation::active(left_out) {
                         self.depends_on(row.commit);
+                    }
+                    if row.fate.unknown {
+                        return Err(TxnError::ConcurrentUpdate);
+                    }
+                    if row.ghost && row.mine.is_none() || row.fate.end.is_some() {
+                        self.give_back(&before);
                     }
                     return Ok(Some(row));
                 }
@@ -379,6 +460,10 @@ impl Transaction {
                 }
                 LockAttempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 LockAttempt::Refused => return Err(TxnError::LockNotAvailable),
+                LockAttempt::Doomed(error, judged) => {
+                    self.depends_on(judged);
+                    return Err(error);
+                }
             }
         }
     }
@@ -490,6 +575,7 @@ fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
         deletes: false,
         rowless: true,
         moved_to: None,
+        passed: None,
     };
     let (_, record) = all.book().undo().push(state.id().0 as usize, new);
     record.logged(entry.lsn, entry.undo_next);

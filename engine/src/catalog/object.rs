@@ -362,6 +362,24 @@ pub struct Sequence {
     /// Who may do what.
     #[serde(default, rename = "grants")]
     pub acl: Acl,
+    /// The number under which its state stands (SEQ-2); 0: its own.
+    #[serde(default)]
+    pub state: Oid,
+    /// Where that state begins, if not with the first value.
+    #[serde(default)]
+    pub restart: Option<i64>,
+}
+
+impl Sequence {
+    /// The number under which its state stands.
+    pub fn state_oid(&self) -> Oid {
+        if self.state == 0 { self.oid } else { self.state }
+    }
+
+    /// The value with which its state begins.
+    pub fn first(&self) -> i64 {
+        self.restart.unwrap_or(self.start)
+    }
 }
 
 /// A role.

@@ -146,7 +146,7 @@ impl Session {
             self.next_transaction(Durability::Async).await?;
             match hurdle {
                 Hurdle::Row => self.wait_for_row(&shape, &last).await?,
-                Hurdle::Key(writer) => write::wait_for(self.txn(), writer).await?,
+                Hurdle::Key(writer) => self.txn().wait_for(writer).await?,
                 Hurdle::None if last.is_empty() => return Ok(()),
                 Hurdle::None => {}
             }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use clearway_storage::btree::{Direction, KeyRange};
+use clearway_storage::btree::{Direction, KeyRange, Tree};
+use clearway_storage::ids::Lsn;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use clearway_txn::mvcc::book::View;
-use clearway_txn::transaction::{Basis, Changed};
+use clearway_txn::mvcc::fate::End;
+use clearway_txn::transaction::{Basis, Changed, LockedRow, Since};
 
 use super::{Locked, Session};
+use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::table::scan::{IndexScan, KeyedRow, TableScan};
 use crate::table::shape::TableShape;
@@ -138,7 +141,37 @@ impl Session {
         Ok(deleted)
     }
 
-    /// Locks a row and returns its newest version; `None` if there is no row with this key.
+    /// Locks the row that a view shows at a key, where it is by now, and returns that key and the newest version; `None` if it is gone.
+    ///
+    /// # Errors
+    /// As [`Session::lock_row`]; `ConcurrentUpdate`, `ConcurrentDelete` if the transaction's snapshot shows a version that was replaced.
+    pub async fn follow_row(
+        &mut self,
+        shape: &TableShape,
+        view: &View,
+        key: &[u8],
+        mode: LockMode,
+        if_taken: IfTaken,
+    ) -> Result<Option<(Option<Vec<u8>>, Locked)>, EngineError> {
+        let tree = shape.rows(self.db.transactions());
+        let (mut since, mut moved) = (Since::from(view), None);
+        loop {
+            let at = moved.as_deref().unwrap_or(key);
+            let Some(mut found) = self.txn().lock_row(tree, at, mode, if_taken, Some(&since)).await? else {
+                return Ok(None);
+            };
+            match found.fate.end.take() {
+                Some(End { at, moved_to: Some(to) }) => (since.moment, moved) = (at, Some(to.into_vec())),
+                Some(_) => return Ok(None),
+                None => {
+                    let locked = locked(shape, tree, at, found).await?;
+                    return Ok(Some((moved, locked)));
+                }
+            }
+        }
+    }
+
+    /// Locks whatever row stands at a key and returns its newest version; `None` if there is none. A ghost is not locked.
     ///
     /// # Errors
     /// `LockNotAvailable`, `Deadlock`.
@@ -150,15 +183,44 @@ impl Session {
         if_taken: IfTaken,
     ) -> Result<Option<Locked>, EngineError> {
         let tree = shape.rows(self.db.transactions());
-        let Some(found) = self.txn().lock_row(tree, key, mode, if_taken).await? else {
-            return Ok(None);
-        };
-        let row = match (found.ghost, found.overflow) {
-            (true, _) => Vec::new(),
-            (false, false) => shape.row(key, &found.value)?,
-            (false, true) => shape.row(key, &tree.read_chain(&found.value).await?)?,
-        };
-        let (ghost, commit, mine, moved_to) = (found.ghost, found.commit, found.mine, found.moved_to);
-        Ok(Some(Locked { row, ghost, commit, mine, moved_to }))
+        match self.txn().lock_row(tree, key, mode, if_taken, None).await? {
+            Some(found) => locked(shape, tree, key, found).await.map(Some),
+            None => Ok(None),
+        }
     }
+
+    /// The key of a row that has the values of this one in one of the unique indexes that are named, the primary key among them; waits for
+    /// transactions that are putting one there or taking it away. No names: any unique index.
+    ///
+    /// # Errors
+    /// `Deadlock`; from the trees.
+    pub async fn conflicting(
+        &mut self,
+        shape: &TableShape,
+        named: &[Oid],
+        row: &[Value],
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        shape.check_fit(row)?;
+        write::conflicting(self.txn(), shape, named, row).await
+    }
+
+    /// When the newest version of a row was committed, once nobody is changing it; `None` if there is no row.
+    ///
+    /// # Errors
+    /// `Deadlock`; from the trees.
+    pub async fn committed_at(&mut self, shape: &TableShape, key: &[u8]) -> Result<Option<Lsn>, EngineError> {
+        let tree = shape.rows(self.db.transactions());
+        Ok(write::occupant(self.txn(), tree, key).await?.map(|(_, commit)| commit))
+    }
+}
+
+async fn locked(shape: &TableShape, tree: &Tree, key: &[u8], found: LockedRow) -> Result<Locked, EngineError> {
+    let row = match (found.ghost, found.overflow) {
+        (true, _) => Vec::new(),
+        (false, false) => shape.row(key, &found.value)?,
+        (false, true) => shape.row(key, &tree.read_chain(&found.value).await?)?,
+    };
+    let key_changed = found.fate.key_changed;
+    let (ghost, commit, mine, moved_to) = (found.ghost, found.commit, found.mine, found.moved_to);
+    Ok(Locked { row, ghost, commit, mine, moved_to, key_changed })
 }

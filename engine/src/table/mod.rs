@@ -5,7 +5,7 @@
 //! shape   how rows are laid out          write   rows and entries changed together
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
-//! statistics  how many rows there are
+//! statistics  how many rows there are    verify  whether the indexes agree with the rows
 //! ```
 
 pub mod ghosts;
@@ -14,4 +14,5 @@ pub mod row_id;
 pub mod scan;
 pub mod shape;
 pub mod statistics;
+pub mod verify;
 pub mod write;

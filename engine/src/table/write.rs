@@ -18,13 +18,15 @@ use clearway_txn::mvcc::undo::Fetched;
 use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
 
 use super::shape::{IndexShape, TableShape};
+use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::value::Value;
 
 /// What a search for a key of a unique index found.
 enum Found {
     Nothing,
-    Row,
+    /// With the entry's key, and the commit of its newest version; zero if everybody sees it or it is the transaction's own.
+    Row(Vec<u8>, Lsn),
     Busy(Implicit),
 }
 
@@ -157,8 +159,8 @@ async fn insert_unique(
     loop {
         let turn = take_turn(txn, &locks, &owner, &tag).await?;
         let tree = index.entries(txn.all());
-        match search(txn, tree, &prefix, row_key).await? {
-            Found::Row => {
+        match search(txn, tree, &prefix, Some(row_key)).await? {
+            Found::Row(..) => {
                 return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
             }
             Found::Nothing => {
@@ -168,8 +170,50 @@ async fn insert_unique(
             }
             Found::Busy(writer) => {
                 drop(turn);
-                wait_for(txn, writer).await?;
+                txn.wait_for(writer).await?;
             }
+        }
+    }
+}
+
+/// The key of a row that has the values of this one in a unique index; see `Session::conflicting`. A row that is only locked is in the way,
+/// one whose entry somebody is writing or deleting is waited for.
+///
+/// # Errors
+/// `Deadlock`; from the trees.
+pub async fn conflicting(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    named: &[Oid],
+    row: &[Value],
+) -> Result<Option<Vec<u8>>, EngineError> {
+    txn.assign()?;
+    let wanted = |oid: Oid| named.is_empty() || named.contains(&oid);
+    if shape.primary.as_ref().is_some_and(|(oid, _)| wanted(*oid)) {
+        let key = shape.key_of(row);
+        if let Some((found, _)) = occupant(txn, shape.rows(txn.all()), &key).await? {
+            return Ok(Some(found));
+        }
+    }
+    for index in shape.indexes.iter().filter(|i| i.constrains(row) && wanted(i.oid)) {
+        if let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &index.prefix_of(row)).await? {
+            return Ok(Some(index.row_key(&entry)?.to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// The key of the live row or entry that begins with a key, once nobody is changing one, and the commit of its newest version.
+pub async fn occupant(
+    txn: &mut Transaction,
+    tree: &Tree,
+    prefix: &[u8],
+) -> Result<Option<(Vec<u8>, Lsn)>, EngineError> {
+    loop {
+        match search(txn, tree, prefix, None).await? {
+            Found::Nothing => return Ok(None),
+            Found::Row(key, commit) => return Ok(Some((key, commit))),
+            Found::Busy(writer) => txn.wait_for(writer).await?,
         }
     }
 }
@@ -195,8 +239,8 @@ pub(crate) async fn build_entry(
     let tag = LockTag::UniqueKey { tree: index.tree, key: entry.as_slice().into() };
     let _turn = take_turn(txn, &locks, &owner, &tag).await?;
     let tree = txn.all().store().tree(index.tree);
-    match search(txn, &tree, &entry, row_key).await? {
-        Found::Row => Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid }),
+    match search(txn, &tree, &entry, Some(row_key)).await? {
+        Found::Row(..) => Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid }),
         Found::Busy(writer) => Ok(Some(writer)),
         Found::Nothing => {
             entry.extend_from_slice(row_key);
@@ -240,10 +284,16 @@ impl Drop for Turn<'_> {
 }
 
 /// Looks at the newest version of every entry with the prefix, but for the row's own.
-async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8]) -> Result<Found, EngineError> {
+async fn search(
+    txn: &mut Transaction,
+    tree: &Tree,
+    prefix: &[u8],
+    own_row: Option<&[u8]>,
+) -> Result<Found, EngineError> {
     let me = txn.id().unwrap_or(TxnId::NONE);
     let book = txn.all().book().clone();
     let mut fetched = Fetched::default();
+    let is_own = |key: &[u8]| own_row.is_some() && key.get(prefix.len()..) == own_row;
     'again: loop {
         let mut cursor = tree.cursor(KeyRange::prefix(prefix), Direction::Forward);
         let mut found = Found::Nothing;
@@ -254,8 +304,7 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
                 match book.newest(row.tag, me, &fetched) {
                     Newest::Spilled => spilled.push(row.tag),
                     Newest::Busy(record) => {
-                        let own = key.get(prefix.len()..) == Some(own_row);
-                        if !own {
+                        if !is_own(key) {
                             found = Found::Busy(Implicit {
                                 owner: record.live().owner().clone(),
                                 txn: record.live().id(),
@@ -265,12 +314,11 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
                         }
                     }
                     // The row's own entry, when an index is being built and its writer came first.
-                    _ if key.get(prefix.len()..) == Some(own_row) => {}
+                    _ if is_own(key) => {}
                     newest if !row.ghost => {
-                        if let Newest::Committed(lsn) = newest {
-                            dep = dep.max(lsn);
-                        }
-                        found = Found::Row;
+                        let commit = if let Newest::Committed(lsn) = newest { lsn } else { Lsn::ZERO };
+                        dep = dep.max(commit);
+                        found = Found::Row(key.to_vec(), commit);
                     }
                     Newest::Committed(lsn) => dep = dep.max(lsn),
                     _ => {}
@@ -294,25 +342,6 @@ async fn search(txn: &mut Transaction, tree: &Tree, prefix: &[u8], own_row: &[u8
         txn.depends_on(dep);
         return Ok(found);
     }
-}
-
-/// Waits for the end of a transaction, as one who shares its id's lock.
-pub(crate) async fn wait_for(txn: &mut Transaction, writer: Implicit) -> Result<(), EngineError> {
-    let owner = txn.owner().clone();
-    let locks = txn.all().locks().clone();
-    let tag = LockTag::Transaction(writer.txn);
-    let request = Request {
-        owner: &owner,
-        tag: tag.clone(),
-        mode: LockMode::Share,
-        scope: LockScope::Session,
-        if_taken: IfTaken::Wait,
-        implicit: Some(writer),
-    };
-    let granted = locks.acquire(request).await.map_err(TxnError::from)?;
-    locks.release_one(&owner, &tag, LockMode::Share);
-    txn.depends_on(granted.dep_lsn);
-    Ok(())
 }
 
 async fn delete_entry(

@@ -6,7 +6,7 @@ use super::lock::{Newest, key_of};
 use super::nodes::Rows;
 use super::query::QueryRows;
 use super::{Cx, Row};
-use crate::context::errors::from_engine;
+use crate::context::errors::{concurrent, from_engine};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
@@ -16,7 +16,6 @@ use crate::types::text;
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
 use clearway_engine::value::Value;
-use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::{Basis, Changed};
 use std::pin::pin;
@@ -132,6 +131,20 @@ impl Cx<'_> {
         self.check_row(target, &row)?;
         let values = engine_row(&row);
         loop {
+            if let Some(conflict) = &insert.conflict {
+                let found = {
+                    let mut session = self.run.core.engine.take();
+                    let search = session.conflicting(&target.table.shape, &conflict.arbiters, &values);
+                    self.run.core.lock_wait(pin!(search)).await.map_err(from_engine)?
+                };
+                if let Some(key) = found {
+                    match Box::pin(self.on_conflict(insert, conflict, key, &row, pending, out)).await? {
+                        true => return Ok(()),
+                        // The row in the way has gone meanwhile.
+                        false => continue,
+                    }
+                }
+            }
             let mark = self.run.core.engine.take().mark();
             let inserted = {
                 let mut session = self.run.core.engine.take();
@@ -140,18 +153,14 @@ impl Cx<'_> {
             let key = match inserted {
                 Ok(key) => key,
                 Err(EngineError::Duplicate { index, oid }) => {
-                    let conflict =
-                        insert.conflict.as_ref().filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&oid));
-                    let Some(conflict) = conflict else { return Err(self.duplicate(target, &index, oid, &row)) };
-                    {
-                        let mut session = self.run.core.engine.take();
-                        session.roll_back_to(&mark).await.map_err(from_engine)?;
+                    let arbitrates = |c: &Conflict| c.arbiters.is_empty() || c.arbiters.contains(&oid);
+                    if !insert.conflict.as_ref().is_some_and(arbitrates) {
+                        return Err(self.duplicate(target, &index, oid, &row));
                     }
-                    match Box::pin(self.on_conflict(insert, conflict, oid, &row, pending, out)).await? {
-                        true => return Ok(()),
-                        // The row in the way has gone meanwhile.
-                        false => continue,
-                    }
+                    // Somebody has put it there since the search.
+                    let mut session = self.run.core.engine.take();
+                    session.roll_back_to(&mark).await.map_err(from_engine)?;
+                    continue;
                 }
                 Err(e) => return Err(from_engine(e)),
             };
@@ -171,16 +180,14 @@ impl Cx<'_> {
         self,
         insert: &Insert,
         conflict: &Conflict,
-        oid: u32,
+        key: Vec<u8>,
         row: &Row,
         pending: &mut Pending,
         out: &mut Changes,
     ) -> Result<bool> {
         let target = &insert.target;
-        let Some(key) = self.key_in_the_way(&target.table, oid, row).await? else { return Ok(false) };
         let Some((set, filter)) = &conflict.update else {
-            self.refuse_unseen(target, &key).await?;
-            return Ok(true);
+            return self.may_do_nothing(target, &key).await;
         };
         let mut existing = vec![Datum::Null; target.table.types.len()];
         existing.push(Datum::Bytea(key.into()));
@@ -216,34 +223,18 @@ impl Cx<'_> {
         Ok(true)
     }
 
-    /// DO NOTHING beside a row that a repeatable-read snapshot does not see is a serialization failure.
-    async fn refuse_unseen(self, target: &Target, key: &[u8]) -> Result<()> {
-        if self.run.isolation == clearway_engine::session::Isolation::RepeatableRead {
-            let mut session = self.run.core.engine.take();
-            // The transaction's own rows are seen, those of this very statement, too.
-            let view = session.renew_view(&self.run.view);
-            let seen = session.get(&target.table.shape, &view, key).await.map_err(from_engine)?;
-            if seen.is_none() {
-                return Err(crate::context::errors::concurrent(false));
-            }
+    /// DO NOTHING beside a version that a repeatable-read snapshot does not show is a serialization failure; false: the row has gone.
+    async fn may_do_nothing(self, target: &Target, key: &[u8]) -> Result<bool> {
+        if self.run.isolation != clearway_engine::session::Isolation::RepeatableRead {
+            return Ok(true);
         }
-        Ok(())
-    }
-
-    /// The key of the row that has the same values in a unique index.
-    async fn key_in_the_way(self, table: &TableSlot, oid: u32, row: &Row) -> Result<Option<Vec<u8>>> {
-        let values = engine_row(row);
-        let shape = &table.shape;
-        if shape.primary.as_ref().is_some_and(|p| p.0 == oid) && !shape.indexes.iter().any(|i| i.oid == oid) {
-            return Ok(Some(shape.key_of(&values)));
-        }
-        let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(None) };
         let mut session = self.run.core.engine.take();
-        let view = newest_view(&mut session);
-        let prefix = shape.indexes[place].prefix_of(&values);
-        let mut walk = session.index_scan(shape, place, KeyRange::prefix(&prefix), Direction::Forward, &view);
-        let found = session.next_by_index(&mut walk).await.map_err(from_engine)?;
-        Ok(found.map(|f| f.key))
+        let wait = session.committed_at(&target.table.shape, key);
+        match self.run.core.lock_wait(pin!(wait)).await.map_err(from_engine)? {
+            Some(commit) if commit > self.run.view.read_lsn => Err(concurrent(false)),
+            Some(_) => Ok(true),
+            None => Ok(false),
+        }
     }
 
     /// Locks a row whatever its version and fills the slots with it; says where in the transaction it was changed, if

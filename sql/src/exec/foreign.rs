@@ -13,7 +13,7 @@
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
 use super::{BoxFuture, Cx, Row};
-use crate::context::errors::from_engine;
+use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
 use crate::context::names::column_types;
 use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError};
@@ -21,10 +21,12 @@ use crate::planner::plan::{Reference, Referrer, TableSlot, Target};
 use crate::planner::{PlanEnv, Planner};
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
-use clearway_engine::catalog::{Catalog, ReferentialAction};
+use clearway_engine::catalog::{Catalog, IndexState, ReferentialAction};
+use clearway_engine::session::Isolation;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mvcc::book::View;
 use clearway_txn::transaction::Basis;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,6 +51,14 @@ pub struct Pending {
     locked: Vec<(u32, LockMode)>,
     /// What they have of the statement's memory.
     held: Option<Held>,
+}
+
+/// Rows of a table that have these values in these columns.
+#[derive(Clone, Copy)]
+struct Search<'s> {
+    table: &'s TableSlot,
+    columns: &'s [usize],
+    wanted: &'s Row,
 }
 
 fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
@@ -203,11 +213,21 @@ impl<'a> Cx<'a> {
     async fn keep_parent(self, key: &Reference, row: &Row) -> Result<bool> {
         let parent = &key.parent;
         let wanted: Row = key.key_order.iter().map(|c| row[*c].clone()).collect();
+        let view = {
+            let mut session = self.run.core.engine.take();
+            if self.in_snapshot() { session.renew_view(&self.run.view) } else { newest_view(&mut session) }
+        };
         let found = match key.index {
-            None => Some(parent.shape.key_prefix(&engine_row(&wanted))),
+            None => {
+                let found = parent.shape.key_prefix(&engine_row(&wanted));
+                let mut session = self.run.core.engine.take();
+                // A snapshot has to show the row; the newest version is looked at when it is locked.
+                let shown = !self.in_snapshot()
+                    || session.find(&parent.shape, &view, &found).await.map_err(from_engine)?.is_some();
+                shown.then_some(found)
+            }
             Some(place) => {
                 let mut session = self.run.core.engine.take();
-                let view = newest_view(&mut session);
                 let prefix = parent.shape.indexes[place].prefix(&engine_row(&wanted));
                 let range = KeyRange::prefix(&prefix);
                 let mut walk = session.index_scan(&parent.shape, place, range, Direction::Forward, &view);
@@ -217,10 +237,10 @@ impl<'a> Cx<'a> {
         let Some(bytes) = found else { return Ok(false) };
         let locked = {
             let mut session = self.run.core.engine.take();
-            let lock = session.lock_row(&parent.shape, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
+            let lock = session.follow_row(&parent.shape, &view, &bytes, LockMode::RowKeyShare, IfTaken::Wait);
             self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
         };
-        let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(false) };
+        let Some((_, locked)) = locked.filter(|(_, l)| !l.ghost) else { return Ok(false) };
         let mut values = Row::new();
         read_row(&locked.row, &parent.types, &mut values)?;
         Ok(key.columns.iter().zip(&key.parent_columns).all(|(c, p)| row[*c] == values[*p]))
@@ -255,9 +275,11 @@ impl<'a> Cx<'a> {
         };
         let wanted: Row = key.columns.iter().map(|c| old[*c].clone()).collect();
         let mut rows = Vec::new();
-        for (found, _) in self.rows_with(&target.table, &key.child_columns, &wanted).await? {
-            if let Some(row) = self.still_refers(&target.table, &found, mode, &key.child_columns, &wanted).await? {
-                rows.push((found, row));
+        let search = Search { table: &target.table, columns: &key.child_columns, wanted: &wanted };
+        let (view, found) = self.rows_with(search).await?;
+        for row_key in found {
+            if let Some(row) = self.still_refers(search, &view, &row_key, (mode, IfTaken::Wait)).await? {
+                rows.push(row);
             }
         }
         if !rows.is_empty() {
@@ -270,24 +292,41 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// Locks a row; none if it does not refer to the key any more.
+    /// Locks a row that was found, wherever it is by now, and returns its key and its newest version; none if it does not refer to the
+    /// key any more.
     async fn still_refers(
         self,
-        child: &TableSlot,
+        search: Search<'_>,
+        view: &View,
         row_key: &[u8],
-        mode: LockMode,
-        columns: &[usize],
-        wanted: &Row,
-    ) -> Result<Option<Row>> {
+        (mode, if_taken): (LockMode, IfTaken),
+    ) -> Result<Option<(Vec<u8>, Row)>> {
+        let child = search.table;
         let locked = {
             let mut session = self.run.core.engine.take();
-            let lock = session.lock_row(&child.shape, row_key, mode, IfTaken::Wait);
-            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?
+            let lock = session.follow_row(&child.shape, view, row_key, mode, if_taken);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await
         };
-        let Some(locked) = locked.filter(|l| !l.ghost) else { return Ok(None) };
+        let found = match locked {
+            Ok(found) => found,
+            Err(e) if if_taken == IfTaken::Fail && is_lock_not_available(&e) => return Ok(None),
+            Err(e) => return Err(from_engine(e)),
+        };
+        let Some((moved, locked)) = found.filter(|(_, l)| !l.ghost) else {
+            return if self.in_snapshot() { Err(concurrent(true)) } else { Ok(None) };
+        };
+        // First updater wins, in what an action changes, too: the snapshot shows another version, or none.
+        if self.in_snapshot() && mode != LockMode::RowKeyShare && locked.commit > self.run.view.read_lsn {
+            return Err(concurrent(false));
+        }
         let mut row = Row::new();
         read_row(&locked.row, &child.types, &mut row)?;
-        Ok(columns.iter().zip(wanted).all(|(c, v)| row[*c] == *v).then_some(row))
+        let refers = search.columns.iter().zip(search.wanted).all(|(c, v)| row[*c] == *v);
+        Ok(refers.then(|| (moved.unwrap_or_else(|| row_key.to_vec()), row)))
+    }
+
+    fn in_snapshot(self) -> bool {
+        self.run.isolation == Isolation::RepeatableRead
     }
 
     /// Refuses to take a key away to which a row refers.
@@ -306,19 +345,31 @@ impl<'a> Cx<'a> {
         if action == ReferentialAction::NoAction {
             self.lock_for_key(pending, target.table.shape.oid, LockMode::RowShare).await?;
             // Another row has the key: nothing has gone.
-            if !self.rows_with(&target.table, &key.columns, &wanted).await?.is_empty() {
+            let search = Search { table: &target.table, columns: &key.columns, wanted: &wanted };
+            if !self.rows_with(search).await?.1.is_empty() {
                 return Ok(());
             }
         }
-        let catalog = self.catalog_of(pending).clone();
-        let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
-        let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
-        let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
-        for (found, _) in self.rows_with(&child, &key.child_columns, &wanted).await? {
-            // Whoever has just changed the row may have taken it away.
-            let mode = LockMode::RowKeyShare;
-            if self.still_refers(&child, &found, mode, &key.child_columns, &wanted).await?.is_some() {
-                return Err(self.still_referenced(&target, key, old));
+        let (child, view, found) = loop {
+            let catalog = self.run.core.catalog();
+            let Some(relation) = catalog.relation(key.child) else { return Ok(()) };
+            let shape = TableShape::new(&catalog, key.child).map_err(from_engine)?;
+            let child = TableSlot { shape, types: column_types(relation), base: 0, name: relation.name.clone() };
+            let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
+            let (view, found) = self.rows_with(search).await?;
+            // REINDEX, which ROW SHARE lets pass, may have put another tree in an index's place before the view was made.
+            if Arc::ptr_eq(&catalog, &self.run.core.catalog()) {
+                break (child, view, found);
+            }
+        };
+        let search = Search { table: &child, columns: &key.child_columns, wanted: &wanted };
+        // One that nobody is changing decides at once; of the others, whoever is changing one may be taking it away.
+        for if_taken in [IfTaken::Fail, IfTaken::Wait] {
+            for row_key in &found {
+                let lock = (LockMode::RowKeyShare, if_taken);
+                if self.still_refers(search, &view, row_key, lock).await?.is_some() {
+                    return Err(self.still_referenced(&target, key, old));
+                }
             }
         }
         Ok(())
@@ -377,13 +428,14 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
-    /// The newest rows with these values in these columns.
-    async fn rows_with(self, table: &TableSlot, columns: &[usize], wanted: &Row) -> Result<Vec<(Vec<u8>, Row)>> {
+    /// The keys of the newest rows with these values in these columns, and the view that shows them.
+    async fn rows_with(self, search: Search<'_>) -> Result<(View, Vec<Vec<u8>>)> {
+        let Search { table, columns, wanted } = search;
         let shape = &table.shape;
         let values = engine_row(wanted);
         let fits = columns.iter().zip(&values).all(|(c, v)| v.fits(shape.columns[*c].storage));
         if !fits {
-            return Ok(Vec::new());
+            return Ok((View::default(), Vec::new()));
         }
         let covers =
             |list: &[usize]| list.len() >= columns.len() && list[..columns.len()].iter().all(|c| columns.contains(c));
@@ -396,13 +448,13 @@ impl<'a> Cx<'a> {
             let mut read = Row::new();
             read_row(row, &table.types, &mut read)?;
             if columns.iter().zip(wanted).all(|(c, v)| read[*c] == *v) {
-                out.push((key, read));
+                out.push(key);
             }
             Ok(())
         };
         let mut session = self.run.core.engine.take();
         let view = newest_view(&mut session);
-        if let Some(place) = shape.indexes.iter().position(|i| covers(&i.columns)) {
+        if let Some(place) = shape.indexes.iter().position(|i| i.state == IndexState::Public && covers(&i.columns)) {
             let range = KeyRange::prefix(&shape.indexes[place].prefix(&ordered(&shape.indexes[place].columns)));
             let mut walk = session.index_scan(shape, place, range, Direction::Forward, &view);
             while let Some(found) = session.next_by_index(&mut walk).await.map_err(from_engine)? {
@@ -417,6 +469,6 @@ impl<'a> Cx<'a> {
                 keep(found.key, &found.row)?;
             }
         }
-        Ok(out)
+        Ok((view, out))
     }
 }

@@ -9,7 +9,6 @@ use crate::planner::plan::{Select, TableSlot};
 use crate::syntax::ast::{LockStrength, LockWait};
 use crate::types::Datum;
 use clearway_engine::session::{Isolation, Locked};
-use clearway_engine::value::Value;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockTag};
 use std::sync::Arc;
 
@@ -41,13 +40,6 @@ pub fn key_of(row: &[Datum], table: &TableSlot) -> Result<std::sync::Arc<[u8]>> 
     }
 }
 
-/// Whether the columns to which a foreign key may refer are in `values` what they were when `row` was read.
-fn keys_agree(table: &TableSlot, row: &[Datum], values: &[Value]) -> Result<bool> {
-    let mut fresh = Row::with_capacity(table.types.len());
-    read_row(values, &table.types, &mut fresh)?;
-    Ok(table.shape.key_and_unique_columns().all(|c| row.get(table.base + c) == fresh.get(c)))
-}
-
 impl Cx<'_> {
     /// Locks the rows that a FOR clause names; false if the row is not to be given. `row` is brought up to date.
     pub async fn lock_rows(self, select: &Select, row: &mut Row) -> Result<bool> {
@@ -57,7 +49,9 @@ impl Cx<'_> {
                 // The null side of an outer join.
                 continue;
             }
-            match self.lock_newest(&lock.table, mode_of(lock.strength), lock.wait, row).await? {
+            let locked = self.lock_newest(&lock.table, mode_of(lock.strength), lock.wait, row).await;
+            // PostgreSQL's words for a row that is to be locked, also where it was deleted.
+            match locked.map_err(|e| if e.code() == "40001" { concurrent(false) } else { e })? {
                 Newest::Same => {}
                 Newest::Changed => changed = true,
                 Newest::Gone => return Ok(false),
@@ -66,64 +60,50 @@ impl Cx<'_> {
         if changed { self.holds(select.recheck.as_ref(), row).await } else { Ok(true) }
     }
 
-    /// Locks a table's row and puts its newest version into the table's slots, following changes of its key.
+    /// Locks the row that the statement read and puts its newest version into the table's slots, wherever the row is by now.
     pub async fn lock_newest(self, table: &TableSlot, mode: LockMode, wait: LockWait, row: &mut Row) -> Result<Newest> {
-        let mut key = key_of(row, table)?;
-        let mut moved = false;
-        loop {
-            let if_taken = if wait == LockWait::Wait { IfTaken::Wait } else { IfTaken::Fail };
-            let locked = {
-                let mut session = self.run.core.engine.take();
-                self.run.core.writes_row(table.shape.oid, &key);
-                let lock = session.lock_row(&table.shape, &key, mode, if_taken);
-                self.run.core.lock_wait(std::pin::pin!(lock)).await
-            };
-            let locked = match locked {
-                Ok(Some(locked)) => locked,
-                Ok(None) => return self.gone(),
-                Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Gone),
-                Err(e) if is_lock_not_available(&e) && wait == LockWait::NoWait => {
-                    let message = format!("could not obtain lock on row in relation \"{}\"", table.shape.name);
-                    let tag = LockTag::Row { tree: table.shape.tree, key: Arc::from(&key[..]) };
-                    return Err(obstacle::refused(self.run.core, SqlError::new("55P03", message), &tag, mode));
-                }
-                Err(e) => return Err(from_engine(e)),
-            };
-            let Locked { row: values, ghost, commit, mine, moved_to } = locked;
-            let newer = commit > self.run.view.read_lsn;
-            if newer && !ghost && !moved && mode == LockMode::RowKeyShare && keys_agree(table, row, &values)? {
-                // What KEY SHARE protects is as it was read: the version that was read stays the statement's, as in PostgreSQL.
-                return Ok(Newest::Same);
+        let key = key_of(row, table)?;
+        let if_taken = if wait == LockWait::Wait { IfTaken::Wait } else { IfTaken::Fail };
+        let found = {
+            let mut session = self.run.core.engine.take();
+            self.run.core.writes_row(table.shape.oid, &key);
+            let lock = session.follow_row(&table.shape, &self.run.view, &key, mode, if_taken);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await
+        };
+        let (moved, locked) = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return self.gone(),
+            Err(e) if is_lock_not_available(&e) && wait == LockWait::SkipLocked => return Ok(Newest::Gone),
+            Err(e) if is_lock_not_available(&e) && wait == LockWait::NoWait => {
+                let message = format!("could not obtain lock on row in relation \"{}\"", table.shape.name);
+                let tag = LockTag::Row { tree: table.shape.tree, key: Arc::from(&key[..]) };
+                return Err(obstacle::refused(self.run.core, SqlError::new("55P03", message), &tag, mode));
             }
-            if newer && self.run.isolation == Isolation::RepeatableRead {
-                return Err(concurrent(ghost && moved_to.is_none()));
-            }
-            if ghost {
-                match moved_to {
-                    Some(to) if newer => {
-                        key = to.into();
-                        moved = true;
-                        continue;
-                    }
-                    _ => return Ok(Newest::Gone),
-                }
-            }
-            // A change of this very statement is none that it has to see.
-            let own_later = mine.is_some_and(|at| at >= self.run.view.mark);
-            if own_later {
-                return Ok(Newest::Gone);
-            }
-            if !newer && !moved {
-                return Ok(Newest::Same);
-            }
-            let mut fresh = Row::with_capacity(table.types.len());
-            read_row(&values, &table.types, &mut fresh)?;
-            for (i, v) in fresh.into_iter().enumerate() {
-                row[table.base + i] = v;
-            }
-            row[table.key_slot()] = Datum::Bytea(key);
-            return Ok(Newest::Changed);
+            Err(e) => return Err(from_engine(e)),
+        };
+        let Locked { row: values, ghost, commit, mine, key_changed, .. } = locked;
+        // A change of this very statement is none that it has to see.
+        if mine.is_some_and(|at| at >= self.run.view.mark) {
+            return Ok(Newest::Gone);
         }
+        if ghost {
+            return if mine.is_some() { Ok(Newest::Gone) } else { self.gone() };
+        }
+        let newer = commit > self.run.view.read_lsn;
+        if moved.is_none() && (!newer || mode == LockMode::RowKeyShare && !key_changed) {
+            // What KEY SHARE protects is as it was read: the version that was read stays the statement's, as in PostgreSQL.
+            return Ok(Newest::Same);
+        }
+        if newer && self.run.isolation == Isolation::RepeatableRead {
+            return Err(concurrent(false));
+        }
+        let mut fresh = Row::with_capacity(table.types.len());
+        read_row(&values, &table.types, &mut fresh)?;
+        for (i, v) in fresh.into_iter().enumerate() {
+            row[table.base + i] = v;
+        }
+        row[table.key_slot()] = Datum::Bytea(moved.map_or(key, Into::into));
+        Ok(Newest::Changed)
     }
 
     fn gone(self) -> Result<Newest> {

@@ -14,7 +14,7 @@ use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarge
 use crate::syntax::stmt;
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, format_type, oid};
-use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
@@ -75,7 +75,10 @@ impl Planner<'_> {
             let index = if by_key {
                 None
             } else {
-                slot.shape.indexes.iter().position(|i| i.unique && same_set(&i.columns, &key.referenced))
+                slot.shape
+                    .indexes
+                    .iter()
+                    .position(|i| i.unique && i.state == IndexState::Public && same_set(&i.columns, &key.referenced))
             };
             let order = index.map_or(&slot.shape.key, |i| &slot.shape.indexes[i].columns);
             let key_order = order

@@ -11,12 +11,13 @@ use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
-use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
+use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, Locking, TableRef};
 use crate::syntax::stmt::Statement;
 use crate::types::oid;
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An item of FROM before conditions are handed down.
@@ -51,8 +52,19 @@ pub(super) type Placed = (Item, Vec<ScopeColumn>);
 
 struct Ground<'s> {
     parent: Option<&'s Scope<'s>>,
-    mode: LockMode,
-    privileges: &'static str,
+    locking: &'s [Locking],
+}
+
+impl Ground<'_> {
+    /// The lock on a table that goes by this name, and the rights that the statement needs: only what a locking clause names is locked
+    /// for it.
+    fn lock(&self, name: &str) -> (LockMode, &'static str) {
+        let names = |l: &Locking| l.of.is_empty() || l.of.iter().any(|of| of.name() == name);
+        match self.locking.iter().any(names) {
+            true => (LockMode::RowShare, "rw"),
+            false => (LockMode::AccessShare, "r"),
+        }
+    }
 }
 
 impl Item {
@@ -113,6 +125,14 @@ impl Item {
                 }
             },
         }
+    }
+
+    /// The slots of the outermost side with this slot whose rows an outer join may replace by nulls.
+    pub(super) fn nullable_side(&self, slot: usize) -> Option<Range<usize>> {
+        let Item::Join { kind, left, right, .. } = self else { return None };
+        let (side, nullable) =
+            if slot < right.base() { (left, *kind == JoinType::Full) } else { (right, *kind != JoinType::Inner) };
+        if nullable { Some(side.base()..side.end()) } else { side.nullable_side(slot) }
     }
 
     /// The conditions of joins that are inner all the way up: with WHERE, what a row must meet.
@@ -252,10 +272,9 @@ impl Planner<'_> {
         items: &[FromItem],
         parent: Option<&Scope<'_>>,
         params: &mut Params,
-        locking: bool,
+        locking: &[Locking],
     ) -> Result<Layout> {
-        let mode = if locking { LockMode::RowShare } else { LockMode::AccessShare };
-        let ground = Ground { parent, mode, privileges: if locking { "rw" } else { "r" } };
+        let ground = Ground { parent, locking };
         let mut out = Layout {
             item: one(0),
             columns: Vec::new(),
@@ -294,7 +313,7 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<()> {
-        let ground = Ground { parent, mode: LockMode::AccessShare, privileges: "r" };
+        let ground = Ground { parent, locking: &[] };
         items.iter().try_for_each(|item| self.add_item(out, item, &ground, params))
     }
 
@@ -366,7 +385,8 @@ impl Planner<'_> {
             names::Found::System(view) => Ok(system_leaf(out, view, t.alias.as_ref())),
             names::Found::Object(object) => match &**object {
                 Object::Relation(r) => {
-                    self.lock(r.oid, ground.mode, &r.name, ground.privileges, t.name.pos);
+                    let (mode, privileges) = ground.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
+                    self.lock(r.oid, mode, &r.name, privileges, t.name.pos);
                     match r.kind {
                         RelationKind::View => self.view(out, r, t),
                         RelationKind::MaterializedView if !r.populated => {

@@ -21,7 +21,7 @@ pub mod plan;
 pub mod select;
 pub mod series;
 mod view;
-mod walk;
+pub(crate) mod walk;
 mod wanted;
 mod with;
 

@@ -73,7 +73,7 @@ impl Planner<'_> {
         let rewritten = series::out_of_targets(s)?;
         let gives_rows = rewritten.is_some();
         let s = rewritten.as_ref().unwrap_or(s);
-        let layout = self.from(&s.from, parent, params, !q.locking.is_empty())?;
+        let layout = self.from(&s.from, parent, params, &q.locking)?;
         let scope = Scope { columns: layout.columns.clone(), parent };
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
@@ -112,7 +112,7 @@ impl Planner<'_> {
             let mut loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
             loose.try_for_each(|e| check_grouped(e, &keys, &layout))?;
         }
-        let locks = self.row_locks(&q.locking, s, grouped, &layout)?;
+        let locks = self.row_locks(&q.locking, s, grouped, &layout, &conditions)?;
         let recheck = if locks.is_empty() {
             None
         } else {
@@ -340,7 +340,14 @@ impl Planner<'_> {
         self.over_output(Body::SetOp { op, all, left, right }, columns, q, parent, params)
     }
 
-    fn row_locks(&mut self, list: &[Locking], s: &AstSelect, grouped: bool, layout: &Layout) -> Result<Vec<RowLock>> {
+    fn row_locks(
+        &mut self,
+        list: &[Locking],
+        s: &AstSelect,
+        grouped: bool,
+        layout: &Layout,
+        conditions: &[Bound],
+    ) -> Result<Vec<RowLock>> {
         let mut out: Vec<RowLock> = Vec::new();
         for locking in list {
             let refused = if s.distinct.is_some() {
@@ -380,6 +387,14 @@ impl Planner<'_> {
                 named.extend(&layout.tables);
             }
             for table in named {
+                // Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL makes an inner join of it.
+                if let Some(side) = layout.item.nullable_side(table.base)
+                    && !conditions.iter().any(|e| mentions(e, &side))
+                {
+                    let clause = locking.strength.sql();
+                    let message = format!("{clause} cannot be applied to the nullable side of an outer join");
+                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+                }
                 match out.iter_mut().find(|l| l.table.base == table.base) {
                     Some(l) => {
                         l.strength = l.strength.max(locking.strength);
@@ -393,6 +408,15 @@ impl Planner<'_> {
         }
         Ok(out)
     }
+}
+
+/// Whether an expression looks at one of these slots.
+fn mentions(e: &Bound, slots: &std::ops::Range<usize>) -> bool {
+    let mut found = false;
+    super::walk::each(e, &mut |e| {
+        found |= matches!(&e.kind, BoundKind::Column { index, level: 0 } if slots.contains(index));
+    });
+    found
 }
 
 /// A side of a set operation with its columns cast to the common types.

@@ -172,7 +172,7 @@ pub async fn begin_fed(core: &Arc<Core>, request: Request<'_>, cached: Option<Ar
 /// at again after the locks: whoever held them may have changed the tables.
 async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cached>>) -> Result<Execution> {
     core.engine.take().owner().statement(request.text);
-    let cached = loop {
+    let (cached, opened, read_only) = loop {
         let fresh = match cached.take().filter(|c| is_fresh(core, c)) {
             Some(fresh) => fresh,
             None => {
@@ -190,12 +190,20 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             }
             core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
         }
+        if !is_fresh(core, &fresh) {
+            continue;
+        }
+        let read_only = core.engine.take().options().read_only;
+        let durable = fresh.plan.read_only && (request.alone || read_only);
+        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+        let statement = core.engine.take().open_statement(request.text, mode);
+        let opened = Opened { core: core.clone(), statement: Some(statement) };
+        // REINDEX lets readers be: what it committed before the snapshot, the plan must know.
         if is_fresh(core, &fresh) {
-            break fresh;
+            break (fresh, opened, read_only);
         }
     };
     let plan = &cached.plan;
-    let read_only = core.engine.take().options().read_only;
     let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
     let change = actions.find(|a| !matches!(a, Action::Select(_)));
     if let Some(change) = change.filter(|_| read_only) {
@@ -209,12 +217,6 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
     if read_only && plan.locks.iter().any(|l| l.mode == LockMode::RowShare) {
         return Err(SqlError::new("25006", "cannot execute SELECT FOR UPDATE in a read-only transaction"));
     }
-    let durable = plan.read_only && (request.alone || read_only);
-    let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
-    let opened = {
-        let statement = core.engine.take().open_statement(request.text, mode);
-        Opened { core: core.clone(), statement: Some(statement) }
-    };
     let rows = match &plan.action {
         Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
         _ => Rows::List(Vec::new().into_iter()),

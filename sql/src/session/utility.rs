@@ -9,14 +9,12 @@ use crate::context::errors::from_engine;
 use crate::context::names::Found;
 use crate::context::privileges;
 use crate::context::settings::SETTINGS;
-use crate::error::{Result, SqlError, code};
+use crate::error::{Result, SqlError};
 use crate::expr::{Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
-use crate::syntax::stmt::{
-    Discard, GenericOption, LockTable, OptionValue, Reindex, ReindexTarget, SetVariable, Statement, TableLockMode,
-};
+use crate::syntax::stmt::{Discard, GenericOption, LockTable, OptionValue, SetVariable, Statement, TableLockMode};
 use crate::types::cast::Context;
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
@@ -161,10 +159,6 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                     cluster(&core, table).await?;
                 }
                 "CLUSTER"
-            }
-            Statement::Reindex(r) => {
-                held_up::telling(&core, client, reindex(&core, r)).await?;
-                "REINDEX"
             }
             Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,
             Statement::SetConstraints { .. } => return Err(SqlError::unsupported("SET CONSTRAINTS")),
@@ -373,7 +367,7 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
 }
 
 /// Gives the transaction its id: PostgreSQL's would have written by now.
-fn assign_id(core: &Core) -> Result<()> {
+pub fn assign_id(core: &Core) -> Result<()> {
     core.engine.take().txn().assign().map(drop).map_err(|e| from_engine(e.into()))
 }
 
@@ -385,73 +379,6 @@ pub async fn lock_for_rebuild(core: &Core, catalog: &Catalog, table: u32) -> Res
     }
     for index in indexes {
         core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
-    }
-    Ok(())
-}
-
-async fn reindex(core: &Core, r: &Reindex) -> Result<()> {
-    let catalog = core.catalog();
-    let (table, index) = match r.target {
-        ReindexTarget::Index => with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))))?,
-        ReindexTarget::Table => (relation_oid(core, &r.name)?.0, None),
-        ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => {
-            return reindex_all(core, r).await;
-        }
-    };
-    reindex_one(core, &catalog, table, index, r.concurrently).await
-}
-
-/// The tables of a schema or of the database, one after the other; one that has gone meanwhile is left out.
-async fn reindex_all(core: &Core, r: &Reindex) -> Result<()> {
-    let catalog = core.catalog();
-    let schema = match r.target {
-        ReindexTarget::Schema => {
-            Some(catalog.schema(core.database, r.name.name()).map(|s| s.oid).ok_or_else(|| {
-                SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{}\" does not exist", r.name.name()))
-            })?)
-        }
-        _ => None,
-    };
-    let mut tables: Vec<u32> = catalog
-        .objects()
-        .filter_map(|o| match &**o {
-            Object::Relation(t) if t.database == core.database && schema.is_none_or(|s| s == t.schema) => Some(t),
-            _ => None,
-        })
-        .filter(|t| {
-            t.kind != RelationKind::View && privileges::owns(core, &catalog, &Object::Relation((*t).clone())).is_ok()
-        })
-        .map(|t| t.oid)
-        .collect();
-    tables.sort_unstable();
-    for table in tables {
-        let catalog = core.catalog();
-        if catalog.relation(table).is_some() {
-            reindex_one(core, &catalog, table, None, r.concurrently).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn reindex_one(core: &Core, catalog: &Catalog, table: u32, index: Option<u32>, concurrently: bool) -> Result<()> {
-    if let Some(object) = catalog.get(table) {
-        privileges::owns(core, catalog, object)?;
-    }
-    let (on_table, on_index) = if concurrently {
-        (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive)
-    } else {
-        (LockMode::Share, LockMode::AccessExclusive)
-    };
-    core.lock_relation(table, on_table, IfTaken::Wait).await?;
-    let all: Vec<u32> = match index {
-        Some(index) => vec![index],
-        None => catalog.indexes(table).map(|i| i.oid).collect(),
-    };
-    for index in all {
-        core.lock_relation(index, on_index, IfTaken::Wait).await?;
-    }
-    if !concurrently {
-        assign_id(core)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clearway_storage::ids::Lsn;
+use clearway_storage::ids::{Lsn, TreeId};
 
 use super::LockManager;
 use super::modes::{LockMode, ModeSet};
@@ -53,6 +53,12 @@ impl LockManager {
             self.release_where(owner, tag, commit_lsn, |lock| lock.txn = ModeSet::EMPTY);
         }
         owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
+    }
+
+    /// Whether a session holds a row in a mode, by the lock table.
+    pub fn holds_row(&self, owner: &Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
+        let tag = LockTag::Row { tree, key: key.into() };
+        owner.held.lock().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
     }
 
     /// Whether anything taken for the transaction is still held.

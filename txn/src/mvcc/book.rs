@@ -22,6 +22,7 @@ use clearway_storage::record::{BeforeImage, UndoEntry};
 use clearway_storage::seams::{ActiveTxn, ActiveTxns, BoxFuture, Versions};
 
 use super::budget::Budget;
+use super::fate::Passed;
 use super::prune::{Pruner, Purgeable};
 use super::record::UndoRecord;
 use super::snapshots::Snapshots;
@@ -70,6 +71,17 @@ pub enum Visible {
     Nothing,
     /// That stands in the spill file, under this tag: fetch it, then read the row again.
     Spilled(Tag),
+}
+
+/// What a new version points back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The tag of the version before.
+    pub prev: Tag,
+    /// When the version that it replaces was committed.
+    pub before_lsn: Lsn,
+    /// What it leads past (FAT-2).
+    pub passed: Option<Box<Passed>>,
 }
 
 /// Undo records and snapshots together.
@@ -210,7 +222,7 @@ impl VersionBook {
             while !tag.is_settled() {
                 let record = match self.undo.look_with(tag, fetched) {
                     Look::Here(record) => record,
-                    Look::Gone if self.was_moved(last.as_ref()) => continue 'again,
+                    Look::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => continue 'again,
                     Look::Gone => break,
                     // SPN-2: the common case needs no look at the record.
                     Look::Spilled(span) if span.through() <= view.read_lsn => {
@@ -242,7 +254,7 @@ impl VersionBook {
     }
 
     /// PRU-3: whether the record that led to one which is gone has been replaced since, so that the row leads elsewhere now.
-    fn was_moved(&self, last: Option<&(Tag, Arc<UndoRecord>)>) -> bool {
+    pub(super) fn was_moved(&self, last: Option<(&Tag, &Arc<UndoRecord>)>) -> bool {
         last.is_some_and(|(tag, record)| {
             record.spot.is_none() && !matches!(self.undo.look(*tag), Look::Here(now) if Arc::ptr_eq(&now, record))
         })
@@ -281,23 +293,23 @@ impl VersionBook {
         Ok(())
     }
 
-    /// Which tag a new version that replaces one with `tag` has to point back to, and when the one that it replaces was committed.
+    /// What a new version that replaces one with `tag` has to point back to.
     /// Versions that nobody can read any more are linked past: so a row keeps a short chain however old the oldest snapshot is.
     ///
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first; nothing has been changed then.
-    pub fn link(&self, tag: Tag, fetched: &Fetched) -> Result<(Tag, Lsn), Tag> {
+    pub fn link(&self, tag: Tag, fetched: &Fetched) -> Result<Link, Tag> {
         let horizon = self.snapshots.horizon();
         let mut tag = tag;
         let mut committed = Lsn::ZERO;
-        let mut passed: Vec<(Tag, Arc<UndoRecord>)> = Vec::new();
+        let mut passed: Vec<(Tag, Lsn, Arc<UndoRecord>)> = Vec::new();
         let end = loop {
             if tag.is_settled() {
                 break Tag::SETTLED;
             }
             let record = match self.undo.look_with(tag, fetched) {
-                Look::Gone if self.was_moved(passed.last()) => {
-                    tag = passed.pop().map_or(Tag::SETTLED, |(at, _)| at);
+                Look::Gone if self.was_moved(passed.last().map(|(tag, _, record)| (tag, record))) => {
+                    tag = passed.pop().map_or(Tag::SETTLED, |(at, _, _)| at);
                     continue;
                 }
                 Look::Gone => break Tag::SETTLED,
@@ -315,16 +327,17 @@ impl VersionBook {
                 break tag;
             }
             let prev = record.prev;
-            passed.push((tag, record));
+            passed.push((tag, lsn, record));
             tag = prev;
         };
-        for (at, record) in passed {
+        let told = |count: usize| Passed::of(None, passed[..count].iter().map(|(_, lsn, record)| (*lsn, &**record)));
+        for (i, (at, _, record)) in passed.iter().enumerate() {
             // PRU-3: the pruner came first: what stands there now leads on as well.
-            if !self.undo.free(at, &record) {
-                return Ok((at, committed));
+            if !self.undo.free(*at, record) {
+                return Ok(Link { prev: *at, before_lsn: committed, passed: told(i) });
             }
         }
-        Ok((end, committed))
+        Ok(Link { prev: end, before_lsn: committed, passed: told(passed.len()) })
     }
 
     /// The undo of a transaction up to a log record, oldest first; what is spilled as its span.

@@ -253,7 +253,7 @@ impl VersionBook {
         }
         Some(match (record.is_needed(commit, horizon), &record.writer) {
             // PRU-2
-            (false, _) if !record.dropped => Arc::new(record.link(commit, record.prev)),
+            (false, _) if !record.dropped => Arc::new(record.link(commit, record.prev, record.passed.clone())),
             (true, Writer::Live(_)) => Arc::new(record.ended(commit)),
             _ => record.clone(),
         })

@@ -21,6 +21,7 @@ use clearway_base::sync::Mutex;
 use clearway_storage::ids::{Lsn, Tag, TreeId};
 
 use super::book::VersionBook;
+use super::fate::Passed;
 use super::record::{UndoRecord, Writer};
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
@@ -187,22 +188,20 @@ impl VersionBook {
         let mut passed = Vec::new();
         let mut prev = record.prev;
         while let Look::Here(older) = self.undo.look(prev) {
-            let dead = match older.status() {
-                Status::Committed(lsn) => !horizon.covers(lsn) && !older.is_needed(lsn, horizon),
-                _ => false,
-            };
-            if !dead {
+            let Status::Committed(lsn) = older.status() else { break };
+            if horizon.covers(lsn) || older.is_needed(lsn, horizon) {
                 break;
             }
             let next = older.prev;
-            passed.push((prev, older));
+            passed.push((prev, lsn, older));
             prev = next;
         }
         if record.dropped && passed.is_empty() {
             return;
         }
-        if self.undo.replace(tag, record, record.link(commit, prev)) {
-            for (tag, older) in passed {
+        let told = Passed::of(record.passed.as_deref(), passed.iter().map(|(_, lsn, older)| (*lsn, &**older)));
+        if self.undo.replace(tag, record, record.link(commit, prev, told)) {
+            for (tag, _, older) in passed {
                 self.undo.free(tag, &older);
             }
         }

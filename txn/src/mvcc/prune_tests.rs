@@ -70,7 +70,7 @@ impl World {
     /// Another value for a row, or none; as under its latch.
     fn change(&mut self, txn: &Arc<TxnState>, at: usize, value: Option<Vec<u8>>) {
         self.kept.get_mut().trim();
-        let (prev, before_lsn) = loop {
+        let link = loop {
             let fetched = self.kept.get_mut();
             let tag = self.rows[at].tag;
             let missing = match self.book.newest(tag, txn.id(), fetched) {
@@ -92,12 +92,13 @@ impl World {
                 tree: TREE,
                 key: (at as u64).to_be_bytes().into(),
                 before,
-                prev,
-                before_lsn,
+                prev: link.prev,
+                before_lsn: link.before_lsn,
                 strength: LockMode::RowNoKeyUpdate,
                 deletes: value.is_none(),
                 rowless: false,
                 moved_to: None,
+                passed: link.passed,
             },
         );
         self.lsn += 1;

@@ -7,6 +7,7 @@ use clearway_base::memory::Outside;
 use clearway_storage::ids::{Lsn, Tag, TreeId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
 
+use super::fate::Passed;
 use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
 use crate::lockmgr::LockMode;
@@ -54,6 +55,8 @@ pub struct UndoRecord {
     pub rowless: bool,
     /// For a delete that is half of a key update: the row's new key.
     pub moved_to: Option<Box<[u8]>>,
+    /// What the changes between `prev` and this one did, which it leads past (FAT-2).
+    pub passed: Option<Box<Passed>>,
     pub(super) lsn: AtomicU64,
     pub(super) undo_next: AtomicU64,
     pub(super) spot: Option<Spot>,
@@ -95,6 +98,8 @@ pub struct NewUndo {
     pub rowless: bool,
     /// Where a key update went.
     pub moved_to: Option<Box<[u8]>>,
+    /// What it leads past.
+    pub passed: Option<Box<Passed>>,
 }
 
 impl UndoRecord {
@@ -114,6 +119,7 @@ impl UndoRecord {
             deletes: new.deletes,
             rowless: new.rowless,
             moved_to: new.moved_to,
+            passed: new.passed,
             lsn: AtomicU64::new(0),
             undo_next: AtomicU64::new(0),
             spot: None,
@@ -180,7 +186,8 @@ impl UndoRecord {
             Writer::Live(_) => size_of::<TxnState>() + 4 * size_of::<Tag>(),
             Writer::Ended(_) => 0,
         };
-        let moved = self.moved_to.as_ref().map_or(0, |key| key.len());
+        let moved =
+            self.moved_to.as_ref().map_or(0, |key| key.len()) + self.passed.as_ref().map_or(0, |passed| passed.bytes());
         size_of::<UndoRecord>() + 2 * size_of::<usize>() + self.key.len() + before + moved + txn
     }
 
@@ -205,6 +212,7 @@ impl UndoRecord {
             key: self.key.clone(),
             before: self.before.clone(),
             moved_to: self.moved_to.clone(),
+            passed: self.passed.clone(),
             lsn: AtomicU64::new(self.lsn.load(Ordering::Acquire)),
             undo_next: AtomicU64::new(self.undo_next.load(Ordering::Acquire)),
             spot: None,
@@ -212,8 +220,8 @@ impl UndoRecord {
         }
     }
 
-    /// The same without the version before, leading to `prev` (PRU-2).
-    pub(super) fn link(&self, commit: Lsn, prev: Tag) -> UndoRecord {
+    /// The same without the version before, leading to `prev` (PRU-2) past what `passed` tells of (FAT-2).
+    pub(super) fn link(&self, commit: Lsn, prev: Tag, passed: Option<Box<Passed>>) -> UndoRecord {
         UndoRecord {
             _memory: heap(&[], &BeforeImage::Absent, None),
             writer: Writer::Ended(commit),
@@ -222,6 +230,7 @@ impl UndoRecord {
             dropped: true,
             prev,
             moved_to: self.moved_to.clone(),
+            passed,
             lsn: AtomicU64::new(0),
             undo_next: AtomicU64::new(0),
             spot: None,

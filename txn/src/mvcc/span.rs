@@ -4,7 +4,7 @@
 //! ```text
 //! crc32c 4 | length 4 | span 8 | count 4 | (tag 8, offset 4) x count, by rising tag | record ...
 //! record = flags 1 | strength 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
-//!          | key | value of the row before | new key       each with a length of 4 before it
+//!          | key | value of the row before | new key | what it leads past       each with a length of 4 before it
 //! ```
 //! All numbers little-endian. `writer` is a commit LSN, or with a flag the place of a transaction in the span's list in memory, so
 //! that an end after the writing is seen.
@@ -33,6 +33,7 @@ use clearway_storage::error::{Corruption, StorageError};
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::BeforeImage;
 
+use super::fate::Passed;
 use super::record::{Spot, UndoRecord, Writer};
 use super::spill::SpillFile;
 use super::state::{Status, TxnState};
@@ -290,6 +291,7 @@ impl View<'_> {
             deletes: flags & DELETES != 0,
             rowless: flags & ROWLESS != 0,
             moved_to: moved_to.map(Into::into),
+            passed: parsed.passed.map(Box::new),
             lsn: AtomicU64::new(parsed.lsn),
             undo_next: AtomicU64::new(parsed.undo_next),
             spot: Some(Spot { span: self.span.id, index }),
@@ -308,7 +310,7 @@ impl View<'_> {
         if flags & LIVE != 0 {
             self.live(writer)?;
         }
-        Some(Parsed {
+        let mut parsed = Parsed {
             flags,
             strength,
             writer,
@@ -321,7 +323,13 @@ impl View<'_> {
             key: reader.bytes()?,
             value: reader.bytes()?,
             moved_to: reader.bytes()?,
-        })
+            passed: None,
+        };
+        let passed = reader.bytes()?;
+        if !passed.is_empty() {
+            parsed.passed = Some(Passed::decode(passed)?);
+        }
+        Some(parsed)
     }
 }
 
@@ -339,6 +347,7 @@ struct Parsed<'a> {
     key: &'a [u8],
     value: &'a [u8],
     moved_to: &'a [u8],
+    passed: Option<Passed>,
 }
 
 /// Numbers and strings off the front of bytes.
@@ -436,7 +445,9 @@ fn encode_record(record: &UndoRecord, places: &mut HashMap<TxnId, u64>, encoded:
     for number in [record.tree.0, record.prev.0, record.before_lsn.0, record.lsn().0, record.undo_next().0] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    for bytes in [&record.key, value, record.moved_to.as_deref().unwrap_or_default()] {
+    let mut passed = Vec::new();
+    record.passed.iter().for_each(|p| p.encode(&mut passed));
+    for bytes in [&record.key, value, record.moved_to.as_deref().unwrap_or_default(), &passed] {
         out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(bytes);
     }
@@ -465,6 +476,7 @@ mod tests {
             deletes: false,
             rowless: false,
             moved_to: None,
+            passed: None,
             lsn: AtomicU64::new(65),
             undo_next: AtomicU64::new(0),
             spot: None,

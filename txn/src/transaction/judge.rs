@@ -5,20 +5,26 @@
 //!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
 //! - TXN-7: a transaction with one snapshot has one version of a key: no row of its own stands where the snapshot shows one that somebody
 //!   else deleted, else an entry of an index that leads to the one would come to the other.
+//! - TXN-8: a lock on a row that has ended is given up at once: whoever waited for the row learns that it is gone and holds nothing back
+//!   from others, who may put another row at its key meanwhile.
+//! - TXN-9: an insert waits for transactions that are changing what stands at its key, never for who only locks the row there: a row that is
+//!   committed is in the way whoever has locked it.
 //! - TXN-6: of several changes of one row by one transaction the last one's tag speaks for the strongest, and whoever may look past it
 //!   looks past them all.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use clearway_storage::btree::{Edit, LeafRow, Tree};
+use clearway_storage::btree::{Edit, LeafRow, Row, Tree};
 use clearway_storage::ids::{Lsn, Tag};
 use clearway_storage::record::BeforeImage;
 
-use super::{Basis, Change, Changed, LockedRow};
-use crate::lockmgr::{Begun, IfTaken, Implicit, LockMode, LockScope, LockTag, PendingLock, Request};
+use super::{Basis, Change, Changed, LockedRow, Since};
+use crate::error::TxnError;
+use crate::lockmgr::{Begun, IfTaken, Implicit, LockMark, LockMode, LockScope, LockTag, PendingLock, Request};
 use crate::mutation::{self, Mutation};
-use crate::mvcc::book::{Newest, View, Visible};
+use crate::mvcc::book::{Link, Newest, View, Visible};
+use crate::mvcc::fate::Fate;
 use crate::mvcc::record::{NewUndo, UndoRecord};
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, Look};
@@ -32,6 +38,10 @@ pub(super) enum Attempt<'m> {
     Fetch(Tag),
     /// Look at the row again.
     Again,
+    /// The row that was read has ended at its key (TXN-8).
+    Ended,
+    /// TXN-9
+    Writer(Implicit),
     Refused,
 }
 
@@ -44,6 +54,10 @@ pub(super) struct Judge<'m, 'a> {
     pub(super) if_taken: IfTaken,
     pub(super) fetched: &'a Fetched,
     pub(super) snapshot: Option<Lsn>,
+    /// Of a lock: which row is meant.
+    pub(super) since: Option<&'a Since>,
+    /// Where the transaction's locks stood before the first request.
+    pub(super) before: &'a OnceLock<LockMark>,
 }
 
 /// What an attempt to lock a row came to.
@@ -53,16 +67,19 @@ pub(super) enum LockAttempt<'m> {
     Wait(PendingLock<'m>),
     Fetch(Tag),
     Refused,
+    /// The transaction's snapshot shows a version that has been replaced: no wait can change that.
+    Doomed(TxnError, Lsn),
 }
 
 impl<'m> Judge<'m, '_> {
     /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
-    fn ask(&self, mode: LockMode, busy: Option<(&Arc<UndoRecord>, u32)>) -> Result<Begun<'m>, ()> {
-        let implicit = busy.map(|(record, first)| Implicit {
+    fn ask(&self, mode: LockMode, busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>) -> Result<Begun<'m>, ()> {
+        self.before.get_or_init(|| self.state.owner().mark().after_changes(self.state.position()));
+        let implicit = busy.map(|(first, record)| Implicit {
             owner: record.live().owner().clone(),
             txn: record.live().id(),
             mode: record.strength,
-            change: first,
+            change: first.position,
         });
         let request = Request {
             owner: self.state.owner(),
@@ -83,25 +100,29 @@ impl<'m> Judge<'m, '_> {
         value: &'v [u8],
         overflow: bool,
     ) -> (Edit<'v>, Attempt<'m>) {
-        let strength = match change {
-            Change::Insert { .. } => LockMode::RowNoKeyUpdate,
-            Change::Update { strength, .. } => strength,
-            Change::Delete { .. } => LockMode::RowUpdate,
-        };
+        let strength = strength_of(change);
         let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
         let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
         let (busy, judged) = match &newest {
             Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
             Newest::Busy(record) => match self.all.book().first_of(record, self.fetched) {
-                Ok(first) => (Some((record, first.position)), Lsn::ZERO),
+                Ok(first) => (Some((first, record)), Lsn::ZERO),
                 Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
             },
             Newest::Committed(lsn) => (None, *lsn),
             _ => (None, Lsn::ZERO),
         };
+        let outcome = match (change, basis) {
+            (Change::Insert { .. }, _) => self.in_the_way(&leaf, &newest),
+            (_, Basis::Read(view)) => self.superseded(tag, &view, &newest, busy.as_ref()),
+            _ => None,
+        };
+        if let Some(outcome) = outcome {
+            return (Edit::Keep, outcome);
+        }
         // TXN-3
         if leaf.memory_locks || busy.is_some() {
-            match self.ask(strength, busy) {
+            match self.ask(strength, busy.as_ref()) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
                 Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
                 // The writer ended between the look at its status and the request.
@@ -114,16 +135,28 @@ impl<'m> Judge<'m, '_> {
             Ok(None) => {}
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         }
-        let strength = self.strength_with(strength, &newest, tag);
-        let (prev, before_lsn) = match self.all.book().link(tag, self.fetched) {
+        let strength = self.strength_with(strength, &newest, tag, leaf.memory_locks);
+        let link = match self.all.book().link(tag, self.fetched) {
             Ok(link) => link,
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         };
+        self.put(&leaf, change, (value, overflow), (strength, link), judged)
+    }
+
+    /// Puts the new version in place with its undo.
+    fn put<'v>(
+        &self,
+        leaf: &LeafRow<'_>,
+        change: Change<'_>,
+        (value, overflow): (&'v [u8], bool),
+        (strength, link): (LockMode, Link),
+        judged: Lsn,
+    ) -> (Edit<'v>, Attempt<'m>) {
         let (deletes, moved_to) = match change {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
             _ => (false, None),
         };
-        let before = image_of(&leaf);
+        let before = image_of(leaf);
         self.state.superseded(self.tree.id(), &before);
         let (new_tag, record) = self.all.book().undo().push(
             self.state.id().0 as usize,
@@ -132,20 +165,87 @@ impl<'m> Judge<'m, '_> {
                 tree: self.tree.id(),
                 key: self.key.into(),
                 before,
-                prev,
-                before_lsn,
+                prev: link.prev,
+                before_lsn: link.before_lsn,
                 strength,
                 deletes,
                 rowless: false,
                 moved_to,
+                passed: link.passed,
             },
         );
         let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
         (edit, Attempt::Finished(Changed::Done, Some(record), judged))
     }
 
-    /// TXN-6
-    fn strength_with(&self, strength: LockMode, newest: &Newest, tag: Tag) -> LockMode {
+    /// TXN-9: what keeps a row from being put in, if that is no lock.
+    fn in_the_way(&self, leaf: &LeafRow<'_>, newest: &Newest) -> Option<Attempt<'m>> {
+        match newest {
+            Newest::Busy(record) => Some(Attempt::Writer(Implicit {
+                owner: record.live().owner().clone(),
+                txn: record.live().id(),
+                mode: LockMode::Exclusive,
+                change: record.position,
+            })),
+            Newest::Settled | Newest::Committed(_) if leaf.row.is_some_and(|r| !r.ghost) => {
+                let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
+                Some(Attempt::Finished(Changed::Exists { mine: false }, None, judged))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a change comes to without asking for a lock: the row that was read has ended, or no wait can make the version current again
+    /// that the snapshot of the whole transaction shows.
+    fn superseded(
+        &self,
+        tag: Tag,
+        view: &View,
+        newest: &Newest,
+        busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>,
+    ) -> Option<Attempt<'m>> {
+        if !self.is_replaced(newest, busy, view.read_lsn) {
+            return None;
+        }
+        match self.fate(tag, &view.into()) {
+            Err(spilled) => Some(Attempt::Fetch(spilled)),
+            Ok(fate) if fate.end.is_some() => Some(Attempt::Ended),
+            Ok(_) if self.snapshot.is_some() => {
+                let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
+                Some(Attempt::Finished(Changed::Newer, None, judged))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// Whether anything was committed over a version since.
+    fn may_have_changed(&self, tag: Tag, since: &Since) -> bool {
+        match self.all.book().newest(tag, self.state.id(), self.fetched) {
+            Newest::Committed(lsn) => lsn >= since.moment.commit,
+            Newest::Settled | Newest::Mine(_) => false,
+            Newest::Busy(_) | Newest::Spilled => true,
+        }
+    }
+
+    fn fate(&self, tag: Tag, since: &Since) -> Result<Fate, Tag> {
+        self.all.book().fate(tag, since.moment, (self.state.id(), since.mark), self.fetched)
+    }
+
+    /// Whether the newest committed version is younger than a snapshot.
+    fn is_replaced(&self, newest: &Newest, busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>, read_lsn: Lsn) -> bool {
+        match (newest, busy) {
+            (Newest::Committed(lsn), _) => *lsn > read_lsn,
+            (_, Some((first, _))) => first.before_lsn > read_lsn,
+            _ => false,
+        }
+    }
+
+    /// TXN-6, the transaction's own lock of the row included: whoever locked it FOR UPDATE and then changes it changes all of it.
+    fn strength_with(&self, strength: LockMode, newest: &Newest, tag: Tag, memory_locks: bool) -> LockMode {
+        let locked = || self.all.locks().holds_row(self.state.owner(), self.tree.id(), self.key, LockMode::RowUpdate);
+        if memory_locks && strength < LockMode::RowUpdate && locked() {
+            return LockMode::RowUpdate;
+        }
         if !matches!(newest, Newest::Mine(_)) || mutation::active(Mutation::LatestStrength) {
             return strength;
         }
@@ -203,12 +303,17 @@ impl<'m> Judge<'m, '_> {
         let busy = match &newest {
             Newest::Spilled => return (Edit::Keep, LockAttempt::Fetch(row.tag)),
             Newest::Busy(record) => match book.first_of(record, self.fetched) {
-                Ok(first) => Some((record, first.position)),
+                Ok(first) => Some((first, record)),
                 Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
             },
             _ => None,
         };
-        let dep_lsn = match self.ask(mode, busy) {
+        match self.judge_fate(&row, mode, &newest, busy.as_ref()) {
+            Ok(None) => {}
+            Ok(Some(outcome)) => return (Edit::Keep, outcome),
+            Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
+        }
+        let dep_lsn = match self.ask(mode, busy.as_ref()) {
             Err(()) => return (Edit::Keep, LockAttempt::Refused),
             Ok(Begun::Queued(pending)) => {
                 return (Edit::SetMemoryLockHint, LockAttempt::Wait(pending));
@@ -222,7 +327,14 @@ impl<'m> Judge<'m, '_> {
             commit: Lsn::ZERO,
             mine: None,
             moved_to: None,
+            fate: Fate::default(),
         };
+        if let Some(since) = self.since.filter(|since| !row.tag.is_settled() && self.may_have_changed(row.tag, since)) {
+            match self.fate(row.tag, since) {
+                Ok(fate) => locked.fate = fate,
+                Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
+            }
+        }
         match book.newest(row.tag, self.state.id(), self.fetched) {
             // Spilled between the two looks: the lock is held by now, and is granted at once the next time.
             Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
@@ -242,6 +354,45 @@ impl<'m> Judge<'m, '_> {
             },
         }
         (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
+    }
+
+    /// What needs no lock: the row that was meant has ended, or the transaction's snapshot shows a version that was replaced.
+    fn judge_fate(
+        &self,
+        row: &Row<'_>,
+        mode: LockMode,
+        newest: &Newest,
+        busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>,
+    ) -> Result<Option<LockAttempt<'m>>, Tag> {
+        let at_same = |since: &Since| u64::from(since.moment.position < u32::MAX);
+        let Some(since) = self.since else { return Ok(None) };
+        // Of the commit with which the row came to its new key, what came after that counts, too.
+        if !self.is_replaced(newest, busy, Lsn(since.moment.commit.0 - at_same(since))) {
+            return Ok(None);
+        }
+        let fate = self.fate(row.tag, since)?;
+        let replaced = self.snapshot.is_some_and(|snapshot| self.is_replaced(newest, busy, snapshot));
+        if replaced && (mode != LockMode::RowKeyShare || fate.key_changed) {
+            let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
+            let deleted = fate.end.is_some_and(|end| end.moved_to.is_none());
+            let error = if deleted { TxnError::ConcurrentDelete } else { TxnError::ConcurrentUpdate };
+            return Ok(Some(LockAttempt::Doomed(error, judged)));
+        }
+        if fate.end.is_none() {
+            return Ok(None);
+        }
+        let commit = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
+        let (value, overflow, ghost, mine, moved_to) = (Vec::new(), false, true, None, None);
+        Ok(Some(LockAttempt::Locked(LockedRow { value, overflow, ghost, commit, mine, moved_to, fate }, Lsn::ZERO)))
+    }
+}
+
+/// The lock that a change amounts to.
+fn strength_of(change: Change<'_>) -> LockMode {
+    match change {
+        Change::Insert { .. } => LockMode::RowNoKeyUpdate,
+        Change::Update { strength, .. } => strength,
+        Change::Delete { .. } => LockMode::RowUpdate,
     }
 }
 

@@ -2,15 +2,18 @@
 
 use super::owner::names_role;
 use super::{Ddl, missing, new_tree};
+use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::names::schema_of;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
-use crate::session::utility::{find_object, relation_oid};
+use crate::planner::{PlanEnv, Planner};
+use crate::session::utility::{constant_of, find_object, relation_oid, with_env};
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
 use crate::syntax::stmt::Truncate;
-use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind};
+use crate::types::oid;
+use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -61,6 +64,19 @@ fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
     all.filter(named).cloned().collect()
 }
 
+/// Whether the default of a column names a sequence; one that can't be read names none.
+fn names_sequence(core: &Core, env: &PlanEnv<'_>, relation: &Relation, column: usize, sequence: u32) -> bool {
+    let Ok(Some(default)) = Planner::new(env).default_of(relation, column) else { return false };
+    let mut found = false;
+    crate::planner::walk::each(&default, &mut |e| {
+        if e.ty.oid == oid::REGCLASS && !e.may_wait() {
+            let value = constant_of(core, e, env).ok().and_then(|v| v.as_i64());
+            found |= value == Some(i64::from(sequence));
+        }
+    });
+    found
+}
+
 impl Ddl<'_> {
     /// DROP.
     pub(super) async fn drop(&self, s: &Drop) -> Result<&'static str> {
@@ -76,30 +92,48 @@ impl Ddl<'_> {
         }
         let mut found = Vec::new();
         for name in &s.names {
+            if let Some(oid) = self.find_to_drop(s, name).await? {
+                found.push(oid);
+            }
+        }
+        for oid in &found {
+            self.drop_one(*oid, s.cascade, &found).await?;
+        }
+        Ok(tag(s.object))
+    }
+
+    /// What a name leads to once it is locked: who dropped it, or put another in its place, has ended by then. None: nothing, and the
+    /// statement says IF EXISTS.
+    async fn find_to_drop(&self, s: &Drop, name: &QualName) -> Result<Option<u32>> {
+        let kind = kind_name(s.object);
+        let mut locked = None;
+        loop {
             let Some(object) = find_object(self.core, &self.catalog(), name) else {
-                let kind = kind_name(s.object);
                 if s.if_exists {
                     let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
                     self.core.notice("NOTICE", SqlError::new("00000", message));
-                    continue;
+                    return Ok(None);
                 }
                 return Err(missing(kind, name.name()));
             };
-            if object.kind() != kind_name(s.object) {
-                let message = format!("\"{}\" is not a {}", name.name(), kind_name(s.object));
+            if object.kind() != kind {
+                let message = format!("\"{}\" is not a {kind}", name.name());
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint(format!(
                     "Use DROP {} to remove a {}.",
                     object.kind().to_uppercase(),
                     object.kind()
                 )));
             }
+            if locked == Some(object.oid()) {
+                return Ok(locked);
+            }
             privileges::may_drop(self.core, &self.catalog(), &object)?;
-            found.push(object.oid());
+            if let Object::Index(i) = &*object {
+                self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            }
+            self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+            locked = Some(object.oid());
         }
-        for oid in &found {
-            self.drop_one(*oid, s.cascade, &found).await?;
-        }
-        Ok(tag(s.object))
     }
 
     pub(super) async fn drop_one(&self, oid: u32, cascade: bool, together: &[u32]) -> Result<()> {
@@ -123,23 +157,70 @@ impl Ddl<'_> {
                 self.take_away(oid, Some(i.tree)).await
             }
             Object::Sequence(q) => {
-                if let Some((table, _)) = q.owned_by
-                    && !cascade
-                    && let Some(r) = catalog.relation(table)
-                {
-                    let message = format!("cannot drop sequence {} because other objects depend on it", q.name);
-                    return Err(SqlError::new("2BP01", message)
-                        .detail(format!(
-                            "default value for a column of table {} depends on sequence {}",
-                            r.name, q.name
-                        ))
-                        .hint("Use DROP ... CASCADE to drop the dependent objects too."));
-                }
+                self.drop_defaults(q, cascade, together).await?;
                 self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
                 self.take_away(oid, None).await
             }
             _ => Ok(()),
         }
+    }
+
+    /// The defaults of columns that take their values from a sequence go with it, or keep it from being dropped.
+    async fn drop_defaults(&self, q: &Sequence, cascade: bool, together: &[u32]) -> Result<()> {
+        let users = self.defaults_with(q)?;
+        let mut details = Vec::new();
+        for (relation, column) in users.iter().filter(|(r, _)| !together.contains(&r.oid)) {
+            let (table, name) = (&relation.name, &relation.columns[*column].name);
+            if relation.columns[*column].identity.is_some() {
+                let message =
+                    format!("cannot drop sequence {} because column {name} of table {table} requires it", q.name);
+                let hint = format!("You can drop column {name} of table {table} instead.");
+                return Err(SqlError::new("2BP01", message).hint(hint));
+            }
+            details.push(format!("default value for column {name} of table {table}"));
+        }
+        if details.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            let lines = details.iter().map(|d| format!("{d} depends on sequence {}", q.name));
+            let message = format!("cannot drop sequence {} because other objects depend on it", q.name);
+            return Err(SqlError::new("2BP01", message)
+                .detail(lines.collect::<Vec<_>>().join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for detail in details {
+            self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {detail}")));
+        }
+        for (relation, column) in users {
+            self.core.lock_relation(relation.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            if let Some(mut fresh) = self.catalog().relation(relation.oid).cloned() {
+                fresh.columns[column].default = None;
+                self.put(Object::Relation(fresh)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns whose defaults name a sequence.
+    fn defaults_with(&self, q: &Sequence) -> Result<Vec<(Relation, usize)>> {
+        let catalog = self.catalog();
+        let mut out = Vec::new();
+        for object in catalog.objects() {
+            let Object::Relation(relation) = &**object else { continue };
+            if relation.database != q.database {
+                continue;
+            }
+            for (column, c) in relation.columns.iter().enumerate() {
+                // Only what calls a function of sequences can name one.
+                if c.default.as_ref().is_some_and(|text| text.to_ascii_lowercase().contains("val"))
+                    && with_env(self.core, &catalog, |env| names_sequence(self.core, env, relation, column, q.oid))
+                {
+                    out.push((relation.clone(), column));
+                }
+            }
+        }
+        Ok(out)
     }
 
     async fn take_away(&self, oid: u32, tree: Option<u64>) -> Result<()> {
@@ -201,11 +282,7 @@ impl Ddl<'_> {
             self.core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
             self.take_away(index, (tree != r.tree).then_some(tree)).await?;
         }
-        let owned = catalog.objects().filter_map(|o| match &**o {
-            Object::Sequence(q) if q.owned_by.is_some_and(|(t, _)| t == r.oid) => Some(q.oid),
-            _ => None,
-        });
-        for sequence in owned.collect::<Vec<_>>() {
+        for sequence in self.owned_sequences(r.oid) {
             self.take_away(sequence, None).await?;
         }
         self.take_away(r.oid, Some(r.tree)).await

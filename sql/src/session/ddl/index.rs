@@ -11,6 +11,7 @@ use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
+use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 impl Ddl<'_> {
@@ -99,6 +100,16 @@ impl Ddl<'_> {
         let oid = index.oid;
         self.put(Object::Index(index)).await?;
         self.fill_index(relation.oid, oid).await
+    }
+
+    /// REINDEX: a fresh tree for an index, filled from its table, which the caller has locked with the index. A primary key has none to
+    /// fill: the table's rows stand in it.
+    pub(super) async fn rebuild_index(&self, oid: u32) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(index) = catalog.index(oid).filter(|i| i.state == IndexState::Public).cloned() else { return Ok(()) };
+        let Some(relation) = catalog.relation(index.table).filter(|r| r.tree != index.tree) else { return Ok(()) };
+        self.engine().drop_tree_at_commit(TreeId(index.tree));
+        self.make_index(relation, index).await
     }
 
     /// Fills an empty index.

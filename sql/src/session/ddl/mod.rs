@@ -1,6 +1,6 @@
 //! Statements that define data: translated to objects of the catalog and trees of the store.
 //!
-//! Structure: `table` makes tables (`table_as` from a query), `alter` changes them, `index` makes indexes, `objects` the rest; `drop` takes
+//! Structure: `table` makes tables (`table_as` from a query), `alter` changes them, `index` makes indexes, `reindex` makes them anew, `objects` the rest; `drop` takes
 //! away. Every change is the transaction's until it commits; a rollback takes it back.
 
 mod alter;
@@ -9,6 +9,7 @@ mod grant;
 mod index;
 mod objects;
 mod owner;
+mod reindex;
 mod roles;
 mod table;
 mod table_as;
@@ -85,6 +86,10 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
                 return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
             }
             d.drop(s).await?
+        }
+        Statement::Reindex(s) => {
+            d.reindex(s).await?;
+            "REINDEX"
         }
         Statement::Truncate(s) => d.truncate(s).await?,
         Statement::Grant(s) => d.grant(s).await?,

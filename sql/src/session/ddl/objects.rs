@@ -1,7 +1,6 @@
 //! Views, sequences, schemas, databases, roles, rules, privileges.
 
 use super::{Ddl, Session, exists, missing};
-use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
 use crate::session::session::Prepared;
@@ -153,6 +152,8 @@ impl Ddl<'_> {
             cycle: false,
             owned_by,
             acl: self.first_acl('S', schema)?,
+            state: 0,
+            restart: None,
         };
         let (mut start, mut min, mut max) = (None, None, None);
         for o in &plan.options {
@@ -248,34 +249,32 @@ impl Ddl<'_> {
                 }
             }
         }
-        check_sequence(&sequence)?;
-        self.put(Object::Sequence(sequence.clone())).await?;
-        if let Some(value) = restart {
-            self.set_sequence(&sequence, value).await?;
+        if restart.is_some() {
+            // SEQ-2
+            (sequence.state, sequence.restart) = (self.new_oid(), restart);
         }
+        check_sequence(&sequence)?;
+        self.put(Object::Sequence(sequence)).await?;
         Ok("ALTER SEQUENCE")
     }
 
-    async fn set_sequence(&self, sequence: &Sequence, value: i64) -> Result<()> {
-        let lsn = self
-            .core
-            .db
-            .sequences()
-            .set(self.core.db.transactions(), sequence, value, false)
-            .await
-            .map_err(from_engine)?;
-        self.engine().depends_on(lsn);
-        Ok(())
+    /// Sequences that belong to a table's columns.
+    pub(super) fn owned_sequences(&self, table: u32) -> Vec<u32> {
+        let catalog = self.catalog();
+        let owned = catalog.objects().filter_map(|o| match &**o {
+            Object::Sequence(q) if q.owned_by.is_some_and(|(t, _)| t == table) => Some(q.oid),
+            _ => None,
+        });
+        owned.collect()
     }
 
     /// Sequences that belong to a table's columns begin anew.
     pub(super) async fn restart_sequences(&self, table: u32) -> Result<()> {
-        let catalog = self.catalog();
-        for object in catalog.objects() {
-            if let Object::Sequence(q) = &**object
-                && q.owned_by.is_some_and(|(t, _)| t == table)
-            {
-                self.set_sequence(q, q.start).await?;
+        for oid in self.owned_sequences(table) {
+            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            if let Some(Object::Sequence(q)) = self.catalog().get(oid).map(|o| &**o) {
+                // SEQ-2
+                self.put(Object::Sequence(Sequence { state: self.new_oid(), restart: None, ..q.clone() })).await?;
             }
         }
         Ok(())

@@ -1,0 +1,88 @@
+//! REINDEX: indexes built anew from their tables.
+
+use super::Ddl;
+use crate::context::privileges;
+use crate::error::{Result, SqlError, code};
+use crate::session::utility::{assign_id, relation_oid, with_env};
+use crate::syntax::stmt::{Reindex, ReindexTarget};
+use clearway_engine::catalog::{Catalog, Object, RelationKind};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+
+impl Ddl<'_> {
+    /// REINDEX.
+    pub(super) async fn reindex(&self, r: &Reindex) -> Result<()> {
+        let core = self.core;
+        let catalog = core.catalog();
+        let (table, index) = match r.target {
+            ReindexTarget::Index => with_env(core, &catalog, |env| env.index(&r.name).map(|i| (i.table, Some(i.oid))))?,
+            ReindexTarget::Table => (relation_oid(core, &r.name)?.0, None),
+            ReindexTarget::Schema | ReindexTarget::Database | ReindexTarget::System => {
+                return self.reindex_all(r).await;
+            }
+        };
+        self.reindex_one(&catalog, table, index, r.concurrently).await
+    }
+
+    /// The tables of a schema or of the database, one after the other; one that has gone meanwhile is left out.
+    async fn reindex_all(&self, r: &Reindex) -> Result<()> {
+        let core = self.core;
+        let catalog = core.catalog();
+        let schema = match r.target {
+            ReindexTarget::Schema => {
+                Some(catalog.schema(core.database, r.name.name()).map(|s| s.oid).ok_or_else(|| {
+                    SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{}\" does not exist", r.name.name()))
+                })?)
+            }
+            _ => None,
+        };
+        let mut tables: Vec<u32> = catalog
+            .objects()
+            .filter_map(|o| match &**o {
+                Object::Relation(t) if t.database == core.database && schema.is_none_or(|s| s == t.schema) => Some(t),
+                _ => None,
+            })
+            .filter(|t| {
+                t.kind != RelationKind::View
+                    && privileges::owns(core, &catalog, &Object::Relation((*t).clone())).is_ok()
+            })
+            .map(|t| t.oid)
+            .collect();
+        tables.sort_unstable();
+        for table in tables {
+            let catalog = core.catalog();
+            if catalog.relation(table).is_some() {
+                self.reindex_one(&catalog, table, None, r.concurrently).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reindex_one(&self, catalog: &Catalog, table: u32, index: Option<u32>, concurrently: bool) -> Result<()> {
+        let core = self.core;
+        if let Some(object) = catalog.get(table) {
+            privileges::owns(core, catalog, object)?;
+        }
+        let (on_table, on_index) = if concurrently {
+            (LockMode::ShareUpdateExclusive, LockMode::ShareUpdateExclusive)
+        } else {
+            (LockMode::Share, LockMode::AccessExclusive)
+        };
+        core.lock_relation(table, on_table, IfTaken::Wait).await?;
+        let all: Vec<u32> = match index {
+            Some(index) => vec![index],
+            None => core.catalog().indexes(table).map(|i| i.oid).collect(),
+        };
+        for index in all {
+            core.lock_relation(index, on_index, IfTaken::Wait).await?;
+            // CONCURRENTLY takes its locks: rows and entries are changed together, and no dead ones collect.
+            if !concurrently {
+                self.rebuild_index(index).await?;
+            }
+        }
+        if !concurrently {
+            // Also where there was nothing to build.
+            assign_id(core)?;
+        }
+        Ok(())
+    }
+}
