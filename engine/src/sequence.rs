@@ -22,6 +22,18 @@ use clearway_txn::transactions::Transactions;
 use crate::catalog::{Oid, SEQUENCE_TREE, Sequence, object_key};
 use crate::error::EngineError;
 
+impl Sequence {
+    /// The number under which its state stands.
+    pub fn state_oid(&self) -> Oid {
+        if self.state == 0 { self.oid } else { self.state }
+    }
+
+    /// The value with which its state begins.
+    pub fn first(&self) -> i64 {
+        self.restart.unwrap_or(self.start)
+    }
+}
+
 /// Values taken from the stored state at once.
 const BATCH: i64 = 32;
 

@@ -23,7 +23,9 @@ fn scene<F: Future<Output = ()> + Send + 'static>(play: impl FnOnce([Connection;
         let mut first = connect(&db, &backends).await;
         first.value("CREATE TABLE t (id int PRIMARY KEY, u int UNIQUE, v int)").await;
         first.value("INSERT INTO t SELECT g, g + 10, 0 FROM generate_series(1, 3) g").await;
-        first.value("CREATE TABLE c (id int PRIMARY KEY, t int REFERENCES t ON UPDATE CASCADE ON DELETE CASCADE, v int)").await;
+        first
+            .value("CREATE TABLE c (id int PRIMARY KEY, t int REFERENCES t ON UPDATE CASCADE ON DELETE CASCADE, v int)")
+            .await;
         first.value("CREATE INDEX ON c (t); INSERT INTO c SELECT g, g, 0 FROM generate_series(1, 3) g").await;
         let (second, third) = (connect(&db, &backends).await, connect(&db, &backends).await);
         testkit::spawn("play", play([first, second, third])).await;

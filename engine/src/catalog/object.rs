@@ -370,18 +370,6 @@ pub struct Sequence {
     pub restart: Option<i64>,
 }
 
-impl Sequence {
-    /// The number under which its state stands.
-    pub fn state_oid(&self) -> Oid {
-        if self.state == 0 { self.oid } else { self.state }
-    }
-
-    /// The value with which its state begins.
-    pub fn first(&self) -> i64 {
-        self.restart.unwrap_or(self.start)
-    }
-}
-
 /// A role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Role {
