@@ -272,3 +272,62 @@ fn rights_come_by_membership_and_go_with_it() {
         stop(running);
     });
 }
+
+#[test]
+fn what_is_read_needs_select_column_by_column() {
+    served("rights-columns", async |running, postgres| {
+        done(&postgres, "create table t (id int primary key, a int, b int); insert into t values (1, 2, 3)").await;
+        done(&postgres, "create role w login; grant insert, update, delete on t to w").await;
+        let w = connect(&running, "w").await;
+        done(&w, "update t set a = 1; insert into t values (2, 2, 2) on conflict do nothing").await;
+        for sql in [
+            "select * from t",
+            "select count(*) from t",
+            "update t set a = 1 where b = 3",
+            "update t set a = b",
+            "update t set a = 1 returning a",
+            "delete from t where id = 9",
+            "insert into t values (5, 5, 5) returning id",
+            "insert into t values (1, 1, 1) on conflict (id) do nothing",
+            "insert into t values (1, 1, 1) on conflict (id) do update set a = t.b",
+        ] {
+            refused(&w, sql, "42501").await;
+        }
+        done(&postgres, "grant select (id, b) on t to w").await;
+        done(
+            &w,
+            "select id, b from t; select count(*) from t; update t set a = 1 where b = 3; delete from t where id = 9",
+        )
+        .await;
+        done(&w, "insert into t values (1, 1, 1) on conflict (id) do update set a = t.b").await;
+        for sql in ["select a from t", "select * from t", "select x.a from t x", "update t set a = a + 1", "table t"] {
+            refused(&w, sql, "42501").await;
+        }
+        done(&postgres, "create role c login; grant insert (id), update (a) on t to c").await;
+        let c = connect(&running, "c").await;
+        done(&c, "insert into t (id) values (77); update t set a = 5").await;
+        refused(&c, "insert into t values (78, 1, 1)", "42501").await;
+        refused(&c, "update t set a = 5, b = 6", "42501").await;
+        stop(running);
+    });
+}
+
+#[test]
+fn a_connection_needs_connect_and_room() {
+    served("rights-connect", async |running, postgres| {
+        done(&postgres, "create role one login connection limit 1; create role shut login; create database d").await;
+        let first = connect(&running, "one").await;
+        assert_eq!(connect_with(&running, "one", "").await.err().as_deref(), Some("53300"));
+        drop(first);
+        done(&postgres, "revoke connect on database postgres from public; grant connect on database postgres to one")
+            .await;
+        assert_eq!(connect_with(&running, "shut", "").await.err().as_deref(), Some("42501"));
+        let has = |user: &str| {
+            format!("set session authorization {user}; select has_database_privilege('postgres', 'connect')")
+        };
+        assert_eq!(value(&postgres, &has("shut")).await, "f");
+        assert_eq!(value(&postgres, &has("one")).await, "t");
+        done(&postgres, "reset session authorization").await;
+        stop(running);
+    });
+}

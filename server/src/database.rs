@@ -59,7 +59,10 @@ impl Sessions for Database {
 
     fn login(&self, user: &str) -> Option<Login> {
         let catalog = self.db.catalog();
-        let Role { login, password, superuser, .. } = catalog.role(user)?.clone();
+        let Role { login, password, superuser, valid_until, .. } = catalog.role(user)?.clone();
+        // A password that has expired is none.
+        let now = clearway_sql::context::core::now();
+        let password = password.filter(|_| valid_until.is_none_or(|until| until > now));
         Some(Login { allowed: login, password, superuser })
     }
 

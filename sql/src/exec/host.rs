@@ -82,6 +82,10 @@ fn int(args: &[Datum], i: usize) -> i64 {
     args.get(i).and_then(Datum::as_i64).unwrap_or(0)
 }
 
+fn unrecognized_privilege(asked: &str) -> SqlError {
+    SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{asked}\""))
+}
+
 fn sequence_in(catalog: &Catalog, oid: u32) -> Result<Sequence> {
     match catalog.get(oid).map(|o| &**o) {
         Some(Object::Sequence(s)) => Ok(s.clone()),
@@ -244,12 +248,8 @@ impl Cx<'_> {
                 let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
                 Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
             }
-            F::HasDatabasePrivilege => Datum::Bool(true),
-            F::HasRole => {
-                let catalog = &self.run.names.catalog;
-                let asked = args.first().and_then(Datum::as_str).unwrap_or("");
-                Datum::Bool(core.role(catalog).is_some_and(|r| r.superuser || r.name == asked))
-            }
+            F::HasDatabasePrivilege => self.has_database_privilege(&args)?,
+            F::HasRole => self.has_role(&args)?,
             F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
             _ => return self.other_call(function, &args).await,
         })
@@ -335,6 +335,47 @@ impl Cx<'_> {
                 Err(error) => return Err(from_engine(error.into())),
             }
         }
+    }
+
+    fn has_database_privilege(self, args: &[Datum]) -> Result<Datum> {
+        let (name, asked) = (args.first().and_then(Datum::as_str), args.get(1).and_then(Datum::as_str));
+        let (name, asked) = (name.unwrap_or(""), asked.unwrap_or(""));
+        let catalog = &self.run.names.catalog;
+        let missing = || SqlError::new("3D000", format!("database \"{name}\" does not exist"));
+        let database = catalog.database(name).ok_or_else(missing)?;
+        let judge = Judge::of(self.run.core, catalog);
+        let object = catalog.get(database.oid);
+        let mut held = false;
+        for asked in asked.split(',').map(str::trim) {
+            let letter = match asked.to_ascii_lowercase().as_str() {
+                "create" => 'C',
+                "connect" => 'c',
+                "temporary" | "temp" => 'T',
+                _ => return Err(unrecognized_privilege(asked)),
+            };
+            held |= object.is_some_and(|object| judge.may_with(object, letter));
+        }
+        Ok(Datum::Bool(held))
+    }
+
+    fn has_role(self, args: &[Datum]) -> Result<Datum> {
+        let (name, asked) = (args.first().and_then(Datum::as_str), args.get(1).and_then(Datum::as_str));
+        let (name, asked) = (name.unwrap_or(""), asked.unwrap_or(""));
+        let catalog = &self.run.names.catalog;
+        let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"));
+        let role = catalog.role(name).ok_or_else(missing)?.oid;
+        let judge = Judge::of(self.run.core, catalog);
+        let mut held = false;
+        for asked in asked.split(',').map(str::trim) {
+            held |= match asked.to_ascii_lowercase().as_str() {
+                "usage" => judge.has_rights_of(role),
+                "member" => judge.is_member(role),
+                "usage with admin option" | "usage with grant option" => judge.is_admin(role),
+                "member with admin option" | "member with grant option" => judge.is_admin(role),
+                _ => return Err(unrecognized_privilege(asked)),
+            };
+        }
+        Ok(Datum::Bool(held))
     }
 
     fn has_table_privilege(self, oid: u32, args: &[Datum]) -> Result<Datum> {

@@ -2,8 +2,8 @@
 
 use super::from::Layout;
 use super::plan::{
-    Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
-    Update, conjunction, split,
+    Action, Body, Columns, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot,
+    Target, Update, conjunction, split,
 };
 use super::{Planned, Planner};
 use crate::context::errors::from_engine;
@@ -24,7 +24,7 @@ type Returning = (Option<Vec<Bound>>, Option<Vec<OutputColumn>>);
 
 impl Planner<'_> {
     /// The table that a statement changes, with its lock noted.
-    fn changed(&mut self, t: &TableRef, verb: &str, privileges: &'static str) -> Result<&'_ Relation> {
+    fn changed(&mut self, t: &TableRef, verb: &str, privileges: &'static str) -> Result<(Relation, Columns)> {
         let relation = match self.env.lookup(&t.name)? {
             names::Found::Object(o) => match &**o {
                 Object::Relation(r) => r,
@@ -47,8 +47,8 @@ impl Planner<'_> {
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
         }
-        self.lock(relation.oid, LockMode::RowExclusive, &relation.name, privileges, t.name.pos);
-        Ok(relation)
+        let columns = self.lock(relation, LockMode::RowExclusive, privileges, t.name.pos);
+        Ok((relation.clone(), columns))
     }
 
     fn slot(&self, relation: &Relation) -> Result<TableSlot> {
@@ -135,9 +135,10 @@ impl Planner<'_> {
             Some(c) if c.update.is_some() => "aw",
             _ => "a",
         };
-        let relation = self.changed(&s.table, "INSERT", privileges)?.clone();
+        let (relation, used) = self.changed(&s.table, "INSERT", privileges)?;
         let relation = &relation;
         let given = given_columns(relation, s)?;
+        given.iter().for_each(|column| used.inserts.note(*column));
         let (source, count) = self.insert_source(relation, &given, s, params)?;
         let mut values = Vec::new();
         for (i, c) in relation.columns.iter().enumerate() {
@@ -155,9 +156,10 @@ impl Planner<'_> {
         }
         let target = self.target(relation)?;
         let alias = s.table.alias.as_ref().map_or(relation.name.as_str(), |a| &a.name);
-        let columns = table_columns(relation, alias, 0);
+        let mut columns = table_columns(relation, alias, 0);
+        super::from::note_reads(&mut columns, 0, &used.reads);
         let conflict = match &s.on_conflict {
-            Some(c) => Some(self.conflict(c, relation, &target, &columns, params)?),
+            Some(c) => Some(self.conflict(c, relation, &target, (&columns, &used), params)?),
             None => None,
         };
         let scope = Scope { columns, parent: None };
@@ -288,7 +290,7 @@ impl Planner<'_> {
         c: &stmt::OnConflict,
         relation: &Relation,
         target: &Target,
-        columns: &[ScopeColumn],
+        (columns, used): (&[ScopeColumn], &Columns),
         params: &mut Params,
     ) -> Result<Conflict> {
         let arbiters = match &c.target {
@@ -312,6 +314,10 @@ impl Planner<'_> {
                 return Err(SqlError::unsupported("ON CONFLICT with a predicate").at(c.pos));
             }
         };
+        // The columns by which a conflict is found are read.
+        for index in arbiters.iter().filter_map(|oid| self.env.catalog.index(*oid)) {
+            index.columns.iter().for_each(|c| used.reads.note(c.column));
+        }
         let update = match &c.update {
             None => None,
             Some((set, filter)) => {
@@ -319,10 +325,12 @@ impl Planner<'_> {
                 let mut all = columns.to_vec();
                 all.extend(table_columns(relation, "excluded", excluded_base).into_iter().map(|mut c| {
                     c.hidden = true;
+                    c.reads = Some((used.reads.clone(), c.index - excluded_base));
                     c
                 }));
                 let scope = Scope { columns: all, parent: None };
                 let set = self.assignments(set, relation, &scope, params)?;
+                set.iter().for_each(|(column, _)| used.updates.note(*column));
                 let filter = match filter {
                     Some(e) => Some(self.condition(e, &scope, params, "WHERE")?),
                     None => None,
@@ -413,11 +421,12 @@ impl Planner<'_> {
     }
 
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
-        let relation = self.changed(&s.table, "UPDATE", "rw")?.clone();
+        let (relation, used) = self.changed(&s.table, "UPDATE", "w")?;
         let (layout, conditions, target) =
-            self.changed_rows(&relation, &s.table, &s.from, s.filter.as_ref(), params)?;
+            self.changed_rows((&relation, &used), &s.table, &s.from, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
         let set = self.assignments(&s.set, &relation, &scope, params)?;
+        set.iter().for_each(|(column, _)| used.updates.note(*column));
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
         let (source, filter) = layout.finish(conditions);
@@ -426,9 +435,9 @@ impl Planner<'_> {
     }
 
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
-        let relation = self.changed(&s.table, "DELETE", "rd")?.clone();
+        let (relation, used) = self.changed(&s.table, "DELETE", "d")?;
         let (layout, conditions, target) =
-            self.changed_rows(&relation, &s.table, &s.using, s.filter.as_ref(), params)?;
+            self.changed_rows((&relation, &used), &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
@@ -439,13 +448,14 @@ impl Planner<'_> {
 
     fn changed_rows(
         &mut self,
-        relation: &Relation,
+        (relation, used): (&Relation, &Columns),
         table: &TableRef,
         others: &[crate::syntax::ast::FromItem],
         filter: Option<&Expr>,
         params: &mut Params,
     ) -> Result<(Layout, Vec<Bound>, Target)> {
         let mut layout = self.target_table(table, relation)?;
+        super::from::note_reads(&mut layout.columns, 0, &used.reads);
         self.add_items(&mut layout, others, None, params)?;
         let mut conditions = Vec::new();
         if let Some(e) = filter {
@@ -522,6 +532,7 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
         ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
         index: base + i,
         hidden: false,
+        reads: None,
     })
     .collect()
 }

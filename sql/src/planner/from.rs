@@ -10,7 +10,7 @@ use super::{Planner, VIEW_DEPTH_MAX, series, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::expr::{Bound, BoundKind, Params, Reads, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, Locking, TableRef};
 use crate::syntax::stmt::Statement;
 use crate::types::oid;
@@ -265,6 +265,11 @@ impl Layout {
     }
 }
 
+/// From now on whatever expressions read of an item's columns is noted.
+pub(super) fn note_reads(columns: &mut [ScopeColumn], base: usize, reads: &Arc<Reads>) {
+    columns.iter_mut().for_each(|c| c.reads = Some((reads.clone(), c.index - base)));
+}
+
 impl Planner<'_> {
     /// Lays out the items of FROM.
     pub(super) fn from(
@@ -386,8 +391,8 @@ impl Planner<'_> {
             names::Found::Object(object) => match &**object {
                 Object::Relation(r) => {
                     let (mode, privileges) = ground.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
-                    self.lock(r.oid, mode, &r.name, privileges, t.name.pos);
-                    match r.kind {
+                    let used = self.lock(r, mode, privileges, t.name.pos);
+                    let (item, mut columns) = match r.kind {
                         RelationKind::View => self.view(out, r, t),
                         RelationKind::MaterializedView if !r.populated => {
                             let message = format!("materialized view \"{}\" has not been populated", r.name);
@@ -396,7 +401,9 @@ impl Planner<'_> {
                         RelationKind::Table | RelationKind::MaterializedView => {
                             self.table_leaf(out, r, t.alias.as_ref(), t.name.name())
                         }
-                    }
+                    }?;
+                    note_reads(&mut columns, item.base(), &used.reads);
+                    Ok((item, columns))
                 }
                 Object::Sequence(_) => Err(SqlError::unsupported("SELECT from a sequence").at(t.name.pos)),
                 other => {
@@ -549,9 +556,7 @@ impl Planner<'_> {
                 })
             };
             let (i, j) = (find(&l, "left")?, find(&r, "right")?);
-            let column =
-                |c: &ScopeColumn| Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos };
-            let (a, b) = (column(&l[i]), column(&r[j]));
+            let (a, b) = (l[i].read(0, pos), r[j].read(0, pos));
             let scope = Scope::default();
             conditions.push(self.bind(&scope, params, "JOIN/USING", None, |binder| binder.binary("=", a, b, pos))?);
             let (keep, drop) = if kind == JoinKind::Right { (&mut r[j], &mut l[i]) } else { (&mut l[i], &mut r[j]) };

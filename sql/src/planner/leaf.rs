@@ -30,6 +30,7 @@ pub(super) fn named(
         ty,
         index,
         hidden: false,
+        reads: None,
     };
     Ok(columns.into_iter().enumerate().map(column).collect())
 }
@@ -81,6 +82,7 @@ pub(super) fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Op
         ty: SqlType::new(c.1),
         index: base + i,
         hidden: false,
+        reads: None,
     });
     let columns = columns.collect();
     out.others.push(name);

@@ -27,13 +27,14 @@ mod with;
 
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
-use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Scope, Subqueries};
+use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Reads, Scope, Subqueries};
 use crate::syntax::ast::{Expr, Query as AstQuery, With};
 use crate::syntax::stmt::Statement;
 use crate::types::{SqlType, oid};
-use clearway_engine::catalog::ViewMeaning;
+use clearway_engine::catalog::{Relation, ViewMeaning};
 use clearway_txn::lockmgr::LockMode;
-use plan::{Action, OutputColumn, Plan, Subplan, TableLock, WithChange};
+use plan::{Action, Columns, OutputColumn, Plan, Subplan, TableLock, WithChange};
+use std::sync::Arc;
 
 pub use crate::context::names::PlanEnv;
 
@@ -154,15 +155,21 @@ impl<'a> Planner<'a> {
         planned
     }
 
-    /// Notes that the statement needs a table lock; the strongest mode of a table counts.
-    pub(crate) fn lock(&mut self, oid: u32, mode: LockMode, name: &str, privileges: &'static str, pos: Pos) {
+    /// Notes that the statement needs a table lock and these privileges; where the columns that it uses are to be noted.
+    pub(crate) fn lock(&mut self, r: &Relation, mode: LockMode, privileges: &'static str, pos: Pos) -> Columns {
         if mode != LockMode::AccessShare {
             self.read_only = false;
         }
-        let lock = TableLock { oid, mode, name: name.to_owned(), privileges, pos, owner: self.meaning.owner };
-        if !self.locks.contains(&lock) {
-            self.locks.push(lock);
+        let owner = self.meaning.owner;
+        let same = |l: &&TableLock| (l.oid, l.mode, l.privileges, l.owner) == (r.oid, mode, privileges, owner);
+        if let Some(lock) = self.locks.iter().find(same) {
+            return lock.columns.clone();
         }
+        let none = || Arc::new(Reads::none(r.columns.len()));
+        let columns = Columns { reads: none(), inserts: none(), updates: none() };
+        let name = r.name.clone();
+        self.locks.push(TableLock { oid: r.oid, mode, name, privileges, pos, owner, columns: columns.clone() });
+        columns
     }
 
     /// Binds expressions of one place.

@@ -12,8 +12,8 @@
 
 use crate::context::views::SystemView;
 use crate::error::Pos;
-use crate::expr::Bound;
 use crate::expr::aggregate::AggregateCall;
+use crate::expr::{Bound, Reads};
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
 use clearway_engine::table::pick::Picker;
@@ -377,7 +377,7 @@ pub struct Subplan {
 }
 
 /// A lock on a table that a statement takes before it looks at it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TableLock {
     /// The table.
     pub oid: Oid,
@@ -391,6 +391,19 @@ pub struct TableLock {
     pub pos: Pos,
     /// The owner of the view that names it: his rights count.
     pub owner: Option<Oid>,
+    /// The columns that it reads, and those that it writes.
+    pub columns: Columns,
+}
+
+/// The columns of a table that a statement reads and writes.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    /// Read, by any expression.
+    pub reads: Arc<Reads>,
+    /// Given by INSERT.
+    pub inserts: Arc<Reads>,
+    /// Assigned by UPDATE.
+    pub updates: Arc<Reads>,
 }
 
 /// What a planned statement does.

@@ -454,7 +454,7 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
 }
 
 fn column_ref(c: &ScopeColumn, pos: Pos) -> Bound {
-    Bound { kind: BoundKind::Column { index: c.index, level: 0 }, ty: c.ty, pos }
+    c.read(0, pos)
 }
 
 fn origin_of(e: &Bound, tables: &[TableSlot]) -> (u32, i16) {

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
+use crate::context::privileges::Judge;
 use crate::error::{Result, SqlError};
 use clearway_base::sync::{Mutex, WaitQueue, block_on, spawn_thread};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_storage::error::StorageError;
 
 /// What has come of it, for whoever still waits.
@@ -33,7 +35,7 @@ impl Drop for Ends {
 /// # Errors
 /// 42501 for whoever is no superuser; those of the disk.
 pub async fn checkpoint(core: &Core) -> Result<&'static str> {
-    if !core.role(&core.catalog()).is_some_and(|role| role.superuser) {
+    if !Judge::of(core, &core.catalog()).has_rights_of(CHECKPOINT) {
         return Err(SqlError::new("42501", "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"));
     }
     let store = Arc::clone(core.db.transactions().store());

@@ -11,7 +11,7 @@ use crate::exec::change::Feed;
 use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
-use crate::expr::Params;
+use crate::expr::{Params, Reads};
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
@@ -19,7 +19,7 @@ use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, binary, facts, oid};
 use crate::views::SystemViews;
 use clearway_base::breath;
-use clearway_engine::catalog::Catalog;
+use clearway_engine::catalog::{Catalog, Relation};
 use clearway_engine::session::{Statement as EngineStatement, StatementMode};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -128,13 +128,35 @@ pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<O
     let plan = Planner::new(&env).plan(statement, params)?;
     let path = names.path.clone();
     Ok(plan.map(|plan| {
-        let may = |lock: &TableLock, table| {
-            privileges::relation_as(core, &catalog, table, lock.privileges, lock.owner).is_ok()
-        };
+        let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let point = Point::of(&plan, core.database).filter(|_| permitted);
         Cached { catalog: catalog.clone(), version, path, path_changes, role_changes, permitted, point, plan }
     }))
+}
+
+/// Whether a table may be used as a plan uses it (PRV-1): by the rights for the table, or by those for each column used. What a statement
+/// changes and reads no column of needs no right to read.
+fn permitted(core: &Core, catalog: &Catalog, table: &Relation, lock: &TableLock) -> Result<()> {
+    let judge = privileges::Judge::of(core, catalog).or_owner(lock.owner);
+    let whole = |letter| catalog.get(lock.oid).is_some_and(|object| judge.may_with(object, letter));
+    let by_column = |letter, used: &Reads| {
+        let mut used = used.columns().peekable();
+        match used.peek() {
+            None => judge.may_with_some_column(table, letter),
+            Some(_) => used.all(|column| judge.may_with_column(table, column, letter)),
+        }
+    };
+    let columns = &lock.columns;
+    let may = |letter| match letter {
+        'r' => whole('r') || by_column('r', &columns.reads),
+        'a' => whole('a') || by_column('a', &columns.inserts),
+        'w' => whole('w') || by_column('w', &columns.updates),
+        letter => whole(letter),
+    };
+    let reads = !lock.privileges.contains('r') && columns.reads.columns().next().is_some();
+    let allowed = lock.privileges.chars().chain(reads.then_some('r')).all(may);
+    if allowed { Ok(()) } else { Err(privileges::denied(table.kind.name(), &table.name)) }
 }
 
 /// Whether a plan still fits.
@@ -186,7 +208,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             if !fresh.permitted
                 && let Some(relation) = fresh.catalog.relation(lock.oid)
             {
-                privileges::relation_as(core, &fresh.catalog, relation, lock.privileges, lock.owner)?;
+                permitted(core, &fresh.catalog, relation, lock)?;
             }
             core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
         }

@@ -22,7 +22,7 @@ use crate::context::cell::EngineCell;
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::obstacle;
-use crate::context::privileges::{Identities, Identity};
+use crate::context::privileges::{Identities, Identity, Judge};
 use crate::context::settings::{Hides, Settings, SettingsMark};
 use crate::error::{Result, SqlError};
 use crate::planner::plan::OutputColumn;
@@ -32,6 +32,7 @@ use crate::types::{Datum, Oid};
 use clearway_base::breath;
 use clearway_base::memory::{self, Held, Kind};
 use clearway_base::sync::Mutex;
+use clearway_engine::catalog::{Catalog, Database, Role};
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
 use std::collections::HashMap;
@@ -148,6 +149,7 @@ impl Session {
         let database = catalog
             .database(&start.database)
             .ok_or_else(|| SqlError::new("3D000", format!("database \"{}\" does not exist", start.database)))?;
+        may_connect(&catalog, &start, &role, database)?;
         let mut settings = Settings::default();
         settings.log_in(&start.user, Identity::of(&role));
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
@@ -376,6 +378,29 @@ impl Session {
             client.parameter_status(name, &value);
         }
     }
+}
+
+/// Whether a role may begin a session in a database: both have room, and it was granted CONNECT.
+fn may_connect(catalog: &Catalog, start: &SessionStart, role: &Role, database: &Database) -> Result<()> {
+    let judge = Judge::new(catalog, database.oid, Some(role.oid));
+    let object = catalog.get(database.oid);
+    if !object.is_some_and(|object| judge.may_with(object, 'c')) {
+        return Err(SqlError::new("42501", format!("permission denied for database \"{}\"", database.name))
+            .detail("User does not have CONNECT privilege."));
+    }
+    if role.superuser {
+        return Ok(());
+    }
+    let others = start.backends.all();
+    let others = || others.iter().filter(|b| b.pid != start.backend.pid && b.role.load(Relaxed) != 0);
+    let beyond = |limit: i32, count: usize| usize::try_from(limit).is_ok_and(|limit| count >= limit);
+    if beyond(role.connection_limit, others().filter(|b| b.role.load(Relaxed) == role.oid).count()) {
+        return Err(SqlError::new("53300", format!("too many connections for role \"{}\"", role.name)));
+    }
+    if beyond(database.connection_limit, others().filter(|b| b.database == database.name).count()) {
+        return Err(SqlError::new("53300", format!("too many connections for database \"{}\"", database.name)));
+    }
+    Ok(())
 }
 
 /// Whether a statement goes through the planner.

@@ -11,6 +11,31 @@ use crate::types::cast::{self, Context};
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, element_of, format_type, oid};
 use clearway_base::stack;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Which columns of a table the expressions of a statement read: what its rights are judged by.
+#[derive(Debug)]
+pub struct Reads(Vec<AtomicBool>);
+
+impl Reads {
+    /// None so far, of a table of this many columns.
+    pub fn none(columns: usize) -> Reads {
+        Reads((0..columns).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    /// Notes one.
+    pub fn note(&self, column: usize) {
+        if let Some(read) = self.0.get(column) {
+            read.store(true, Relaxed);
+        }
+    }
+
+    /// Those that were noted.
+    pub fn columns(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|(_, read)| read.load(Relaxed)).map(|(column, _)| column)
+    }
+}
 
 /// A column that expressions may name.
 #[derive(Clone, Debug)]
@@ -25,6 +50,18 @@ pub struct ScopeColumn {
     pub index: usize,
     /// Hidden from unqualified names: the right side of JOIN USING, system columns.
     pub hidden: bool,
+    /// Where it is noted that the column is read, and its place there.
+    pub reads: Option<(Arc<Reads>, usize)>,
+}
+
+impl ScopeColumn {
+    /// The expression that reads it.
+    pub fn read(&self, level: u16, pos: Pos) -> Bound {
+        if let Some((reads, column)) = &self.reads {
+            reads.note(*column);
+        }
+        Bound { kind: BoundKind::Column { index: self.index, level }, ty: self.ty, pos }
+    }
 }
 
 /// What names mean in a query, and in the queries around it.
@@ -203,8 +240,7 @@ impl Binder<'_> {
                     let message = format!("column reference \"{}\" is ambiguous", column);
                     return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
                 }
-                let kind = BoundKind::Column { index: hit.index, level };
-                return Ok(Bound { kind, ty: hit.ty, pos: name.pos });
+                return Ok(hit.read(level, name.pos));
             }
             scope = s.parent;
             level += 1;

@@ -28,7 +28,7 @@ mod pattern;
 mod resolve;
 mod text_functions;
 
-pub use bind::{Binder, Params, Scope, ScopeColumn, Subqueries};
+pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bound::{Bound, BoundKind};
 pub use eval::{Env, eval, eval_async};
 pub use host::{Host, HostFunction, Session};
