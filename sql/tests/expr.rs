@@ -122,12 +122,9 @@ fn answer(sql: &str) -> String {
 /// Queries that Clearway knowingly answers otherwise, with its answer.
 const DIFFERENT: &[(&str, &str)] = &[("select 1::money", "ERROR 0A000 11 type money is not supported")];
 
-#[test]
-fn answers_are_those_of_postgresql() {
-    let queries = include_str!("../testdata/expr.sql").lines();
-    let expected = include_str!("../testdata/expr.out").lines();
+fn compare(queries: &str, answers: &str) {
     let mut bad = Vec::new();
-    for (sql, want) in queries.zip(expected) {
+    for (sql, want) in queries.lines().zip(answers.lines()) {
         let got = answer(sql).replace('\n', "\\n");
         let want = DIFFERENT.iter().find(|d| d.0 == sql).map_or(want, |d| d.1);
         if got != want {
@@ -135,4 +132,15 @@ fn answers_are_those_of_postgresql() {
         }
     }
     assert!(bad.is_empty(), "{} differences\n{}", bad.len(), bad.join("\n"));
+}
+
+#[test]
+fn answers_are_those_of_postgresql() {
+    compare(include_str!("../testdata/expr.sql"), include_str!("../testdata/expr.out"));
+}
+
+/// Generated from numbers at the ends of their ranges.
+#[test]
+fn arithmetic_is_that_of_postgresql() {
+    compare(include_str!("../testdata/arithmetic.sql"), include_str!("../testdata/arithmetic.out"));
 }

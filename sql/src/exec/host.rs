@@ -163,14 +163,22 @@ impl Host for CxHost<'_> {
     }
 }
 
+/// How long `pg_sleep` sleeps.
+fn to_sleep(args: &[Datum]) -> Result<Duration> {
+    let seconds = args.first().and_then(Datum::as_f64).unwrap_or(0.0);
+    if seconds.is_nan() {
+        return Err(SqlError::new("22023", "the time to sleep must be a number"));
+    }
+    Ok(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
+}
+
 impl Cx<'_> {
     async fn call(self, function: HostFunction, args: Vec<Datum>) -> Result<Datum> {
         use HostFunction as F;
         let core = self.run.core;
         Ok(match function {
             F::PgSleep => {
-                let seconds = args.first().and_then(Datum::as_f64).unwrap_or(0.0).clamp(0.0, 1e9);
-                in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(Duration::from_secs_f64(seconds))).await;
+                in_wait(WaitEvent::PgSleep, WaitObject::NONE, sleep(to_sleep(&args)?)).await;
                 Datum::Void
             }
             F::Nextval => Datum::Int8(self.nextval(int(&args, 0) as u32).await?),

@@ -30,6 +30,14 @@ impl Series {
         if from.is_null() || to.is_null() || step.is_null() {
             return Ok(Series { next: None, to: Datum::Null, step: Datum::Null, down: false });
         }
+        for (value, what) in [(from, "start value"), (to, "stop value"), (&step, "step size")] {
+            let found = match value {
+                Datum::Numeric(n) if matches!(**n, Numeric::NaN) => "NaN",
+                Datum::Numeric(n) if n.scale().is_none() => "infinity",
+                _ => continue,
+            };
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, format!("{what} cannot be {found}")));
+        }
         let sign = match &step {
             Datum::Interval(i) => i.span().cmp(&0),
             Datum::Numeric(_) => compare(&step, &Datum::numeric(Numeric::from(0i64))),

@@ -237,7 +237,7 @@ impl Accumulator {
             Datum::Null => Datum::numeric(Numeric::new(self.int.into(), 0).div(&n)?),
             Datum::Numeric(sum) => Datum::numeric(sum.div(&n)?),
             Datum::Float8(sum) => Datum::Float8(sum / self.count as f64),
-            Datum::Interval(sum) => Datum::Interval(sum.checked_mul(1.0 / self.count as f64)?),
+            Datum::Interval(sum) => Datum::Interval(sum.checked_div(self.count as f64)?),
             _ => Datum::Interval(Interval::default()),
         })
     }

@@ -206,7 +206,7 @@ fn wrong() -> SqlError {
 /// A function of a double or of a numeric with an optional scale.
 fn real(a: &[Datum], float: fn(f64) -> f64, exact: fn(&Numeric, i32) -> Numeric) -> Result<Datum> {
     Ok(match &a[0] {
-        Datum::Numeric(n) => Datum::numeric(exact(n, i(a, 1).clamp(-2000, 2000) as i32)),
+        Datum::Numeric(n) => Datum::numeric(exact(n, i(a, 1).clamp(-131_073, 16_383) as i32).within_limits()?),
         other => Datum::Float8(float(other.as_f64().ok_or_else(wrong)?)),
     })
 }
@@ -244,8 +244,8 @@ fn sign(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
 fn exact(a: &[Datum], f: fn(&Numeric, &Numeric) -> Result<Numeric>) -> Result<Datum> {
     let Some(Datum::Numeric(first)) = a.first() else { return Err(wrong()) };
     match a.get(1) {
-        None => f(first, first).map(Datum::numeric),
-        Some(Datum::Numeric(second)) => f(first, second).map(Datum::numeric),
+        None => f(first, first)?.within_limits().map(Datum::numeric),
+        Some(Datum::Numeric(second)) => f(first, second)?.within_limits().map(Datum::numeric),
         Some(_) => Err(wrong()),
     }
 }
@@ -339,6 +339,11 @@ fn date_part(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 fn extract(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let n = Numeric::new(field(a, e)?.into(), 6);
     let name = s(a, 0).to_lowercase();
+    let of_time = ["hour", "minute", "second", "millisecond", "microsecond", "timezone"];
+    if matches!(a[1], Datum::Date(_)) && of_time.iter().any(|unit| name.starts_with(unit)) {
+        let message = format!("unit \"{name}\" not supported for type date");
+        return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+    }
     let scale = match name.as_str() {
         "second" | "seconds" | "epoch" if !matches!(a[1], Datum::Date(_)) => 6,
         "millisecond" | "milliseconds" => 3,

@@ -156,7 +156,9 @@ fn missing(op: Op) -> SqlError {
 }
 
 fn numerics(op: Op, a: &Numeric, b: &Numeric) -> Result<Datum> {
-    Ok(Datum::numeric(match op {
+    // The longest operands take some milliseconds.
+    clearway_base::breath::step(256)?;
+    let result = match op {
         Op::Add => a.add(b),
         Op::Sub => a.sub(b),
         Op::Mul => a.mul(b),
@@ -164,7 +166,8 @@ fn numerics(op: Op, a: &Numeric, b: &Numeric) -> Result<Datum> {
         Op::Rem => a.rem(b)?,
         Op::Power => a.pow(b)?,
         _ => return Err(missing(op)),
-    }))
+    };
+    result.within_limits().map(Datum::numeric)
 }
 
 /// Checks a float result: an infinity or a zero that the operands don't explain is an error.
@@ -288,9 +291,23 @@ fn append(a: &Array, item: &Datum, front: bool) -> Result<Datum> {
     Ok(Datum::Array(Array { element: a.element, dims, values }.into()))
 }
 
+fn date_range() -> SqlError {
+    SqlError::new(code::DATETIME_FIELD_OVERFLOW, "date out of range")
+}
+
+/// A date so many days later; the infinities stay where they are.
+fn moved_date(date: i32, days: i64) -> Result<Datum> {
+    if matches!(date, i32::MAX | i32::MIN) {
+        return Ok(Datum::Date(date));
+    }
+    // 4713-11-24 BC to 5874897-12-31.
+    let moved = i64::from(date) + days;
+    let valid = (-2_451_545..2_145_031_949).contains(&moved);
+    valid.then_some(Datum::Date(moved as i32)).ok_or_else(date_range)
+}
+
 fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<Datum> {
     use Datum as D;
-    let date_range = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, "date out of range");
     let zoned = |t: i64, i: &crate::types::interval::Interval| -> Result<Datum> {
         let zone = &session.format().zone;
         let days = crate::types::interval::Interval { micros: 0, ..*i };
@@ -300,10 +317,13 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         Ok(D::TimestampTz(datetime::add_interval(moved, &rest)?))
     };
     Ok(match (op, l, r) {
-        (Op::Add, D::Date(d), D::Int4(n)) | (Op::Add, D::Int4(n), D::Date(d)) => {
-            D::Date(d.checked_add(*n).ok_or_else(date_range)?)
+        (Op::Add, D::Date(d), D::Int4(n)) | (Op::Add, D::Int4(n), D::Date(d)) => moved_date(*d, i64::from(*n))?,
+        (Op::Sub, D::Date(d), D::Int4(n)) => moved_date(*d, -i64::from(*n))?,
+        (Op::Sub, D::Date(a), D::Date(b))
+            if matches!(a, &i32::MAX | &i32::MIN) || matches!(b, &i32::MAX | &i32::MIN) =>
+        {
+            return Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, "cannot subtract infinite dates"));
         }
-        (Op::Sub, D::Date(d), D::Int4(n)) => D::Date(d.checked_sub(*n).ok_or_else(date_range)?),
         (Op::Sub, D::Date(a), D::Date(b)) => D::Int4(a.checked_sub(*b).ok_or_else(date_range)?),
         (Op::Add, D::Date(d), D::Interval(i)) | (Op::Add, D::Interval(i), D::Date(d)) => {
             D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), i)?)
@@ -326,7 +346,7 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
             D::Interval(i.checked_mul(*f)?)
         }
         (Op::Div, D::Interval(_), D::Float8(0.0)) => return Err(zero()),
-        (Op::Div, D::Interval(i), D::Float8(f)) => D::Interval(i.checked_mul(1.0 / f)?),
+        (Op::Div, D::Interval(i), D::Float8(f)) => D::Interval(i.checked_div(*f)?),
         _ => return Err(missing(op)),
     })
 }

@@ -58,7 +58,7 @@ pub fn parse(text: &str, ty: &str) -> Result<f64> {
     let v: f64 = t.parse().map_err(|_| invalid())?;
     let nonzero = t.bytes().take_while(|b| !matches!(b, b'e' | b'E')).any(|b| matches!(b, b'1'..=b'9'));
     let single = ty == "real";
-    let lost = if single { (v as f32).is_infinite() && v.is_finite() } else { v.is_infinite() && nonzero };
+    let lost = nonzero && if single { (v as f32).is_infinite() } else { v.is_infinite() };
     let vanished = nonzero && if single { v as f32 == 0.0 } else { v == 0.0 };
     if lost || vanished { Err(range()) } else { Ok(v) }
 }

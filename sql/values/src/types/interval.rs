@@ -61,15 +61,36 @@ impl Interval {
 
     /// Times a factor; fractions of months flow into days, of days into time.
     pub fn checked_mul(self, factor: f64) -> Result<Self> {
-        let months = f64::from(self.months) * factor;
-        let days = f64::from(self.days) * factor + (months - months.trunc()) * 30.0;
-        let day_rest = ((days - days.trunc()) * 1e6).round() / 1e6;
-        let micros = (self.micros as f64 * factor + day_rest * DAY as f64).round();
-        let fits = months.abs() < 2_147_483_648.0 && days.abs() < 2_147_483_648.0 && micros.abs() < 9.2e18;
-        if !fits || factor.is_nan() {
+        Self::cascaded(f64::from(self.months) * factor, f64::from(self.days) * factor, self.micros as f64 * factor)
+    }
+
+    /// Divided by a number other than zero; the same.
+    pub fn checked_div(self, by: f64) -> Result<Self> {
+        Self::cascaded(f64::from(self.months) / by, f64::from(self.days) / by, self.micros as f64 / by)
+    }
+
+    /// From months, days and microseconds with fractions, as interval_mul and interval_div of PostgreSQL have it: remainders are rounded to a
+    /// millionth, and whole days of the remainder are days.
+    fn cascaded(months: f64, days: f64, micros: f64) -> Result<Self> {
+        let rounded = |v: f64| (v * 1e6).round_ties_even() / 1e6;
+        let fits = |v: f64| v.abs() < 2_147_483_648.0;
+        if !fits(months) || !fits(days) {
             return Err(overflow());
         }
-        Ok(Self { months: months as i32, days: days as i32, micros: micros as i64 })
+        let more_days = rounded((months - months.trunc()) * 30.0);
+        let seconds_a_day = 86_400.0;
+        let mut seconds = rounded((days - days.trunc() + more_days - more_days.trunc()) * seconds_a_day);
+        let mut whole = days.trunc() + more_days.trunc();
+        if seconds.abs() >= seconds_a_day {
+            whole += (seconds / seconds_a_day).trunc();
+            seconds -= (seconds / seconds_a_day).trunc() * seconds_a_day;
+        }
+        let micros = (micros + seconds * 1e6).round_ties_even();
+        // A NaN fits nowhere.
+        if !fits(whole) || !(micros >= i64::MIN as f64 && micros < i64::MAX as f64) {
+            return Err(overflow());
+        }
+        Ok(Self { months: months as i32, days: whole as i32, micros: micros as i64 })
     }
 
     /// Reads `1 year 2 mons -3 days 04:05:06.7`, with or without `@` and `ago`.
@@ -87,6 +108,7 @@ impl Interval {
             last = c;
         }
         let words: Vec<&str> = spaced.split_whitespace().collect();
+        let mut seen = std::collections::HashSet::new();
         let (words, ago) = match words.split_last() {
             Some((&"ago", rest)) => (rest, true),
             _ => (&words[..], false),
@@ -104,6 +126,9 @@ impl Interval {
             }
             let number: f64 = words[i].parse().map_err(|_| invalid())?;
             let unit = words.get(i + 1).copied().unwrap_or("second");
+            if !seen.insert(unit.trim_end_matches('s')) {
+                return Err(invalid());
+            }
             out = out.checked_add(unit_interval(unit).ok_or_else(invalid)?.checked_mul(number)?)?;
             i += 2;
         }

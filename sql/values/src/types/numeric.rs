@@ -42,6 +42,19 @@ fn overflow() -> SqlError {
     SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
 }
 
+/// Exponents from here on are refused, whatever they belong to.
+const EXPONENT_END: i64 = i32::MAX as i64 / 2;
+
+/// The number behind an `e`, cut to what is refused anyway; none: it is no number.
+fn exponent(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let size = digits.parse::<i64>().unwrap_or(EXPONENT_END).min(EXPONENT_END);
+    Some(if text.starts_with('-') { -size } else { size })
+}
+
 /// Divides, rounding half away from zero.
 fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
     let (q, r) = (a / b, a % b);
@@ -79,7 +92,7 @@ impl Numeric {
             _ => {}
         }
         let (mantissa, exponent) = match body.find(['e', 'E']) {
-            Some(i) => (&body[..i], body[i + 1..].parse::<i64>().ok()?),
+            Some(i) => (&body[..i], exponent(&body[i + 1..])?),
             None => (body, 0),
         };
         let (int, frac) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -91,11 +104,20 @@ impl Numeric {
     }
 
     fn from_parts(sign: i32, int: &str, frac: &str, exponent: i64) -> Result<Self> {
-        let scale = frac.len() as i64 - exponent;
-        let significant = int.len() as i64 + exponent;
-        if scale > i64::from(SCALE_MAX) || significant > i64::from(INTEGER_DIGITS_MAX) {
+        if exponent.abs() >= EXPONENT_END {
             return Err(overflow());
         }
+        let scale = frac.len() as i64 - exponent;
+        let leading = int.bytes().chain(frac.bytes()).take_while(|b| *b == b'0').count() as i64;
+        let zero = leading == (int.len() + frac.len()) as i64;
+        let significant = int.len() as i64 + exponent - leading;
+        if scale > i64::from(SCALE_MAX) || (!zero && significant > i64::from(INTEGER_DIGITS_MAX)) {
+            return Err(overflow());
+        }
+        if zero {
+            return Ok(Finite { unscaled: BigInt::zero(), scale: scale.max(0) as u32 });
+        }
+        clearway_base::breath::step_bytes(32 * (int.len() + frac.len()))?;
         let joined = format!("{int}{frac}");
         let mut unscaled = BigInt::parse_bytes(joined.as_bytes(), 10).unwrap_or_default() * sign;
         if scale < 0 {
@@ -198,7 +220,7 @@ impl Numeric {
             let to = (scale as u32).min(SCALE_MAX);
             return Finite { unscaled: Self::rescaled(unscaled, *s, to), scale: to };
         }
-        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX));
+        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX + 1));
         let whole = div_round(unscaled, &(&unit * pow10(*s)));
         Finite { unscaled: whole * unit, scale: 0 }
     }
@@ -213,7 +235,7 @@ impl Numeric {
             let cut = if to >= *s { Self::rescaled(unscaled, *s, to) } else { unscaled / pow10(*s - to) };
             return Finite { unscaled: cut, scale: to };
         }
-        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX));
+        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX + 1));
         Finite { unscaled: unscaled / (&unit * pow10(*s)) * unit, scale: 0 }
     }
 
@@ -226,6 +248,22 @@ impl Numeric {
     /// The smallest integer not below it.
     pub fn ceil(&self) -> Self {
         self.negate().floor().negate()
+    }
+
+    /// The value, if it has at most [`INTEGER_DIGITS_MAX`] digits before the point and [`SCALE_MAX`] behind it: what a result must have, since
+    /// no other can be stored.
+    ///
+    /// # Errors
+    /// 22003.
+    pub fn within_limits(self) -> Result<Self> {
+        let Finite { unscaled, scale } = &self else { return Ok(self) };
+        // 10^n has more than 3.3219 n bits; the exact comparison is only for what is near.
+        let digits_max = INTEGER_DIGITS_MAX + scale;
+        let near = unscaled.bits() * 1_000 > u64::from(digits_max) * 3_321;
+        if *scale > SCALE_MAX || (near && *unscaled.magnitude() >= *pow10(digits_max).magnitude()) {
+            return Err(overflow());
+        }
+        Ok(self)
     }
 
     /// Sum.

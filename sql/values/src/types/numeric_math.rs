@@ -171,7 +171,11 @@ impl Numeric {
                 let (weight, _) = Numeric::head(unscaled, *scale);
                 let digits = if weight >= 0 { weight * 2 + 1 } else { 1 - (1 - weight * 4) / 2 };
                 let result = scaled(digits, &[*scale]);
-                let square = unscaled * pow10(2 * result - *scale);
+                let square = match (2 * result).checked_sub(*scale) {
+                    Some(more) => unscaled * pow10(more),
+                    // More digits than twice those of the root say nothing about it.
+                    None => unscaled / pow10(*scale - 2 * result),
+                };
                 let root = square.sqrt();
                 let up = &square - &root * &root > root;
                 Ok(Numeric::new(if up { root + 1u8 } else { root }, result))
@@ -296,7 +300,7 @@ fn finite_power(
     let magnitude = base.abs();
     let weight = exponent.to_f64() * log10(&magnitude, scale);
     if weight < -(SCALE_MAX as f64) - 1.0 && whole {
-        return Ok(Numeric::new(BigInt::zero(), SCALE_MAX as u32));
+        return Ok(Numeric::new(BigInt::zero(), scaled(0, &[scale, exp_scale])));
     }
     let before = integer_digits(weight)?;
     // PostgreSQL 15 gives whole powers 16 digits behind the point, whatever their size.
