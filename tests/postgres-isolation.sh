@@ -3,8 +3,7 @@
 # against a fresh `clearway serve`. Output is compared byte for byte with expected/SPEC.out or one of its numbered alternatives and
 # counted per permutation; the last line is `N passed, N failed`.
 #
-# The source package is fetched by apt with a configuration of its own and kept in a cache directory outside the repository
-# ($CLEARWAY_SUITE, default ~/.cache/clearway/postgres-isolation); the machine's list of sources stays as it is.
+# tests/postgres-source.sh fetches the suite.
 #
 # usage: tests/postgres-isolation.sh PATH-TO-clearway [SPEC ...]    those; without a name the specs that tests/postgres-isolation.list claims
 #        tests/postgres-isolation.sh PATH-TO-clearway --docs        every spec; rewrites the generated part of docs/compat.md
@@ -16,7 +15,6 @@ shift
 repo=$(realpath "$(dirname "$0")/..")
 list=$repo/tests/postgres-isolation.list
 tester=/usr/lib/postgresql/15/lib/pgxs/src/test/isolation/isolationtester
-cache=${CLEARWAY_SUITE:-${XDG_CACHE_HOME:-$HOME/.cache}/clearway/postgres-isolation}
 scratch=$(mktemp -d)
 server=
 trap 'stop_server; rm -rf "$scratch"' EXIT
@@ -31,34 +29,6 @@ give_up() {
     } >&2
     echo "0 passed, 1 failed"
     exit 1
-}
-
-# Puts specs/ and expected/ into $cache and their version into $cache/version.
-fetch_suite() {
-    local apt=$scratch/apt versions version
-    mkdir -p "$apt/etc" "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/src" "$cache"
-    for suites in "debian bookworm bookworm-updates" "debian-security bookworm-security"; do
-        set -- $suites
-        printf 'Types: deb-src\nURIs: http://deb.debian.org/%s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
-            "$1" "${*:2}" /usr/share/keyrings/debian-archive-keyring.gpg
-    done >"$apt/etc/source.sources"
-    local options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/etc" -o "Dir::State::lists=$apt/lists"
-        -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
-    timeout 300 apt-get -q "${options[@]}" update >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log" >&2; return 1; }
-    # The newest first; a mirror may not have that of the security archive.
-    versions=$(apt-cache "${options[@]}" showsrc postgresql-15 | sed -n 's/^Version: //p' | sort -Vru)
-    for version in $versions; do
-        if (cd "$apt/src" && timeout 300 apt-get -q "${options[@]}" source --download-only "postgresql-15=$version") \
-            >"$scratch/apt.log" 2>&1; then
-            tar -xf "$apt"/src/postgresql-15_*.orig.tar.* -C "$apt/src" --wildcards '*/src/test/isolation/*' || return 1
-            rm -rf "$cache/specs" "$cache/expected"
-            cp -r "$apt"/src/postgresql-*/src/test/isolation/{specs,expected,isolation_schedule} "$cache/" || return 1
-            echo "$version" >"$cache/version"
-            return 0
-        fi
-        echo "postgres-isolation: postgresql-15 $version can't be fetched: $(grep -m 1 '^E:' "$scratch/apt.log")" >&2
-    done
-    return 1
 }
 
 # A fresh server on a fresh directory, and the database that the suite expects; sets $port.
@@ -112,10 +82,9 @@ reason() { sed -n "s/^$1 *| *//p" "$list" | grep -vx claimed; }
 
 [ -x "$tester" ] || give_up "no $tester (package postgresql-client-15)"
 command -v psql >/dev/null || give_up "no psql"
-if [ ! -s "$cache/version" ]; then
-    fetch_suite || give_up "the source package postgresql-15 can't be fetched by apt"
-fi
-echo "postgres-isolation: suite of postgresql-15 $(cat "$cache/version")"
+source=$("$repo/tests/postgres-source.sh") || give_up "the source package postgresql-15 can't be fetched by apt"
+cache=$source/isolation
+echo "postgres-isolation: suite of postgresql-15 $(cat "$source/version")"
 
 docs=
 if [ "${1:-}" = --docs ]; then
@@ -146,7 +115,7 @@ for spec in "$@"; do
 done
 echo "postgres-isolation: $good of $specs specs byte for byte, $passed of $((passed + failed)) permutations"
 if [ -n "$docs" ]; then
-    "$repo/tests/postgres-isolation-docs.sh" "$docs" "$(cat "$cache/version")" "$list" "$repo/docs/compat.md" || exit 1
+    "$repo/tests/postgres-isolation-docs.sh" "$docs" "$(cat "$source/version")" "$list" "$repo/docs/compat.md" || exit 1
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
