@@ -17,8 +17,8 @@ const SEGMENT_BYTES: u64 = 64 << 10;
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 fn options() -> StoreOptions {
-    let mut options = StoreOptions::default();
-    options.pool = PoolOptions { frames: 256, batch_pages: 16, free_target: 16 };
+    let pool = PoolOptions { frames: 256, batch_pages: 16, free_target: 16 };
+    let mut options = StoreOptions { pool, ..StoreOptions::default() };
     options.wal.segment_bytes = SEGMENT_BYTES;
     options.wal.ahead_bytes = 8 * SEGMENT_BYTES;
     options.wal.floor_bytes = 128 << 10;

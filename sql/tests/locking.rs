@@ -291,7 +291,7 @@ fn what_ends_a_wait_names_the_blocker_and_the_statement_that_took_the_lock() {
 
 #[test]
 fn pg_locks_shows_what_postgresql_shows_of_indexes_ids_and_the_session_itself() {
-    scene(|[mut first, mut second, mut third, mut viewer]| async move {
+    scene(|[mut first, second, third, mut viewer]| async move {
         let own = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()";
         assert_eq!(viewer.value(own).await, "2", "its virtual id, and the view");
         let count = |pid: i32, what: &str| format!("SELECT count(*) FROM pg_locks WHERE pid = {pid} AND {what}");

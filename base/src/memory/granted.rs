@@ -10,7 +10,7 @@ const UNKNOWN_BYTES: u64 = 4 << 30;
 /// The least of the machine's memory, the limits of the control groups, and two thirds of RLIMIT_AS: addresses that
 /// are set aside but not used (stacks, arenas of the allocator) count to that one.
 pub fn granted_bytes() -> u64 {
-    let machine = u64::try_from(rustix::system::sysinfo().totalram).ok().filter(|bytes| *bytes > 0);
+    let machine = Some(rustix::system::sysinfo().totalram).filter(|bytes| *bytes > 0);
     let addresses = getrlimit(Resource::As).current.map(|bytes| bytes / 3 * 2);
     [machine, group_bytes(), addresses].into_iter().flatten().min().unwrap_or(UNKNOWN_BYTES)
 }

@@ -32,6 +32,9 @@ pub fn now() -> i64 {
     waits::wall_us() as i64 - EPOCH_US
 }
 
+/// Messages for the client, with their severities.
+pub type Notices = Vec<(&'static str, SqlError)>;
+
 /// What `currval` and `lastval` remember.
 #[derive(Debug, Default)]
 pub struct SequenceMemory {
@@ -77,7 +80,7 @@ pub struct Core {
     pub sequences: Mutex<SequenceMemory>,
     /// A digest of the row that the statement has changed or locked last; 0: none.
     pub row_written: AtomicU64,
-    notices: Mutex<(Vec<(&'static str, SqlError)>, Option<Held>)>,
+    notices: Mutex<(Notices, Option<Held>)>,
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
     random: AtomicU64,
@@ -154,7 +157,7 @@ impl Core {
     }
 
     /// The messages so far.
-    pub fn take_notices(&self) -> Vec<(&'static str, SqlError)> {
+    pub fn take_notices(&self) -> Notices {
         let mut notices = self.notices.lock();
         notices.1 = None;
         std::mem::take(&mut notices.0)

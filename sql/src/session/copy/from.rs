@@ -30,8 +30,11 @@ struct Into {
     null: Vec<bool>,
 }
 
+/// Columns by name, with their types.
+type NamedColumns = Vec<(String, SqlType)>;
+
 /// The INSERT that a COPY amounts to, of one row of parameters; the table's name, and the columns that it names with their types.
-fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, Vec<(String, SqlType)>)> {
+fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, NamedColumns)> {
     let CopySource::Table(name, columns) = &c.source else {
         return Err(SqlError::new(code::SYNTAX_ERROR, "COPY FROM needs a table"));
     };
