@@ -143,6 +143,8 @@ pub struct Session {
     /// The one that was open last; the next begins in its place.
     ended: Option<Transaction>,
     options: TxnOptions,
+    /// A statement of the transaction has had a snapshot.
+    queried: bool,
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
     changes: Vec<CatalogChange>,
@@ -176,6 +178,7 @@ impl Session {
             txn: None,
             ended: None,
             options: TxnOptions::default(),
+            queried: false,
             kept: None,
             changes: Vec::new(),
             private: None,
@@ -250,6 +253,7 @@ impl Session {
             None => Transaction::begin(self.db.transactions().clone(), self.owner.clone(), options.read_only),
         });
         self.options = options;
+        self.queried = false;
     }
 
     /// Whether a transaction is open.
@@ -268,6 +272,11 @@ impl Session {
         if let Some(txn) = &mut self.txn {
             txn.set_read_only(options.read_only);
         }
+    }
+
+    /// Whether a statement of the transaction has had a snapshot.
+    pub fn has_queried(&self) -> bool {
+        self.queried
     }
 
     /// Whether the transaction has taken the snapshot that it keeps (repeatable read).
@@ -456,6 +465,7 @@ impl Session {
             Some(txn) => txn.view(read_lsn),
             None => View { read_lsn, ..View::default() },
         };
+        self.queried = true;
         self.owner.statement_opens(view.mark);
         Statement { view, snapshot }
     }

@@ -149,3 +149,14 @@ fn a_sequence_that_began_anew_goes_on_after_a_rollback() {
         assert_eq!(refused.expect_err("a default uses it").code(), "2BP01");
     });
 }
+
+#[test]
+fn a_read_only_transaction_stays_so_after_its_first_query() {
+    scene(|[mut a, _, _]| async move {
+        a.value("BEGIN READ ONLY; SET TRANSACTION READ WRITE; INSERT INTO t VALUES (7, 7, 7); COMMIT").await;
+        a.value("BEGIN READ ONLY; SELECT v FROM t WHERE id = 7").await;
+        let refused = a.run("SET TRANSACTION READ WRITE").await;
+        assert_eq!(refused.expect_err("after a query").code(), "25001");
+        a.value("ROLLBACK").await;
+    });
+}

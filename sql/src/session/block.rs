@@ -178,6 +178,16 @@ impl Session {
             self.core.settings.lock().set_modes(name, options.read_only);
         }
         if let Some(read_only) = modes.read_only {
+            if options.read_only && !read_only {
+                if !self.savepoints.is_empty() {
+                    let message = "cannot set transaction read-write mode inside a read-only transaction";
+                    return Err(SqlError::new("25001", message));
+                }
+                if engine.has_queried() {
+                    let message = "transaction read-write mode must be set before any query";
+                    return Err(SqlError::new("25001", message));
+                }
+            }
             options.read_only = read_only;
             self.core.settings.lock().set_read_only(read_only);
         }
