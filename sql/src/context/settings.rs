@@ -84,7 +84,7 @@ pub static SETTINGS: &[Setting] = &[
     s("enable_nestloop", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
     s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("extra_float_digits", "1", Kind::Int(-15, 3), false, "Sets the number of digits displayed for floating-point values."),
+    s("extra_float_digits", "1", Kind::Int(1, 3), false, "Sets the number of digits displayed for floating-point values."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
     s("in_hot_standby", "off", Kind::Fixed, true, "Shows whether hot standby is currently active."),

@@ -13,6 +13,7 @@ use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{Drop, ObjectKind};
 use crate::syntax::stmt::Truncate;
 use crate::types::oid;
+use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -252,7 +253,7 @@ impl Ddl<'_> {
             let what = Object::Relation(view.clone()).kind();
             self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {what} {}", view.name)));
             self.core.lock_relation(view.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
-            Box::pin(self.drop_relation(&view, true, together)).await?;
+            Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }
         let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
         for child in children {
