@@ -184,6 +184,7 @@ impl<'a> PlanEnv<'a> {
             }
         }
         if let Some(schema) = name.schema().and_then(|schema| self.catalog.schema(self.database, schema))
+            && self.judge.role().is_some()
             && !self.judge.may_with_schema(schema, 'U')
         {
             return Err(denied("schema", &schema.name).at(name.pos));

@@ -138,7 +138,9 @@ impl Planner<'_> {
         let (relation, used) = self.changed(&s.table, "INSERT", privileges)?;
         let relation = &relation;
         let given = given_columns(relation, s)?;
-        given.iter().for_each(|column| used.inserts.note(*column));
+        if s.source.is_some() {
+            given.iter().for_each(|column| used.inserts.note(*column));
+        }
         let (source, count) = self.insert_source(relation, &given, s, params)?;
         let mut values = Vec::new();
         for (i, c) in relation.columns.iter().enumerate() {

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# tests/rights.py against `clearway serve` and a PostgreSQL 15 of its own. The last line is `N passed, N failed`.
+#
+# usage: tests/rights.sh PATH-TO-clearway
+set -u
+. "$(dirname "$0")/server.sh"
+home=$(realpath "$(dirname "$0")")
+bin=/usr/lib/postgresql/15/bin
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+server=
+as_postgres=()
+if [ "$(id -u)" = 0 ]; then as_postgres=(runuser -u postgres --); mkdir "$scratch/pg"; chown postgres "$scratch/pg"; fi
+trap '"${as_postgres[@]}" "$bin/pg_ctl" -D "$scratch/pg" -m immediate stop >/dev/null 2>&1
+    [ -n "$server" ] && kill $server 2>/dev/null; wait 2>/dev/null; rm -rf "$scratch"' EXIT
+start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data"
+other=$((port + 1))
+cd "$scratch" || exit 1
+if ! "${as_postgres[@]}" "$bin/initdb" -D "$scratch/pg" -U postgres --auth=trust --no-sync --locale=C.UTF-8 >"$scratch/initdb.log" 2>&1 \
+    || ! "${as_postgres[@]}" "$bin/pg_ctl" -D "$scratch/pg" -w -l "$scratch/pg/log" \
+        -o "-p $other -h 127.0.0.1 -k $scratch/pg -F" start >/dev/null; then
+    cat "$scratch/initdb.log" "$scratch/pg/log" "$scratch/serve.log"
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+python3 "$home/rights.py" "$port" "$other"
