@@ -24,6 +24,7 @@ use clearway_txn::read::{RowBatch, Scan};
 use clearway_txn::transaction::Transaction;
 use clearway_txn::transactions::Transactions;
 
+use crate::background::BackgroundErrors;
 use crate::catalog::change::{CatalogChange, apply, valid_from};
 use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, IndexState, Object, Oid, decode_object};
 use crate::error::EngineError;
@@ -74,6 +75,7 @@ pub struct Db {
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
+    background: BackgroundErrors,
 }
 
 impl Db {
@@ -92,6 +94,7 @@ impl Db {
             lines: Lines::default(),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery,
+            background: BackgroundErrors::default(),
         })
     }
 
@@ -135,6 +138,14 @@ impl Db {
     /// The index has been dropped.
     pub(crate) fn orphan_dropped(&self, index: Oid) {
         self.orphans.lock().retain(|oid| *oid != index);
+    }
+
+    /// Reads the catalog from its pages as any statement would.
+    ///
+    /// # Errors
+    /// From the trees, or an object that can't be decoded.
+    pub async fn reads_its_catalog(&self) -> Result<(), EngineError> {
+        self.read_catalog().await.map(drop)
     }
 
     /// Transactions, locks, versions and storage.
@@ -186,18 +197,42 @@ impl Db {
         self.catalog_version.fetch_add(1, Ordering::Release);
     }
 
-    /// Undoes what a crash left unfinished; called once in the background after opening.
+    /// Undoes what a crash or a session left unfinished. One that can't be undone stays, does not keep the others from it, and is tried
+    /// again by the next call.
     ///
     /// # Errors
-    /// From the trees.
+    /// The first one's, from the trees.
     pub async fn undo_losers(&self) -> Result<usize, EngineError> {
-        let losers = std::mem::take(&mut *self.losers.lock());
-        let count = losers.len();
-        for mut loser in losers {
-            loser.roll_back().await?;
-            self.transactions.locks().unregister(&loser.owner().clone());
+        let (count, mut done, mut failed) = (self.losers.lock().len(), 0, None);
+        for _ in 0..count {
+            let mut undoing = {
+                let mut losers = self.losers.lock();
+                if losers.is_empty() {
+                    break;
+                }
+                Undoing { db: self, txn: Some(losers.remove(0)) }
+            };
+            let Some(loser) = &mut undoing.txn else { continue };
+            match loser.roll_back().await {
+                Ok(()) => {
+                    self.transactions.locks().unregister(&loser.owner().clone());
+                    undoing.txn = None;
+                    done += 1;
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        Ok(count)
+        failed.map_or(Ok(done), |error| Err(error.into()))
+    }
+
+    /// Transactions that are still to be undone; their rows stay locked.
+    pub fn losers_left(&self) -> usize {
+        self.losers.lock().len()
+    }
+
+    /// What has gone wrong where no session was told.
+    pub fn background_errors(&self) -> &BackgroundErrors {
+        &self.background
     }
 
     /// How many rows tables have.
@@ -229,11 +264,27 @@ impl Db {
     /// # Errors
     /// A failed file operation; the next opening recovers.
     pub async fn close(&self) -> Result<(), EngineError> {
-        self.undo_losers().await?;
-        if let Some(file) = self.transactions.book().spill_file() {
-            file.remove().await?;
+        // Whatever fails, the background ends and the directory is free; the next opening undoes what is left.
+        let undone = self.undo_losers().await;
+        let removed = match self.transactions.book().spill_file() {
+            Some(file) if undone.is_ok() => file.remove().await.map_err(EngineError::from),
+            _ => Ok(()),
+        };
+        let closed = self.transactions.store().close().await.map_err(EngineError::from);
+        undone.map(drop).and(removed).and(closed)
+    }
+}
+
+/// A transaction that is being undone; it goes back to the others if that fails or is given up.
+struct Undoing<'a> {
+    db: &'a Db,
+    txn: Option<Transaction>,
+}
+
+impl Drop for Undoing<'_> {
+    fn drop(&mut self) {
+        if let Some(txn) = self.txn.take() {
+            self.db.losers.lock().push(txn);
         }
-        self.transactions.store().close().await?;
-        Ok(())
     }
 }

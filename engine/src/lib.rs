@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+pub mod background;
 pub mod catalog;
 pub mod codec;
 pub mod db;

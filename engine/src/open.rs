@@ -10,6 +10,7 @@ use clearway_txn::mvcc::spill::SpillFile;
 use clearway_txn::transaction::Transaction;
 use clearway_txn::transactions::Transactions;
 
+use crate::background::guarded;
 use crate::bootstrap::bootstrap;
 use crate::catalog::CATALOG_TREE;
 use crate::db::{Db, DbOptions, UNDO_BYTES_MIN};
@@ -46,11 +47,12 @@ impl Db {
         if !recovered.report.clean {
             db.ghosts().begin(db.transactions().store());
         }
+        let mut start = |name, task| spawn(name, guarded(db.transactions().store().wal().clone(), name, task));
         for (name, task) in db.transactions().store().background() {
-            spawn(name, task);
+            start(name, task);
         }
-        spawn("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
-        spawn("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db))));
+        start("upkeep", Box::pin(run_upkeep(Arc::downgrade(&db))));
+        start("deadlock scan", Box::pin(run_deadlock_scan(Arc::downgrade(&db))));
         db.clone().finish_opening(first.into_iter().map(|(_, txn)| txn).collect()).await?;
         Ok(db)
     }

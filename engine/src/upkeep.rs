@@ -25,12 +25,12 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         db.transactions().store().wal().flush_unwaited();
         db.lines().dissolve(UPKEEP_PAUSE.as_nanos() as u64);
         db.lines().wake_durable(db.transactions().store().wal().durable_lsn());
-        // Errors of losers' undo and of purges come from below, where they have poisoned the database or will come again.
-        let _ = db.undo_losers().await;
-        let _ = db.transactions().upkeep_step().await;
-        let _ = db.drop_orphans().await;
-        let _ = db.statistics().step(db.transactions(), &db.catalog()).await;
-        let _ = db.ghosts().step(db.transactions()).await;
+        let errors = db.background_errors(); // BG-1
+        errors.note("undoing a transaction that nobody has any more", db.undo_losers().await);
+        errors.note("freeing old versions", db.transactions().upkeep_step().await);
+        errors.note("dropping an index whose building was given up", db.drop_orphans().await);
+        errors.note("counting rows", db.statistics().step(db.transactions(), &db.catalog()).await);
+        errors.note("removing deleted rows", db.ghosts().step(db.transactions()).await);
         let store = db.transactions().store();
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() {
             store.drops_changed();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clearway_engine::catalog::{Object, Role};
 use clearway_engine::db::Db;
 use clearway_sql::Result;
-use clearway_sql::session::{self as sql, Backends, Client, TransactionStatus};
+use clearway_sql::session::{self as sql, Client, TransactionStatus};
 
 use crate::sessions::{Login, Session, Sessions, Start, Timeouts};
 use crate::wire::frontend::Bind;
@@ -28,29 +28,13 @@ impl Database {
         &self.db
     }
 
-    /// Runs `SELECT 1` as a client would, and discards what it answers.
+    /// Reads the catalog from its pages. No role and no database is needed for it: whichever of them were dropped or may not log in, the
+    /// server starts, and whoever is left can put it right.
     ///
     /// # Errors
-    /// The statement's, or that of beginning a session.
-    pub async fn answers(&self, backends: &Arc<Backends>) -> Result<()> {
-        let waits = clearway_base::waits::SessionStats::new("startup check");
-        let who = clearway_sql::context::backend::Who {
-            user: "postgres".into(),
-            database: "postgres".into(),
-            ..Default::default()
-        };
-        let listed = backends.list(waits, 0, who);
-        let start = Start {
-            backend: Arc::clone(listed.backend()),
-            backends: Arc::clone(backends),
-            database: "postgres".into(),
-            user: "postgres".into(),
-            settings: Vec::new(),
-        };
-        let mut session = self.begin(start).await?;
-        let asked = session.simple("SELECT 1", &mut Discard).await;
-        session.end().await;
-        asked
+    /// From the engine.
+    pub async fn answers(&self) -> std::result::Result<(), clearway_engine::error::EngineError> {
+        self.db.reads_its_catalog().await
     }
 }
 
@@ -172,21 +156,5 @@ impl Session for sql::Session {
 
     async fn end(self) {
         sql::Session::end(self).await;
-    }
-}
-
-/// A client that takes everything and keeps nothing.
-struct Discard;
-
-impl Client for Discard {
-    fn row(&mut self, fields: usize, write: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
-        let mut bytes = Vec::new();
-        (0..fields).for_each(|field| _ = write(field, &mut bytes));
-    }
-    fn copy_next(&mut self) -> sql::client::ClientFuture<'_, sql::CopyIn> {
-        Box::pin(async { Err(sql::Gone) })
-    }
-    fn drain(&mut self) -> sql::client::ClientFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 }

@@ -20,6 +20,7 @@ pub mod connection;
 pub mod database;
 pub mod listen;
 pub mod run;
+pub mod failures;
 pub mod server;
 pub mod sessions;
 pub mod stream;

@@ -137,6 +137,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     }));
     let db = opened.map_err(|error| RunError::Open { place, error: error.to_string() })?;
     // Standard error is the server's log.
+    db.background_errors().on_error(|error| _ = writeln!(std::io::stderr(), "LOG:  {error}"));
     db.transactions().book().on_alarm(|alarm| _ = writeln!(std::io::stderr(), "LOG:  {alarm}"));
     Ok(db)
 }
@@ -158,12 +159,11 @@ async fn serve(
     let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];
     settings.extend(config.settings.iter().cloned());
     let database = Database::new(Arc::clone(db), settings);
-    database.answers(&backends).await.map_err(|error| RunError::Silent(error.to_string()))?;
+    database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;
     let server = Server::new(config.listen.clone(), database, backends, tls)?;
-    remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
     let unix_path = bound.unix_path.clone();
-    announce(config, &bound, encrypted, say); // RUN-1
+    announce(config, &bound, (encrypted, server.options.password_on_loopback), say); // RUN-1
     server.serve(bound);
     let stop = std::future::poll_fn(|cx| {
         if terminate.poll_recv(cx).is_ready() {
@@ -185,6 +185,10 @@ async fn serve(
 
 async fn acceptor(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Option<TlsAcceptor>, RunError> {
     let Some((certificate, key)) = config.tls()? else { return Ok(None) };
+    let mode = vfs.mode(key).await.map_err(|error| RunError::System(std::io::Error::other(error.to_string())))?;
+    if mode & 0o077 != 0 {
+        return Err(TlsError::Readable { key: key.display().to_string(), mode }.into());
+    }
     let (certificate, key) = (read(vfs, certificate).await?, read(vfs, key).await?);
     Ok(Some(tls::acceptor(&certificate, &key)?))
 }
@@ -203,18 +207,11 @@ pub async fn read(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<u8>, RunError> 
     attempt.await.map(|bytes| bytes.to_vec()).map_err(|error: clearway_base::vfs::VfsError| fail(error.to_string()))
 }
 
-/// The socket of a server that died: this one holds the directory's lock, so nobody listens there.
-async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
-    if let (Some(directory), Some(first)) = (&config.listen.unix_directory, config.listen.addresses.first()) {
-        let _ = vfs.remove(&directory.join(format!(".s.PGSQL.{}", first.port()))).await;
-    }
-}
-
-fn announce(config: &Config, bound: &Bound, encrypted: bool, say: &mut (dyn FnMut(&str) + Send)) {
+fn announce(config: &Config, bound: &Bound, (encrypted, asks_for_passwords): (bool, bool), say: &mut (dyn FnMut(&str) + Send)) {
     let kept =
         if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
     say(&format!("clearway {} serves {kept}", env!("CARGO_PKG_VERSION")));
-    if !config.listen.password_on_loopback {
+    if !asks_for_passwords {
         say(
             "WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD (password_on_loopback = on changes that)",
         );

@@ -1,6 +1,8 @@
 //! What all connections of a server share, and the end of all of them.
 //!
 //! # Invariants
+//! - SRV-3: where any socket beyond loopback is bound, clients on this machine prove a password as well: a proxy on it would otherwise
+//!   let everybody in.
 //! - SRV-2: after `stop` no session begins; it returns when none is left or the time is up.
 //!
 //! # Not here
@@ -18,6 +20,8 @@ use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::session::{Backends, Reason};
 use tokio_rustls::TlsAcceptor;
 
+use crate::connection::Peer;
+use crate::failures::Failures;
 use crate::sessions::Sessions;
 use crate::turns::Turns;
 
@@ -97,6 +101,8 @@ pub struct Server<D> {
     pub tls: Option<TlsAcceptor>,
     /// Makes the salts of roles that do not exist.
     pub mock_key: [u8; 32],
+    /// Logins that have failed.
+    pub failures: Failures,
     /// Whose turn it is.
     pub turns: Turns,
     /// Connections, those on their way to a session included.
@@ -110,16 +116,18 @@ impl<D: Sessions> Server<D> {
     /// # Errors
     /// The system gives no random bytes.
     pub fn new(
-        options: ListenOptions,
+        mut options: ListenOptions,
         sessions: Arc<D>,
         backends: Arc<Backends>,
         tls: Option<TlsAcceptor>,
     ) -> Result<Arc<Self>, ListenError> {
         let mut mock_key = [0; 32];
         getrandom::fill(&mut mock_key).map_err(|_| ListenError::NoRandom)?;
+        // SRV-3
+        options.password_on_loopback |= options.addresses.iter().any(|a| matches!(Peer::at(*a), Peer::Beyond(_)));
         let (sockets, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
         let turns = Turns::default();
-        Ok(Arc::new(Self { options, sessions, backends, tls, mock_key, turns, sockets, stopping }))
+        Ok(Arc::new(Self { options, sessions, backends, tls, mock_key, turns, sockets, stopping, failures: Failures::default() }))
     }
 
     /// Whether `stop` has been called.

@@ -16,6 +16,14 @@ pub enum TlsError {
     /// The file holds no key, or a damaged one.
     #[error("no private key could be read: {0}")]
     Key(String),
+    /// Others than its owner may read the key.
+    #[error("the key {key} has mode {mode:04o}: others than its owner may read it (`chmod 600 {key}` takes that from them)")]
+    Readable {
+        /// The file.
+        key: String,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// They don't fit, or can't be used.
     #[error("{0}")]
     Unusable(#[from] tokio_rustls::rustls::Error),

@@ -20,7 +20,7 @@ pub mod recovery;
 pub mod seams;
 pub mod space;
 pub mod store;
-pub(crate) mod sync;
+pub mod sync;
 mod tidier;
 pub mod undo;
 pub mod wal;

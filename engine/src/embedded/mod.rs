@@ -36,6 +36,9 @@
 //! - EMB-3: a closure is run again only after its transaction has been rolled back, and a session goes back to the pool only without
 //!   a transaction: one that a panic or a dropped future leaves behind goes with its session and is undone in the background.
 //!
+//! - EMB-4: closing is final for every clone: from its beginning on nothing begins ([`Error::Closed`]), it waits for the transactions
+//!   that are open, and only then does the log get its end and the directory its freedom.
+//!
 //! # Errors
 //! [`Error`]; closures may return an error type of their own that is made from it.
 //!
@@ -53,12 +56,13 @@ mod update;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use clearway_base::sync::{JoinHandle, Mutex, block_on, spawn_thread};
 use clearway_base::vfs::{MemVfs, RealVfs, Vfs, VfsError, inline_io_here};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::StoreOptions;
+use clearway_storage::sync::Bell;
 use clearway_storage::wal::Wal;
 
 pub use blocking::Txn;
@@ -106,7 +110,13 @@ struct Inner {
     next_pid: AtomicI32,
     idle: Mutex<Vec<Session>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// EMB-4: transactions that are open, and [`CLOSING`].
+    open: AtomicUsize,
+    all_ended: Bell,
 }
+
+/// The bit of `Inner::open` that says that nothing may begin any more.
+const CLOSING: usize = 1 << (usize::BITS - 1);
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -222,6 +232,8 @@ impl Database {
             next_pid: AtomicI32::new(FIRST_PID),
             idle: Mutex::new("engine/idle_sessions", Vec::new()),
             threads: Mutex::new("engine/background_threads", threads),
+            open: AtomicUsize::new(0),
+            all_ended: Bell::new("engine/all_ended"),
         };
         Ok(Database { inner: Arc::new(inner) })
     }
@@ -244,6 +256,7 @@ impl Database {
     /// # Errors
     /// As [`Database::table`].
     pub async fn table_async<K: Key, V: Columns>(&self, names: TableNames<'_>) -> Result<Table<K, V>, Error> {
+        let _busy = self.busy()?;
         let mut session = self.session();
         let opened = Table::open(&mut session, self.inner.database, self.inner.schema, &names).await;
         self.give_back(session);
@@ -269,7 +282,7 @@ impl Database {
         options: TxnOptions,
         mut f: impl FnMut(&mut Txn<'_, '_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _busy = self.busy();
+        let _busy = self.busy()?;
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -295,7 +308,7 @@ impl Database {
         options: TxnOptions,
         mut f: impl for<'t, 's> FnMut(&'t mut AsyncTxn<'s>) -> BoxFuture<'t, Result<T, E>>,
     ) -> Result<T, E> {
-        let _busy = self.busy();
+        let _busy = self.busy()?;
         let mut session = self.session();
         let mut attempts = Attempts::default();
         loop {
@@ -312,8 +325,9 @@ impl Database {
         }
     }
 
-    /// Closes it: everything goes to disk, and the next opening has nothing to recover. Transactions that other threads have open
-    /// must have ended.
+    /// Closes it for every clone: waits for the transactions that other threads have open, lets nothing begin any more
+    /// ([`Error::Closed`]), and everything goes to disk, so that the next opening has nothing to recover. Not to be called within a
+    /// transaction, which would wait for itself.
     ///
     /// # Errors
     /// A failed file operation; the next opening recovers.
@@ -322,10 +336,16 @@ impl Database {
     }
 
     /// A transaction is in progress until the guard goes: whoever waits for its commit learns whether it is alone.
-    fn busy(&self) -> Busy<'_> {
-        let wal = self.inner.db.transactions().store().wal();
+    ///
+    /// # Errors
+    /// `Closed` (EMB-4).
+    fn busy(&self) -> Result<Busy<'_>, Error> {
+        let inner = &*self.inner;
+        let wal = inner.db.transactions().store().wal();
         wal.session_busy(true);
-        Busy(wal)
+        let busy = Busy { wal, inner };
+        // The guard takes both back.
+        if inner.open.fetch_add(1, Ordering::SeqCst) & CLOSING == 0 { Ok(busy) } else { Err(Error::Closed) }
     }
 
     fn session(&self) -> Session {
@@ -355,11 +375,17 @@ impl Database {
 }
 
 /// See [`Database::busy`].
-struct Busy<'a>(&'a Wal);
+struct Busy<'a> {
+    wal: &'a Wal,
+    inner: &'a Inner,
+}
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        self.0.session_busy(false);
+        self.wal.session_busy(false);
+        if self.inner.open.fetch_sub(1, Ordering::SeqCst) == CLOSING | 1 {
+            self.inner.all_ended.ring();
+        }
     }
 }
 
@@ -369,6 +395,9 @@ impl Inner {
         if threads.is_empty() {
             return Ok(()); // closed already, or somebody else's
         }
+        // EMB-4
+        self.open.fetch_or(CLOSING, Ordering::SeqCst);
+        wait(self.all_ended.wait_until(|| self.open.load(Ordering::SeqCst) == CLOSING));
         self.idle.lock().clear();
         let closed = wait(self.db.close());
         for thread in threads {

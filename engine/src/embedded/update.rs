@@ -56,7 +56,7 @@ impl Database {
         key: &K,
         f: impl FnMut(&mut V) -> R,
     ) -> Result<Option<R>, Error> {
-        let _busy = self.busy();
+        let _busy = self.busy()?;
         wait(async {
             let done = self.update_row(table, key, f, None).await?;
             self.durable(done).await
@@ -74,7 +74,7 @@ impl Database {
         key: &K,
         f: impl FnMut(&mut V) -> R + Send + 'static,
     ) -> Result<Option<R>, Error> {
-        let _busy = self.busy();
+        let _busy = self.busy()?;
         let place = Place::new::<V>(table.oid(), table.place_key(key));
         let (lead, mut work) = match self.inner.db.lines().come(place, Closure { f, result: None, value: PhantomData })
         {

@@ -28,6 +28,9 @@ const FULL_BYTES: usize = 32 << 10;
 const READ_BYTES: usize = 8 << 10;
 const LARGE_READ_BYTES: usize = 256 << 10;
 
+/// The longest message of a client before it has proven who it is.
+const PASSWORD_BYTES: usize = 64 << 10;
+
 /// A connection's stream and buffers.
 #[derive(Debug)]
 pub struct Channel {
@@ -166,6 +169,37 @@ impl Channel {
         }
         self.sent_all();
         true
+    }
+
+    /// Takes back what was never begun to be sent. What was begun had been allowed to leave, and the client needs its rest to read on.
+    pub fn take_back(&mut self) {
+        if self.sent == 0 {
+            self.output.clear();
+        }
+    }
+
+    /// The next message of a client that has not proven who it is: a password message of at most [`PASSWORD_BYTES`], whose type and length
+    /// are looked at before more of it is read; None for anything else.
+    ///
+    /// # Errors
+    /// The connection's; a client that has closed.
+    pub async fn password_frame(&mut self) -> io::Result<Option<Frame>> {
+        loop {
+            let unread = self.unread();
+            let length = unread.get(1..5).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_be_bytes(*bytes));
+            let is_long = length.is_some_and(|length| length as usize > PASSWORD_BYTES);
+            if unread.first().is_some_and(|tag| *tag != b'p') || is_long {
+                return Ok(None);
+            }
+            let missing = match self.buffered() {
+                Ok(Framing::Whole(frame)) => return Ok(Some(frame)),
+                Ok(Framing::Needs(missing)) => missing,
+                Err(_) => return Ok(None),
+            };
+            if self.read(missing).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
     }
 
     fn sent_all(&mut self) {

@@ -2,6 +2,7 @@
 //!
 //! # Invariants
 //! - START-1: a client that says nothing, or half of something, costs one socket for at most `authentication_timeout`.
+//! - START-3: before a client has proven who it is, a connection holds at most 64 kB of what it sent.
 //! - START-2: nothing that came before a TLS handshake counts as having come through it.
 
 use std::io;
@@ -14,7 +15,7 @@ use clearway_sql::context::backend::{Listed, Who};
 use clearway_sql::session::TransactionStatus;
 
 use super::Peer;
-use super::channel::{Channel, Next, ready};
+use super::channel::{Channel, ready};
 use crate::auth::Exchange;
 use crate::server::Server;
 use crate::sessions::{Login, Session as _, Sessions, Start};
@@ -309,9 +310,11 @@ async fn authenticate<D: Sessions>(
             return Err(refuse(channel, "08P01", "expected SASL response"));
         };
         let failed = |channel| {
+            server.failures.failed(peer, user);
             let text = format!("password authentication failed for user \"{user}\"");
             Err(refuse(channel, "28P01", text))
         };
+        server.failures.slow_down(peer).await;
         let Ok((exchange, answer)) = Exchange::begin(&first, user, stored, &server.mock_key) else {
             return failed(channel);
         };
@@ -321,6 +324,7 @@ async fn authenticate<D: Sessions>(
         };
         let Ok(signature) = exchange.finish(&last) else { return failed(channel) };
         backend::authentication(channel.output(), Authentication::SaslFinal(signature.as_bytes()));
+        server.failures.succeeded(peer);
     }
     match login {
         Some(login) if login.allowed => Ok((channel, login)),
@@ -336,7 +340,7 @@ fn host(peer: Peer) -> String {
 /// Sends what there is and reads a password message; None if another message came.
 async fn password_message(channel: &mut Channel) -> Result<Option<Vec<u8>>, Refusal> {
     channel.send().await?;
-    let Next::Frame(frame) = channel.frame().await? else { return Err(Refusal::Silent) };
+    let Some(frame) = channel.password_frame().await? else { return Ok(None) };
     match frontend::decode(frame.tag, channel.body(&frame)) {
         Ok(Message::Password(body)) => Ok(Some(body.to_vec())),
         _ => Ok(None),

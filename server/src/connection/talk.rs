@@ -6,12 +6,16 @@
 //!
 //! # Invariants
 //! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
+//! - TALK-3: a panic ends its session only: the client is told XX000, the transaction is rolled back and its locks go. One under a page
+//!   latch has poisoned the database before.
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
 //!   for its client's next message.
 
 use std::borrow::Cow;
+use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -112,17 +116,16 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
         changes: 0,
         reads: 0,
     };
-    let end = talk.run().await;
+    let end = {
+        let mut run = pin!(talk.run());
+        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+            Ok(end) => end,
+            Err(panic) => Poll::Ready(End::Fatal(panicked(&*panic))), // TALK-3
+        })
+        .await
+    };
     if let End::Fatal(error) = end {
-        backend::error(talk.channel.output(), "FATAL", &error, None);
-        // TALK-1: what stands before the farewell may depend on commits that are not durable.
-        let work = async {
-            if talk.session.before_send().await.is_ok() {
-                let _ = talk.channel.send().await;
-            }
-            talk.channel.close().await;
-        };
-        let _ = clearway_base::sync::timeout(FAREWELL, work).await;
+        talk.farewell(&error).await;
     }
     let Talk { channel, session, progress, .. } = talk;
     drop(channel);
@@ -131,7 +134,29 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     drop(listed);
 }
 
+/// What a client is told whose session met a mistake of the program.
+fn panicked(panic: &(dyn Any + Send)) -> SqlError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    SqlError::new("XX000", format!("internal error: {text}"))
+}
+
 impl<D: Sessions> Talk<'_, D> {
+    /// Tells the client why its session ends. TALK-1: what stands before that may depend on commits that are not durable; where they
+    /// don't become it, it is taken back, and the reason, which depends on nothing, goes out alone.
+    async fn farewell(&mut self, error: &SqlError) {
+        let durable = clearway_base::sync::timeout(FAREWELL, self.session.before_send()).await;
+        if !matches!(durable, Ok(Ok(()))) {
+            self.channel.take_back();
+        }
+        backend::error(self.channel.output(), "FATAL", error, None);
+        let work = async {
+            let _ = self.channel.send().await;
+            self.channel.close().await;
+        };
+        let _ = clearway_base::sync::timeout(FAREWELL, work).await;
+    }
+
     async fn run(&mut self) -> End {
         loop {
             let step = match self.channel.buffered() {
@@ -280,7 +305,7 @@ impl<D: Sessions> Talk<'_, D> {
             Ok(Message::Parse { name, sql, types }) => {
                 if let Err(error) = self.session.parse(name, sql, &types).await {
                     let text = sql.to_owned();
-                    return self.refuse(error, Some(&text));
+                    return self.refuse(error, Some(&text)).await;
                 }
                 backend::parse_complete(self.channel.output());
                 Ok(())
@@ -320,7 +345,7 @@ impl<D: Sessions> Talk<'_, D> {
         };
         match failed {
             Ok(()) => self.make_room().await,
-            Err(error) => self.refuse(error, None),
+            Err(error) => self.refuse(error, None).await,
         }
     }
 
@@ -387,7 +412,7 @@ impl<D: Sessions> Talk<'_, D> {
             }
             loop {
                 match pin!(interrupt.raised()).poll(cx) {
-                    Poll::Ready(reason) if reason.is_fatal() => return Poll::Ready(Err(End::Quiet)),
+                    Poll::Ready(reason) if reason.is_fatal() => return Poll::Ready(Err(End::Fatal(reason.error()))),
                     Poll::Ready(_) => interrupt.forget(),
                     Poll::Pending => return Poll::Pending,
                 }
@@ -396,10 +421,12 @@ impl<D: Sessions> Talk<'_, D> {
         sent.await
     }
 
-    /// An error of the extended protocol: everything up to Sync is skipped.
-    fn refuse(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {
+    /// An error of the extended protocol: everything up to Sync is skipped. It is sent at once: a client that has asked for its answers
+    /// by Flush waits for it before it sends Sync.
+    async fn refuse(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {
         self.skipping = true;
-        self.report(error, text)
+        self.report(error, text)?;
+        self.flush().await
     }
 
     fn report(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {

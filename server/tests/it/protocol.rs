@@ -14,7 +14,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::stub::start;
 
-fn run(test: impl Future<Output = ()>) {
+pub fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(test);
 }
@@ -31,7 +31,7 @@ fn code(error: &tokio_postgres::Error) -> &str {
 }
 
 /// Startup by hand, up to the first ReadyForQuery.
-async fn raw(address: SocketAddr) -> TcpStream {
+pub async fn raw(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.expect("connects");
     let mut packet = 196_608u32.to_be_bytes().to_vec();
     packet.extend_from_slice(b"user\0me\0\0");
@@ -41,7 +41,7 @@ async fn raw(address: SocketAddr) -> TcpStream {
     stream
 }
 
-async fn message(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+pub async fn message(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let tag = stream.read_u8().await.ok()?;
     let length = stream.read_u32().await.ok()? as usize;
     let mut body = vec![0; length - 4];
@@ -61,7 +61,7 @@ async fn until_ready(stream: &mut TcpStream) -> String {
     tags
 }
 
-fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
+pub fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![tag];
     frame.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     frame.extend_from_slice(body);

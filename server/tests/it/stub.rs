@@ -46,6 +46,7 @@ impl Sessions for Stub {
         };
         let status = TransactionStatus::Idle;
         Ok(StubSession {
+            unlogged: false,
             backend: start.backend,
             timeouts,
             status,
@@ -60,6 +61,7 @@ impl Sessions for Stub {
 }
 
 pub struct StubSession {
+    unlogged: bool,
     backend: Arc<Backend>,
     timeouts: Timeouts,
     status: TransactionStatus,
@@ -76,7 +78,7 @@ fn column() -> Column<'static> {
 }
 
 impl StubSession {
-    /// `rows N [WIDTH]`, `echo TEXT`, `sleep`, `fail`, `begin`, `commit`, `copyin`, `copyout N`.
+    /// `rows N [WIDTH]`, `echo TEXT`, `sleep`, `panic`, `unlogged`, `fail`, `begin`, `commit`, `copyin`, `copyout N`.
     async fn run(&mut self, sql: &str, done: usize, limit: usize, client: &mut dyn Client) -> Result<usize> {
         let words: Vec<&str> = sql.split_whitespace().collect();
         match words.as_slice() {
@@ -106,6 +108,12 @@ impl StubSession {
                     i == 0
                 });
                 client.command_complete("SELECT 1");
+            }
+            ["panic"] => panic!("on purpose"),
+            // The log has failed: nothing becomes durable any more.
+            ["unlogged"] => {
+                self.unlogged = true;
+                client.command_complete("INSERT 0 1");
             }
             ["sleep"] => std::future::pending().await,
             ["begin"] => {
@@ -237,7 +245,7 @@ impl Session for StubSession {
     }
 
     async fn before_send(&mut self) -> Result<()> {
-        Ok(())
+        if self.unlogged { Err(SqlError::new("08007", "the database has stopped")) } else { Ok(()) }
     }
 
     async fn end(self) {}

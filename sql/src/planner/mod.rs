@@ -70,6 +70,9 @@ type Planned = (Action, Option<Vec<OutputColumn>>);
 /// Views inside views.
 const VIEW_DEPTH_MAX: u32 = 60;
 
+/// The most columns of a result, as in PostgreSQL; messages count them in 16 bits.
+const COLUMNS_MAX: usize = 1664;
+
 impl<'a> Planner<'a> {
     /// A planner for one statement.
     pub fn new(env: &'a PlanEnv<'a>) -> Self {
@@ -119,6 +122,10 @@ impl<'a> Planner<'a> {
                 None => return Ok(None),
             },
         };
+        if columns.as_ref().is_some_and(|columns| columns.len() > COLUMNS_MAX) {
+            let message = format!("target lists can have at most {COLUMNS_MAX} entries");
+            return Err(SqlError::new("54011", message));
+        }
         let types = params.types.iter().enumerate();
         let types = types
             .map(|(i, t)| {

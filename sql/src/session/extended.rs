@@ -412,7 +412,7 @@ fn plain_parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool) -> Option<Dat
         (oid::INT2, false) => i16::try_from(plain_integer(bytes)?).ok().map(Datum::Int2),
         (oid::INT4, false) => i32::try_from(plain_integer(bytes)?).ok().map(Datum::Int4),
         (oid::INT8, false) => plain_integer(bytes).map(Datum::Int8),
-        (oid::TEXT | oid::VARCHAR, _) => std::str::from_utf8(bytes).ok().map(Datum::text),
+        (oid::TEXT | oid::VARCHAR, _) if !bytes.contains(&0) => std::str::from_utf8(bytes).ok().map(Datum::text),
         _ => None,
     }
 }
@@ -432,6 +432,11 @@ fn plain_integer(bytes: &[u8]) -> Option<i64> {
 
 fn parameter(value: Option<&[u8]>, ty: Oid, is_binary: bool, conversion: &text::Conversion<'_>) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
+    let is_text = matches!(ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN);
+    if (!is_binary || is_text) && bytes.contains(&0) {
+        let text = "invalid byte sequence for encoding \"UTF8\": 0x00";
+        return Err(SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, text));
+    }
     if is_binary {
         return crate::types::binary::input(ty.into(), bytes);
     }

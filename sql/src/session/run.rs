@@ -107,6 +107,8 @@ pub struct Request<'a> {
     pub params: Arc<[Datum]>,
     /// Their types.
     pub types: &'a [Oid],
+    /// The columns that the client was told of, if it was: another plan must give the same.
+    pub columns: Option<&'a [OutputColumn]>,
     /// Whether the transaction block was not open before it and holds nothing else.
     pub alone: bool,
     /// When the transaction began.
@@ -173,6 +175,16 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
     same_catalog && role_changes == cached.role_changes && same_names
 }
 
+/// A client that was told of a statement's columns reads its rows by them.
+fn same_columns(told: Option<&[OutputColumn]>, now: Option<&[OutputColumn]>) -> Result<()> {
+    let Some(told) = told else { return Ok(()) };
+    let same = |a: &OutputColumn, b: &OutputColumn| a.name == b.name && a.ty == b.ty;
+    match now {
+        Some(now) if now.len() == told.len() && told.iter().zip(now).all(|(a, b)| same(a, b)) => Ok(()),
+        _ => Err(SqlError::new("0A000", "cached plan must not change result type")),
+    }
+}
+
 /// Begins to run a statement, and changes what it changes.
 pub async fn begin(
     core: &Arc<Core>,
@@ -201,7 +213,9 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let mut params = Params { types, open: false };
                 let planned = plan(core, request.statement, &mut params)?;
-                Arc::new(planned.ok_or_else(|| SqlError::internal("a statement without a plan"))?)
+                let planned = planned.ok_or_else(|| SqlError::internal("a statement without a plan"))?;
+                same_columns(request.columns, planned.plan.columns.as_deref())?;
+                Arc::new(planned)
             }
         };
         for lock in &fresh.plan.locks {

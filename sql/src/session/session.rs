@@ -342,6 +342,7 @@ impl Session {
             text: &prepared.text,
             params,
             types: &prepared.types,
+            columns: prepared.columns.as_deref(),
             alone: self.block == Block::Implicit && self.in_batch <= 1,
             transaction_started: self.core.transaction_started(),
         };

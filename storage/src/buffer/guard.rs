@@ -155,6 +155,10 @@ impl Latched<'_> {
 
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
+        if self.changed && std::thread::panicking() {
+            // Nobody can tell how far the change had come.
+            self.pool.poison("a panic while a page was being changed");
+        }
         let word = if self.changed { self.word.bumped() } else { self.word };
         self.entry.store(word.0, SeqCst);
         super::gate::latch_given_back();

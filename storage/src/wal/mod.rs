@@ -325,7 +325,8 @@ impl Wal {
         let range = reservation.range;
         SCRATCH.with_borrow_mut(|scratch| {
             let crc = format::encode(record, self.epoch, scratch);
-            debug_assert_eq!(scratch.len() as u64, range.end.0 - range.start.0, "filled with another record");
+            let reserved = range.end.0 - range.start.0;
+            assert_eq!(scratch.len() as u64, reserved, "WAL-4: filled with a record of another length");
             self.put(range, crc, scratch);
         });
         range

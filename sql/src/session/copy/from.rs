@@ -232,6 +232,7 @@ pub(super) async fn copy_from(
         text: &prepared.text,
         params: Arc::from([]),
         types: &inner.types,
+        columns: None,
         alone: false,
         transaction_started: session.core.transaction_started(),
     };

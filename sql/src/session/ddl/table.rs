@@ -496,6 +496,7 @@ impl Ddl<'_> {
             text: &Arc::from(sql),
             params: Arc::from([]),
             types: &[],
+            columns: None,
             alone: false,
             transaction_started: self.core.transaction_started(),
         };

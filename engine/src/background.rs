@@ -1,0 +1,102 @@
+//! Background work that fails: nothing is thrown away, and a panic stops the database.
+//!
+//! # Invariants
+//! - BG-1: an error that no session is told of is counted, kept and logged; the same one again and again is logged once.
+//! - BG-2: a panic in a background task poisons the database: what it kept going stands still otherwise, and nobody would know.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+
+use clearway_base::sync::Mutex;
+use clearway_storage::seams::BoxFuture;
+use clearway_storage::wal::Wal;
+
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Errors of background work (BG-1).
+pub struct BackgroundErrors {
+    count: AtomicU64,
+    last: Mutex<String>,
+    tell: OnceLock<Tell>,
+}
+
+impl Default for BackgroundErrors {
+    fn default() -> Self {
+        let last = Mutex::new("engine/background_error", String::new());
+        BackgroundErrors { count: AtomicU64::new(0), last, tell: OnceLock::new() }
+    }
+}
+
+impl BackgroundErrors {
+    /// Has `tell` called with each new error; the first caller's stays.
+    pub fn on_error(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.tell.set(Box::new(tell));
+    }
+
+    /// How many there were, and the last one.
+    pub fn seen(&self) -> (u64, String) {
+        (self.count.load(Ordering::Relaxed), self.last.lock().clone())
+    }
+
+    /// Notes what came of a piece of background work.
+    pub(crate) fn note<T>(&self, what: &str, ended: Result<T, impl std::fmt::Display>) {
+        let Err(error) = ended else { return };
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let text = format!("{what} failed and is tried again: {error}");
+        let is_new = {
+            let mut last = self.last.lock();
+            let is_new = *last != text;
+            last.clone_from(&text);
+            is_new
+        };
+        if let Some(tell) = self.tell.get().filter(|_| is_new) {
+            tell(&text);
+        }
+    }
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a text")
+}
+
+/// The task, with a panic in it poisoning the database (BG-2).
+pub(crate) fn guarded(wal: Arc<Wal>, name: &'static str, mut body: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let ended = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            Err(panic) => Poll::Ready(Err(panic)),
+        });
+        if let Err(panic) = ended.await {
+            wal.poison(&format!("the background task {name} panicked: {}", panic_text(&*panic)));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    /// BG-1
+    #[test]
+    fn an_error_is_counted_each_time_and_told_when_it_is_new() {
+        let errors = BackgroundErrors::default();
+        let told = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&told);
+        errors.on_error(move |_| _ = counter.fetch_add(1, Ordering::Relaxed));
+        for error in ["a", "a", "b"] {
+            errors.note("pruning", Err::<(), _>(error));
+        }
+        errors.note("pruning", Ok::<_, &str>(()));
+        assert_eq!(errors.seen(), (3, "pruning failed and is tried again: b".to_owned()));
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+    }
+}

@@ -1,0 +1,93 @@
+//! Failed logins: they are logged, and whoever has failed waits before the next attempt is looked at.
+//!
+//! # Invariants
+//! - FAIL-1: the account of failures is bounded: past [`ADDRESSES_MAX`] addresses it is forgotten and begins anew.
+//! - FAIL-2: the wait comes before the proof is looked at and is the same whatever the proof is, so it tells nothing, and attempts at the
+//!   same time from one address wait as well.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use clearway_base::sync::{Mutex, sleep};
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+
+use crate::connection::Peer;
+
+/// So many addresses are remembered.
+const ADDRESSES_MAX: usize = 10_000;
+/// After the first failure the next attempt waits for so long, after each further one twice as long,
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// and never longer than this.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Who has failed how often since its last success.
+pub struct Failures {
+    counts: Mutex<HashMap<Option<IpAddr>, u32>>,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Failures { counts: Mutex::new("server/failed_logins", HashMap::new()) }
+    }
+}
+
+fn wait_after(failures: u32) -> Duration {
+    match failures {
+        0 => Duration::ZERO,
+        failures => FIRST_WAIT.saturating_mul(1 << (failures - 1).min(16)).min(WAIT_MAX),
+    }
+}
+
+impl Failures {
+    fn key(peer: Peer) -> Option<IpAddr> {
+        peer.address().map(|address| address.ip().to_canonical())
+    }
+
+    /// Waits for as long as the failures of this address ask for (FAIL-2).
+    pub async fn slow_down(&self, peer: Peer) {
+        let failures = self.counts.lock().get(&Self::key(peer)).copied().unwrap_or(0);
+        if failures > 0 {
+            in_wait(WaitEvent::RetryDelay, Object::NONE, sleep(wait_after(failures))).await;
+        }
+    }
+
+    /// Notes and logs a failure.
+    pub fn failed(&self, peer: Peer, user: &str) {
+        {
+            let mut counts = self.counts.lock();
+            if counts.len() >= ADDRESSES_MAX {
+                counts.clear(); // FAIL-1
+            }
+            *counts.entry(Self::key(peer)).or_default() += 1;
+        }
+        let place = Self::key(peer).map_or_else(|| "the Unix socket".to_owned(), |address| address.to_string());
+        // Standard error is the server's log; a name is shown so that it can't forge a line of it.
+        let user = user.escape_debug().to_string();
+        let _ = writeln!(std::io::stderr(), "LOG:  password authentication failed for user \"{user}\" from {place}");
+    }
+
+    /// Somebody at this address has proven who it is.
+    pub fn succeeded(&self, peer: Peer) {
+        self.counts.lock().remove(&Self::key(peer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FAIL-1
+    #[test]
+    fn waits_grow_to_a_limit_and_the_account_is_bounded() {
+        let all: Vec<u128> = [0, 1, 2, 5, 7, u32::MAX].into_iter().map(|n| wait_after(n).as_millis()).collect();
+        assert_eq!(all, [0, 100, 200, 1600, 5000, 5000]);
+        let failures = Failures::default();
+        for n in 0..ADDRESSES_MAX as u32 + 5 {
+            let address = std::net::SocketAddr::from((std::net::Ipv4Addr::from(0x0a00_0000 + n), 1));
+            failures.failed(Peer::at(address), "x");
+        }
+        assert!(failures.counts.lock().len() <= ADDRESSES_MAX);
+    }
+}
