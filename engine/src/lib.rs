@@ -1,8 +1,8 @@
 //! Tables and indexes: the embedded library.
 #![forbid(unsafe_code)]
 
-mod bootstrap;
 pub mod background;
+mod bootstrap;
 pub mod catalog;
 pub mod codec;
 pub mod db;

@@ -207,7 +207,12 @@ pub async fn read(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<u8>, RunError> 
     attempt.await.map(|bytes| bytes.to_vec()).map_err(|error: clearway_base::vfs::VfsError| fail(error.to_string()))
 }
 
-fn announce(config: &Config, bound: &Bound, (encrypted, asks_for_passwords): (bool, bool), say: &mut (dyn FnMut(&str) + Send)) {
+fn announce(
+    config: &Config,
+    bound: &Bound,
+    (encrypted, asks_for_passwords): (bool, bool),
+    say: &mut (dyn FnMut(&str) + Send),
+) {
     let kept =
         if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
     say(&format!("clearway {} serves {kept}", env!("CARGO_PKG_VERSION")));

@@ -127,7 +127,17 @@ impl<D: Sessions> Server<D> {
         options.password_on_loopback |= options.addresses.iter().any(|a| matches!(Peer::at(*a), Peer::Beyond(_)));
         let (sockets, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
         let turns = Turns::default();
-        Ok(Arc::new(Self { options, sessions, backends, tls, mock_key, turns, sockets, stopping, failures: Failures::default() }))
+        Ok(Arc::new(Self {
+            options,
+            sessions,
+            backends,
+            tls,
+            mock_key,
+            turns,
+            sockets,
+            stopping,
+            failures: Failures::default(),
+        }))
     }
 
     /// Whether `stop` has been called.

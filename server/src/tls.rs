@@ -17,7 +17,9 @@ pub enum TlsError {
     #[error("no private key could be read: {0}")]
     Key(String),
     /// Others than its owner may read the key.
-    #[error("the key {key} has mode {mode:04o}: others than its owner may read it (`chmod 600 {key}` takes that from them)")]
+    #[error(
+        "the key {key} has mode {mode:04o}: others than its owner may read it (`chmod 600 {key}` takes that from them)"
+    )]
     Readable {
         /// The file.
         key: String,

@@ -11,8 +11,8 @@
 //! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
 //!   for its client's next message.
 
-use std::borrow::Cow;
 use std::any::Any;
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
