@@ -1,4 +1,4 @@
-//! Closing is final for every clone (EMB-4).
+//! Closing is final for every clone (EMB-6).
 
 use clearway_engine::embedded::{Database, Error};
 use std::sync::mpsc;

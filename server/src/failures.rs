@@ -13,8 +13,6 @@ use std::time::Duration;
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 
-use crate::connection::Peer;
-
 /// So many addresses are remembered.
 const ADDRESSES_MAX: usize = 10_000;
 /// After the first failure the next attempt waits for so long, after each further one twice as long,
@@ -41,36 +39,32 @@ fn wait_after(failures: u32) -> Duration {
 }
 
 impl Failures {
-    fn key(peer: Peer) -> Option<IpAddr> {
-        peer.address().map(|address| address.ip().to_canonical())
-    }
-
     /// Waits for as long as the failures of this address ask for (FAIL-2).
-    pub async fn slow_down(&self, peer: Peer) {
-        let failures = self.counts.lock().get(&Self::key(peer)).copied().unwrap_or(0);
+    pub async fn slow_down(&self, from: Option<IpAddr>) {
+        let failures = self.counts.lock().get(&from).copied().unwrap_or(0);
         if failures > 0 {
             in_wait(WaitEvent::RetryDelay, Object::NONE, sleep(wait_after(failures))).await;
         }
     }
 
     /// Notes and logs a failure.
-    pub fn failed(&self, peer: Peer, user: &str) {
+    pub fn failed(&self, from: Option<IpAddr>, user: &str) {
         {
             let mut counts = self.counts.lock();
             if counts.len() >= ADDRESSES_MAX {
                 counts.clear(); // FAIL-1
             }
-            *counts.entry(Self::key(peer)).or_default() += 1;
+            *counts.entry(from).or_default() += 1;
         }
-        let place = Self::key(peer).map_or_else(|| "the Unix socket".to_owned(), |address| address.to_string());
+        let place = from.map_or_else(|| "the Unix socket".to_owned(), |address| address.to_string());
         // Standard error is the server's log; a name is shown so that it can't forge a line of it.
         let user = user.escape_debug().to_string();
         let _ = writeln!(std::io::stderr(), "LOG:  password authentication failed for user \"{user}\" from {place}");
     }
 
     /// Somebody at this address has proven who it is.
-    pub fn succeeded(&self, peer: Peer) {
-        self.counts.lock().remove(&Self::key(peer));
+    pub fn succeeded(&self, from: Option<IpAddr>) {
+        self.counts.lock().remove(&from);
     }
 }
 
@@ -85,8 +79,8 @@ mod tests {
         assert_eq!(all, [0, 100, 200, 1600, 5000, 5000]);
         let failures = Failures::default();
         for n in 0..ADDRESSES_MAX as u32 + 5 {
-            let address = std::net::SocketAddr::from((std::net::Ipv4Addr::from(0x0a00_0000 + n), 1));
-            failures.failed(Peer::at(address), "x");
+            let address = IpAddr::from(std::net::Ipv4Addr::from(0x0a00_0000 + n));
+            failures.failed(Some(address), "x");
         }
         assert!(failures.counts.lock().len() <= ADDRESSES_MAX);
     }

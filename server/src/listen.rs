@@ -57,7 +57,6 @@ impl<D: Sessions> Server<D> {
         if let (Some(directory), Some(first)) = (&self.options.unix_directory, bound.addresses.first()) {
             let path = directory.join(format!(".s.PGSQL.{}", first.port()));
             let fail = |error| ListenError::Bind { place: path.display().to_string(), error };
-            remove_stale(&path).map_err(fail)?;
             bound.unix = Some(UnixListener::bind(&path).map_err(fail)?);
             bound.unix_path = Some(path);
         }
@@ -114,22 +113,6 @@ impl<D: Sessions> Server<D> {
 /// After a failed accept: most likely no file descriptor is free, and none will be at once.
 async fn pause() {
     in_wait(WaitEvent::RetryDelay, Object::NONE, sleep(Duration::from_millis(20))).await;
-}
-
-/// Removes the socket that a server left which died: one at which nobody answers. What is no socket stays, and so does one that is in use;
-/// binding then fails and names it.
-fn remove_stale(path: &std::path::Path) -> io::Result<()> {
-    use rustix::fs::FileType;
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
-    match rustix::fs::lstat(path) {
-        Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Socket => {}
-        _ => return Ok(()),
-    }
-    let probe = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
-    match connect(&probe, &SocketAddrUnix::new(path)?) {
-        Err(rustix::io::Errno::CONNREFUSED) => Ok(rustix::fs::unlink(path)?),
-        _ => Ok(()),
-    }
 }
 
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {

@@ -161,6 +161,7 @@ async fn serve(
     let database = Database::new(Arc::clone(db), settings);
     database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;
     let server = Server::new(config.listen.clone(), database, backends, tls)?;
+    remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
     let unix_path = bound.unix_path.clone();
     announce(config, &bound, (encrypted, server.options.password_on_loopback), say); // RUN-1
@@ -205,6 +206,23 @@ pub async fn read(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<u8>, RunError> 
         file.read_exact_at(0, IoBuf::zeroed(length), length).await
     };
     attempt.await.map(|bytes| bytes.to_vec()).map_err(|error: clearway_base::vfs::VfsError| fail(error.to_string()))
+}
+
+/// Removes the socket that a server left which died: one at which nobody answers. What holds bytes is no socket and stays, and so does a
+/// socket that is in use; binding then fails and names it.
+async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
+    let (Some(directory), Some(first)) = (&config.listen.unix_directory, config.listen.addresses.first()) else {
+        return;
+    };
+    let name = format!(".s.PGSQL.{}", first.port());
+    let there = vfs.list(directory).await.unwrap_or_default();
+    let path = directory.join(&name);
+    if there.iter().any(|entry| entry.name == name && entry.size == 0)
+        && let Err(error) = std::os::unix::net::UnixStream::connect(&path)
+        && error.kind() == std::io::ErrorKind::ConnectionRefused
+    {
+        let _ = vfs.remove(&path).await;
+    }
 }
 
 fn announce(

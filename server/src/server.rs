@@ -20,7 +20,6 @@ use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::session::{Backends, Reason};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::Peer;
 use crate::failures::Failures;
 use crate::sessions::Sessions;
 use crate::turns::Turns;
@@ -124,7 +123,7 @@ impl<D: Sessions> Server<D> {
         let mut mock_key = [0; 32];
         getrandom::fill(&mut mock_key).map_err(|_| ListenError::NoRandom)?;
         // SRV-3
-        options.password_on_loopback |= options.addresses.iter().any(|a| matches!(Peer::at(*a), Peer::Beyond(_)));
+        options.password_on_loopback |= options.addresses.iter().any(|a| !a.ip().to_canonical().is_loopback());
         let (sockets, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
         let turns = Turns::default();
         Ok(Arc::new(Self {

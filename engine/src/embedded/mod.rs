@@ -36,7 +36,7 @@
 //! - EMB-3: a closure is run again only after its transaction has been rolled back, and a session goes back to the pool only without
 //!   a transaction: one that a panic or a dropped future leaves behind goes with its session and is undone in the background.
 //!
-//! - EMB-4: closing is final for every clone: from its beginning on nothing begins ([`Error::Closed`]), it waits for the transactions
+//! - EMB-6: closing is final for every clone: from its beginning on nothing begins ([`Error::Closed`]), it waits for the transactions
 //!   that are open, and only then does the log get its end and the directory its freedom.
 //!
 //! # Errors
@@ -110,7 +110,7 @@ struct Inner {
     next_pid: AtomicI32,
     idle: Mutex<Vec<Session>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// EMB-4: transactions that are open, and [`CLOSING`].
+    /// EMB-6: transactions that are open, and [`CLOSING`].
     open: AtomicUsize,
     all_ended: Bell,
 }
@@ -338,7 +338,7 @@ impl Database {
     /// A transaction is in progress until the guard goes: whoever waits for its commit learns whether it is alone.
     ///
     /// # Errors
-    /// `Closed` (EMB-4).
+    /// `Closed` (EMB-6).
     fn busy(&self) -> Result<Busy<'_>, Error> {
         let inner = &*self.inner;
         let wal = inner.db.transactions().store().wal();
@@ -395,7 +395,7 @@ impl Inner {
         if threads.is_empty() {
             return Ok(()); // closed already, or somebody else's
         }
-        // EMB-4
+        // EMB-6
         self.open.fetch_or(CLOSING, Ordering::SeqCst);
         wait(self.all_ended.wait_until(|| self.open.load(Ordering::SeqCst) == CLOSING));
         self.idle.lock().clear();

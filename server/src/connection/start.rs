@@ -297,6 +297,7 @@ async fn authenticate<D: Sessions>(
     user: &str,
 ) -> Result<(Channel, Login), Refusal> {
     let login = server.sessions.login(user);
+    let from = peer.address().map(|address| address.ip().to_canonical());
     let beyond = matches!(peer, Peer::Beyond(_));
     if beyond && !channel.is_encrypted() && !server.options.allow_plaintext_beyond_loopback {
         let text = format!("no entry for host \"{}\", user \"{user}\", no encryption", host(peer));
@@ -310,11 +311,11 @@ async fn authenticate<D: Sessions>(
             return Err(refuse(channel, "08P01", "expected SASL response"));
         };
         let failed = |channel| {
-            server.failures.failed(peer, user);
+            server.failures.failed(from, user);
             let text = format!("password authentication failed for user \"{user}\"");
             Err(refuse(channel, "28P01", text))
         };
-        server.failures.slow_down(peer).await;
+        server.failures.slow_down(from).await;
         let Ok((exchange, answer)) = Exchange::begin(&first, user, stored, &server.mock_key) else {
             return failed(channel);
         };
@@ -324,7 +325,7 @@ async fn authenticate<D: Sessions>(
         };
         let Ok(signature) = exchange.finish(&last) else { return failed(channel) };
         backend::authentication(channel.output(), Authentication::SaslFinal(signature.as_bytes()));
-        server.failures.succeeded(peer);
+        server.failures.succeeded(from);
     }
     match login {
         Some(login) if login.allowed => Ok((channel, login)),
