@@ -11,6 +11,7 @@
 //! - SES-6: whatever was looked up in the catalog depends on the commit that made that version of it.
 //! - SES-5: a name that is created or dropped is locked until the transaction ends, so two transactions never publish one name.
 
+mod build;
 mod ddl;
 pub mod online;
 mod rows;

@@ -2,6 +2,7 @@
 
 mod it {
     pub mod basics;
+    pub mod bulk_build;
     pub mod indexes;
     pub mod many_tables;
     pub mod space;

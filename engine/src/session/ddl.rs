@@ -1,8 +1,7 @@
-//! What a session does to the catalog: objects put and dropped, trees made and filled.
+//! What a session does to the catalog: objects put and dropped, trees made.
 
 use std::sync::Arc;
 
-use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use clearway_txn::transaction::{Basis, Change};
@@ -11,8 +10,6 @@ use super::Session;
 use crate::catalog::change::CatalogChange;
 use crate::catalog::{CATALOG_TREE, Object, Oid, encode_object, object_key};
 use crate::error::EngineError;
-use crate::table::shape::TableShape;
-use crate::table::write;
 
 impl Session {
     /// An empty tree.
@@ -75,30 +72,5 @@ impl Session {
         key.extend_from_slice(name.as_bytes());
         let tag = LockTag::UniqueKey { tree: CATALOG_TREE, key: key.into() };
         self.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait).await
-    }
-
-    /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away.
-    ///
-    /// # Errors
-    /// `Duplicate`.
-    pub async fn build_index(&mut self, shape: &Arc<TableShape>, index: usize) -> Result<(), EngineError> {
-        let read_lsn = self.db.transactions().visible_lsn();
-        let view = self.txn().view(read_lsn);
-        let snapshot = self.reader.begin(|| read_lsn);
-        let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
-        let filled = loop {
-            match self.next(&mut scan).await {
-                Ok(Some(found)) => {
-                    let entry = write::insert_entry(self.txn(), &shape.indexes[index], &found.key, &found.row).await;
-                    if entry.is_err() {
-                        break entry;
-                    }
-                }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
-        self.reader.end(snapshot);
-        filled
     }
 }

@@ -145,6 +145,23 @@ async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> R
     }
 }
 
+/// Puts an entry into an index that is being built and has entries already; the first `unique` bytes of it, if any, have to be
+/// unique.
+///
+/// # Errors
+/// `Duplicate` (TAB-2).
+pub(crate) async fn insert_built(
+    txn: &mut Transaction,
+    index: &IndexShape,
+    entry: &[u8],
+    unique: Option<usize>,
+) -> Result<(), EngineError> {
+    match unique {
+        None => put_entry(txn, index, entry).await,
+        Some(len) => insert_unique(txn, index, entry[..len].to_vec(), &entry[len..]).await,
+    }
+}
+
 /// TAB-2: one inserter of a key at a time searches all entries of the key and puts its own there; from then on its tag speaks for it.
 async fn insert_unique(
     txn: &mut Transaction,

@@ -1,0 +1,254 @@
+//! Filling a new index from its table: entries sorted in memory, loaded bottom-up, one log record a page.
+//!
+//! # Life of a build
+//! ```text
+//! scan -> entries gather in chunks, each sorted when it is full -> a run is full, or the table ends -> its chunks are merged
+//!   the first run   -> loaded into the empty tree (storage/src/btree/bulk.rs)
+//!   the later ones  -> inserted one by one, in the order of their keys
+//! ```
+//!
+//! # Invariants
+//! - BLD-1: the tree was made by the transaction that fills it, and the caller's lock keeps writers of the table away. So nobody else
+//!   sees a loaded entry before the commit, and undoing the tree's creation takes all of them away (BTR-14).
+//! - BLD-2: loaded entries are settled: every snapshot would see them. The index's `valid_from_lsn` keeps the snapshots away from it that
+//!   are older than the rows (DB-2).
+//! - BLD-3: two entries of one key of a unique index are neighbours in the merge, or the second is inserted by way of `insert_built`, which
+//!   finds the first: a duplicate is never loaded unseen.
+//! - BLD-4: a run has at most the bytes it is given and what the statement's account grants; the table may be of any size.
+//!
+//! # Crash safety
+//! Each page of the load is one structure record. A crash leaves a tree that its creator's undo drops; after the commit record, which
+//! comes behind all pages in the log, the whole index is there.
+//!
+//! # Not here
+//! Runs beyond the first on disk: they are inserted.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use clearway_base::memory::{self, Held, Kind};
+use clearway_base::sync::yield_now;
+use clearway_storage::btree::{BulkLoad, Direction, KeyRange};
+use clearway_txn::transaction::Transaction;
+
+use super::Session;
+use crate::error::EngineError;
+use crate::table::scan::TableScan;
+use crate::table::shape::{IndexShape, TableShape};
+use crate::table::write;
+use crate::value::Value;
+
+/// Bytes of a run.
+pub const RUN_BYTES: usize = 256 << 20;
+/// Entries of a chunk: sorting them takes some milliseconds.
+const CHUNK_ENTRIES: usize = 32 << 10;
+/// Entries between two breaths of a merge.
+const BREATH_ENTRIES: u64 = 1_024;
+/// Stands for the prefix of an entry that is not unique.
+const FREE: u16 = u16::MAX;
+
+/// An entry in its chunk.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The key's first bytes, for comparing.
+    head: u64,
+    at: u32,
+    len: u16,
+    /// Bytes of the part that has to be unique, or [`FREE`].
+    prefix: u16,
+}
+
+/// Entries in the order of their keys, once sorted.
+#[derive(Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+}
+
+impl Chunk {
+    fn push(&mut self, prefix: &[u8], row_key: &[u8], constrains: bool) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(row_key);
+        let key = &self.bytes[at..];
+        let mut head = [0; 8];
+        let len = key.len().min(8);
+        head[..len].copy_from_slice(&key[..len]);
+        // Keys have at most KEY_BYTES_MAX bytes, or the load refuses them; a longer one is cut here and refused there.
+        let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX - 1);
+        let prefix = if constrains { u16::try_from(prefix.len()).unwrap_or(u16::MAX - 1) } else { FREE };
+        self.places.push(Place { head: u64::from_be_bytes(head), at: at as u32, len: key_len, prefix });
+    }
+
+    fn key(&self, n: usize) -> (&[u8], u16) {
+        let place = self.places[n];
+        (&self.bytes[place.at as usize..place.at as usize + usize::from(place.len)], place.prefix)
+    }
+
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let key = |p: &Place| &bytes[p.at as usize..p.at as usize + usize::from(p.len)];
+        self.places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.bytes.len() + self.places.len() * size_of::<Place>()
+    }
+}
+
+/// A run: chunks that are sorted, and one that is filled.
+struct Run {
+    chunks: Vec<Chunk>,
+    open: Chunk,
+    bytes: usize,
+    bytes_max: usize,
+    held: Held,
+}
+
+impl Run {
+    fn new(bytes_max: usize) -> Run {
+        Run { chunks: Vec::new(), open: Chunk::default(), bytes: 0, bytes_max, held: Held::new(Kind::IndexBuild) }
+    }
+
+    /// Ends the open chunk.
+    async fn close_chunk(&mut self) {
+        let mut chunk = std::mem::take(&mut self.open);
+        chunk.sort();
+        self.bytes += chunk.heap_bytes();
+        self.chunks.push(chunk);
+        self.held.measure();
+        yield_now().await;
+    }
+
+    /// Whether another chunk would be too much (BLD-4).
+    fn is_full(&self) -> bool {
+        let chunk = self.chunks.last().map_or(0, Chunk::heap_bytes);
+        self.bytes + chunk > self.bytes_max || memory::claim(2 * chunk).is_err()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.open.places.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.chunks.clear();
+        self.bytes = 0;
+        self.held.measure();
+    }
+}
+
+/// Where a merged run goes.
+enum Into<'a> {
+    /// The empty tree.
+    Load(Box<BulkLoad>),
+    /// The tree that has entries.
+    Insert(&'a mut Transaction),
+}
+
+/// Puts the entries of a run in, in the order of their keys.
+async fn merge(run: &Run, index: &IndexShape, into: &mut Into<'_>) -> Result<(), EngineError> {
+    let mut heap: BinaryHeap<Reverse<(&[u8], usize, usize)>> = BinaryHeap::with_capacity(run.chunks.len());
+    for (chunk, entries) in run.chunks.iter().enumerate() {
+        if !entries.places.is_empty() {
+            heap.push(Reverse((entries.key(0).0, chunk, 0)));
+        }
+    }
+    let (mut last, mut count) = (&[][..], 0u64);
+    while let Some(Reverse((key, chunk, n))) = heap.pop() {
+        count += 1;
+        if count.is_multiple_of(BREATH_ENTRIES) {
+            yield_now().await;
+        }
+        let prefix = run.chunks[chunk].key(n).1;
+        let unique = usize::from(prefix);
+        // BLD-3
+        if prefix != FREE && last.len() >= unique && last[..unique] == key[..unique] {
+            return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
+        }
+        match into {
+            Into::Load(load) => load.push(key, &[]).await?,
+            Into::Insert(txn) => write::insert_built(txn, index, key, (prefix != FREE).then_some(unique)).await?,
+        }
+        last = if prefix == FREE { &[] } else { key };
+        if n + 1 < run.chunks[chunk].places.len() {
+            heap.push(Reverse((run.chunks[chunk].key(n + 1).0, chunk, n + 1)));
+        }
+    }
+    Ok(())
+}
+
+impl Session {
+    /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away, and this
+    /// transaction has made the index (BLD-1).
+    ///
+    /// # Errors
+    /// `Duplicate`.
+    pub async fn build_index(&mut self, shape: &Arc<TableShape>, index: usize) -> Result<(), EngineError> {
+        self.build_index_by_runs(shape, index, RUN_BYTES).await
+    }
+
+    /// The same, with runs of so many bytes.
+    ///
+    /// # Errors
+    /// `Duplicate`.
+    pub async fn build_index_by_runs(
+        &mut self,
+        shape: &Arc<TableShape>,
+        index: usize,
+        run_bytes: usize,
+    ) -> Result<(), EngineError> {
+        let read_lsn = self.db.transactions().visible_lsn();
+        let view = self.txn().view(read_lsn);
+        let snapshot = self.reader.begin(|| read_lsn);
+        let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
+        let (mut run, mut is_first) = (Run::new(run_bytes), true);
+        let built = loop {
+            match self.gather(&mut scan, &shape.indexes[index], &mut run).await {
+                Err(error) => break Err(error),
+                Ok(_) if run.is_empty() => break Ok(()),
+                Ok(more) => {
+                    let put = self.put_run(&run, &shape.indexes[index], is_first).await;
+                    run.clear();
+                    is_first = false;
+                    if put.is_err() || !more {
+                        break put;
+                    }
+                }
+            }
+        };
+        self.reader.end(snapshot);
+        built
+    }
+
+    /// Reads rows until a run is full (true) or the table ends (false).
+    async fn gather(&mut self, scan: &mut TableScan, index: &IndexShape, run: &mut Run) -> Result<bool, EngineError> {
+        while let Some(found) = self.next(scan).await? {
+            let row: &[Value] = &found.row;
+            run.open.push(&index.prefix_of(row), &found.key, index.constrains(row));
+            if run.open.places.len() == CHUNK_ENTRIES || run.open.heap_bytes() > run.bytes_max {
+                run.close_chunk().await;
+                if run.is_full() {
+                    return Ok(true);
+                }
+            }
+        }
+        if !run.open.places.is_empty() {
+            run.close_chunk().await;
+        }
+        Ok(false)
+    }
+
+    async fn put_run(&mut self, run: &Run, index: &IndexShape, is_first: bool) -> Result<(), EngineError> {
+        if !is_first {
+            return merge(run, index, &mut Into::Insert(self.txn())).await;
+        }
+        let load = index.entries(self.db().transactions()).bulk_load();
+        let mut into = Into::Load(Box::new(load));
+        merge(run, index, &mut into).await?;
+        if let Into::Load(load) = into {
+            load.finish().await?;
+        }
+        Ok(())
+    }
+}
