@@ -35,7 +35,7 @@ async fn fill(session: &mut Session, shape: &TableShape, seed: u64) {
 async fn build(session: &mut Session, table: Oid, unique: bool, run_bytes: usize) -> Result<(), EngineError> {
     let mut index = index_on_a(session, table, unique);
     index.tree = session.create_tree().await?.0;
-    index.valid_from_lsn = session.db().transactions().visible_lsn().0;
+    index.valid_from_lsn = session.db().transactions().visible_lsn().0; // BLD-2
     let oid = index.oid;
     session.put_object(Object::Index(index)).await?;
     let shape = TableShape::new(&session.catalog(), table)?;
@@ -59,6 +59,7 @@ async fn assert_whole(session: &mut Session, table: Oid) {
     session.close_statement(statement);
     session.roll_back().await.expect("ended");
     assert_eq!(found.len(), ROWS as usize, "TAB-1");
+    assert!(shape.indexes[0].valid_from_lsn > 0, "BLD-2: snapshots older than the rows stay away");
     assert!(found.is_sorted());
     let tree = shape.indexes[0].entries(session.db().transactions()).clone();
     tree.check().await.expect("a sound tree");
