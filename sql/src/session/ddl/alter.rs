@@ -184,12 +184,16 @@ impl Ddl<'_> {
         r.columns.push(column);
         let oid = r.oid;
         self.put(Object::Relation(r.clone())).await?;
-        // Rows that are there get the default of this moment, without being written.
+        // Rows that are there get the default of this moment, without being written; a volatile one is evaluated for each of them.
         let catalog = self.catalog();
+        let mut volatile = false;
         let value = with_env(self.core, &catalog, |env| -> Result<_> {
             let Some(relation) = catalog.relation(oid) else { return Ok(None) };
             match crate::planner::Planner::new(env).default_of(relation, at)? {
-                Some(e) if e.may_wait() => Err(SqlError::unsupported("ADD COLUMN with a volatile default")),
+                Some(e) if e.is_volatile() => {
+                    volatile = true;
+                    Ok(None)
+                }
                 Some(e) => constant_of(self.core, &e, env).map(Some),
                 None => Ok(None),
             }
@@ -199,6 +203,10 @@ impl Ddl<'_> {
             r.columns[at].missing = Some(encode_missing(&crate::exec::convert::to_value(value), storage));
         }
         self.put(Object::Relation(r.clone())).await?;
+        if volatile {
+            let update = format!("UPDATE {} SET {} = DEFAULT", self.full_name(&r), quote(&r.columns[at].name));
+            self.query_rows(&update).await?;
+        }
         if not_null {
             self.no_nulls(&r, at).await?;
             r.columns[at].not_null = true;

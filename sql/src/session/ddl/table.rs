@@ -488,7 +488,7 @@ impl Ddl<'_> {
         }
     }
 
-    /// The rows of a query of our own, over the newest rows.
+    /// Runs a statement of our own; its rows.
     pub(super) async fn query_rows(&self, sql: &str) -> Result<Vec<crate::exec::Row>> {
         let parsed = crate::syntax::parse(sql)?.pop().ok_or_else(|| SqlError::internal("no query"))?;
         let request = crate::session::run::Request {

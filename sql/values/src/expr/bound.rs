@@ -203,6 +203,15 @@ impl Bound {
         }
     }
 
+    /// Whether it may have another value for each row though it names no column: it calls a volatile function, or the session.
+    pub fn is_volatile(&self) -> bool {
+        self.any(&|e| match &e.kind {
+            BoundKind::Call { function, .. } => function.volatile,
+            BoundKind::Host { .. } | BoundKind::Subquery { .. } => true,
+            _ => false,
+        })
+    }
+
     /// Whether it must be evaluated by [`super::eval_async`] (EXP-2).
     pub fn may_wait(&self) -> bool {
         self.any(&|e| matches!(e.kind, BoundKind::Host { .. } | BoundKind::Subquery { .. }))

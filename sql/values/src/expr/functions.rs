@@ -21,6 +21,8 @@ pub struct Function {
     pub strict: bool,
     /// Whether the last argument may repeat.
     pub variadic: bool,
+    /// Whether two calls in one statement may give two results (PostgreSQL's VOLATILE).
+    pub volatile: bool,
     /// What it computes.
     pub body: Body,
 }
@@ -42,14 +44,18 @@ macro_rules! table {
     ($($name:literal ($($arg:ident),*) $ret:ident $mode:ident $body:expr;)*) => {
         &[$(Function {
             name: $name, args: &[$($arg),*], result: $ret,
-            strict: table!(@strict $mode), variadic: table!(@variadic $mode), body: $body,
+            strict: table!(@strict $mode), variadic: table!(@variadic $mode),
+            volatile: table!(@volatile $mode), body: $body,
         }),*]
     };
     (@strict strict) => { true };
+    (@strict volatile) => { true };
     (@strict lenient) => { false };
     (@strict variadic) => { false };
     (@variadic variadic) => { true };
     (@variadic $other:ident) => { false };
+    (@volatile volatile) => { true };
+    (@volatile $other:ident) => { false };
 }
 
 /// All scalar functions.
@@ -102,11 +108,11 @@ pub static FUNCTIONS: &[Function] = table! {
     "pow"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
     "exp"(FLOAT8) FLOAT8 strict |a, _| Ok(Datum::Float8(f(a, 0).exp())); "ln"(FLOAT8) FLOAT8 strict ln;
     "pi"() FLOAT8 strict |_, _| Ok(Datum::Float8(std::f64::consts::PI));
-    "random"() FLOAT8 strict |_, e| Ok(Datum::Float8(e.session.random()));
+    "random"() FLOAT8 volatile |_, e| Ok(Datum::Float8(e.session.random()));
     "now"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
     "transaction_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));
     "statement_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.statement_start()));
-    "clock_timestamp"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.clock()));
+    "clock_timestamp"() TIMESTAMPTZ volatile |_, e| Ok(Datum::TimestampTz(e.session.clock()));
     "current_database"() NAME strict |_, e| Ok(Datum::text(e.session.database()));
     "current_schema"() NAME strict |_, e| Ok(e.session.schema().map_or(Datum::Null, Datum::text));
     "current_user"() NAME strict |_, e| Ok(Datum::text(e.session.current_user()?));
