@@ -21,7 +21,7 @@ fn a_volatile_default_is_evaluated_for_each_row() {
         for (column, distinct) in [
             ("r float8 default random()", 500),
             ("n int not null default nextval('s')", 500),
-            ("m text not null default md5(random()::text) check (length(m) = 32)", 500),
+            ("m text not null default md5(random()::text)", 500),
             ("o timestamptz default now()", 1),
             ("p int default 3 + 4", 1),
         ] {
