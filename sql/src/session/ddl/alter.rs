@@ -185,25 +185,13 @@ impl Ddl<'_> {
         let oid = r.oid;
         self.put(Object::Relation(r.clone())).await?;
         // Rows that are there get the default of this moment, without being written; a volatile one is evaluated for each of them.
-        let catalog = self.catalog();
-        let mut volatile = false;
-        let value = with_env(self.core, &catalog, |env| -> Result<_> {
-            let Some(relation) = catalog.relation(oid) else { return Ok(None) };
-            match crate::planner::Planner::new(env).default_of(relation, at)? {
-                Some(e) if e.is_volatile() => {
-                    volatile = true;
-                    Ok(None)
-                }
-                Some(e) => constant_of(self.core, &e, env).map(Some),
-                None => Ok(None),
-            }
-        })?;
+        let (value, is_volatile) = self.default_now(oid, at)?;
         if let Some(value) = value.as_ref().filter(|v| !v.is_null()) {
             let storage = r.columns[at].storage();
             r.columns[at].missing = Some(encode_missing(&crate::exec::convert::to_value(value), storage));
         }
         self.put(Object::Relation(r.clone())).await?;
-        if volatile {
+        if is_volatile {
             let update = format!("UPDATE {} SET {} = DEFAULT", self.full_name(&r), quote(&r.columns[at].name));
             self.query_rows(&update).await?;
         }
@@ -216,6 +204,19 @@ impl Ddl<'_> {
             self.add_foreign(oid, f, true).await?;
         }
         Ok(())
+    }
+
+    /// The value of a column's default at this moment, if it has one; none and true: it is volatile.
+    fn default_now(&self, table: u32, at: usize) -> Result<(Option<crate::types::Datum>, bool)> {
+        let catalog = self.catalog();
+        with_env(self.core, &catalog, |env| -> Result<_> {
+            let Some(relation) = catalog.relation(table) else { return Ok((None, false)) };
+            match crate::planner::Planner::new(env).default_of(relation, at)? {
+                Some(e) if e.is_volatile() => Ok((None, true)),
+                Some(e) => constant_of(self.core, &e, env).map(|value| (Some(value), false)),
+                None => Ok((None, false)),
+            }
+        })
     }
 
     async fn no_nulls(&self, r: &Relation, at: usize) -> Result<()> {
