@@ -69,6 +69,19 @@ pub struct Given {
     pub dep_lsn: Lsn,
 }
 
+/// Where a sequence stands, for whoever looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The last value given out; if not `called`, the next one.
+    pub last: i64,
+    /// Whether one has been given out.
+    pub called: bool,
+    /// How many more may be given out before the log is told: `log_cnt`.
+    pub left: i64,
+    /// What the reply waits for.
+    pub dep_lsn: Lsn,
+}
+
 fn step(sequence: &Sequence, standing: &Standing) -> Option<i64> {
     if !standing.called {
         return Some(standing.last);
@@ -119,14 +132,15 @@ impl Sequences {
         self.take(all, sequence, Some((last, called))).await
     }
 
-    /// `last_value` and `is_called` as a SELECT from the sequence shows them.
+    /// What a SELECT from the sequence shows.
     ///
     /// # Errors
     /// From the trees.
-    pub async fn show(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<(i64, bool, Lsn), EngineError> {
+    pub async fn show(&self, all: &Arc<Transactions>, sequence: &Sequence) -> Result<Shown, EngineError> {
         loop {
-            if let Some(standing) = self.standing.lock().get(&sequence.state_oid()) {
-                return Ok((standing.last, standing.called, standing.dep_lsn));
+            let standing = self.standing.lock().get(&sequence.state_oid()).copied();
+            if let Some(Standing { last, called, left, dep_lsn }) = standing {
+                return Ok(Shown { last, called, left, dep_lsn });
             }
             let stored = read(all, sequence).await?;
             let (last, called) = stored.unwrap_or((sequence.first(), false));

@@ -333,3 +333,28 @@ fn pg_locks_shows_what_postgresql_shows_of_indexes_ids_and_the_session_itself() 
         third.await.1.expect("shared");
     });
 }
+
+#[test]
+fn a_sequence_is_read_as_a_table_of_one_row() {
+    scene(|[mut first, mut second, mut guest, _]| async move {
+        let state = "SELECT s.last_value::text || ' ' || log_cnt::text || ' ' || is_called::text FROM s";
+        first.value("CREATE SEQUENCE s START 5").await;
+        assert_eq!(first.value(state).await, "5 0 false");
+        first.value("SELECT nextval('s')").await;
+        assert_eq!(second.value(state).await, "5 31 true");
+        first.value("SELECT nextval('s')").await;
+        assert_eq!(second.value(state).await, "6 30 true");
+        first.value("SELECT setval('s', 40, false)").await;
+        assert_eq!(second.value("SELECT x.* FROM s AS x WHERE NOT is_called").await, "40");
+        // As a table's, its lock is held to the end of the transaction.
+        first.value("BEGIN; SELECT last_value FROM s").await;
+        let dropped = start(second, "DROP SEQUENCE s");
+        ms(20).await;
+        assert_eq!(guest.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's'::regclass").await, "1");
+        guest.value("CREATE ROLE guest; SET ROLE guest").await;
+        assert_eq!(guest.code("SELECT last_value FROM s").await, "42501");
+        guest.value("RESET ROLE").await;
+        first.value("COMMIT").await;
+        dropped.await.1.expect("dropped");
+    });
+}

@@ -196,6 +196,7 @@ impl Cx<'_> {
                 let last = core.sequences.lock().last;
                 Datum::Int8(last.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?)
             }
+            F::SequenceState => self.sequence_state(int(&args, 0) as u32).await?,
             F::Setval => self.setval(int(&args, 0) as u32, int(&args, 1), true).await?,
             F::SetvalCalled => {
                 let called = args.get(2).and_then(Datum::as_bool).unwrap_or(true);
@@ -431,6 +432,17 @@ impl Cx<'_> {
         core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
         let catalog = core.engine.take().catalog();
         sequence_in(&catalog, oid)
+    }
+
+    /// `last_value`, `log_cnt` and `is_called` at one moment: what a SELECT from the sequence reads. The statement has locked it.
+    async fn sequence_state(self, oid: u32) -> Result<Datum> {
+        let core = self.run.core;
+        let sequence = self.sequence(oid)?;
+        privileges::sequence(core, &self.run.names.catalog, &sequence, "r")?;
+        let shown = core.db.sequences().show(core.db.transactions(), &sequence).await.map_err(from_engine)?;
+        core.engine.take().depends_on(shown.dep_lsn);
+        let cells = [shown.last.to_string(), shown.left.to_string(), shown.called.to_string()];
+        Ok(Datum::Array(Array::one_dimensional(oid::TEXT, cells.map(Datum::text).to_vec()).into()))
     }
 
     async fn nextval(self, oid: u32) -> Result<i64> {

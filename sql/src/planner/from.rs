@@ -405,7 +405,10 @@ impl Planner<'_> {
                     note_reads(&mut columns, item.base(), &used.reads);
                     Ok((item, columns))
                 }
-                Object::Sequence(_) => Err(SqlError::unsupported("SELECT from a sequence").at(t.name.pos)),
+                Object::Sequence(s) => {
+                    self.lock(s.oid, LockMode::AccessShare, &s.name, ground.privileges, t.name.pos);
+                    self.sequence(out, s.oid, t)
+                }
                 other => {
                     let message = format!("cannot open relation \"{}\"", other.name());
                     Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
@@ -428,6 +431,23 @@ impl Planner<'_> {
         out.width = table.key_slot() + 1;
         out.tables.push(table.clone());
         Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))
+    }
+
+    /// A sequence is read as a table of one row.
+    fn sequence(&mut self, out: &mut Layout, oid: u32, t: &TableRef) -> Result<Placed> {
+        let text = format!(
+            "SELECT s[1]::bigint AS last_value, s[2]::bigint AS log_cnt, s[3]::boolean AS is_called
+             FROM (SELECT pg_catalog.clearway_sequence_state({oid}) AS s) AS state"
+        );
+        let parsed = crate::syntax::parse(&text)?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal("a sequence has no query"));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let plan = self.query(query, None, &mut Params::default());
+        self.ctes = ctes;
+        let name = t.alias.as_ref().map_or(t.name.name(), |a| &a.name);
+        derived_leaf(out, plan?, t.alias.as_ref(), name, false)
     }
 
     fn view(&mut self, out: &mut Layout, r: &Relation, t: &TableRef) -> Result<Placed> {

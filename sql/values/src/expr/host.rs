@@ -78,6 +78,7 @@ host_functions! {
     Setval "setval"(REGCLASS, INT8) -> INT8 true;
     SetvalCalled "setval"(REGCLASS, INT8, BOOL) -> INT8 true;
     Lastval "lastval"() -> INT8 true;
+    SequenceState "clearway_sequence_state"(OID) -> TEXT_ARRAY true;
     SetConfig "set_config"(TEXT, TEXT, BOOL) -> TEXT false;
     TxidCurrent "txid_current"() -> INT8 true;
     AdvisoryLock "pg_advisory_lock"(INT8) -> VOID true;
