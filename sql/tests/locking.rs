@@ -350,7 +350,10 @@ fn a_sequence_is_read_as_a_table_of_one_row() {
         first.value("BEGIN; SELECT last_value FROM s").await;
         let dropped = start(second, "DROP SEQUENCE s");
         ms(20).await;
-        assert_eq!(guest.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's'::regclass").await, "1");
+        assert_eq!(
+            guest.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 's'::regclass").await,
+            "1"
+        );
         guest.value("CREATE ROLE guest; SET ROLE guest").await;
         assert_eq!(guest.code("SELECT last_value FROM s").await, "42501");
         guest.value("RESET ROLE").await;

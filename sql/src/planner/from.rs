@@ -447,7 +447,7 @@ impl Planner<'_> {
         let plan = self.query(query, None, &mut Params::default());
         self.ctes = ctes;
         let name = t.alias.as_ref().map_or(t.name.name(), |a| &a.name);
-        derived_leaf(out, plan?, t.alias.as_ref(), name, false)
+        derived_leaf(out, plan?, t.alias.as_ref(), name, None, false)
     }
 
     fn view(&mut self, out: &mut Layout, r: &Relation, t: &TableRef) -> Result<Placed> {
