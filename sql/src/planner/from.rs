@@ -406,7 +406,7 @@ impl Planner<'_> {
                     Ok((item, columns))
                 }
                 Object::Sequence(s) => {
-                    self.lock(s.oid, LockMode::AccessShare, &s.name, ground.privileges, t.name.pos);
+                    self.lock(s.oid, LockMode::AccessShare, &s.name, "r", t.name.pos);
                     self.sequence(out, s.oid, t)
                 }
                 other => {
