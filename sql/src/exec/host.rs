@@ -434,11 +434,12 @@ impl Cx<'_> {
         sequence_in(&catalog, oid)
     }
 
-    /// `last_value`, `log_cnt` and `is_called` at one moment: what a SELECT from the sequence reads. The statement has locked it.
+    /// `last_value`, `log_cnt` and `is_called` at one moment: what a SELECT from the sequence reads.
     async fn sequence_state(self, oid: u32) -> Result<Datum> {
         let core = self.run.core;
         let sequence = self.sequence(oid)?;
         privileges::sequence(core, &self.run.names.catalog, &sequence, "r")?;
+        core.lock_relation(oid, LockMode::AccessShare, IfTaken::Wait).await?;
         let shown = core.db.sequences().show(core.db.transactions(), &sequence).await.map_err(from_engine)?;
         core.engine.take().depends_on(shown.dep_lsn);
         let cells = [shown.last.to_string(), shown.left.to_string(), shown.called.to_string()];

@@ -405,10 +405,7 @@ impl Planner<'_> {
                     note_reads(&mut columns, item.base(), &used.reads);
                     Ok((item, columns))
                 }
-                Object::Sequence(s) => {
-                    self.lock(s.oid, LockMode::AccessShare, &s.name, "r", t.name.pos);
-                    self.sequence(out, s.oid, t)
-                }
+                Object::Sequence(s) => self.sequence(out, s.oid, t),
                 other => {
                     let message = format!("cannot open relation \"{}\"", other.name());
                     Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
