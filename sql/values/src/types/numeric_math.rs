@@ -71,25 +71,31 @@ fn ln_weight(unscaled: &BigInt, scale: u32) -> i64 {
 }
 
 /// atanh(`numerator` / `denominator`) for a quotient well below 1.
-fn atanh(numerator: &BigInt, denominator: &BigInt, digits: u32) -> BigInt {
+fn atanh(numerator: &BigInt, denominator: &BigInt, digits: u32) -> Result<BigInt> {
     let one = pow10(digits);
     let ratio = numerator * &one / denominator;
     let square = &ratio * &ratio / &one;
     let (mut sum, mut term, mut n) = (BigInt::zero(), ratio, 1u32);
     while !term.is_zero() {
+        product(digits)?;
         sum += &term / n;
         term = &term * &square / &one;
         n += 2;
     }
-    sum
+    Ok(sum)
 }
 
-fn ln2(digits: u32) -> BigInt {
-    atanh(&BigInt::one(), &BigInt::from(3), digits) * 2u8
+/// Counts a product or quotient of numbers of so many digits.
+fn product(digits: u32) -> Result<()> {
+    Ok(clearway_base::breath::step(64 + digits / 8 * (1 + digits / 256))?)
+}
+
+fn ln2(digits: u32) -> Result<BigInt> {
+    Ok(atanh(&BigInt::one(), &BigInt::from(3), digits)? * 2u8)
 }
 
 /// ln of a positive value, as an integer of 10^-`digits`: powers of two out, then 2 atanh((m - 1) / (m + 1)).
-fn ln_fixed(unscaled: &BigInt, scale: u32, digits: u32) -> BigInt {
+fn ln_fixed(unscaled: &BigInt, scale: u32, digits: u32) -> Result<BigInt> {
     let work = digits + SPARE;
     let one = pow10(scale);
     let mut twos = unscaled.bits() as i64 - one.bits() as i64;
@@ -107,16 +113,16 @@ fn ln_fixed(unscaled: &BigInt, scale: u32, digits: u32) -> BigInt {
         top <<= 1u8;
         twos -= 1;
     }
-    let ln = atanh(&(&top - &bottom), &(&top + &bottom), work) * 2u8 + ln2(work) * twos;
-    ln / pow10(SPARE)
+    let ln = atanh(&(&top - &bottom), &(&top + &bottom), work)? * 2u8 + ln2(work)? * twos;
+    Ok(ln / pow10(SPARE))
 }
 
 /// e to the power of `x` (an integer of 10^-`digits`), the same; `integer_digits` of the result stand before the point.
-fn exp_fixed(x: &BigInt, digits: u32, scale: u32, integer_digits: u32) -> BigInt {
+fn exp_fixed(x: &BigInt, digits: u32, scale: u32, integer_digits: u32) -> Result<BigInt> {
     let work = scale + integer_digits + SPARE;
     let one = pow10(work);
     let x = fixed(x, digits, work);
-    let ln2 = ln2(work);
+    let ln2 = ln2(work)?;
     let twos: BigInt = &x / &ln2;
     // The smaller the argument of the series, the fewer its terms; each halving is a squaring afterwards.
     let halvings = (f64::from(work) * 3.33).sqrt() as u64 / 2 + 1;
@@ -124,18 +130,20 @@ fn exp_fixed(x: &BigInt, digits: u32, scale: u32, integer_digits: u32) -> BigInt
     let (fine, rest) = (&one * pow10(extra), (x - &twos * &ln2) * pow10(extra) / (BigInt::one() << halvings));
     let (mut sum, mut term, mut n) = (fine.clone(), fine.clone(), 1u32);
     while !term.is_zero() {
+        product(work)?;
         term = &term * &rest / &fine / n;
         sum += &term;
         n += 1;
     }
     for _ in 0..halvings {
+        product(work)?;
         sum = &sum * &sum / &fine;
     }
     let sum = sum / pow10(extra);
-    match twos.to_i64().unwrap_or(0) {
+    Ok(match twos.to_i64().unwrap_or(0) {
         n if n >= 0 => sum << n as u64,
         n => sum >> n.unsigned_abs(),
-    }
+    })
 }
 
 /// Refuses what is too long; the digits before the point of a result of 10^`weight`.
@@ -156,7 +164,7 @@ fn exp_to(x: &BigInt, digits: u32, weight: f64, scale: u32) -> Result<Numeric> {
     }
     let before = integer_digits(weight)?;
     let work = scale + before + SPARE;
-    Ok(rounded(&exp_fixed(x, digits, scale, before), work, scale))
+    Ok(rounded(&exp_fixed(x, digits, scale, before)?, work, scale))
 }
 
 impl Numeric {
@@ -211,7 +219,7 @@ impl Numeric {
         let Some((unscaled, scale)) = self.logarithm_of()? else { return Ok(self.clone()) };
         let result = scaled(ln_weight(unscaled, scale), &[scale]);
         let digits = result + SPARE;
-        Ok(rounded(&ln_fixed(unscaled, scale, digits), digits, result))
+        Ok(rounded(&ln_fixed(unscaled, scale, digits)?, digits, result))
     }
 
     /// The logarithm to a base.
@@ -223,11 +231,11 @@ impl Numeric {
             (Some((b, b_scale)), Some((x, x_scale))) => {
                 let result = scaled(ln_weight(x, x_scale) - ln_weight(b, b_scale), &[b_scale, x_scale]);
                 let digits = result + 2 * SPARE;
-                let bottom = ln_fixed(b, b_scale, digits);
+                let bottom = ln_fixed(b, b_scale, digits)?;
                 if bottom.is_zero() {
                     return Err(SqlError::new(code::DIVISION_BY_ZERO, "division by zero"));
                 }
-                let quotient = ln_fixed(x, x_scale, digits) * pow10(digits) / bottom;
+                let quotient = ln_fixed(x, x_scale, digits)? * pow10(digits) / bottom;
                 Ok(rounded(&quotient, digits, result))
             }
             (None, None) => Ok(NaN),
@@ -322,7 +330,7 @@ fn finite_power(
         _ => {
             // x^y = e^(y ln x)
             let digits = result + before + (exp.bits() as f64 * 0.302) as u32 + SPARE;
-            let product = ln_fixed(&magnitude, scale, digits) * exp;
+            let product = ln_fixed(&magnitude, scale, digits)? * exp;
             exp_to(&product, digits + exp_scale, weight, result)?
         }
     };
