@@ -19,8 +19,8 @@
 //!   show them one by one, and nobody joins that line any more.
 //! - LINE-5: those in line are served, and lead, in the order in which they came.
 //! - LINE-6: of those who were served in one transaction each that runs, or is given up, wakes one more; so none stays asleep.
-//! - LINE-7: nobody depends for long on a future that is not polled: [`Lines::wake_durable`] wakes whom the one that served him, or
-//!   the one before him, has not.
+//! - LINE-7: nobody depends for long on a future that is not polled: if the leader or the predecessor of a waiter is not polled,
+//!   upkeep ([`Lines::wake_durable`]) wakes the waiter in its place.
 //!
 //! # Latch order
 //! A shard, then a seat. Closures, wakers and what drops them run under neither.

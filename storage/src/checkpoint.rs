@@ -100,6 +100,12 @@ impl Store {
             clean,
             ..old
         };
+        // REC-7, REC-8, before the write; `Control::decode` checks the same after the read.
+        let order = [control.scan, control.redo, control.durable];
+        assert!(
+            order.is_sorted() && begin <= known && old.begin <= begin,
+            "REC-8: scan, redo and durable are {order:?}"
+        );
         checkpoints.write(control).await?;
         if mutation::active(Mutation::ControlBeforeCheckpoint) {
             saved.write(self.vfs(), checkpoints.dir(), number).await?;

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_base::sync::{Mutex, yield_now};
+use clearway_base::sync::yield_now;
 use clearway_storage::ids::Lsn;
 use clearway_storage::record::{Record, RecordKind, TxnLog};
 use clearway_storage::seams::Purpose;
@@ -35,7 +35,7 @@ use crate::mvcc::state::TxnState;
 /// often: a commit's share of that is a constant.
 const PRUNE_EVERY: u64 = 64;
 /// How many kept changes are looked at between two yields.
-const LOOK_AT_ONCE: usize = 4096;
+const RECHECK_AT_ONCE: usize = 4096;
 /// How many sessions one commit pays for looking at.
 const READERS_PER_COMMIT: u64 = 4;
 
@@ -45,20 +45,13 @@ pub struct Transactions {
     book: Arc<VersionBook>,
     locks: Arc<LockManager>,
     commits: AtomicU64,
-    pruning: Mutex<()>,
 }
 
 impl Transactions {
     /// Transactions over a store that was opened with `book` as its versions; `visible` is what recovery made visible.
     pub fn new(store: Arc<Store>, book: Arc<VersionBook>, visible: Lsn) -> Transactions {
         book.publish(visible);
-        Transactions {
-            store,
-            book,
-            locks: Arc::new(LockManager::new()),
-            commits: AtomicU64::new(0),
-            pruning: Mutex::new("txn/commit/pruning", ()),
-        }
+        Transactions { store, book, locks: Arc::new(LockManager::new()), commits: AtomicU64::new(0) }
     }
 
     /// The store.
@@ -145,9 +138,9 @@ impl Transactions {
     fn upkeep(&self) {
         let every = PRUNE_EVERY.max(self.book.snapshots().readers() / READERS_PER_COMMIT);
         if self.commits.fetch_add(1, Ordering::Relaxed) % every == 0
-            && let Some(_pruning) = self.pruning.try_lock()
+            && let Some(turn) = self.book.try_prune_turn()
         {
-            self.book.prune(self.prunable());
+            self.book.prune(&turn, self.prunable());
         }
     }
 
@@ -158,16 +151,16 @@ impl Transactions {
     /// From the trees and the spill file.
     pub async fn upkeep_step(&self) -> Result<usize, TxnError> {
         let mut done = {
-            let _pruning = self.pruning.lock();
-            self.book.prune(self.prunable())
+            let turn = self.book.prune_turn();
+            self.book.prune(&turn, self.prunable())
         };
         if self.book.has_moved() {
             let mut left = self.book.held();
             while left > 0 {
-                let step = left.min(LOOK_AT_ONCE);
+                let step = left.min(RECHECK_AT_ONCE);
                 done += {
-                    let _pruning = self.pruning.lock();
-                    self.book.look_again(step)
+                    let turn = self.book.prune_turn();
+                    self.book.recheck_kept(&turn, step)
                 };
                 left -= step;
                 yield_now().await;

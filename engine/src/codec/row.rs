@@ -27,7 +27,7 @@ pub struct RowDamage(pub &'static str);
 
 /// Appends the value part of a row. The values fit the columns.
 pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut Vec<u8>) {
-    debug_assert_eq!(columns.len(), values.len());
+    assert_eq!(columns.len(), values.len(), "a row has a value for each column");
     let nulls = values.iter().any(Value::is_null);
     let head = if nulls { HAS_NULLS } else { 0 };
     if version < u16::from(LONG_VERSION) {

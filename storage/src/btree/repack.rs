@@ -23,8 +23,7 @@ use crate::error::StorageError;
 use crate::ids::PageId;
 use clearway_base::sync::yield_now;
 
-/// Leaves at rest are filled up to this: what is left takes the tags of some thirty rows that are changed, until they
-/// settle.
+/// Fill limit of leaves at rest; the spare 1/32 holds the tags of about thirty rows while they are being changed.
 pub(super) const PACKED_BYTES_MAX: usize = PAGE_BYTES * 31 / 32;
 /// Leaves that one run may rewrite to free one.
 const RUN_MAX: usize = 16;

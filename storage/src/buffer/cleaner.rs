@@ -178,6 +178,8 @@ impl Pool {
             return None;
         }
         latched.page().copy_out(&mut bytes);
+        let page = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
+        assert_eq!(page, id.0, "a frame holds another page than its entry says");
         meta.rec_lsn.store(0, SeqCst);
         drop(latched);
         self.dirty.fetch_sub(1, Relaxed);

@@ -86,7 +86,7 @@ impl<'p> Optimistic<'p> {
 impl<'p> Latched<'p> {
     #[inline]
     pub(super) fn take(pool: &'p Pool, entry: &'p AtomicU64, word: Word) -> Option<Self> {
-        debug_assert!(word.is_resident());
+        assert!(word.is_resident(), "a latch on a page that is not in memory");
         entry.compare_exchange(word.0, word.with_state(State::Latched).0, SeqCst, Relaxed).ok()?;
         // Readers that see any of our stores see the latch as well (BUF-3).
         fence(Release);
@@ -129,7 +129,7 @@ impl<'p> Latched<'p> {
 
     /// The record that describes the change was appended; it ends here.
     pub fn changed(&mut self, end: Lsn) {
-        debug_assert!(self.changed, "BUF-7");
+        assert!(self.changed, "BUF-7: a record of a change that was not announced");
         self.page.set_lsn(end);
     }
 

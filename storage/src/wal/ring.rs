@@ -45,6 +45,7 @@ impl Ring {
 
     /// Takes `len` bytes, a multiple of 8, for which the caller holds credit (WAL-4).
     pub fn reserve(&self, len: usize) -> LsnRange {
+        assert!(len <= self.words.len() * 8, "a record of {len} bytes in a ring of {}", self.words.len() * 8);
         let start = self.tail.fetch_add(len as u64, Ordering::SeqCst);
         LsnRange { start: Lsn(start), end: Lsn(start + len as u64) }
     }
@@ -55,7 +56,11 @@ impl Ring {
     }
 
     /// Copies a record to the position that was taken for it. Neither allocates nor fails (WAL-5).
+    ///
+    /// # Panics
+    /// If the record has another length than the position: it would overwrite its neighbours.
     pub fn copy(&self, at: LsnRange, bytes: &[u8]) {
+        assert_eq!(bytes.len() as u64, at.end.0 - at.start.0, "a record of another length than was reserved");
         let mut chunks = bytes.chunks_exact(8).map(|chunk| {
             let mut word = [0; 8];
             word.copy_from_slice(chunk);

@@ -22,6 +22,7 @@ pub struct WaitDurable<'a> {
 
 impl<'a> WaitDurable<'a> {
     pub(super) fn new(wal: &'a Wal, lsn: Lsn) -> Self {
+        assert!(lsn <= wal.end_lsn(), "waiting for {lsn}, and the log ends at {}", wal.end_lsn());
         WaitDurable { wal, lsn, place: None, yielded: false }
     }
 
@@ -54,7 +55,8 @@ impl Future for WaitDurable<'_> {
                 return Poll::Ready(outcome);
             }
         }
-        // Who was woken by the flusher's thread stands behind everything that the runtime's own threads have woken; so those help.
+        // Tasks woken from the flusher's thread queue behind those that the runtime's own workers woke, so waiters that arrive
+        // while the log is crowded wake some of them.
         if wal.is_crowded() {
             wal.durable_waiters.wake(wal.durable.load(Ordering::SeqCst), HELP_BATCH);
         }

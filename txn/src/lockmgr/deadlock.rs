@@ -169,7 +169,7 @@ impl WaitGraph {
         if let Some(hard) = self.cycle_through(start, &none, true) {
             return Verdict::Hard(hard);
         }
-        debug_assert!(first.iter().any(|e| !e.hard), "DLK-1");
+        assert!(first.iter().any(|e| !e.hard), "DLK-1: a cycle of hard edges was not found as one");
         let mut tried = 0;
         let orders = self.search(start, &mut Vec::new(), &mut tried).unwrap_or_else(|| self.order_by_hard_edges(start));
         Verdict::Reorder(self.changed(orders))

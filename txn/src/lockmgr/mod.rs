@@ -173,7 +173,8 @@ impl LockManager {
     pub fn unregister(&self, owner: &Arc<Owner>) {
         self.release_transaction(owner, Lsn::ZERO);
         self.release_session(owner);
-        self.owners.lock()[owner.id as usize - 1] = None;
+        let left = self.owners.lock()[owner.id as usize - 1].take();
+        assert!(left.is_some_and(|left| Arc::ptr_eq(&left, owner)), "a session is unregistered once, by itself");
     }
 
     /// Every session that is registered.

@@ -77,7 +77,7 @@ impl LockManager {
                 return done;
             }
             // POL-1
-            debug_assert!(request.owner.waiting.lock().is_none());
+            assert!(request.owner.waiting.lock().is_none(), "POL-1: a waiter that stepped aside still waits");
             let (_, object) = wait_event(&request.tag);
             waits::in_wait(WaitEvent::DdlStepAside, object, sleep(polite.window.max(ASIDE_MIN))).await;
         }

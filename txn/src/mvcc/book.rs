@@ -124,7 +124,12 @@ impl VersionBook {
     }
 
     /// Commits up to here are visible from now on; inside the commit section, or while nobody else is about.
+    ///
+    /// # Panics
+    /// If the visible LSN would go back: commits become visible in the order of the log.
     pub fn publish(&self, lsn: Lsn) {
+        let before = self.visible_lsn.load(Ordering::Relaxed);
+        assert!(before <= lsn.0, "COM-1: {lsn} becomes visible after {before}");
         self.visible_lsn.store(lsn.0, Ordering::Release);
     }
 

@@ -1,23 +1,26 @@
 //! Pruning: which versions nobody can read any more, between open snapshots, too.
 //!
 //! # Life of a retired change
-//! its commit is durable -> nobody can miss it: freed (and a ghost is purged) | a snapshot reads the version before it: kept, looked at
-//! again in turn | nobody reads that version, but older ones are read through it: a link, which keeps no image.
+//! Once its commit is durable, a record has one of three fates:
+//! - It is freed if no snapshot can read the version that it replaced (a ghost is then purged from its tree).
+//! - It is kept, and judged again later, if a snapshot can read that version.
+//! - It becomes a link, which keeps no image, if no snapshot reads that version but older versions are reached through the record.
 //!
 //! So under one old snapshot, however old, a row that changes all the time keeps its first version and one link.
 //!
 //! # Invariants
 //! - PRU-1: only a change whose commit the bound of the horizon has passed is freed between snapshots, made a link, or separated from
 //!   its transaction: no snapshot begins below the bound any more.
-//! - PRU-2: a link is never what a reader stops behind: no snapshot lies between the commit before it and its own, and none will.
-//! - PRU-3: a record that a younger one leads to is freed only after the younger one leads past it, or is freed itself. A reader who meets
-//!   a gap looks whether the record that led there still stands; a writer frees what it passes only if it still stands.
-//! - PRU-4: one pruner at a time; writers, under their rows' latches, are the only others who free committed records.
+//! - PRU-2: no reader needs a link's image: no present or future snapshot falls between the previous version's commit and the link's own.
+//! - PRU-3: a record that a younger one leads to is freed only after the younger one leads past it, or is freed itself. A reader that meets
+//!   a gap checks whether the record that led there still stands; a writer frees a record that it passes only if that still stands.
+//! - PRU-4: one thread prunes at a time: pruning takes a [`PruneTurn`]. Besides it only writers, under the latches of their rows, free
+//!   committed records.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_storage::ids::{Lsn, Tag, TreeId};
 
 use super::book::VersionBook;
@@ -46,9 +49,16 @@ pub struct Purgeable {
     pub key: Box<[u8]>,
 }
 
+/// The turn to prune (PRU-4).
+#[must_use]
+pub struct PruneTurn<'a> {
+    _turn: MutexGuard<'a, ()>,
+}
+
 /// What pruning has still to look at.
 #[derive(Debug)]
 pub(super) struct Pruner {
+    turn: Mutex<()>,
     retired: Mutex<VecDeque<Retired>>,
     /// Changes that were looked at and kept.
     held: Mutex<VecDeque<Tag>>,
@@ -58,6 +68,7 @@ pub(super) struct Pruner {
 impl Default for Pruner {
     fn default() -> Self {
         Pruner {
+            turn: Mutex::new("txn/mvcc/prune_turn", ()),
             retired: Mutex::new("txn/mvcc/retired", VecDeque::new()),
             held: Mutex::new("txn/mvcc/held", VecDeque::new()),
             purgeable: Mutex::new("txn/mvcc/purgeable", VecDeque::new()),
@@ -86,10 +97,14 @@ impl Pruner {
     }
 }
 
+/// What pruning does with a record.
 enum Fate {
+    /// It is freed.
     Freed,
-    Held,
-    Elsewhere,
+    /// It is kept, and judged again later.
+    Kept,
+    /// It is not pruned here: it is spilled, not committed, or freed already.
+    NotHere,
 }
 
 impl VersionBook {
@@ -106,9 +121,18 @@ impl VersionBook {
         self.pruner.retired.lock().len()
     }
 
-    /// Frees what nobody needs; `durable` is the log's durable LSN. Returns how many records went. PRU-4: the caller sees to it that he
-    /// is the only one.
-    pub fn prune(&self, durable: Lsn) -> usize {
+    /// The turn to prune, when no other thread has it (PRU-4).
+    pub fn prune_turn(&self) -> PruneTurn<'_> {
+        PruneTurn { _turn: self.pruner.turn.lock() }
+    }
+
+    /// The same, if no other thread has it now.
+    pub fn try_prune_turn(&self) -> Option<PruneTurn<'_>> {
+        self.pruner.turn.try_lock().map(|turn| PruneTurn { _turn: turn })
+    }
+
+    /// Frees the records that no snapshot needs; `durable` is the log's durable LSN. Returns how many it freed.
+    pub fn prune(&self, turn: &PruneTurn<'_>, durable: Lsn) -> usize {
         let horizon = self.snapshots.refresh(durable);
         let (mut freed, mut seen) = (0, 0);
         loop {
@@ -123,10 +147,10 @@ impl VersionBook {
             let Some(next) = next else { break };
             seen += next.changes.len();
             for tag in next.changes {
-                freed += self.look_at(tag, &horizon);
+                freed += self.prune_record(tag, &horizon);
             }
         }
-        freed + self.look_again(2 * seen + AGAIN_MIN)
+        freed + self.recheck_kept(turn, 2 * seen + AGAIN_MIN)
     }
 
     /// How many kept changes there are to look at again.
@@ -134,39 +158,39 @@ impl VersionBook {
         self.pruner.held()
     }
 
-    /// Looks at up to `count` kept changes, the longest unseen first. PRU-4, as for [`VersionBook::prune`].
-    pub fn look_again(&self, count: usize) -> usize {
+    /// Judges up to `count` kept records again, those first that have waited longest. Returns how many it freed.
+    pub fn recheck_kept(&self, _turn: &PruneTurn<'_>, count: usize) -> usize {
         let horizon = &*self.snapshots.horizon();
         let mut freed = 0;
         for _ in 0..count.min(self.pruner.held()) {
             let Some(tag) = self.pruner.held.lock().pop_front() else { break };
-            freed += self.look_at(tag, horizon);
+            freed += self.prune_record(tag, horizon);
         }
         freed
     }
 
-    fn look_at(&self, tag: Tag, horizon: &Horizon) -> usize {
+    fn prune_record(&self, tag: Tag, horizon: &Horizon) -> usize {
         match self.judge(tag, horizon) {
             Fate::Freed => 1,
-            Fate::Held => {
+            Fate::Kept => {
                 self.pruner.held.lock().push_back(tag);
                 0
             }
-            Fate::Elsewhere => 0,
+            Fate::NotHere => 0,
         }
     }
 
     fn judge(&self, tag: Tag, horizon: &Horizon) -> Fate {
         // What is spilled is looked at by spans.
         let Look::Here(record) = self.undo.look(tag) else {
-            return Fate::Elsewhere;
+            return Fate::NotHere;
         };
         let Status::Committed(commit) = record.status() else {
-            return Fate::Elsewhere;
+            return Fate::NotHere;
         };
         if horizon.covers(commit) || record.rowless {
             if !self.undo.free(tag, &record) {
-                return Fate::Elsewhere;
+                return Fate::NotHere;
             }
             if record.deletes {
                 self.pruner.purge_later(&record);
@@ -180,7 +204,7 @@ impl VersionBook {
         } else {
             self.make_link(tag, &record, commit, horizon);
         }
-        Fate::Held
+        Fate::Kept
     }
 
     /// PRU-2, PRU-3: the record keeps no image and leads past others of its kind, which go.

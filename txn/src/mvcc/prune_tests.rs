@@ -114,7 +114,7 @@ impl World {
         self.book.retire(txn, Lsn(self.lsn));
         self.commits += 1;
         if self.commits % 64 == 0 {
-            self.book.prune(Lsn(self.durable));
+            self.book.prune(&self.book.prune_turn(), Lsn(self.durable));
         }
         Lsn(self.lsn)
     }
@@ -170,9 +170,9 @@ impl World {
 
     /// As the upkeep loop does.
     fn upkeep(&mut self) {
-        self.book.prune(Lsn(self.durable));
+        self.book.prune(&self.book.prune_turn(), Lsn(self.durable));
         if self.book.has_moved() {
-            self.book.look_again(self.book.held());
+            self.book.recheck_kept(&self.book.prune_turn(), self.book.held());
         }
         block_on(self.book.tend()).expect("the file works");
         while self.book.next_purgeable().is_some() {}
@@ -313,7 +313,7 @@ fn snapshots_see_what_was_committed_when_they_began() {
                 }
                 7..=10 => world.upkeep(),
                 11..=14 => world.durable = world.lsn,
-                15..=20 => _ = world.book.prune(Lsn(world.durable)),
+                15..=20 => _ = world.book.prune(&world.book.prune_turn(), Lsn(world.durable)),
                 21..=40 if !open.is_empty() => {
                     let (_, lsn) = &open[rng.below(open.len() as u64) as usize];
                     let at = rng.below(ROWS as u64) as usize;

@@ -193,6 +193,7 @@ impl UndoStore {
         };
         let chunk = shard.chunks.get_mut(&number).expect("the current chunk is never freed");
         let place = chunk.places.len();
+        assert!(place < PLACES, "a chunk of undo has {PLACES} places");
         chunk.places.push(Some(record));
         chunk.live += 1;
         if chunk.places.len() == PLACES {
@@ -217,6 +218,7 @@ impl UndoStore {
         }
         self.weigh(index, record.bytes() as i64);
         txn.changed(tag);
+        assert!(chunk.places[place].is_none(), "two records under the tag {tag:?}");
         chunk.places[place] = Some(Arc::new(record));
         chunk.live += 1;
     }

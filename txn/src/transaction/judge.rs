@@ -3,14 +3,14 @@
 //! # Invariants
 //! - TXN-3: a row that another transaction has locked is not changed: whoever changes a row in a page that bears the hint "has memory locks"
 //!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
-//! - TXN-7: a transaction with one snapshot has one version of a key: no row of its own stands where the snapshot shows one that somebody
-//!   else deleted, else an entry of an index that leads to the one would come to the other.
+//! - TXN-7: under repeatable read a transaction may not insert a key whose since-deleted row its snapshot still shows; otherwise an index
+//!   entry for the old row would lead to the new one.
 //! - TXN-8: a lock on a row that has ended is given up at once: whoever waited for the row learns that it is gone and holds nothing back
 //!   from others, who may put another row at its key meanwhile.
 //! - TXN-9: an insert waits for transactions that are changing what stands at its key, never for who only locks the row there: a row that is
 //!   committed is in the way whoever has locked it.
-//! - TXN-6: of several changes of one row by one transaction the last one's tag speaks for the strongest, and whoever may look past it
-//!   looks past them all.
+//! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
+//!   may skip the earlier ones.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
