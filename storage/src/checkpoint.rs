@@ -100,12 +100,7 @@ impl Store {
             clean,
             ..old
         };
-        // REC-7, REC-8, before the write; `Control::decode` checks the same after the read.
-        let order = [control.scan, control.redo, control.durable];
-        assert!(
-            order.is_sorted() && begin <= known && old.begin <= begin,
-            "REC-8: scan, redo and durable are {order:?}"
-        );
+        assert_order(&control);
         checkpoints.write(control).await?;
         if mutation::active(Mutation::ControlBeforeCheckpoint) {
             saved.write(self.vfs(), checkpoints.dir(), number).await?;
@@ -132,4 +127,10 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// REC-8, before the write: the positions stand in the order in which recovery reads them. `Control::decode` checks it after the read.
+fn assert_order(control: &Control) {
+    let order = [control.scan, control.redo, control.durable];
+    assert!(order.is_sorted() && control.begin <= control.durable, "REC-8: out of order: {control:?}");
 }
