@@ -321,9 +321,6 @@ impl Wal {
     }
 
     /// Fills a reserved position with the record it was taken for.
-    ///
-    /// # Panics
-    /// If the record has another length than what was reserved ([`Ring::copy`]).
     pub fn fill(&self, reservation: Reservation, record: &Record<'_>) -> LsnRange {
         let range = reservation.range;
         SCRATCH.with_borrow_mut(|scratch| {
