@@ -216,11 +216,9 @@ impl Config {
                 self.archive.max_lag = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64;
             }
             "archive_on_lag" => {
-                self.archive.holds = match value {
-                    "hold" => true,
-                    "break" => false,
-                    _ => return Err(bad("hold or break")),
-                }
+                let choices = [("hold", true), ("break", false)];
+                let chosen = choices.iter().find(|(word, _)| *word == value);
+                self.archive.holds = chosen.ok_or_else(|| bad("hold or break"))?.1;
             }
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }
