@@ -216,7 +216,8 @@ fn ddl_says_every_ten_seconds_who_holds_it_up_and_stops_nobody_for_a_quarter_of_
             writer.value("UPDATE t SET v = 1 WHERE id = 2").await;
             longest_ns = longest_ns.max(now_ns() - came_ns);
         }
-        assert!(longest_ns < 100 * MS, "a writer waited {longest_ns} ns");
+        // One window of 50 ms, and reads of pages; a second window would be over 150.
+        assert!(longest_ns < 150 * MS, "a writer waited {longest_ns} ns");
         long.value("COMMIT").await;
         altered.await.expect("altered");
         let told = told.0.lock().expect("no panic").clone();

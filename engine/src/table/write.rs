@@ -320,15 +320,13 @@ async fn search(
             for (key, row) in leaf.iter() {
                 match book.newest(row.tag, me, &fetched) {
                     Newest::Spilled => spilled.push(row.tag),
-                    Newest::Busy(record) => {
-                        if !is_own(key) {
-                            found = Found::Busy(Implicit {
-                                owner: record.live().owner().clone(),
-                                txn: record.live().id(),
-                                mode: LockMode::Exclusive,
-                                change: record.position,
-                            });
-                        }
+                    Newest::Busy(record) if !is_own(key) => {
+                        found = Found::Busy(Implicit {
+                            owner: record.live().owner().clone(),
+                            txn: record.live().id(),
+                            mode: LockMode::Exclusive,
+                            change: record.position,
+                        });
                     }
                     // The row's own entry, when an index is being built and its writer came first.
                     _ if is_own(key) => {}

@@ -190,12 +190,18 @@ fn old_snapshots_over_new_indexes() {
         builder.commit(Durability::Wait).await.expect("committed");
 
         let valid_from = Lsn(db.catalog().index(oid).expect("published").valid_from_lsn);
-        for (session, snapshot) in old.iter_mut().zip(&snapshots) {
+        for snapshot in &snapshots {
             assert!(snapshot.view.read_lsn < valid_from, "{:?} would use it", snapshot.view);
-            // What they would have seen: not what the table holds.
-            let [rows, entries] = both(session, &built, 0, &snapshot.view).await;
-            assert_ne!(rows, entries, "the test shows nothing");
         }
+        // What the older one would have met, since entries are loaded settled (BLD-2): one that leads to no row of its own.
+        let mut scan = old[0].index_scan(&built, 0, KeyRange::all(), Direction::Forward, &snapshots[0].view);
+        let met = loop {
+            match old[0].next_by_index(&mut scan).await {
+                Ok(Some(_)) => {}
+                met => break met,
+            }
+        };
+        assert!(matches!(met, Err(EngineError::BadCatalog(_))), "the test shows nothing: {met:?}");
         let statement = writer.open_statement(&"after".into(), StatementMode::Write);
         assert!(statement.view.read_lsn >= valid_from);
         writer.close_statement(statement);
@@ -343,7 +349,9 @@ fn an_index_built_beside_writers_agrees_with_its_table() {
         let oid = built.await.expect("built");
         stop.store(true, Ordering::Relaxed);
         for writer in writers {
-            assert!(writer.await > 10);
+            let done = writer.await;
+            // How many depends on how soon the build ends.
+            assert!(done > 0, "a writer made no change");
         }
         assert_eq!(db.catalog().index(oid).map(|i| i.state), Some(IndexState::Public));
         assert!(assert_agreement(&mut open, table).await > 100);

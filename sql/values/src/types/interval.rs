@@ -87,7 +87,8 @@ impl Interval {
         }
         let micros = (micros + seconds * 1e6).round_ties_even();
         // A NaN fits nowhere.
-        if !fits(whole) || !(micros >= i64::MIN as f64 && micros < i64::MAX as f64) {
+        let micros_fit = micros >= i64::MIN as f64 && micros < i64::MAX as f64;
+        if !(fits(whole) && micros_fit) {
             return Err(overflow());
         }
         Ok(Self { months: months as i32, days: whole as i32, micros: micros as i64 })
