@@ -16,7 +16,7 @@ pub enum TxnError {
     /// 40001: the row was deleted by a transaction that the snapshot does not see.
     #[error("could not serialize access due to concurrent delete")]
     ConcurrentDelete,
-    /// 40P01: waiting for the lock closed a ring.
+    /// 40P01: waiting for the lock closed a cycle in the waits-for graph.
     #[error("deadlock detected")]
     Deadlock(Option<Arc<DeadlockReport>>),
     /// 55P03: the lock is taken and the statement does not wait.
@@ -25,7 +25,7 @@ pub enum TxnError {
     /// 25006: the transaction is read-only.
     #[error("cannot change data in a read-only transaction")]
     ReadOnly,
-    /// 57014: the wait was taken back.
+    /// 57014: the wait was cancelled.
     #[error("canceling statement")]
     Canceled,
     /// From below: I/O, space, corruption, poison.

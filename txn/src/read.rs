@@ -1,8 +1,8 @@
 //! Reading rows as a view sees them.
 //!
 //! # Invariants
-//! - RDV-1: what is returned was resolved and then found still in place: the page had not changed since it was copied. So a tag whose undo
-//!   was gone belonged to a version that everybody sees, not to one that was rolled back in between.
+//! - RDV-1: a row is returned only if, after its version was resolved, the page had not changed since it was copied. So a tag whose undo
+//!   record was gone belonged to a version that every snapshot sees, not to a version that was rolled back in between.
 
 use clearway_storage::btree::{Cursor, Direction, KeyRange, Lookup, Row, RowBuf, Tree, TryGet};
 use clearway_storage::ids::{Lsn, Tag};
@@ -27,13 +27,12 @@ impl Reading {
         self.older.as_deref().unwrap_or(self.leaf.row().value)
     }
 
-    /// Forgets what it read from the spill file: nobody is going to look at more rows soon.
+    /// Forgets the spans read from the spill file, when no more rows are to be read soon.
     pub fn rest(&mut self) {
         self.fetched.clear();
     }
 
-    /// As [`Reading::get`], without waiting; `None`: something on the way is not in memory, or stands in a chain of
-    /// pages.
+    /// As [`Reading::get`], without waiting. `None`: a page or an undo record is not in memory, or the value stands in an overflow chain.
     pub fn get_now(
         &mut self,
         book: &VersionBook,
@@ -77,7 +76,7 @@ impl Reading {
         }
     }
 
-    /// Looks a row up as `view` sees it; true if there is one. `dep_lsn` rises to the commits that the answer depends on.
+    /// Looks a row up as `view` sees it; true if there is one. Raises `dep_lsn` to the commit LSNs on which the answer depends.
     ///
     /// # Errors
     /// From the tree.
@@ -134,7 +133,7 @@ impl Reading {
     }
 }
 
-/// A reply depends on a commit that a row or, else, a ghost bears.
+/// Raises `dep_lsn` to the commit of a row or ghost, on which the reply depends.
 fn note(dep_lsn: &mut Lsn, lsn: Lsn, is_row: bool) {
     let left_out = if is_row { Mutation::NoDepWaitRows } else { Mutation::NoDepWaitGhosts };
     if !mutation::active(left_out) {
@@ -192,7 +191,7 @@ pub struct Scan {
     direction: Direction,
     view: View,
     cursor: Cursor,
-    /// What it read from the spill file, for the next leaves: neighbours were often changed one after the other.
+    /// Spans read from the spill file, kept for the next leaves: neighbouring rows were often changed one after the other.
     fetched: Fetched,
 }
 
@@ -203,7 +202,7 @@ impl Scan {
         Scan { tree: tree.clone(), range, direction, view, cursor, fetched: Fetched::default() }
     }
 
-    /// The rows of the next leaf, in the order of the walk; false behind the last. A batch may be empty.
+    /// Reads the rows of the next leaf, in the order of the walk; false after the last leaf. A batch may be empty.
     ///
     /// # Errors
     /// From the tree.
@@ -229,7 +228,7 @@ impl Scan {
                 Direction::Backward => leaf.iter().rev().for_each(&mut take),
             }
             let seen = leaf.seen();
-            // RDV-1: else the same leaf again, which the cursor has left behind.
+            // RDV-1: otherwise read the same leaf again; the cursor has already moved past it.
             let unchanged = self.tree.still(&seen) || mutation::active(Mutation::NoPageRevalidation);
             if !unchanged || !spilled.is_empty() {
                 for tag in spilled {
@@ -254,7 +253,7 @@ impl Scan {
         }
     }
 
-    /// Puts whole values where references stand.
+    /// Replaces references to overflow chains by the values.
     async fn fetch_chains(&self, chains: Vec<(usize, Vec<u8>)>, out: &mut RowBatch) -> Result<(), TxnError> {
         let mut whole = RowBatch::default();
         let mut chains = chains.into_iter().peekable();
@@ -270,7 +269,7 @@ impl Scan {
     }
 }
 
-/// Puts a row into the batch as the view sees it; or says which tag has to be fetched for that.
+/// Puts a row into the batch as the view sees it, or returns the tag that has to be fetched first.
 fn take_row(
     (book, fetched): (&VersionBook, &Fetched),
     view: &View,

@@ -1,13 +1,13 @@
-//! One transaction: what it sees, what it changes, how far it can go back.
+//! One transaction: its view, its changes of rows, its row locks, and its rollback.
 //!
 //! # Life of a transaction
 //! begin -> reads (no id, nothing shared is written) -> first change: an id -> changes, savepoints -> commit, or roll back -> end.
-//! Changing a row is one edit of its leaf: under the leaf's latch the newest version is judged, a conflicting writer is queued for, or the
-//! new version is put in place with its undo; so nobody comes between judgement and change.
+//! A change of a row is one edit of its leaf. Under the leaf's latch the newest version is judged; then either the transaction enters the
+//! wait queue of a conflicting writer, or the new version is put in place with its undo. No other transaction can act in between.
 //!
 //! # Invariants
-//! - TXN-2: what a statement sees of its own transaction are the changes below its mark, so it never meets its own rows again.
-//! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them go.
+//! - TXN-2: of its own transaction's changes a statement sees those below its mark. So it never sees a row that it has written itself.
+//! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them are released.
 //! - TXN-3, 6, 7, 8 and 9 in judge.rs.
 
 mod judge;
@@ -32,7 +32,7 @@ use crate::mvcc::undo::{Fetched, Look};
 use crate::transactions::Transactions;
 use judge::{Attempt, Judge, LockAttempt};
 
-/// Why the caller believes that it knows the row that it changes.
+/// How the caller knows the row that it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// It has read the row in a view; if the newest version is another one, nothing is changed.
@@ -44,34 +44,34 @@ pub enum Basis {
 /// A change of one row.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// A row where there is none.
+    /// Inserts a row at a key without one.
     Insert {
-        /// Its value.
+        /// The row's value.
         value: &'a [u8],
     },
-    /// Another value.
+    /// Replaces the row's value.
     Update {
         /// The new value.
         value: &'a [u8],
-        /// The lock that it amounts to.
+        /// The mode of the lock that the update implies.
         strength: LockMode,
     },
-    /// No row any more.
+    /// Deletes the row.
     Delete {
-        /// Where the row went, if its key was changed.
+        /// The row's new key, if the delete is half of a change of the key.
         moved_to: Option<&'a [u8]>,
     },
 }
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     /// It is done.
     Done,
-    /// Nothing was changed: the newest version is not the one that was read, or there is none. Lock the row and look again. Of an
-    /// insert: the transaction's snapshot has a row there.
+    /// Nothing was changed: the newest version is not the one that was read, or there is none. The caller locks the row and reads it again.
+    /// For an insert: the transaction's snapshot shows a row at the key.
     Newer,
-    /// Nothing was inserted: a row stands there. `mine`: this transaction put it there.
+    /// Nothing was inserted: a row stands at the key.
     Exists {
         /// Whether this transaction wrote it.
         mine: bool,
@@ -80,10 +80,10 @@ pub enum Changed {
     Again,
 }
 
-/// Which row is meant by a key: the one that stood there at a moment.
+/// Which of the rows that stood at a key is meant: the row at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// When.
+    /// The moment.
     pub moment: Moment,
     /// The transaction's own changes below this position were seen.
     pub mark: u32,
@@ -104,17 +104,17 @@ pub struct LockedRow {
     pub overflow: bool,
     /// The row has been deleted.
     pub ghost: bool,
-    /// When its newest version was committed; zero if everybody sees it or it is the transaction's own.
+    /// When its newest version was committed; zero if every snapshot sees it or the transaction wrote it itself.
     pub commit: Lsn,
     /// The version is the transaction's own change at this position.
     pub mine: Option<u32>,
-    /// If it was deleted by a change of its key: the new one.
+    /// The row's new key, if a change of the key deleted it here.
     pub moved_to: Option<Box<[u8]>>,
-    /// What has become of the row since the moment that was asked for; of an ended one only this is true, and nothing is locked.
+    /// The fate of the row since the moment that was asked for. If the row has ended, only this field is meaningful, and nothing is locked.
     pub fate: Fate,
 }
 
-/// A place in the transaction to which it can go back.
+/// A point in the transaction to which it can roll back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     changes: usize,
@@ -130,12 +130,12 @@ pub struct Transaction {
     read_only: bool,
     snapshot: Option<Lsn>,
     dep_lsn: Lsn,
-    /// What its changes met in the spill file, for the rows that come next.
+    /// Spans read from the spill file, kept for the next rows.
     fetched: Fetched,
 }
 
 impl Transaction {
-    /// Begins; nothing is written before the first change.
+    /// Begins a transaction. It writes nothing before its first change.
     pub fn begin(all: Arc<Transactions>, owner: Arc<Owner>, read_only: bool) -> Transaction {
         owner.begin();
         Transaction {
@@ -150,7 +150,7 @@ impl Transaction {
         }
     }
 
-    /// Begins another one in the place of one that has ended: the same session, nothing allocated, no counter that others share.
+    /// Begins another transaction of the same session in the place of an ended one. Allocates nothing and touches no shared counter.
     pub fn begin_again(&mut self, read_only: bool) {
         assert!(self.state.is_none(), "it has ended");
         self.owner.begin();
@@ -160,7 +160,7 @@ impl Transaction {
         self.dep_lsn = Lsn::ZERO;
     }
 
-    /// A transaction that a restart found unfinished: to be rolled back. Its undo is put where its rows' tags lead.
+    /// Adopts a transaction that a restart found unfinished, to roll it back. Each undo record is stored under the tag that its row carries.
     pub fn adopt(all: Arc<Transactions>, owner: Arc<Owner>, loser: Loser) -> Transaction {
         owner.begin();
         let state = TxnState::new(loser.log.txn, owner.clone());
@@ -174,7 +174,7 @@ impl Transaction {
                 before: entry.before.clone(),
                 prev: entry.prev_tag,
                 before_lsn: Lsn::ZERO,
-                // The strongest that it may have been.
+                // The strongest mode that the change may have implied.
                 strength: LockMode::RowUpdate,
                 deletes: false,
                 rowless: entry.tag.is_settled(),
@@ -202,7 +202,7 @@ impl Transaction {
         }
     }
 
-    /// Creates an empty tree; it goes if the transaction is rolled back.
+    /// Creates an empty tree. A rollback of the transaction removes the tree.
     ///
     /// # Errors
     /// From the store.
@@ -225,12 +225,12 @@ impl Transaction {
         &self.owner
     }
 
-    /// Changes nothing any more, or may again.
+    /// Forbids the transaction further changes, or permits them again.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.read_only = read_only;
     }
 
-    /// The transaction reads all it reads at this LSN: it puts no new row where that has one that was deleted since (TXN-7).
+    /// Fixes the snapshot of the whole transaction. It then inserts no row at a key where the snapshot shows a row deleted since (TXN-7).
     pub fn set_snapshot(&mut self, read_lsn: Lsn) {
         self.snapshot = Some(read_lsn);
     }
@@ -240,7 +240,7 @@ impl Transaction {
         &self.all
     }
 
-    /// The highest commit that anything it was told depends on; replies wait until that is durable.
+    /// The highest commit LSN on which a reply of this transaction depends; replies wait until it is durable.
     pub fn dep_lsn(&self) -> Lsn {
         self.dep_lsn
     }
@@ -250,13 +250,13 @@ impl Transaction {
         self.dep_lsn = self.dep_lsn.max(lsn);
     }
 
-    /// What a statement sees that reads at `read_lsn`: TXN-2.
+    /// The view of a statement that reads at `read_lsn` (TXN-2).
     pub fn view(&self, read_lsn: Lsn) -> View {
         let (txn, mark) = self.state.as_ref().map_or((TxnId::NONE, 0), |s| (s.id(), s.position()));
         View { read_lsn, txn, mark }
     }
 
-    /// An id, at the first change.
+    /// The transaction's state; the first call assigns the id.
     ///
     /// # Errors
     /// `ReadOnly`.
@@ -272,15 +272,15 @@ impl Transaction {
         Ok(self.state.clone().expect("just assigned"))
     }
 
-    /// The transaction's place in the log, for what the store itself changes on its behalf (trees created).
+    /// The transaction's place in the log, for changes that the store makes on its behalf (it creates trees).
     pub fn log(&mut self) -> &mut TxnLog {
         &mut self.log
     }
 
-    /// Changes a row, waiting for whoever is changing or has locked it.
+    /// Changes a row, after waiting for transactions that are changing it or have locked it.
     ///
     /// # Errors
-    /// `LockNotAvailable` if told not to wait; `Deadlock`; what the tree says.
+    /// `LockNotAvailable` if told not to wait; `Deadlock`; errors of the tree.
     pub async fn change(
         &mut self,
         tree: &Tree,
@@ -302,14 +302,14 @@ impl Transaction {
         let before = state.changes();
         let reference = self.write_chain(&state, tree, value).await?;
         let done = self.put(&state, tree, key, change, basis, if_taken, (&reference, true)).await;
-        // A chain to which no row leads goes at once: a commit would leave it behind.
+        // A chain to which no row refers is freed at once: a commit would leak it.
         if !matches!(done, Ok(Changed::Done)) {
             self.undo_changes(before).await?;
         }
         done
     }
 
-    /// The change with what stands in the leaf afterwards: the value, or a reference to its chain.
+    /// Makes the change. `value` is what then stands in the leaf: the row's value, or with `overflow` the reference to its chain.
     #[allow(clippy::too_many_arguments, reason = "the parts of one change, from one caller")]
     async fn put(
         &mut self,
@@ -343,7 +343,7 @@ impl Transaction {
                 .await?;
             match attempt {
                 Attempt::Finished(changed, record, judged) => {
-                    // A refusal is a reply, too.
+                    // A refusal is a reply, too, and depends on the version that was judged.
                     if !mutation::active(Mutation::NoDepWaitErrors) {
                         self.depends_on(judged);
                     }
@@ -372,7 +372,7 @@ impl Transaction {
     /// Writes a value too long for a leaf into a chain of pages, which a rollback frees.
     async fn write_chain(&mut self, state: &Arc<TxnState>, tree: &Tree, value: &[u8]) -> Result<[u8; 16], TxnError> {
         let all = self.all.clone();
-        // Piece by piece: checkpoints come in between, and what was written before it failed has to be undone, too.
+        // Undo is kept for each piece: a checkpoint may come between two pieces, and after a failure the earlier pieces are undone.
         let mut keep = |log: &TxnLog, entry: UndoEntry| {
             keep_undo(&all, state, entry);
             state.moved(log);
@@ -380,14 +380,14 @@ impl Transaction {
         Ok(tree.write_overflow(&mut self.log, Tag::SETTLED, value, &mut keep).await?)
     }
 
-    /// TXN-8: gives up what was locked since the request before which this mark was taken.
+    /// Releases the locks taken since this mark (TXN-8).
     fn give_back(&self, before: &OnceLock<LockMark>) {
         if let Some(mark) = before.get() {
             self.all.locks().release_to(&self.owner, *mark);
         }
     }
 
-    /// Waits for the end of a transaction, as one who shares its id's lock.
+    /// Waits for the end of a transaction by a share lock on its id, released at once.
     ///
     /// # Errors
     /// `Deadlock`.
@@ -408,11 +408,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks a row and returns its newest version; `None` if there is no row with this key. An absent row is not locked, nor a deleted
-    /// one (TXN-8). `since`: the row is the one that stood at the key then; none: whatever stands there.
+    /// Locks a row and returns its newest version; `None` if no row stands at the key. Neither an absent nor a deleted row stays locked
+    /// (TXN-8). With `since`, the row that stood at the key then is meant; without it, any row that stands there.
     ///
     /// # Errors
-    /// `LockNotAvailable` if told not to wait; `Deadlock`; what the tree says.
+    /// `LockNotAvailable` if told not to wait; `Deadlock`; errors of the tree.
     pub async fn lock_row(
         &mut self,
         tree: &Tree,
@@ -468,16 +468,16 @@ impl Transaction {
         }
     }
 
-    /// Where the transaction stands.
+    /// The current point of the transaction, for a savepoint.
     pub fn mark(&self) -> Mark {
         let (changes, position) = self.state.as_ref().map_or((0, 0), |s| (s.changes(), s.position()));
         Mark { changes, locks: self.owner.mark().after_changes(position) }
     }
 
-    /// Goes back to a mark: undoes changes, latest first, then gives up the locks taken since (TXN-4).
+    /// Rolls back to a mark: undoes changes, latest first, then releases the locks taken since (TXN-4).
     ///
     /// # Errors
-    /// From the trees; the database is then unusable, since a rollback has what it needs set aside.
+    /// From the trees. A rollback has its log space set aside, so an error means that the database is unusable.
     pub async fn roll_back_to(&mut self, mark: Mark) -> Result<(), TxnError> {
         self.undo_changes(mark.changes).await?;
         self.all.locks().release_to(&self.owner, mark.locks);
@@ -516,13 +516,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends it for good: everybody sees its changes from now on, and its locks are gone. Returns the commit LSN if it changed
-    /// anything; a client may hear of it when the log is durable up to that.
+    /// Commits: makes the changes visible and releases the locks. Returns the commit LSN if the transaction changed anything; a client is
+    /// told only when the log is durable up to that LSN.
     ///
     /// # Errors
-    /// If the log takes no more; the transaction is then still to be rolled back.
+    /// If the log accepts no more records. The caller then has to roll back.
     ///
-    /// `publish` is called with the commit LSN before the locks go.
+    /// `publish` is called with the commit LSN before the locks are released.
     pub async fn commit(&mut self, body: &[u8], publish: impl FnOnce(Lsn) + Send) -> Result<Option<Lsn>, TxnError> {
         self.fetched.clear();
         let Some(state) = self.state.clone() else {
@@ -534,16 +534,16 @@ impl Transaction {
         Ok(Some(lsn))
     }
 
-    /// Ends it without a wait: it has no id, so there is nothing to commit.
+    /// Ends a transaction that changed nothing, without a wait.
     ///
     /// # Panics
-    /// If it has one.
+    /// If the transaction has an id.
     pub fn end_unchanged(&mut self) {
         assert!(self.state.is_none(), "nothing was changed");
         self.all.locks().release_transaction(&self.owner, self.dep_lsn);
     }
 
-    /// Undoes everything and ends it.
+    /// Undoes all changes and ends the transaction.
     ///
     /// # Errors
     /// As [`Transaction::roll_back_to`].
@@ -562,7 +562,7 @@ impl Transaction {
     }
 }
 
-/// Keeps the undo of something that is no row.
+/// Keeps the undo of a change that no row's tag names (a tree, a chain of pages).
 fn keep_undo(all: &Transactions, state: &Arc<TxnState>, entry: UndoEntry) {
     let new = NewUndo {
         txn: state.clone(),

@@ -1,4 +1,4 @@
-//! All transactions: ids, the commit section, what is visible, and the upkeep of old versions.
+//! All transactions of a database: ids, the commit section, the visible LSN, and the upkeep of old versions.
 //!
 //! # Structure
 //! ```text
@@ -8,7 +8,7 @@
 //!
 //! # Life of a commit
 //! credit -> section { reserve, status, visible_lsn } -> fill the record -> release locks with the LSN -> wait until it is durable -> reply.
-//! Once the record is reserved the transaction can't fail.
+//! Once the record is reserved the commit can't fail.
 //!
 //! # Invariants
 //! - COM-1: `visible_lsn` only rises, and a snapshot at `visible_lsn` sees every transaction that committed at or below it: statuses are
@@ -31,12 +31,12 @@ use crate::mutation::{self, Mutation};
 use crate::mvcc::book::VersionBook;
 use crate::mvcc::state::TxnState;
 
-/// After how many commits old versions are looked through, at least; with many sessions, whose snapshots all have to be looked at, less
-/// often: a commit's share of that is a constant.
+/// The least number of commits between two prunings. Pruning reads every session's slot; so with many sessions it runs less often, and a
+/// commit's share of its cost stays constant.
 const PRUNE_EVERY: u64 = 64;
-/// How many kept changes are looked at between two yields.
+/// How many kept changes are rechecked between two yields.
 const RECHECK_AT_ONCE: usize = 4096;
-/// How many sessions one commit pays for looking at.
+/// How many sessions' slots one commit pays for.
 const READERS_PER_COMMIT: u64 = 4;
 
 /// All transactions of a database directory.
@@ -69,34 +69,35 @@ impl Transactions {
         &self.locks
     }
 
-    /// Commits at or below this are visible to whoever does not insist on durability.
+    /// Commits at or below this are visible to readers that do not insist on durability.
     pub fn visible_lsn(&self) -> Lsn {
         self.book.visible_lsn()
     }
 
-    /// Commits at or below this are durable; what a read-only statement outside a block sees. Never above `visible_lsn`.
+    /// Commits at or below this are durable: the snapshot of a read-only statement outside a block. Never above `visible_lsn`.
     pub fn durable_snapshot(&self) -> Lsn {
         self.store.wal().durable_lsn().min(self.visible_lsn())
     }
 
-    /// VER-2: versions above this stay, whoever may read.
+    /// Versions committed above this LSN are kept, whether or not a snapshot can read them (VER-2).
     fn prunable(&self) -> Lsn {
         if mutation::active(Mutation::PurgeBeforeDurable) { self.visible_lsn() } else { self.durable_snapshot() }
     }
 
-    /// A transaction begins to change something: it gets an id.
+    /// Assigns an id to a transaction, at its first change.
     pub(crate) fn assign(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let state = self.book.begin(owner);
         owner.set_txn(state.id());
         state
     }
 
-    /// Commits: when this returns, everybody sees it, and the locks are gone; it is durable when the log is, up to the LSN returned.
+    /// Commits a transaction. On return its changes are visible and its locks are released. The commit is durable once the log is durable
+    /// up to the LSN that is returned.
     ///
     /// # Errors
-    /// Before the record is reserved only: no credit to be had, or the log is poisoned. The transaction then still runs.
+    /// Only before the record is reserved: no credit was available, or the log is poisoned. The transaction then still runs.
     ///
-    /// `publish` is called with the commit LSN before the locks go: for what others may use as soon as they get a lock.
+    /// `publish` is called with the commit LSN before the locks are released, for state that the next holder of a lock may use.
     pub(crate) async fn commit(
         &self,
         txn: &Arc<TxnState>,
@@ -114,7 +115,7 @@ impl Transactions {
         let reservation = {
             let _section = self.book.section().lock();
             let reservation = wal.reserve(&mut credit, bytes);
-            // TXN-5: before a checkpoint learns that it is not active any more.
+            // TXN-5: before a checkpoint can find the transaction no longer active.
             if !superseded.is_empty() {
                 self.store.chains_superseded(&superseded, reservation.range().end);
             }
@@ -134,7 +135,7 @@ impl Transactions {
         Ok(lsn)
     }
 
-    /// Every so many commits somebody looks through old versions; who finds somebody at it goes on.
+    /// Prunes old versions after every so many commits, unless another thread is pruning.
     fn upkeep(&self) {
         let every = PRUNE_EVERY.max(self.book.snapshots().readers() / READERS_PER_COMMIT);
         if self.commits.fetch_add(1, Ordering::Relaxed) % every == 0

@@ -1,15 +1,16 @@
-//! The book of versions: which version of a row who sees, and when an old one can go.
+//! The book of versions: finds the version of a row that a view sees, and the newest version for a writer.
 //!
 //! # Life of a version
-//! written with a tag -> its transaction commits -> every snapshot sees it: its undo record is freed, the tag is settled ->
-//! the tag is stripped from the row, or the ghost is purged, by whoever changes the page next.
+//! A version is written with a tag -> its transaction commits -> every snapshot sees it: its undo record is freed, the tag is settled ->
+//! the next change of the page strips the tag from the row, or purges the ghost.
 //!
 //! # Invariants
-//! - VER-1: the versions of a row are walked newest first; the first whose transaction is the reader's own (below its mark) or committed at
-//!   or below its snapshot is the one that it sees.
-//! - VER-3: a writer acts on no commit above `visible_lsn`: what it changes, the next statement of its transaction sees.
-//! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn); a version goes when its
-//!   successor's commit is durable and no open snapshot lies between the two.
+//! - VER-1: a reader walks the versions of a row newest first. It sees the first version that its own transaction wrote below its mark,
+//!   or that was committed at or below its snapshot.
+//! - VER-3: a writer acts on no version committed above `visible_lsn`. So the next statement of its transaction sees every version that
+//!   the writer has acted on.
+//! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn). A version is freed when
+//!   its successor's commit is durable and no open snapshot lies between the two commits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,22 +35,22 @@ use crate::lockmgr::Owner;
 /// The records of a span.
 type Decoded = Vec<(Tag, Arc<UndoRecord>)>;
 
-/// Whose version a row's newest one is, for somebody who wants to change or check it.
+/// The state of a row's newest version, for a transaction that wants to change or check the row.
 #[derive(Clone, Debug)]
 pub enum Newest {
-    /// Everybody sees it.
+    /// Every snapshot sees it.
     Settled,
     /// Committed at this LSN.
     Committed(Lsn),
     /// The asking transaction's own change at this position.
     Mine(u32),
-    /// A transaction that still runs.
+    /// Another transaction that still runs wrote it.
     Busy(Arc<UndoRecord>),
-    /// That stands in the spill file: fetch it, then ask again.
+    /// Its undo record stands in the spill file: fetch the record, then ask again.
     Spilled,
 }
 
-/// Who asks.
+/// What a reader may see: a snapshot, and its own transaction's changes up to a mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Commits at or below this are seen.
@@ -65,11 +66,11 @@ pub struct View {
 pub enum Visible {
     /// The version in the leaf.
     Current,
-    /// An older one.
+    /// The older version that this record keeps.
     Older(Arc<UndoRecord>),
-    /// None.
+    /// No version.
     Nothing,
-    /// That stands in the spill file, under this tag: fetch it, then read the row again.
+    /// The undo record with this tag stands in the spill file: fetch it, then read the row again.
     Spilled(Tag),
 }
 
@@ -80,7 +81,7 @@ pub struct Link {
     pub prev: Tag,
     /// When the version that it replaces was committed.
     pub before_lsn: Lsn,
-    /// What it leads past (FAT-2).
+    /// A summary of the changes between `prev` and the new version (FAT-2).
     pub passed: Option<Box<Passed>>,
 }
 
@@ -112,18 +113,18 @@ impl VersionBook {
         }
     }
 
-    /// The commit section: commit records are reserved and statuses stored one at a time, and never while a checkpoint counts
-    /// who is active.
+    /// The commit section: under it one transaction at a time reserves its commit record and stores its status. A checkpoint lists the
+    /// active transactions under it, too.
     pub fn section(&self) -> &Mutex<()> {
         &self.section
     }
 
-    /// Commits at or below this are visible to whoever does not insist on durability.
+    /// Commits at or below this are visible to readers that do not insist on durability.
     pub fn visible_lsn(&self) -> Lsn {
         Lsn(self.visible_lsn.load(Ordering::Acquire))
     }
 
-    /// Commits up to here are visible from now on; inside the commit section, or while nobody else is about.
+    /// Makes commits up to `lsn` visible. Called inside the commit section, or while nothing else uses the book.
     ///
     /// # Panics
     /// If the visible LSN would go back: commits become visible in the order of the log.
@@ -143,7 +144,7 @@ impl VersionBook {
         TxnId(self.next_txn.load(Ordering::Relaxed))
     }
 
-    /// A transaction that changes something begins; known to checkpoints from before its first record on.
+    /// Begins a writing transaction. Checkpoints know it before it writes its first log record.
     pub fn begin(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let mut active = self.active.lock();
         let state = TxnState::new(TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)), owner.clone());
@@ -151,12 +152,12 @@ impl VersionBook {
         state
     }
 
-    /// A transaction that a restart found unfinished.
+    /// Adds a transaction that a restart found unfinished to the active ones.
     pub fn adopt(&self, state: &Arc<TxnState>) {
         self.active.lock().insert(state.id(), state.clone());
     }
 
-    /// A transaction has ended.
+    /// Removes a transaction that has ended from the active ones.
     pub fn end(&self, txn: TxnId) {
         self.active.lock().remove(&txn);
     }
@@ -166,7 +167,7 @@ impl VersionBook {
         self.active.lock().values().cloned().collect()
     }
 
-    /// The next deleted row that can go.
+    /// The next deleted row that can be removed from its tree.
     pub fn next_purgeable(&self) -> Option<Purgeable> {
         self.pruner.next_purgeable()
     }
@@ -181,27 +182,27 @@ impl VersionBook {
         &self.snapshots
     }
 
-    /// Whose the newest version is. The caller has the row's page latched, or re-validates it.
+    /// The state of the newest version. The caller has the row's page latched, or re-validates the page afterwards.
     pub fn newest(&self, tag: Tag, me: TxnId, fetched: &Fetched) -> Newest {
         if tag.is_settled() {
             return Newest::Settled;
         }
-        // UND-1: under the latch the row's tag is live, so a record that is gone is a settled one.
+        // UND-1: under the latch the row's tag is current, so a record that is gone belonged to a settled version.
         let record = match self.undo.look_with(tag, fetched) {
             Look::Gone => return Newest::Settled,
             Look::Spilled(_) => return Newest::Spilled,
             Look::Here(record) => record,
         };
         match record.status() {
-            // VER-3: between its status and the publishing of `visible_lsn` a transaction still holds its locks.
+            // VER-3: a transaction still holds its locks between the storing of its status and the publishing of `visible_lsn`.
             Status::Committed(lsn) if lsn <= self.visible_lsn() => Newest::Committed(lsn),
             Status::Active if record.live().id() == me && me != TxnId::NONE => Newest::Mine(record.position),
             _ => Newest::Busy(record),
         }
     }
 
-    /// The first of a transaction's changes of one row that stand; `record`, of a transaction that runs, is its latest. The version
-    /// before it is the newest that anybody else may see.
+    /// The first standing change that a running transaction made to one row; `record` is its latest. The version before that first change
+    /// is the newest that any other transaction may see.
     ///
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first.
@@ -219,7 +220,8 @@ impl VersionBook {
         }
     }
 
-    /// VER-1, with the highest commit LSN that was looked at on the way. The caller re-validates the page afterwards.
+    /// Finds the version that `view` sees (VER-1). Raises `dep_lsn` to that version's commit LSN, or to a bound at or above it. The caller
+    /// re-validates the page afterwards.
     pub fn resolve(&self, head: Tag, view: &View, dep_lsn: &mut Lsn, fetched: &Fetched) -> Visible {
         'again: loop {
             let mut tag = head;
@@ -229,7 +231,7 @@ impl VersionBook {
                     Look::Here(record) => record,
                     Look::Gone if self.was_moved(last.as_ref().map(|(tag, record)| (tag, record))) => continue 'again,
                     Look::Gone => break,
-                    // SPN-2: the common case needs no look at the record.
+                    // SPN-2: in the common case the record itself need not be read.
                     Look::Spilled(span) if span.through() <= view.read_lsn => {
                         *dep_lsn = span.through().max(*dep_lsn);
                         break;
@@ -258,14 +260,14 @@ impl VersionBook {
         }
     }
 
-    /// PRU-3: whether the record that led to one which is gone has been replaced since, so that the row leads elsewhere now.
+    /// Whether the record that led to a missing one was itself replaced or freed since, so that the row's chain must be walked again (PRU-3).
     pub(super) fn was_moved(&self, last: Option<(&Tag, &Arc<UndoRecord>)>) -> bool {
         last.is_some_and(|(tag, record)| {
             record.spot.is_none() && !matches!(self.undo.look(*tag), Look::Here(now) if Arc::ptr_eq(&now, record))
         })
     }
 
-    /// Reads what stands under a tag from the spill file, for `fetched`. Nothing is latched.
+    /// Reads the span with the record of a tag from the spill file into `fetched`. The caller holds no latch.
     ///
     /// # Errors
     /// From the file.
@@ -276,13 +278,13 @@ impl VersionBook {
         Ok(())
     }
 
-    /// Frees a record whose change has been undone, wherever it stands by now.
+    /// Frees a record whose change has been undone, in memory or in the spill file.
     ///
     /// # Errors
     /// From the file.
     pub async fn forget(&self, tag: Tag, record: &Arc<UndoRecord>) -> Result<(), StorageError> {
         if matches!(record.before, BeforeImage::Row { ghost: true, .. }) {
-            // Whoever put a row over the ghost has taken its record along with the purge that was due.
+            // The change that put a row over the ghost has also taken away the record by which the ghost would have been purged.
             self.pruner.purge_later(record);
         }
         let mut fetched = Fetched::default();
@@ -298,8 +300,8 @@ impl VersionBook {
         Ok(())
     }
 
-    /// What a new version that replaces one with `tag` has to point back to.
-    /// Versions that nobody can read any more are linked past: so a row keeps a short chain however old the oldest snapshot is.
+    /// What a new version points back to when it replaces the version with `tag`. The link leads past versions that no snapshot can read,
+    /// so a row's chain stays short however old the oldest snapshot is.
     ///
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first; nothing has been changed then.
@@ -337,7 +339,7 @@ impl VersionBook {
         };
         let told = |count: usize| Passed::of(None, passed[..count].iter().map(|(_, lsn, record)| (*lsn, &**record)));
         for (i, (at, _, record)) in passed.iter().enumerate() {
-            // PRU-3: the pruner came first: what stands there now leads on as well.
+            // PRU-3: the pruner has replaced this record first; the new version points to the record that stands there now.
             if !self.undo.free(*at, record) {
                 return Ok(Link { prev: *at, before_lsn: committed, passed: told(i) });
             }
@@ -345,7 +347,7 @@ impl VersionBook {
         Ok(Link { prev: end, before_lsn: committed, passed: told(passed.len()) })
     }
 
-    /// The undo of a transaction up to a log record, oldest first; what is spilled as its span.
+    /// The undo of a transaction up to a log record, oldest first; a spilled record is given as its span.
     fn undo_of(&self, state: &TxnState, last: Lsn) -> Vec<Undo> {
         let undo = |tag| match self.undo.look(tag) {
             Look::Gone => None,
@@ -359,7 +361,7 @@ impl VersionBook {
         state.all_changes().into_iter().filter_map(undo).filter(logged).collect()
     }
 
-    /// Who is active, with their undo; at one moment, so that what is spilled is read later.
+    /// The active transactions with their undo, as of one moment. Reads no file, so spilled records are read afterwards.
     fn active_with_undo(&self, previous: Lsn) -> (ActiveTxns, Vec<Vec<Undo>>) {
         let _section = self.section.lock();
         let (mut txns, mut undos) = (Vec::new(), Vec::new());
@@ -389,7 +391,7 @@ impl VersionBook {
                     Undo::Spilled(tag, span) => (tag, span),
                 };
                 if fetched.as_ref().is_none_or(|(id, _)| *id != span.id) {
-                    // Also what was freed meanwhile: at the moment that is saved it stood.
+                    // Freed records, too: they still stood at the moment that the checkpoint saves.
                     fetched = Some((span.id, span.all(true).await?));
                 }
                 let records = fetched.as_ref().map_or(&[][..], |(_, records)| records);

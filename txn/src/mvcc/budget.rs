@@ -1,14 +1,16 @@
-//! The memory budget of undo: what is beyond it goes to the spill file, oldest first, and who holds it is named.
+//! The memory budget of undo: undo beyond the budget is moved to the spill file, oldest first, and an alarm names the greatest holder.
 //!
 //! # Life of a spilled record
-//! in memory -> the budget is three quarters full: its chunk and the neighbours are written as a span -> in the directory as that ->
-//! freed one by one -> most of the span is free: what is left moves to a new span together with its neighbours | nobody needs any of it: gone.
+//! in memory -> the budget is three quarters full: the record's chunk and its neighbours are written as a span -> the span stands in the
+//! directory -> its records are freed one by one -> most of the span is free: the rest is rewritten with neighbouring spans as a new span |
+//! no record of the span is needed: the span is dropped.
 //!
 //! # Invariants
-//! - BUD-1: who changes something while memory is at the budget spills first, or waits for whoever does: so memory exceeds the budget by
-//!   no more than the chunks that writers are filling.
-//! - BUD-2: one spills at a time; records do not change in place meanwhile but by pruning, which makes the spiller try again.
-//! - BUD-3: nothing here waits for a transaction.
+//! - BUD-1: while memory exceeds the budget, a writer spills before its change, or waits for the thread that spills. So memory exceeds the
+//!   budget by no more than the chunks that writers are filling.
+//! - BUD-2: one thread spills at a time. Meanwhile only pruning replaces records in memory; a batch with a replaced record is not spilled,
+//!   and is tried again later.
+//! - BUD-3: nothing in this module waits for a transaction.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,17 +33,17 @@ use super::undo::{Moved, SHARDS};
 
 /// About how many bytes of memory make one span.
 const SPAN_BYTES: usize = 48 << 10;
-/// A span with less in it is joined with its neighbours.
+/// A span with fewer live bytes is joined with its neighbours.
 const SMALL_BYTES: usize = 8 << 10;
-/// How long who finds another one spilling waits before it looks again.
+/// How long a writer waits, while another thread spills, before it checks again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Budget, file, and what was told about them.
+/// The spill file, the turn to spill, and the alarms.
 #[derive(Debug)]
 pub(super) struct Budget {
     spill: OnceLock<Arc<SpillFile>>,
     spilling: AtomicBool,
-    /// The oldest LSN and the number of open snapshots when spans were looked at last.
+    /// The horizon's oldest LSN and its open snapshots when [`VersionBook::has_moved`] was last asked.
     swept: Mutex<(Lsn, Box<[Lsn]>)>,
     pub(super) alarms: Mutex<VecDeque<Alarm>>,
     pub(super) alarms_total: AtomicU64,
@@ -61,12 +63,12 @@ impl Default for Budget {
     }
 }
 
-/// BUD-2
+/// The turn to spill (BUD-2).
 struct Turn<'a>(&'a AtomicBool);
 
 impl<'a> Turn<'a> {
     fn take(flag: &'a AtomicBool) -> Option<Turn<'a>> {
-        // Made only if it was got: one that is dropped ends the turn of whoever has it.
+        // Constructed only when the flag was free: the drop of another `Turn` would end the holder's turn.
         (!flag.swap(true, Ordering::Acquire)).then(|| Turn(flag))
     }
 }
@@ -78,7 +80,7 @@ impl Drop for Turn<'_> {
 }
 
 impl VersionBook {
-    /// Sets the memory budget in bytes, and the file for what is beyond. At the opening.
+    /// Sets the memory budget in bytes and the spill file, at the opening of the database.
     pub fn limit(&self, bytes: u64, file: SpillFile) {
         self.undo.set_ceiling(bytes);
         let _ = self.budget.spill.set(Arc::new(file));
@@ -94,10 +96,10 @@ impl VersionBook {
         self.budget.spill.get()
     }
 
-    /// BUD-1: before a change, with no latch held.
+    /// Makes room for a writer's next change if memory exceeds the budget (BUD-1). The caller holds no latch.
     ///
     /// # Errors
-    /// From the file; `NoSpace` where there is none.
+    /// From the file; `NoSpace` if no spill file is set.
     pub async fn admit(&self) -> Result<(), StorageError> {
         if self.undo.is_over() { self.make_room().await } else { Ok(()) }
     }
@@ -112,8 +114,8 @@ impl VersionBook {
         Ok(())
     }
 
-    /// A step of upkeep: looks at what was kept if snapshots have ended, at spans, and at the budget. Returns how many records went
-    /// and how many were spilled.
+    /// A step of upkeep: drops and joins spans, and spills if the budget is three quarters full. Returns how many records were freed and
+    /// how many were spilled.
     ///
     /// # Errors
     /// From the file.
@@ -129,7 +131,7 @@ impl VersionBook {
         Ok((freed, spilled))
     }
 
-    /// Whether snapshots have ended since this was asked last: then what was kept for them is due.
+    /// Whether snapshots have ended since the last call; the records that were kept for them should then be rechecked.
     pub fn has_moved(&self) -> bool {
         let horizon = self.snapshots.horizon();
         let mut swept = self.budget.swept.lock();
@@ -139,7 +141,7 @@ impl VersionBook {
         moved
     }
 
-    /// UND-5: spills the oldest chunks until memory is half the budget.
+    /// Spills the oldest chunks until memory is at half the budget (UND-5).
     async fn spill(&self, _turn: &Turn<'_>) -> Result<usize, StorageError> {
         let Some(file) = self.spill_file() else {
             return Err(StorageError::NoSpace("undo: there is no spill file".into()));
@@ -165,7 +167,7 @@ impl VersionBook {
         Ok(spilled)
     }
 
-    /// Drops spans that nobody needs, and makes few of many that are mostly free.
+    /// Drops spans that no snapshot and no rollback needs, and joins neighbouring spans that are small or mostly free.
     async fn sweep_spans(&self, _turn: &Turn<'_>) -> Result<usize, StorageError> {
         let horizon = self.snapshots.horizon();
         let (mut freed, mut run) = (0, Run::default());
@@ -196,7 +198,7 @@ impl VersionBook {
         Ok(freed + self.rewrite(run, &horizon).await?)
     }
 
-    /// What is still needed of a run of spans, as one.
+    /// Rewrites the records of a run of spans that are still needed as one span. Returns how many records were freed.
     async fn rewrite(&self, run: Run, horizon: &Horizon) -> Result<usize, StorageError> {
         let Some(file) = self.spill_file().filter(|_| run.is_due || run.spans.len() > 1) else { return Ok(0) };
         let (Some(first), Some(last)) = (run.spans.first(), run.spans.last()) else { return Ok(0) };
@@ -235,7 +237,7 @@ impl VersionBook {
         Ok(Arc::new(Span::new(encoded, chunks, file.clone(), offset)))
     }
 
-    /// A spilled record as it is to be kept, if it is.
+    /// The form in which a spilled record is kept; `None` if it is not needed.
     fn still_needed(&self, record: &Arc<UndoRecord>, horizon: &Horizon) -> Option<Arc<UndoRecord>> {
         let commit = match record.status() {
             Status::Active => return Some(record.clone()),
@@ -260,7 +262,7 @@ impl VersionBook {
     }
 }
 
-/// Spans, one after the other in their shard, that are to become one.
+/// Neighbouring spans of one shard that are to be joined.
 #[derive(Default)]
 struct Run {
     index: usize,

@@ -1,13 +1,13 @@
-//! What has become of a row since somebody read it: whether it is still the row at its key, and where it went if not.
+//! The fate of a row since a snapshot read it: whether it still stands at its key, was deleted, or was moved to another key.
 //!
-//! A key is not a row: a delete, or a change of the key, ends a row, and an insert at the same key begins another one. Whoever waits
-//! for a row goes on from the version that its snapshot showed, to that version's successors and to nothing else.
+//! A key is not a row: a delete, or a change of the key, ends a row, and an insert at the same key begins another row. A transaction that
+//! waited for a row continues with the successors of the version that its snapshot showed, and with no other row.
 //!
 //! # Invariants
-//! - FAT-1: the oldest end after a moment is the end of the row that stood at the key at that moment. Of a row that was moved, the
-//!   moment of its arrival is the moment of its departure: between the two its transaction ends no row at the new key.
+//! - FAT-1: the oldest end after a moment is the end of the row that stood at the key at that moment. A row that was moved counts at its
+//!   new key from the moment at which it left the old key: between leaving and arriving its transaction ends no row at the new key.
 //! - FAT-2: a record that leads past others keeps what they say about ends and keys ([`Passed`]), so that pruning between snapshots
-//!   loses no end that somebody who waits may ask for.
+//!   loses no end that a waiting transaction may ask for.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::state::Status;
 use super::undo::{Fetched, Look};
 use crate::lockmgr::LockMode;
 
-/// When a change took effect: its commit, and its place among the changes of its transaction.
+/// When a change took effect: its commit LSN, and its position among the changes of its transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     /// The commit.
@@ -37,26 +37,26 @@ impl From<&View> for Moment {
 /// The end of a row at its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When.
+    /// The moment of the end.
     pub at: Moment,
-    /// Where the row went; none: it was deleted.
+    /// The row's new key; `None` if the row was deleted.
     pub moved_to: Option<Box<[u8]>>,
 }
 
-/// What a record's predecessors did that it leads past (FAT-2).
+/// A summary of the changes that a record leads past (FAT-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     oldest: Option<End>,
-    /// If it is another one.
+    /// The newest end, if it is not the oldest.
     newest: Option<End>,
-    /// There were ends between the two.
+    /// There were ends between `oldest` and `newest`.
     more: bool,
     /// The latest commit that changed columns to which a foreign key may refer.
     key_changed: Lsn,
 }
 
 impl Passed {
-    /// Adds a change that was committed before all that are there.
+    /// Adds a change that was committed before all changes added so far.
     fn add(&mut self, commit: Lsn, record: &UndoRecord) {
         if record.strength == LockMode::RowUpdate {
             self.key_changed = self.key_changed.max(commit);
@@ -81,7 +81,7 @@ impl Passed {
         self.oldest = Some(end);
     }
 
-    /// What records say that are passed, the newest first, behind what `first` says already; none if that is nothing.
+    /// Adds `records`, newest first, to the summary `first`. `None` if there is nothing to remember.
     pub(super) fn of<'r>(
         first: Option<&Passed>,
         records: impl Iterator<Item = (Lsn, &'r UndoRecord)>,
@@ -91,13 +91,13 @@ impl Passed {
         (all != Passed::default()).then(|| Box::new(all))
     }
 
-    /// What it weighs in the budget, in bytes.
+    /// Bytes that the summary counts in the undo budget.
     pub(super) fn bytes(&self) -> usize {
         let key = |end: &Option<End>| end.as_ref().and_then(|e| e.moved_to.as_ref()).map_or(0, |key| key.len());
         size_of::<Passed>() + key(&self.oldest) + key(&self.newest)
     }
 
-    /// The oldest end after a moment; `Err`: there is one, but it is not known which.
+    /// The oldest end after a moment. `Err`: there is such an end, but the summary does not say which.
     fn end_after(&self, since: Moment) -> Result<Option<&End>, Unknown> {
         let newest = self.newest.as_ref().or(self.oldest.as_ref());
         match (&self.oldest, newest) {
@@ -108,7 +108,7 @@ impl Passed {
         }
     }
 
-    /// For the spill file: the parts as numbers and bytes.
+    /// Appends the summary in the form of the spill file.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.key_changed.0.to_le_bytes());
         out.push(u8::from(self.more));
@@ -124,7 +124,7 @@ impl Passed {
         }
     }
 
-    /// The other way.
+    /// Decodes what [`Passed::encode`] wrote; `None` if the bytes are damaged.
     pub(super) fn decode(bytes: &[u8]) -> Option<Passed> {
         let (key_changed, rest) = bytes.split_first_chunk::<8>()?;
         let (more, mut rest) = rest.split_first()?;
@@ -145,24 +145,24 @@ impl Passed {
     }
 }
 
-/// Which end it was is not known any more: three rows ended at one key while somebody waited for the one that moved there.
+/// It is no longer known which end is meant: at least three rows ended at one key while a transaction waited for the row that moved there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown;
 
-/// What has become of the row that stood at a key at some moment.
+/// The fate of the row that stood at a key at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// It ended.
+    /// How the row ended, if it did.
     pub end: Option<End>,
     /// Columns to which a foreign key may refer were changed, or the row was deleted.
     pub key_changed: bool,
-    /// FAT-2 could not keep all.
+    /// [`Passed`] no longer tells which of several ends is the row's.
     pub unknown: bool,
 }
 
 impl VersionBook {
-    /// What has become of the row that stood at a key at a moment, by what is committed (FAT-1). `own`: changes of this transaction below
-    /// this position are what the reader saw. The caller has the row's page latched.
+    /// The fate of the row that stood at a key at a moment, by committed changes (FAT-1). `own`: the reader saw this transaction's changes
+    /// below this position. The caller has the row's page latched.
     ///
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first.

@@ -1,7 +1,7 @@
-//! Who holds undo: open snapshots that can read old versions, and transactions that may have to take their changes back.
+//! The holders of undo: open snapshots that can read old versions, and running transactions that may have to roll back.
 //!
 //! # Not here
-//! What is done about them: nothing by itself. `pg_terminate_backend` ends a holder.
+//! Ending a holder. The server never does so by itself; `pg_terminate_backend` does.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,19 +23,19 @@ const ALARMS_KEPT: usize = 16;
 /// An alarm is not repeated before this has passed.
 const ALARM_PAUSE: Duration = Duration::from_secs(10);
 
-/// How somebody holds undo.
+/// What makes a session a holder of undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldKind {
-    /// By a snapshot that reads what has been replaced since.
+    /// An open snapshot that can read replaced versions.
     Snapshot,
-    /// By changes that have not ended.
+    /// A transaction with changes that has not ended.
     Transaction,
 }
 
-/// Somebody who holds undo.
+/// A snapshot or a transaction that holds undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// How.
+    /// Snapshot or transaction.
     pub kind: HoldKind,
     /// The session's number, 0 for none.
     pub pid: i32,
@@ -43,9 +43,9 @@ pub struct Holder {
     pub txn: Option<TxnId>,
     /// Where the snapshot reads.
     pub read_lsn: Option<Lsn>,
-    /// Since when, in nanoseconds.
+    /// Age of the snapshot or transaction, in nanoseconds.
     pub age_ns: u64,
-    /// How many bytes, in memory and in the spill file.
+    /// Bytes of undo that it holds, in memory and in the spill file.
     pub bytes: u64,
     /// The session's latest statement.
     pub statement: Option<Arc<str>>,
@@ -80,7 +80,7 @@ pub struct Alarm {
     pub budget: u64,
     /// Bytes in the spill file before.
     pub spilled: u64,
-    /// Who holds most.
+    /// The greatest holder.
     pub holder: Option<Holder>,
 }
 
@@ -94,10 +94,10 @@ impl fmt::Display for Alarm {
     }
 }
 
-/// What hears of alarms.
+/// A callback for alarms.
 type Listener = Box<dyn Fn(&Alarm) + Send + Sync>;
 
-/// Who is told when undo exceeds its memory.
+/// The callback for alarms, once one is set.
 #[derive(Default)]
 pub(super) struct Listeners(OnceLock<Listener>);
 
@@ -112,7 +112,7 @@ impl fmt::Debug for Listeners {
 pub struct UndoUsage {
     /// Bytes in memory.
     pub memory_bytes: u64,
-    /// What they are not to exceed.
+    /// The memory budget, in bytes.
     pub budget_bytes: u64,
     /// Bytes of the spill file, holes included.
     pub file_bytes: u64,
@@ -120,7 +120,7 @@ pub struct UndoUsage {
     pub written_bytes: u64,
     /// Spans in it.
     pub spans: u64,
-    /// How often the budget was exceeded and somebody was named.
+    /// Alarms raised since the start.
     pub alarms: u64,
 }
 
@@ -137,7 +137,7 @@ impl VersionBook {
         }
     }
 
-    /// Who holds undo, the greatest first. Goes through all that is in memory; a span counts for the oldest snapshot that may need it.
+    /// The holders of undo, the greatest first. Reads every record in memory. A span counts for the oldest snapshot that may need it.
     pub fn holders(&self) -> Vec<Holder> {
         let horizon = self.snapshots.horizon();
         let mut tally = Tally::default();
@@ -153,7 +153,7 @@ impl VersionBook {
         let mut holders: Vec<Holder> =
             tally.transactions.values().map(|(txn, bytes)| of_transaction(txn, *bytes)).collect();
         for snapshot in self.snapshots.open() {
-            // Of several at one LSN the oldest bears it all.
+            // Of several snapshots at one LSN, the oldest is charged with all bytes.
             if let Some(bytes) = tally.snapshots.remove(&snapshot.read_lsn) {
                 holders.push(of_snapshot(&snapshot, bytes, now));
             }
@@ -167,7 +167,7 @@ impl VersionBook {
         self.budget.alarms.lock().iter().cloned().collect()
     }
 
-    /// Who is to be told when undo exceeds its memory; once.
+    /// Sets the callback for alarms. Only the first call has an effect.
     pub fn on_alarm(&self, listener: impl Fn(&Alarm) + Send + Sync + 'static) {
         let _ = self.budget.listeners.0.set(Box::new(listener));
     }

@@ -1,11 +1,11 @@
-//! Versions: who sees which one, and how long each is kept.
+//! Row versions: which version a snapshot sees, and how long each version is kept.
 //!
 //! # Structure
 //! ```text
-//! book ── snapshots   who reads where          state   transactions that change something
-//!      ├─ undo        records by tag           record  one of them
-//!      ├─ prune       what nobody reads goes           fate    what became of a row that somebody read
-//!      └─ budget      memory's limit           span, spill   what stands in the file    holders   who is to blame
+//! book ── snapshots   open snapshots and the horizon       state    writing transactions: status, changes
+//!      ├─ undo        undo records by tag                  record   one undo record
+//!      ├─ prune       frees records that no snapshot needs fate     how a row ended, or where it was moved
+//!      └─ budget      memory limit of undo                 span, spill   undo in the file   holders   who holds undo
 //! ```
 
 pub mod book;

@@ -1,4 +1,4 @@
-//! Pruning: which versions nobody can read any more, between open snapshots, too.
+//! Pruning: frees the versions that no snapshot can read, including those that lie between two open snapshots.
 //!
 //! # Life of a retired change
 //! Once its commit is durable, a record has one of three fates:
@@ -9,8 +9,8 @@
 //! So under one old snapshot, however old, a row that changes all the time keeps its first version and one link.
 //!
 //! # Invariants
-//! - PRU-1: only a change whose commit the bound of the horizon has passed is freed between snapshots, made a link, or separated from
-//!   its transaction: no snapshot begins below the bound any more.
+//! - PRU-1: a record is freed between snapshots, turned into a link, or separated from its transaction only if its commit is at or below
+//!   the horizon's bound. No new snapshot begins below the bound.
 //! - PRU-2: no reader needs a link's image: no present or future snapshot falls between the previous version's commit and the link's own.
 //! - PRU-3: a record that a younger one leads to is freed only after the younger one leads past it, or is freed itself. A reader that meets
 //!   a gap checks whether the record that led there still stands; a writer frees a record that it passes only if that still stands.
@@ -30,17 +30,17 @@ use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
 use super::undo::Look;
 
-/// How many kept changes each pruning looks at again, at least.
+/// The least number of kept changes that each pruning rechecks.
 const AGAIN_MIN: usize = 64;
 
-/// Changes of a transaction that has committed.
+/// The changes of a committed transaction that pruning has not judged yet.
 #[derive(Debug)]
 struct Retired {
     commit: Lsn,
     changes: Vec<Tag>,
 }
 
-/// A deleted row that can be taken out of its tree.
+/// A deleted row that can be removed from its tree.
 #[derive(Clone, Debug)]
 pub struct Purgeable {
     /// The tree.
@@ -55,12 +55,12 @@ pub struct PruneTurn<'a> {
     _turn: MutexGuard<'a, ()>,
 }
 
-/// What pruning has still to look at.
+/// The lists of changes that pruning has still to judge, and of rows to purge.
 #[derive(Debug)]
 pub(super) struct Pruner {
     turn: Mutex<()>,
     retired: Mutex<VecDeque<Retired>>,
-    /// Changes that were looked at and kept.
+    /// Changes that were judged and kept.
     held: Mutex<VecDeque<Tag>>,
     purgeable: Mutex<VecDeque<Purgeable>>,
 }
@@ -90,7 +90,7 @@ impl Pruner {
         self.held.lock().len()
     }
 
-    /// What the lists weigh, in bytes; the changes of those that were not looked at yet count with their records.
+    /// Bytes of the lists. The tags of retired transactions, not judged yet, count with their records instead.
     pub(super) fn bytes(&self) -> u64 {
         let (retired, held) = (self.retired.lock().capacity(), self.held.lock().capacity());
         (retired * size_of::<Retired>() + held * size_of::<Tag>()) as u64
@@ -108,7 +108,7 @@ enum Fate {
 }
 
 impl VersionBook {
-    /// The transaction has committed `at` this LSN; its undo goes when nobody can read what it replaced.
+    /// Hands the changes of a transaction that committed `at` this LSN to pruning: each goes when no snapshot can read the version before it.
     pub fn retire(&self, txn: &TxnState, at: Lsn) {
         let changes = txn.take_changes();
         if !changes.is_empty() {
@@ -116,17 +116,17 @@ impl VersionBook {
         }
     }
 
-    /// How many ended transactions have not been looked at.
+    /// How many committed transactions still have changes that were never judged.
     pub fn retired(&self) -> usize {
         self.pruner.retired.lock().len()
     }
 
-    /// The turn to prune, when no other thread has it (PRU-4).
+    /// The turn to prune; blocks while another thread has it (PRU-4).
     pub fn prune_turn(&self) -> PruneTurn<'_> {
         PruneTurn { _turn: self.pruner.turn.lock() }
     }
 
-    /// The same, if no other thread has it now.
+    /// The turn to prune, or `None` if another thread has it.
     pub fn try_prune_turn(&self) -> Option<PruneTurn<'_>> {
         self.pruner.turn.try_lock().map(|turn| PruneTurn { _turn: turn })
     }
@@ -181,7 +181,7 @@ impl VersionBook {
     }
 
     fn judge(&self, tag: Tag, horizon: &Horizon) -> Fate {
-        // What is spilled is looked at by spans.
+        // `sweep_spans` in budget.rs judges spilled records, a span at a time.
         let Look::Here(record) = self.undo.look(tag) else {
             return Fate::NotHere;
         };
@@ -207,7 +207,8 @@ impl VersionBook {
         Fate::Kept
     }
 
-    /// PRU-2, PRU-3: the record keeps no image and leads past others of its kind, which go.
+    /// Replaces the record by a link without an image (PRU-2). The link leads past the following records that no snapshot needs either;
+    /// these are freed after it stands (PRU-3).
     fn make_link(&self, tag: Tag, record: &Arc<UndoRecord>, commit: Lsn, horizon: &Horizon) {
         let mut passed = Vec::new();
         let mut prev = record.prev;

@@ -12,12 +12,12 @@ use super::snapshots::Horizon;
 use super::state::{Status, TxnState};
 use crate::lockmgr::LockMode;
 
-/// Who made a change.
+/// The transaction that made a change.
 #[derive(Clone, Debug)]
 pub enum Writer {
-    /// A transaction that runs, or whose end not everybody may know of yet.
+    /// A transaction that runs, or has ended but whose commit is not known to be durable.
     Live(Arc<TxnState>),
-    /// One whose commit, at this LSN, is durable.
+    /// A transaction whose commit, at this LSN, is durable.
     Ended(Lsn),
 }
 
@@ -31,31 +31,31 @@ pub(super) struct Spot {
 /// One change of one row.
 #[derive(Debug)]
 pub struct UndoRecord {
-    /// Whose.
+    /// The transaction that made the change.
     pub writer: Writer,
-    /// The how-manieth change of its transaction, from 0.
+    /// The position of the change in its transaction, from 0.
     pub position: u32,
     /// The tree.
     pub tree: TreeId,
-    /// The key in it; empty if nobody asks for it any more.
+    /// The key in the tree; empty if it is no longer needed.
     pub key: Box<[u8]>,
     /// The row before the change.
     pub before: BeforeImage,
-    /// The row before the change is not kept: nobody can read it, the record only leads on to `prev` (PRU-2).
+    /// The record is a link: it keeps no row before the change, which no snapshot can read, and only leads to `prev` (PRU-2).
     pub dropped: bool,
     /// The tag that the row had before.
     pub prev: Tag,
-    /// When the version before the change had been committed; zero if nobody needs to know any more.
+    /// The commit LSN of the version before the change; zero if it is no longer needed.
     pub before_lsn: Lsn,
-    /// What lock the change amounts to: `RowUpdate` for a delete or a change of key, else `RowNoKeyUpdate`.
+    /// The lock mode that the change implies: `RowUpdate` for a delete or a change of key, else `RowNoKeyUpdate`.
     pub strength: LockMode,
-    /// The change deleted the row: what stands there now is a ghost.
+    /// The change deleted the row and left a ghost.
     pub deletes: bool,
     /// No row carries its tag: the undo of a tree or of pages.
     pub rowless: bool,
     /// For a delete that is half of a key update: the row's new key.
     pub moved_to: Option<Box<[u8]>>,
-    /// What the changes between `prev` and this one did, which it leads past (FAT-2).
+    /// A summary of the changes between `prev` and this one, which the record leads past (FAT-2).
     pub passed: Option<Box<Passed>>,
     pub(super) lsn: AtomicU64,
     pub(super) undo_next: AtomicU64,
@@ -75,10 +75,10 @@ pub(super) fn heap(key: &[u8], before: &BeforeImage, moved_to: Option<&[u8]>) ->
     )
 }
 
-/// What a new record holds; see [`UndoRecord`].
+/// The parts of a new record; see [`UndoRecord`].
 #[derive(Debug)]
 pub struct NewUndo {
-    /// Whose.
+    /// The transaction that makes the change.
     pub txn: Arc<TxnState>,
     /// The tree.
     pub tree: TreeId,
@@ -88,17 +88,17 @@ pub struct NewUndo {
     pub before: BeforeImage,
     /// Its tag.
     pub prev: Tag,
-    /// When that version had been committed.
+    /// The commit LSN of that version.
     pub before_lsn: Lsn,
-    /// The lock that the change amounts to.
+    /// The lock mode that the change implies.
     pub strength: LockMode,
     /// The change deletes the row.
     pub deletes: bool,
     /// No row carries its tag.
     pub rowless: bool,
-    /// Where a key update went.
+    /// The row's new key, for a delete that is half of a key update.
     pub moved_to: Option<Box<[u8]>>,
-    /// What it leads past.
+    /// A summary of the changes that the record leads past.
     pub passed: Option<Box<Passed>>,
 }
 
@@ -126,7 +126,7 @@ impl UndoRecord {
         }
     }
 
-    /// How its transaction stands.
+    /// The status of its transaction.
     pub fn status(&self) -> Status {
         match &self.writer {
             Writer::Live(txn) => txn.status(),
@@ -134,10 +134,10 @@ impl UndoRecord {
         }
     }
 
-    /// Its transaction, for a record whose writer somebody may have to wait for.
+    /// Its transaction, for a record whose writer another transaction may have to wait for.
     ///
     /// # Panics
-    /// If the commit is durable already (PRU-1): nobody waits for that.
+    /// If the commit is durable already (PRU-1): no transaction waits for such a writer.
     pub fn live(&self) -> &Arc<TxnState> {
         match &self.writer {
             Writer::Live(txn) => txn,
@@ -145,7 +145,7 @@ impl UndoRecord {
         }
     }
 
-    /// Whether both are changes of one transaction that runs.
+    /// Whether both records have the same live writer.
     pub fn is_of(&self, other: &UndoRecord) -> bool {
         match (&self.writer, &other.writer) {
             (Writer::Live(a), Writer::Live(b)) => a.id() == b.id(),
@@ -174,7 +174,7 @@ impl UndoRecord {
         !self.dropped && !self.rowless && horizon.needs(self.before_lsn, commit)
     }
 
-    /// What it weighs in the budget, in bytes: itself, and its transaction with the first.
+    /// Bytes that the record counts in the undo budget. A transaction's first record counts the transaction's state, too.
     pub fn bytes(&self) -> usize {
         let before = match &self.before {
             BeforeImage::Absent => 0,
@@ -204,7 +204,7 @@ impl UndoRecord {
         }
     }
 
-    /// The same for a commit that is durable: its transaction need not be remembered.
+    /// A copy of the record for a durable commit. It keeps the commit LSN in place of the transaction.
     pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
         UndoRecord {
             _memory: heap(&self.key, &self.before, self.moved_to.as_deref()),
@@ -220,7 +220,7 @@ impl UndoRecord {
         }
     }
 
-    /// The same without the version before, leading to `prev` (PRU-2) past what `passed` tells of (FAT-2).
+    /// A link in the record's place: without the version before, leading to `prev` (PRU-2) past the changes that `passed` sums up (FAT-2).
     pub(super) fn link(&self, commit: Lsn, prev: Tag, passed: Option<Box<Passed>>) -> UndoRecord {
         UndoRecord {
             _memory: heap(&[], &BeforeImage::Absent, None),

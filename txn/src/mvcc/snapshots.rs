@@ -1,4 +1,4 @@
-//! Snapshots: a number each, and the bound below which nobody may still read.
+//! Snapshots: each is one LSN. The horizon's bound is the LSN below which no new snapshot begins.
 //!
 //! # Structure
 //! ```text
@@ -7,15 +7,16 @@
 //! ```
 //!
 //! # Life of a snapshot
-//! load the LSN, store it in the slot, fence, load the bound; if the bound has passed the LSN, again. So either the scan that follows the
-//! publishing of a bound sees the slot, or the beginner sees the bound: Dekker's argument, both sides sequentially consistent.
+//! A reader loads the LSN, stores it in the slot, fences, and loads the bound. If the bound has passed the LSN, the reader repeats this. So
+//! either the scan that follows the publishing of a bound sees the slot, or the reader sees the bound: Dekker's argument, both sides
+//! sequentially consistent.
 //!
 //! # Invariants
 //! - SNP-1: once `refresh` has returned, every snapshot below its bound that is or ever will be open stands in its list.
 //! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
-//! - SNP-3: snapshots of one session never go back.
+//! - SNP-3: the LSNs of one session's snapshots never decrease.
 //!
-//! The cost of beginning one does not depend on how many transactions are open: nothing is copied.
+//! The cost of beginning a snapshot does not depend on how many transactions are open: no list of them is copied.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -32,19 +33,19 @@ const IDLE: u64 = u64::MAX;
 #[derive(Debug)]
 struct Slot {
     read_lsn: AtomicU64,
-    /// When the snapshot was begun that the slot shows.
+    /// When the snapshot in the slot was begun.
     since_ns: AtomicU64,
     owner: Option<Arc<Owner>>,
 }
 
-/// An open snapshot, for who asks what holds old versions.
+/// An open snapshot, for views of what holds old versions.
 #[derive(Clone, Debug)]
 pub struct OpenSnapshot {
     /// Commits at or below this are seen.
     pub read_lsn: Lsn,
     /// When it was begun, by the clock of wait events.
     pub since_ns: u64,
-    /// Its session, if it is one's.
+    /// Its session, if it belongs to one.
     pub owner: Option<Arc<Owner>>,
 }
 
@@ -61,7 +62,7 @@ impl Horizon {
         commit <= self.oldest()
     }
 
-    /// The oldest LSN at which somebody may read.
+    /// The oldest LSN at which a snapshot may read.
     pub fn oldest(&self) -> Lsn {
         self.active.first().copied().unwrap_or(self.bound).min(self.bound)
     }
@@ -82,7 +83,7 @@ impl Horizon {
         self.active.get(first).copied().filter(|s| *s < until)
     }
 
-    /// Whether a version that was current from `from` until `until` (commit LSNs) can still be read by anybody.
+    /// Whether any present or future snapshot can read a version that was current from `from` until `until` (commit LSNs).
     pub fn needs(&self, from: Lsn, until: Lsn) -> bool {
         if until > self.bound {
             return true;
@@ -118,12 +119,12 @@ impl Snapshots {
         }
     }
 
-    /// A place among the readers for something that is no session.
+    /// A reader that belongs to no session.
     pub fn reader(self: &Arc<Self>) -> Reader {
         self.reader_of(None)
     }
 
-    /// A session's place among the readers.
+    /// A reader for a session.
     pub fn reader_of(self: &Arc<Self>, owner: Option<Arc<Owner>>) -> Reader {
         let slot = Arc::new(Slot { read_lsn: AtomicU64::new(IDLE), since_ns: AtomicU64::new(0), owner });
         self.slots.lock().push(slot.clone());
@@ -131,16 +132,16 @@ impl Snapshots {
         Reader { all: self.clone(), slot, open: Vec::new(), latest: Lsn::ZERO }
     }
 
-    /// How many sessions there are.
+    /// How many readers there are.
     pub fn readers(&self) -> u64 {
         self.readers.load(Ordering::Relaxed)
     }
 
-    /// Moves the bound up to `durable` and looks who still reads below it. SNP-1, SNP-2.
+    /// Raises the bound to `durable` and lists the snapshots that are open below it (SNP-1, SNP-2).
     pub fn refresh(&self, durable: Lsn) -> Arc<Horizon> {
         let slots = self.slots.lock();
         let bound = match mutation::active(Mutation::PurgeBeforeDurable) {
-            // Not published: who reads what is durable would begin again and again.
+            // Not published: a reader at the durable LSN would begin its snapshot again and again.
             true => durable.0,
             false => self.bound.fetch_max(durable.0, Ordering::SeqCst).max(durable.0),
         };
@@ -154,7 +155,7 @@ impl Snapshots {
         horizon
     }
 
-    /// What the latest `refresh` found; it errs on the side of keeping.
+    /// The result of the latest `refresh`. If it is out of date, versions are kept longer than needed, never freed too early.
     pub fn horizon(&self) -> Arc<Horizon> {
         self.horizon.lock().clone()
     }
@@ -174,7 +175,7 @@ impl Snapshots {
     }
 }
 
-/// A snapshot that is open; give it back to its `Reader`.
+/// An open snapshot; the `Reader` that opened it closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Commits at or below this are seen.
@@ -192,10 +193,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a snapshot at what `lsn` says; it is asked again if the horizon passed in between.
+    /// Opens a snapshot at the LSN that `lsn` returns. If the bound passed that LSN in between, `lsn` is called again.
     pub fn begin(&mut self, lsn: impl Fn() -> Lsn) -> Snapshot {
         loop {
-            // SNP-3: never before what this session has seen.
+            // SNP-3: never below the session's previous snapshot.
             let read_lsn = lsn().max(self.latest);
             if self.open.is_empty() {
                 self.slot.since_ns.store(now_ns(), Ordering::Relaxed);
@@ -205,7 +206,7 @@ impl Reader {
                     continue;
                 }
             }
-            // Under an older snapshot of the same session nothing that this one needs can go.
+            // An older open snapshot of the same session already protects every version that this one needs.
             self.latest = read_lsn;
             self.open.push(read_lsn);
             return Snapshot { read_lsn };

@@ -6,21 +6,21 @@
 //! record = flags 1 | strength 1 | writer 8 | position 4 | tree 8 | prev 8 | before_lsn 8 | lsn 8 | undo_next 8
 //!          | key | value of the row before | new key | what it leads past       each with a length of 4 before it
 //! ```
-//! All numbers little-endian. `writer` is a commit LSN, or with a flag the place of a transaction in the span's list in memory, so
-//! that an end after the writing is seen.
+//! All numbers are little-endian. `writer` is a commit LSN or, with the flag `LIVE`, the index of a transaction in the span's list in
+//! memory. Through the list a reader sees an end that came after the span was written.
 //!
 //! # Invariants
-//! - SPN-1: the bytes of a span never change; its place in the file is given to others when the last holder of the span drops it. So
-//!   whoever has found a span in the directory can read it for as long as he likes.
-//! - SPN-2: `through` is at or above the commit LSN of each record in it, and `Lsn::MAX` while a writer of one of them runs.
-//! - SPN-3: bytes that somebody keeps were checked, checksum and each record, when they were read; they are taken apart one record at a
-//!   time, as it is asked for.
+//! - SPN-1: the bytes of a span never change. Its place in the file is reused only after the last `Arc` of the span was dropped. So
+//!   a reader that has found a span in the directory can read it for as long as it keeps the `Arc`.
+//! - SPN-2: `through` is at or above the commit LSN of each record in the span, and `Lsn::MAX` while a writer of one of them runs.
+//! - SPN-3: the bytes of a fetched span were checked, checksum and each record, when they were read. After that each record is decoded
+//!   when it is asked for.
 //!
 //! # Crash safety
-//! The file is of no use after a crash: no snapshot survives one, and what losers need stands in the log and in checkpoints.
+//! The file is not needed after a crash: no snapshot survives a crash, and the undo of losers stands in the log and in checkpoints.
 //!
 //! # Errors
-//! What does not decode is a `Corruption` that names the file and the offset.
+//! Bytes that do not decode give a `Corruption` that names the file and the offset.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ pub struct Span {
     through: AtomicU64,
 }
 
-/// What a span is made of, before it has a place in the file.
+/// A span's bytes and figures, before the span has a place in the file.
 pub(super) struct Encoded {
     pub(super) bytes: Vec<u8>,
     id: u64,
@@ -135,7 +135,7 @@ impl Span {
         (self.count - self.gone.load(Relaxed), self.count)
     }
 
-    /// Bytes in the file of what is not freed, about.
+    /// The approximate bytes in the file of records that are not freed.
     pub(super) fn live_bytes(&self) -> usize {
         let (live, count) = self.records();
         self.len * live as usize / (count as usize).max(1)
@@ -146,13 +146,13 @@ impl Span {
         self.deletes.load(Relaxed)
     }
 
-    /// What it weighs in memory.
+    /// Bytes that the span takes in memory.
     pub(super) fn memory(&self) -> usize {
         let writers = self.writers.len() * (size_of::<TxnState>() + size_of::<usize>());
         size_of::<Span>() + 64 + self.freed.len() * 8 + writers
     }
 
-    /// SPN-2: every record in it was committed at or below this.
+    /// Every record in the span was committed at or below this LSN (SPN-2).
     pub fn through(&self) -> Lsn {
         let known = Lsn(self.through.load(Acquire));
         if known != Lsn::MAX {
@@ -170,7 +170,7 @@ impl Span {
         through
     }
 
-    /// A transaction that runs and has changes in it.
+    /// A running transaction with changes in the span.
     pub(super) fn writer(&self) -> Option<&Arc<TxnState>> {
         self.writers.iter().find(|txn| txn.status() == Status::Active)
     }
@@ -179,7 +179,7 @@ impl Span {
         self.file.read(self.offset, self.len).await
     }
 
-    /// All by rising tag, or all that are not freed.
+    /// The records by rising tag; without the freed ones unless `freed`.
     pub(super) async fn all(&self, freed: bool) -> Result<Vec<(Tag, Arc<UndoRecord>)>, StorageError> {
         let bytes = self.read().await?;
         let view = self.view(&bytes)?;
@@ -192,7 +192,7 @@ impl Span {
         Ok(all)
     }
 
-    /// Its bytes, in which [`Span::find`] finds records: every one of them decodes (SPN-3).
+    /// Reads the bytes of the span, for [`Span::find`], and checks that every record decodes (SPN-3).
     pub(super) async fn bytes(&self) -> Result<IoBuf, StorageError> {
         let bytes = self.read().await?;
         let view = self.view(&bytes)?;
@@ -203,8 +203,8 @@ impl Span {
         Ok(bytes)
     }
 
-    /// The record under a tag, in what [`Span::bytes`] gave; none if there was none, or it is freed. Decodes this one only: who looks for
-    /// a row that was changed long ago wants one of hundreds.
+    /// Finds the record of a tag in the bytes from [`Span::bytes`]; `None` if the span has none, or it is freed. Decodes only this record,
+    /// since a reader of an old version wants one record of hundreds.
     pub(super) fn find(&self, bytes: &[u8], tag: Tag) -> Option<Arc<UndoRecord>> {
         let view = View { span: self, bytes, count: self.count };
         let (mut low, mut high) = (0, self.count);
@@ -302,7 +302,7 @@ impl View<'_> {
         self.span.writers.get(usize::try_from(place).ok()?)
     }
 
-    /// A record without a copy of anything, if that is one.
+    /// Parses the record at `at` without copying; `None` if the bytes are damaged.
     fn parse(&self, at: usize) -> Option<Parsed<'_>> {
         let mut reader = Reader(self.bytes.get(at..)?);
         let (flags, strength) = (reader.u8()?, *ALL_MODES.get(usize::from(reader.u8()?))?);
@@ -350,7 +350,7 @@ struct Parsed<'a> {
     passed: Option<Passed>,
 }
 
-/// Numbers and strings off the front of bytes.
+/// Takes numbers and strings from the front of bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Records, by rising tag, as the bytes of the span `id`.
+/// Encodes records, given by rising tag, as the span `id`.
 pub(super) fn encode(id: u64, records: &[(Tag, Arc<UndoRecord>)]) -> Encoded {
     let mut encoded = Encoded {
         bytes: vec![0; HEAD + records.len() * ENTRY],

@@ -1,13 +1,13 @@
-//! The spill file: where undo goes that exceeds its memory, and the free places in it.
+//! The spill file: holds the undo that exceeds the memory budget, and keeps the list of its free places.
 //!
 //! # Life of a place
-//! taken before the write -> written -> in the directory as a span -> given back when nobody holds the span any more.
+//! taken before the write -> written -> in the directory as a span -> given back when the span is dropped.
 //!
 //! # Invariants
 //! - SPL-1: no two spans share a byte; free places are never adjacent and never reach the end.
 //!
 //! # Crash safety
-//! What an earlier process left in the file is thrown away when it is opened.
+//! An opening of the file discards what an earlier process left in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub struct SpillFile {
     file: Mutex<Option<Arc<dyn VfsFile>>>,
     places: Mutex<Places>,
     next_span: AtomicU64,
-    /// The length that the file has had at most since it was cut.
+    /// The greatest length of the file since it was last truncated.
     len: AtomicU64,
     written: AtomicU64,
     read: AtomicU64,
@@ -90,7 +90,7 @@ impl std::fmt::Debug for SpillFile {
 }
 
 impl SpillFile {
-    /// The spill file of the database in `dir`; it is made when it is needed first.
+    /// The spill file of the database in `dir`; the first use creates the file.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> SpillFile {
         SpillFile {
             vfs,
@@ -161,7 +161,7 @@ impl SpillFile {
         self.places.lock().give_back(offset, rounded(len));
     }
 
-    /// Gives the end of the file back to the file system when most of it is free.
+    /// Truncates the file when it is more than twice as long as the bytes in use.
     pub(super) async fn cut(&self) -> Result<(), StorageError> {
         let Some(file) = self.file.lock().clone() else {
             return Ok(());
@@ -174,7 +174,7 @@ impl SpillFile {
         Ok(file.set_len(end).await?)
     }
 
-    /// Removes the file, if there is one: at the opening, when it is left over, and at the end.
+    /// Removes the file, if there is one: a left-over file at the opening of the database, and the file at its closing.
     ///
     /// # Errors
     /// From the file system.

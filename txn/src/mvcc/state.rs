@@ -1,10 +1,10 @@
-//! What everybody may know of a transaction that changes something: whether it runs, committed (when) or aborted.
+//! The shared state of a writing transaction: its status, its changes, and its place in the log.
 //!
 //! # Invariants
-//! - TXN-1: the status leaves `Active` once; to `Committed` inside the commit section, after the record was reserved; to
+//! - TXN-1: the status leaves `Active` once. It becomes `Committed` inside the commit section, after the commit record was reserved, or
 //!   `Aborted` when the last change is undone.
-//! - TXN-5: `superseded` names the chain of each change that stands and replaced an overflow value, in their order; storage gets the list
-//!   in the commit section, so that a checkpoint finds each chain with the transaction or among what is to be freed.
+//! - TXN-5: `superseded` lists, in the order of the changes, the overflow chain of each value that a standing change replaced. Storage gets
+//!   the list in the commit section, so a checkpoint finds each chain either with the transaction or among the chains to be freed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::lockmgr::Owner;
 const ACTIVE: u64 = 0;
 const ABORTED: u64 = u64::MAX;
 
-/// How a transaction stands.
+/// The status of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It runs, or undoes its changes.
+    /// The transaction runs, or is undoing its changes.
     Active,
-    /// Its commit record ends here.
+    /// The transaction committed; its commit record ends at this LSN.
     Committed(Lsn),
-    /// It has undone all its changes.
+    /// The transaction has undone all its changes.
     Aborted,
 }
 
@@ -42,7 +42,7 @@ pub struct TxnState {
     changes: Mutex<Vec<Tag>>,
     /// The overflow chains that its changes superseded, oldest first.
     superseded: Mutex<Vec<(TreeId, [u8; 16])>>,
-    /// Its place in the log as checkpoints see it; its session has the original.
+    /// A copy, for checkpoints, of the transaction's place in the log. The session has the original.
     log: Mutex<TxnLog>,
 }
 
@@ -76,7 +76,7 @@ impl TxnState {
         self.since_ns
     }
 
-    /// How it stands.
+    /// The status.
     pub fn status(&self) -> Status {
         match self.status.load(Ordering::Acquire) {
             ACTIVE => Status::Active,
@@ -85,19 +85,19 @@ impl TxnState {
         }
     }
 
-    /// TXN-1: it committed.
+    /// Sets the status to `Committed` (TXN-1).
     pub fn committed(&self, lsn: Lsn) {
         let was = self.status.swap(lsn.0, Ordering::AcqRel);
         assert_eq!(was, ACTIVE, "TXN-1: {:?}", self.id);
     }
 
-    /// TXN-1: it has undone everything.
+    /// Sets the status to `Aborted`; every change has been undone (TXN-1).
     pub fn aborted(&self) {
         let was = self.status.swap(ABORTED, Ordering::AcqRel);
         assert_eq!(was, ACTIVE, "TXN-1: {:?}", self.id);
     }
 
-    /// Its session has changed its place in the log.
+    /// Copies the session's place in the log, after the session has moved it.
     pub fn moved(&self, log: &TxnLog) {
         self.log.lock().clone_from(log);
     }
@@ -140,21 +140,21 @@ impl TxnState {
         self.changes.lock().clone()
     }
 
-    /// A change put another version in the place of one whose value stands in an overflow chain.
+    /// Notes the overflow chain of a version that a change has replaced, if it had one.
     pub fn superseded(&self, tree: TreeId, before: &BeforeImage) {
         if let Some(reference) = chain_of(before) {
             self.superseded.lock().push((tree, reference));
         }
     }
 
-    /// Such a change, the latest that stands, has been undone.
+    /// Removes the latest noted chain, if the change that was just undone had replaced a version with a chain.
     pub fn restored(&self, before: &BeforeImage) {
         if chain_of(before).is_some() {
             self.superseded.lock().pop();
         }
     }
 
-    /// The chains that go when it has committed (TXN-5).
+    /// Takes the chains that are to be freed after the commit (TXN-5).
     pub fn take_superseded(&self) -> Vec<(TreeId, [u8; 16])> {
         std::mem::take(&mut *self.superseded.lock())
     }

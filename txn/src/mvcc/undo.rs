@@ -1,4 +1,4 @@
-//! The undo store: records found by tag, in memory up to a budget, beyond it in a file.
+//! The undo store: finds undo records by tag, in memory up to a budget, beyond it in the spill file.
 //!
 //! # Structure
 //! ```text
@@ -7,20 +7,21 @@
 //!           │       └─ first chunk number -> Span: consecutive chunks whose records stand in the spill file
 //!           └─ current chunk per writer shard
 //! ```
-//! The place is the indirection: a record is freed or replaced on its own, and an old one that is still read pins its chunk's 64
-//! places, half a kilobyte, until its chunk is spilled together with its neighbours.
+//! The place is the indirection: each record is freed or replaced on its own. An old record that is still read keeps its chunk's 64
+//! places, half a kilobyte, in memory until the chunk is spilled together with its neighbours.
 //!
 //! # Invariants
 //! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to one that no longer stands in any row; a reader
 //!   tells the two apart by re-validating the page afterwards.
-//! - UND-2: the records of a transaction stay until it has ended and, committed, its commit is at or below the horizon; or until
-//!   nobody can read the version before them, between snapshots.
+//! - UND-2: a record stays until its transaction has ended. After a commit it stays until the commit is at or below the horizon, or until
+//!   no snapshot can read the version before the change (pruning between snapshots).
 //! - UND-3: positions within a transaction rise by one with every change.
-//! - UND-4: a chunk number stands in a shard's chunks or within one of its spans, never in both: it changes from one to the other under
-//!   the shard's mutex, after the span has been written.
-//! - UND-6: what somebody has fetched shows him what a fetch of this moment would: spans never change (SPN-1) and their numbers are never
-//!   given out again, so one that was replaced is not found under the new number, and what was freed is asked of the span that stands.
-//! - UND-5: `bytes` is the weight of all that is held in memory; whoever spills takes the oldest chunks first.
+//! - UND-4: a chunk number stands in a shard's chunks or within one of its spans, never in both. It changes from the chunks to a span
+//!   under the shard's mutex, after the span has been written.
+//! - UND-6: a lookup in fetched bytes gives the same answer as a fetch at this moment would. The bytes of a span never change (SPN-1) and
+//!   span numbers are never reused, so the bytes of a replaced span are not found under the new span's number. Whether a record was freed
+//!   is read from the span in the directory, not from the bytes.
+//! - UND-5: `bytes` is the weight of all records and spans in memory; spilling takes the oldest chunks first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use super::span::Span;
 const PLACES: usize = 64;
 const PLACE_BITS: u32 = 6;
 pub(super) const SHARDS: usize = 64;
-/// What a chunk weighs beside its records, in bytes.
+/// Bytes that a chunk counts beside its records.
 const CHUNK_BYTES: i64 = 640;
 
 /// What stands under a tag.
@@ -51,11 +52,11 @@ pub enum Look {
     Spilled(Arc<Span>),
 }
 
-/// How many spans who goes on to other rows keeps: some megabytes of records.
+/// How many fetched spans [`Fetched::trim`] keeps between rows: some megabytes of records.
 const SPANS_KEPT: usize = 32;
 
-/// Spans that were read from the spill file for whoever looks at rows: kept by the caller for as long as it goes on looking. What it
-/// has is never out of date: which span a tag stands in, and whether its record was freed, is asked anew each time (UND-6).
+/// Spans that a reader or writer has read from the spill file; the caller keeps them from row to row. They are never out of date: each
+/// lookup asks the store anew in which span a tag stands, and whether its record was freed (UND-6).
 #[derive(Debug, Default)]
 pub struct Fetched {
     spans: HashMap<u64, IoBuf>,
@@ -77,7 +78,7 @@ impl Fetched {
         self.spans.is_empty()
     }
 
-    /// Before other rows are looked at: forgets all if it has become much. Never in between, since one look may need many spans.
+    /// Forgets all spans if there are too many. Called before the next row, never within one, since one row may need many spans.
     pub fn trim(&mut self) {
         if self.spans.len() > SPANS_KEPT {
             self.spans.clear();
@@ -127,9 +128,9 @@ pub struct UndoStore {
     pub(super) shards: Box<[Mutex<Shard>]>,
     bytes: Box<[AtomicI64]>,
     next_chunk: AtomicU64,
-    /// Bytes that are not to be exceeded in memory.
+    /// The memory budget, in bytes.
     ceiling: AtomicU64,
-    /// Whether they were when the last chunk began.
+    /// Whether memory exceeded the budget when it was last measured.
     is_over: AtomicBool,
 }
 
@@ -145,22 +146,22 @@ impl UndoStore {
         }
     }
 
-    /// Sets what memory is not to exceed, in bytes.
+    /// Sets the memory budget, in bytes.
     pub(super) fn set_ceiling(&self, bytes: u64) {
         self.ceiling.store(bytes, Ordering::Relaxed);
     }
 
-    /// What memory is not to exceed, in bytes.
+    /// The memory budget, in bytes.
     pub fn ceiling(&self) -> u64 {
         self.ceiling.load(Ordering::Relaxed)
     }
 
-    /// Whether writers have to wait until there is room: one load, looked at anew with each chunk and each spilling.
+    /// Whether writers have to wait until there is room. Costs one load; measured anew with each new chunk and each spilling.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Looks again whether there is room.
+    /// Measures memory against the budget; returns the bytes in memory.
     pub(super) fn measure(&self) -> u64 {
         let bytes = self.bytes();
         self.is_over.store(bytes > self.ceiling(), Ordering::Relaxed);
@@ -241,7 +242,7 @@ impl UndoStore {
         }
     }
 
-    /// The same, with what the caller has fetched in place of what was spilled.
+    /// As [`UndoStore::look`]; a spilled record is taken from `fetched` if its span is there.
     pub fn look_with(&self, tag: Tag, fetched: &Fetched) -> Look {
         match self.look(tag) {
             Look::Spilled(span) => match fetched.spans.get(&span.id) {
@@ -253,7 +254,7 @@ impl UndoStore {
         }
     }
 
-    /// Frees a record, if it still stands under its tag; whether it did.
+    /// Frees a record if it still stands under its tag; returns whether it did.
     pub fn free(&self, tag: Tag, record: &Arc<UndoRecord>) -> bool {
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
@@ -285,7 +286,7 @@ impl UndoStore {
         true
     }
 
-    /// Puts another record in a record's place, if that still stands there; whether it did.
+    /// Replaces a record if it still stands under its tag in memory; returns whether it did.
     pub(super) fn replace(&self, tag: Tag, record: &Arc<UndoRecord>, by: UndoRecord) -> bool {
         let (index, number, place) = locate(tag);
         let by = Arc::new(by);
@@ -301,7 +302,7 @@ impl UndoStore {
         true
     }
 
-    /// Tags up to `high_water` were given out before a restart: new ones lie above.
+    /// Makes all new tags lie above `high_water`, the highest tag given out before a restart.
     pub fn raise(&self, high_water: Tag) {
         let chunk = (high_water.0 >> PLACE_BITS) / SHARDS as u64 + 1;
         self.next_chunk.fetch_max(chunk, Ordering::Relaxed);
@@ -356,7 +357,7 @@ impl UndoStore {
         batch
     }
 
-    /// UND-4: a batch has been written; true if it stands in `span` from now on. False if a record was replaced meanwhile.
+    /// Moves a batch that has been written from the chunks to `span` (UND-4). False, and nothing is moved, if a record was replaced since.
     pub(super) fn spilled(&self, index: usize, batch: &Batch, span: Arc<Span>) -> bool {
         let mut shard = self.shards[index].lock();
         let mut bytes = -(span.memory() as i64);
@@ -388,7 +389,7 @@ impl UndoStore {
         (0..SHARDS).flat_map(of).collect()
     }
 
-    /// Puts `by` in the place of a run of spans; nothing instead of it if none of their records is needed.
+    /// Replaces a run of spans by `by`, or removes the run if none of its records is needed.
     pub(super) fn respan(&self, index: usize, run: &[Arc<Span>], by: Option<Moved<'_>>) {
         let mut shard = self.shards[index].lock();
         let mut bytes = 0;
@@ -398,7 +399,7 @@ impl UndoStore {
             bytes -= span.memory() as i64;
         }
         if let Some(Moved { span, records, spots }) = by {
-            // What was freed since it was read.
+            // Records that were freed since the old spans were read.
             for (at, (spot, (_, record))) in spots.iter().zip(records).enumerate() {
                 if run.iter().any(|old| old.id == spot.span && old.is_freed(spot.index)) {
                     span.free(at as u32, record);
@@ -416,7 +417,7 @@ impl UndoStore {
         self.shards[index].lock().chunks.range(from..to).next().is_some()
     }
 
-    /// Every record in memory, for who asks what holds them.
+    /// Calls `f` for every record in memory.
     pub fn for_each(&self, mut f: impl FnMut(&UndoRecord)) {
         for shard in &self.shards {
             let records: Vec<Arc<UndoRecord>> = {

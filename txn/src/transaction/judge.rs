@@ -1,14 +1,14 @@
-//! What becomes of a change or of a lock, decided under the row's leaf's latch.
+//! Decides, under the latch of the row's leaf, whether a transaction may change or lock a row, has to wait, or fails.
 //!
 //! # Invariants
-//! - TXN-3: a row that another transaction has locked is not changed: whoever changes a row in a page that bears the hint "has memory locks"
-//!   asks the lock table under the page's latch, and the hint is set, under the same latch, by whoever puts a row's lock there.
+//! - TXN-3: a row that another transaction has locked is not changed. Before it changes a row in a page with the hint "has memory locks",
+//!   a writer asks the lock table under the page's latch. A transaction that enters a row lock sets the hint under the same latch.
 //! - TXN-7: under repeatable read a transaction may not insert a key whose since-deleted row its snapshot still shows; otherwise an index
 //!   entry for the old row would lead to the new one.
-//! - TXN-8: a lock on a row that has ended is given up at once: whoever waited for the row learns that it is gone and holds nothing back
-//!   from others, who may put another row at its key meanwhile.
-//! - TXN-9: an insert waits for transactions that are changing what stands at its key, never for who only locks the row there: a row that is
-//!   committed is in the way whoever has locked it.
+//! - TXN-8: a lock on a row that has ended is released at once. A transaction that waited for the row learns that the row is gone and
+//!   blocks no other transaction, which may insert another row at the key meanwhile.
+//! - TXN-9: an insert waits for a transaction that is changing the row at its key, never for one that only locks the row: a committed row
+//!   refuses the insert, whether it is locked or not.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.
 
@@ -30,17 +30,17 @@ use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, Look};
 use crate::transactions::Transactions;
 
-/// What an attempt to change a row came to.
+/// The outcome of one attempt to change a row.
 pub(super) enum Attempt<'m> {
-    /// With the commit of the version that was judged.
+    /// Done or refused; with the commit LSN of the version that was judged.
     Finished(Changed, Option<Arc<UndoRecord>>, Lsn),
     Wait(PendingLock<'m>),
     Fetch(Tag),
-    /// Look at the row again.
+    /// Judge the row again.
     Again,
     /// The row that was read has ended at its key (TXN-8).
     Ended,
-    /// TXN-9
+    /// An insert has to wait for the end of this transaction (TXN-9).
     Writer(Implicit),
     Refused,
 }
@@ -54,13 +54,13 @@ pub(super) struct Judge<'m, 'a> {
     pub(super) if_taken: IfTaken,
     pub(super) fetched: &'a Fetched,
     pub(super) snapshot: Option<Lsn>,
-    /// Of a lock: which row is meant.
+    /// For a lock: which row at the key is meant.
     pub(super) since: Option<&'a Since>,
-    /// Where the transaction's locks stood before the first request.
+    /// The mark of the transaction's locks before its first request for this row.
     pub(super) before: &'a OnceLock<LockMark>,
 }
 
-/// What an attempt to lock a row came to.
+/// The outcome of one attempt to lock a row.
 pub(super) enum LockAttempt<'m> {
     Locked(LockedRow, Lsn),
     Absent,
@@ -72,7 +72,7 @@ pub(super) enum LockAttempt<'m> {
 }
 
 impl<'m> Judge<'m, '_> {
-    /// Asks the lock table for the row, on behalf of a writer whom only the row's tag names as well.
+    /// Asks the lock table for the row. `busy`: the writer that so far only the row's tag names is entered as a holder first.
     fn ask(&self, mode: LockMode, busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>) -> Result<Begun<'m>, ()> {
         self.before.get_or_init(|| self.state.owner().mark().after_changes(self.state.position()));
         let implicit = busy.map(|(first, record)| Implicit {
@@ -125,7 +125,7 @@ impl<'m> Judge<'m, '_> {
             match self.ask(strength, busy.as_ref()) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
                 Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
-                // The writer ended between the look at its status and the request.
+                // The writer ended between the reading of its status and the request.
                 Ok(Begun::Granted(_)) if busy.is_some() => return (Edit::SetMemoryLockHint, Attempt::Again),
                 Ok(Begun::Granted(_)) => {}
             }
@@ -143,7 +143,7 @@ impl<'m> Judge<'m, '_> {
         self.put(&leaf, change, (value, overflow), (strength, link), judged)
     }
 
-    /// Puts the new version in place with its undo.
+    /// Keeps the undo of the change and returns the edit that puts the new version in place.
     fn put<'v>(
         &self,
         leaf: &LeafRow<'_>,
@@ -178,7 +178,7 @@ impl<'m> Judge<'m, '_> {
         (edit, Attempt::Finished(Changed::Done, Some(record), judged))
     }
 
-    /// TXN-9: what keeps a row from being put in, if that is no lock.
+    /// Why an insert cannot proceed regardless of locks: a running writer at the key, or a committed row (TXN-9).
     fn in_the_way(&self, leaf: &LeafRow<'_>, newest: &Newest) -> Option<Attempt<'m>> {
         match newest {
             Newest::Busy(record) => Some(Attempt::Writer(Implicit {
@@ -195,8 +195,8 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
-    /// What a change comes to without asking for a lock: the row that was read has ended, or no wait can make the version current again
-    /// that the snapshot of the whole transaction shows.
+    /// The outcome of a change that is settled without a request for a lock: the row that was read has ended, or the transaction's own
+    /// snapshot shows a version that was replaced, which no wait can make current again.
     fn superseded(
         &self,
         tag: Tag,
@@ -218,7 +218,7 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
-    /// Whether anything was committed over a version since.
+    /// Whether a change may have been committed over the version that stood there at `since`.
     fn may_have_changed(&self, tag: Tag, since: &Since) -> bool {
         match self.all.book().newest(tag, self.state.id(), self.fetched) {
             Newest::Committed(lsn) => lsn >= since.moment.commit,
@@ -240,7 +240,7 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
-    /// TXN-6, the transaction's own lock of the row included: whoever locked it FOR UPDATE and then changes it changes all of it.
+    /// The lock mode for the new tag (TXN-6). The transaction's own lock counts: after FOR UPDATE, a change of the row is as strong as that.
     fn strength_with(&self, strength: LockMode, newest: &Newest, tag: Tag, memory_locks: bool) -> LockMode {
         let locked = || self.all.locks().holds_row(self.state.owner(), self.tree.id(), self.key, LockMode::RowUpdate);
         if memory_locks && strength < LockMode::RowUpdate && locked() {
@@ -255,7 +255,10 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
-    /// Why nothing is to be changed, if so; or the tag of a version that has to be fetched first.
+    /// Why the change is refused, if it is.
+    ///
+    /// # Errors
+    /// The tag of a record that has to be fetched from the spill file first.
     fn refuse(
         &self,
         leaf: &LeafRow<'_>,
@@ -278,7 +281,7 @@ impl<'m> Judge<'m, '_> {
         })
     }
 
-    /// TXN-7: whether the transaction's snapshot has a row where somebody else's ghost stands.
+    /// Whether the transaction's snapshot shows a row where the ghost of another transaction stands (TXN-7).
     fn shows_a_row(&self, leaf: &LeafRow<'_>, newest: &Newest) -> Result<bool, Tag> {
         let (Some(read_lsn), Some(row), Newest::Committed(deleted)) = (self.snapshot, leaf.row, newest) else {
             return Ok(false);
@@ -336,7 +339,7 @@ impl<'m> Judge<'m, '_> {
             }
         }
         match book.newest(row.tag, self.state.id(), self.fetched) {
-            // Spilled between the two looks: the lock is held by now, and is granted at once the next time.
+            // The record was spilled since the first look. The lock is held already, so the next attempt is granted at once.
             Newest::Spilled => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(row.tag)),
             Newest::Committed(lsn) => {
                 locked.commit = lsn;
@@ -346,8 +349,8 @@ impl<'m> Judge<'m, '_> {
             }
             Newest::Mine(position) => locked.mine = Some(position),
             Newest::Settled => {}
-            // A writer whose change is compatible with the lock: what it changes is not what the lock protects; the version
-            // before its change is the newest committed one.
+            // A running writer whose change is compatible with the lock: the change does not touch what the lock protects.
+            // The version before that change is the newest committed one.
             Newest::Busy(record) => match book.first_of(&record, self.fetched) {
                 Ok(first) => before_of(&first, &mut locked),
                 Err(spilled) => return (Edit::SetMemoryLockHint, LockAttempt::Fetch(spilled)),
@@ -356,7 +359,7 @@ impl<'m> Judge<'m, '_> {
         (Edit::SetMemoryLockHint, LockAttempt::Locked(locked, dep_lsn))
     }
 
-    /// What needs no lock: the row that was meant has ended, or the transaction's snapshot shows a version that was replaced.
+    /// The outcome of a lock that needs no request: the row that was meant has ended, or the transaction's snapshot shows a replaced version.
     fn judge_fate(
         &self,
         row: &Row<'_>,
@@ -366,7 +369,7 @@ impl<'m> Judge<'m, '_> {
     ) -> Result<Option<LockAttempt<'m>>, Tag> {
         let at_same = |since: &Since| u64::from(since.moment.position < u32::MAX);
         let Some(since) = self.since else { return Ok(None) };
-        // Of the commit with which the row came to its new key, what came after that counts, too.
+        // If the row was moved to this key, later changes by the commit that moved it count, too.
         if !self.is_replaced(newest, busy, Lsn(since.moment.commit.0 - at_same(since))) {
             return Ok(None);
         }
@@ -387,7 +390,7 @@ impl<'m> Judge<'m, '_> {
     }
 }
 
-/// The lock that a change amounts to.
+/// The mode of the lock that a change implies.
 fn strength_of(change: Change<'_>) -> LockMode {
     match change {
         Change::Insert { .. } => LockMode::RowNoKeyUpdate,
@@ -396,7 +399,7 @@ fn strength_of(change: Change<'_>) -> LockMode {
     }
 }
 
-/// What stands in the leaf.
+/// The before-image of what stands in the leaf.
 fn image_of(leaf: &LeafRow<'_>) -> BeforeImage {
     leaf.row.map_or(BeforeImage::Absent, |r| BeforeImage::Row {
         ghost: r.ghost,
@@ -405,7 +408,7 @@ fn image_of(leaf: &LeafRow<'_>) -> BeforeImage {
     })
 }
 
-/// The version before a change that is still in progress.
+/// Fills `locked` with the version before a change that is still in progress.
 fn before_of(record: &UndoRecord, locked: &mut LockedRow) {
     match &record.before {
         BeforeImage::Absent => locked.ghost = true,
