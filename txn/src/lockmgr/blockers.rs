@@ -1,7 +1,8 @@
-//! Who stands in the way of a session that waits, as PostgreSQL counts them.
+//! The sessions that block a waiting session, as PostgreSQL counts them.
 //!
-//! Holders of a conflicting mode come first (hard), then those who wait ahead for one (soft). Rows are told in PostgreSQL's terms: there the
-//! first waiter holds the tuple's lock and waits for the end of one transaction, whoever conflicts with that waiter waits for the tuple.
+//! Holders of a conflicting mode come first (hard blockers), then waiters ahead for a conflicting mode (soft blockers). Rows are reported in
+//! PostgreSQL's terms: the first waiter holds the tuple's lock and waits for the end of one transaction; a request that conflicts with
+//! that waiter waits for the tuple.
 
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ use super::queue::{Holder, Lock};
 use super::tag::LockTag;
 use super::wait::Waiter;
 
-/// A session in another one's way.
+/// A session that blocks another session.
 #[derive(Clone, Debug)]
 pub struct Blocker {
     /// Its session.
     pub pid: i32,
-    /// What it holds; empty for one that only stands ahead.
+    /// What it holds; empty for a waiter that only stands ahead.
     pub modes: ModeSet,
     /// The statement that took what it holds.
     pub statement: Option<Arc<str>>,
 }
 
-/// A wait and who stands in its way.
+/// A wait and its blockers.
 #[derive(Clone, Debug)]
 pub struct Obstacle {
     /// What is wanted.
@@ -47,12 +48,13 @@ impl Blocker {
 }
 
 impl LockManager {
-    /// The sessions that stand directly in the way of this one: `pg_blocking_pids`.
+    /// The sessions that directly block this session: `pg_blocking_pids`.
     pub fn blockers(&self, pid: i32) -> Vec<i32> {
         self.obstacle(pid).map_or_else(Vec::new, |o| o.blockers.iter().map(|b| b.pid).collect())
     }
 
-    /// What a session waits for; none if it doesn't. A polite request has waited since it came. Locks one shard, and for a wait that has stepped aside each owner in turn.
+    /// What a session waits for; `None` if it doesn't wait. A polite request has waited since its first round. Locks one shard, and for a
+    /// request that has stepped aside each owner in turn.
     pub fn obstacle(&self, pid: i32) -> Option<Obstacle> {
         let owner = self.owners().into_iter().find(|o| o.pid() == pid)?;
         let Some(waiter) = owner.waiting.lock().clone() else {
@@ -68,7 +70,7 @@ impl LockManager {
         }
         let blockers = match &waiter.tag {
             LockTag::Row { .. } => before_row(lock, &waiter),
-            // Whoever waits for a writer's key waits for that transaction alone.
+            // A waiter for a writer's key waits for that transaction alone.
             LockTag::UniqueKey { .. } => oldest_holder(lock, &waiter).into_iter().collect(),
             _ => {
                 let conflicts = waiter.mode.conflicts();
@@ -83,8 +85,8 @@ impl LockManager {
         Some(Obstacle { tag: waiter.tag.clone(), mode: waiter.mode, since_ns, blockers })
     }
 
-    /// Who holds, by the lock table, a lock in a mode that conflicts: whoever was just refused finds them there, weak holders of a
-    /// relation included (LKM-3).
+    /// The holders of a conflicting mode in the lock table. After a refused request they all stand there, weak holders of a relation
+    /// included (LKM-3).
     pub fn holders_against(&self, pid: i32, tag: &LockTag, mode: LockMode) -> Vec<Blocker> {
         let shard = self.shard_of(tag).lock();
         let holders = shard.locks.get(tag).map_or(&[][..], |lock| &lock.holders);
@@ -92,7 +94,7 @@ impl LockManager {
         against.map(|h| Blocker::holder(&h.owner, tag, h.modes)).collect()
     }
 
-    /// The same, in the lock table or not; looks at every session.
+    /// The holders of a conflicting mode, in the lock table or not; reads every session's list.
     fn holders_anywhere(&self, owner: &Owner, tag: &LockTag, mode: LockMode) -> Vec<Blocker> {
         let others = self.owners().into_iter().filter(|o| o.id != owner.id);
         let holds = others.filter_map(|o| {
@@ -114,7 +116,8 @@ fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
     Some(Blocker::holder(&oldest.owner, &waiter.tag, oldest.modes))
 }
 
-/// Who has the tuple's lock in PostgreSQL's terms waits for a holder of the row; the others for whoever stands ahead.
+/// The blockers of a waiter for a row. In PostgreSQL's terms the waiter with the tuple's lock waits for a holder of the row; the others wait
+/// for waiters ahead of them.
 fn before_row(lock: &Lock, waiter: &Waiter) -> Vec<Blocker> {
     let (mut at_tuple, mut behind): (Vec<&Waiter>, Vec<&Waiter>) = (Vec::new(), Vec::new());
     for ahead in lock.queue.iter() {
@@ -134,7 +137,7 @@ fn before_row(lock: &Lock, waiter: &Waiter) -> Vec<Blocker> {
     }
     match oldest_holder(lock, waiter) {
         Some(holder) => vec![holder],
-        // Admitted in a moment, or behind one whom the deadlock search has put ahead.
+        // The waiter is about to be granted, or the deadlock search has put another waiter ahead of it.
         None => at_tuple.iter().chain(&behind).map(|w| Blocker::ahead(w)).collect(),
     }
 }

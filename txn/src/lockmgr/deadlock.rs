@@ -1,4 +1,4 @@
-//! Finds cycles in a copy of a part of the wait-for graph and says how to break them. Pure: no latch, no clock, no I/O.
+//! Finds cycles in a copy of a part of the waits-for graph and says how to break them. Pure: no latch, no clock, no I/O.
 //!
 //! # Structure
 //! ```text
@@ -10,13 +10,15 @@
 //! conflicting *waiter that only stands ahead in the queue* is soft: moving the waiter ahead of it removes it.
 //!
 //! The search for a new order follows PostgreSQL's `deadlock.c` (`DeadLockCheckRecurse`, `TestConfiguration`, `TopoSort`):
-//! try the reversal of each soft edge of a cycle, and of the cycles which that makes, depth first. Where PostgreSQL gives up
-//! and takes a victim, an order by the hard edges alone is used: without a hard cycle one always exists (see `order_by_hard_edges`).
+//! try the reversal of each soft edge of a cycle, then of the cycles that the reversal makes, depth first. Where PostgreSQL gives up
+//! and takes a victim, this search orders the queues by the hard edges alone. Without a hard cycle such an order always exists (see
+//! `order_by_hard_edges`).
 //!
 //! # Invariants
 //! - DLK-1: a victim is demanded only if a cycle of hard edges goes through the new waiter.
 //! - DLK-2: after the orders of a `Reorder` are applied, nothing that the new waiter reaches lies on a cycle through it or through a moved waiter.
-//! - DLK-3: the length of a chain is never a reason: cost is linear in the owners and edges reached, recursion-free.
+//! - DLK-3: the length of a chain of waits never limits the search: its cost is linear in the owners and edges reached, and it does not
+//!   recurse.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -35,7 +37,7 @@ pub struct LockQueue {
     pub waiters: Vec<(Node, LockMode)>,
 }
 
-/// A copy of the part of the wait-for graph that a new waiter can reach.
+/// A copy of the part of the waits-for graph that a new waiter can reach.
 #[derive(Clone, Debug, Default)]
 pub struct WaitGraph {
     locks: Vec<LockQueue>,
@@ -53,9 +55,9 @@ struct Wait {
 /// One step of a cycle: `waiter` waits in the queue of `lock` behind `blocker`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Who waits.
+    /// The owner that waits.
     pub waiter: Node,
-    /// Behind whom.
+    /// The owner that it waits for.
     pub blocker: Node,
     /// The lock's index in the graph.
     pub lock: usize,
@@ -63,7 +65,7 @@ pub struct Edge {
     pub hard: bool,
 }
 
-/// What is to be done about a new wait.
+/// The verdict on a new wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The wait closes no cycle.
@@ -74,7 +76,7 @@ pub enum Verdict {
     Reorder(Vec<(usize, Vec<Node>)>),
 }
 
-/// How many configurations are tried before the order by hard edges is taken; rings met in practice need one to three.
+/// How many configurations are tried before the order by hard edges is taken; cycles met in practice need one to three.
 const CONFIGURATIONS_MAX: usize = 64;
 
 /// Constraints on a queue's order: the first must come before the second.
@@ -101,8 +103,8 @@ impl WaitGraph {
         self.waits.get(&node).map(|w| w.lock)
     }
 
-    /// The edges that leave `node`; `orders` overrides the order of some queues. Of those that an earlier call with the same
-    /// `seen` has listed for somebody else in the queue, most are left out: a queue is read about once, not once per waiter.
+    /// The edges that leave `node`; `orders` overrides the order of some queues. Most edges that an earlier call with the same
+    /// `seen` has listed for another waiter of the queue are left out: a queue is read about once, not once per waiter.
     fn edges(&self, node: Node, orders: &Orders, seen: &mut Seen) -> Vec<Edge> {
         let Some(&Wait { lock, position, mode }) = self.waits.get(&node) else {
             return Vec::new();
@@ -137,7 +139,7 @@ impl WaitGraph {
         let mut visited: HashSet<Node> = HashSet::from([start]);
         let mut seen = Seen::new();
         let mut path: Vec<Edge> = Vec::new();
-        // With a `seen` of its own: `start` may hold the lock that it waits for and leaves itself out, others must not.
+        // With a `seen` of its own: `start` may hold the lock that it waits for. It leaves itself out; other waiters must not.
         let mut stack = vec![self.edges(start, orders, &mut Seen::new()).into_iter()];
         while let Some(top) = stack.last_mut() {
             let Some(edge) = top.next() else {
@@ -199,7 +201,7 @@ impl WaitGraph {
         None
     }
 
-    /// The first cycle through the new waiter or through anybody whom the constraints move.
+    /// The first cycle through the new waiter or through a waiter that the constraints move.
     fn first_cycle(&self, start: Node, constraints: &[Constraint], orders: &Orders) -> Option<Vec<Edge>> {
         constraints
             .iter()
@@ -237,7 +239,7 @@ impl WaitGraph {
         orders
     }
 
-    /// For everybody reached from `start` the position in an order in which each comes after all whom it waits for by hard edges.
+    /// For each owner reached from `start`, its position in an order in which an owner comes after all owners that it waits for by hard edges.
     fn hard_rank(&self, start: Node) -> HashMap<Node, usize> {
         let none = Orders::new();
         let mut rank = HashMap::new();

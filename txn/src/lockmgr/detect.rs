@@ -4,12 +4,12 @@
 //! ```text
 //! collect: outward from the waiter, one shard at a time ──► WaitGraph ──► judge ──► act: the shards of the cycle, in order
 //! ```
-//! No latch covers the whole graph, so what was collected may be stale when it is judged: `act` looks again under the
-//! mutexes of the shards concerned and starts over if an edge is gone. What was collected may also lack an edge that came later;
-//! then the wait that made that edge finds the cycle, since it was published before its own search (LKM-4).
+//! No latch covers the whole graph, so the copy may be stale when it is judged: `act` verifies the edges under the mutexes of the
+//! shards concerned and starts over if an edge is gone. The copy may also lack an edge that came later. Then the search of the wait
+//! that made that edge finds the cycle, since that wait was published before its search (LKM-4).
 //!
-//! Cost: one mutex per lock reached and one per owner met there. A lock that is held by thousands costs a look at each of
-//! them, some 30 ns apiece; only holders that stand against somebody in the queue are looked at.
+//! Cost: one mutex per lock reached and one per owner met there. A lock with thousands of holders costs a look at each holder, some
+//! 30 ns apiece; only holders that conflict with a waiter of the queue are looked at.
 //!
 //! # Latch order
 //! shard (ascending by index) -> owner.held, owner.waiting
@@ -35,11 +35,12 @@ struct Collected {
     owners: HashMap<u32, Arc<Owner>>,
 }
 
-/// After so many changes under its feet the search leaves the rest to the background scan; each retry means that somebody else got on.
+/// After so many retries, each because the graph had changed, the search leaves the rest to the background scan. Each retry means that
+/// another session made progress.
 const RETRIES_MAX: usize = 100;
 
 impl LockManager {
-    /// Looks for a cycle through `waiter` and breaks it. `scan`: the search is the background scan's.
+    /// Looks for a cycle through `waiter` and breaks it. `scan`: the background scan calls this.
     pub(super) fn resolve_deadlock(&self, waiter: &Arc<Waiter>, scan: bool) {
         self.archive.count_search();
         for _ in 0..RETRIES_MAX {
@@ -62,8 +63,8 @@ impl LockManager {
         }
     }
 
-    /// Looks at everybody who has waited for at least `older_than_ns`. The safety net: what it finds, the search at the start of a
-    /// wait had missed, and `Archive::missed_by_fast_path` counts it.
+    /// Searches from every waiter that has waited for at least `older_than_ns`. A safety net: a cycle found here was missed by the search
+    /// at the start of a wait, and `Archive::missed_by_fast_path` counts it.
     pub fn background_scan(&self, older_than_ns: u64) {
         let now = clock::now_ns();
         for owner in self.owners() {
@@ -99,7 +100,7 @@ impl LockManager {
         found
     }
 
-    /// Copies one queue and names the holders that stand against somebody in it.
+    /// Copies one queue and lists the holders that conflict with a waiter in it.
     fn copy_queue(&self, tag: &LockTag, found: &mut Collected) -> Vec<Arc<Owner>> {
         let shard = self.shard_of(tag).lock();
         let Some(lock) = shard.locks.get(tag) else {
@@ -120,7 +121,7 @@ impl LockManager {
         against
     }
 
-    /// Takes the victim, if the cycle is still there.
+    /// Cancels the victim, if the cycle still exists.
     fn kill(&self, victim: &Arc<Waiter>, collected: &Collected, cycle: &[Edge], scan: bool) -> bool {
         let tags: Vec<&LockTag> = cycle.iter().map(|e| &collected.tags[e.lock]).collect();
         let mut shards = self.lock_shards(&tags);
@@ -152,7 +153,7 @@ impl LockManager {
         true
     }
 
-    /// Gives the queues their new orders, if they are still as they were.
+    /// Gives the queues their new orders, if they have not changed since they were copied.
     fn reorder(&self, start: &Waiter, collected: &Collected, orders: &[(usize, Vec<u32>)]) -> bool {
         let tags: Vec<&LockTag> = collected.tags.iter().collect();
         let mut shards = self.lock_shards(&tags);

@@ -1,8 +1,8 @@
-//! Those who wait for one lock, first come first, and which modes they want.
+//! The waiters of one lock in queue order, with a count of waiters by mode.
 //!
 //! # Invariants
-//! - LKM-10: `wanted[m]` is how many of the line want mode `m`. So a request, and the hand-off of a lock for which thousands wait, need not
-//!   walk the line to learn what stands in it.
+//! - LKM-10: `wanted[m]` is how many waiters of the line want mode `m`. So a request, or the hand-off of a lock with thousands of waiters,
+//!   need not walk the line to learn which modes are wanted.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::modes::{ALL_MODES, ModeSet};
 use super::wait::Waiter;
 
-/// The line; read as what it is, changed only here.
+/// The line of waiters. It dereferences to the waiters for reading; only this module changes it.
 #[derive(Default)]
 pub(super) struct WaitLine {
     line: VecDeque<Arc<Waiter>>,
@@ -36,19 +36,19 @@ impl<'a> IntoIterator for &'a WaitLine {
 }
 
 impl WaitLine {
-    /// The modes that somebody in the line wants.
+    /// The modes that at least one waiter in the line wants.
     pub(super) fn modes(&self) -> ModeSet {
         let wanted = ALL_MODES.into_iter().filter(|mode| self.wanted[*mode as usize] > 0);
         wanted.fold(ModeSet::EMPTY, ModeSet::with)
     }
 
-    /// Puts a waiter at a place of the line.
+    /// Inserts a waiter at a position of the line.
     pub(super) fn insert(&mut self, at: usize, waiter: Arc<Waiter>) {
         self.wanted[waiter.mode as usize] += 1;
         self.line.insert(at, waiter);
     }
 
-    /// Takes out whoever stands at a place.
+    /// Takes out the waiter at a position.
     pub(super) fn remove(&mut self, at: usize) {
         if let Some(waiter) = self.line.remove(at) {
             self.wanted[waiter.mode as usize] -= 1;

@@ -2,23 +2,24 @@
 //!
 //! # Structure
 //! ```text
-//! acquire ──► fast path: a weak table mode, no strong locker about ──► Owner.held.fast
+//! acquire ──► fast path: a weak table mode, no strong mode announced ──► Owner.held.fast
 //!    │
 //!    ╰─► shard (mutex) ── tag -> Lock { holders, queue }
 //!           ├─ granted ──► Owner.held.locks
 //!           ╰─ queued  ──► Owner.waiting ──► search for a deadlock (detect.rs, deadlock.rs) ──► WaitFuture
-//! release_* ──► Owner.held taken out ──► each lock: next compatible group admitted, woken after the shard's mutex
+//! release_* ──► Owner.held taken out ──► each lock: next compatible waiters granted, woken after the shard's mutex
 //! ```
-//! A row that a transaction changed is locked by the row's tag alone, and a transaction's id by its state; neither has a lock
-//! here until somebody must wait for it. The waiter then enters the holder on its behalf (`Implicit`), and the holder's release finds it.
+//! A row that a transaction changed is locked by the row's tag alone, and a transaction's id by its state. Neither has an entry in the lock
+//! table until a session must wait for it. The waiter then enters the holder on its behalf (`Implicit`), and the holder's release finds
+//! the entry.
 //!
 //! # Latch order
-//! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. Nothing else is taken inside.
+//! shard (ascending by index) -> `Owner.held` or `Owner.waiting` or a waiter's waker. No other latch is taken inside.
 //!
 //! # Invariants
 //! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
-//! - LKM-9: an implicit holder is entered only while its transaction has not begun to release: `Held.txn` is taken back, under
-//!   `Owner.held`, by the release that then takes the list; so an entry is either in the list that is released or is not made.
+//! - LKM-9: an implicit holder is entered only while its transaction has not begun to release. The release clears `Held.txn` under
+//!   `Owner.held` and then takes the list of locks; so an entry either stands in the list that is released, or is not made.
 
 pub mod blockers;
 pub mod deadlock;
@@ -54,16 +55,16 @@ const SHARDS: usize = 128;
 /// Announcements of strong table locks are counted per hash of the relation, as in PostgreSQL's `FastPathStrongRelationLocks`.
 const STRONG_SLOTS: usize = 1024;
 
-/// Why a lock was not given.
+/// Why a lock was not granted.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// It would have had to wait and was told not to (SQLSTATE 55P03).
+    /// The request would have had to wait and was told not to (SQLSTATE 55P03).
     #[error("could not obtain lock")]
     NotAvailable,
-    /// Waiting for it closed a ring (SQLSTATE 40P01).
+    /// Waiting for the lock closed a cycle in the waits-for graph (SQLSTATE 40P01).
     #[error("deadlock detected")]
     Deadlock(Option<Arc<DeadlockReport>>),
-    /// The wait was taken back by its own session.
+    /// The session itself gave the wait up.
     #[error("the wait was abandoned")]
     Left,
 }
@@ -71,49 +72,49 @@ pub enum LockError {
 /// What to do when the lock is not free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfTaken {
-    /// Stand in the queue. A timeout or a cancel drops the future.
+    /// Wait in the queue. A timeout or a cancel drops the future.
     Wait,
     /// Fail at once: `NOWAIT`, `SKIP LOCKED`, `pg_try_advisory_lock`.
     Fail,
 }
 
-/// A holder that the lock table does not know yet: the writer that a row's tag names, or a transaction that has an id.
+/// A holder that has no entry in the lock table yet: the writer that a row's tag names, or a transaction that has an id.
 #[derive(Clone, Debug)]
 pub struct Implicit {
     /// The session of the transaction.
     pub owner: Arc<Owner>,
-    /// The transaction; if it no longer runs there is nobody to wait for.
+    /// The transaction; if it no longer runs, there is no holder.
     pub txn: TxnId,
-    /// What its change amounts to.
+    /// The lock mode that its change implies.
     pub mode: LockMode,
-    /// The first of the transaction's changes that make it a holder, from 0: by that the statement is found that took the lock, and
-    /// whether a rollback to a savepoint leaves it.
+    /// The position, from 0, of the first change that makes the transaction a holder. It tells which statement took the lock, and whether
+    /// a rollback to a savepoint leaves the lock.
     pub change: u32,
 }
 
 /// A request for a lock.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// For whom.
+    /// The session that asks.
     pub owner: &'a Arc<Owner>,
-    /// What.
+    /// What is to be locked.
     pub tag: LockTag,
-    /// How.
+    /// The lock mode.
     pub mode: LockMode,
-    /// For how long.
+    /// How long the lock is kept.
     pub scope: LockScope,
-    /// If it is taken.
+    /// What to do when the lock is not free.
     pub if_taken: IfTaken,
-    /// A holder that only the caller knows of.
+    /// A holder that only the caller knows; it is entered first.
     pub implicit: Option<Implicit>,
 }
 
-/// A lock that was given.
+/// A granted lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// The commit that the reply must wait for: the highest of those who gave the lock up.
+    /// The commit LSN that the reply must wait for: the highest of the transactions that released the lock.
     pub dep_lsn: Lsn,
-    /// Whether it had to wait.
+    /// Whether the request had to wait.
     pub waited: bool,
 }
 
@@ -169,7 +170,7 @@ impl LockManager {
         owner
     }
 
-    /// A session ends: whatever it still holds goes.
+    /// Ends a session and releases all that it still holds.
     pub fn unregister(&self, owner: &Arc<Owner>) {
         self.release_transaction(owner, Lsn::ZERO);
         self.release_session(owner);
@@ -197,8 +198,8 @@ impl LockManager {
     /// Takes a lock, waiting for it if need be.
     ///
     /// # Errors
-    /// `NotAvailable` where the request says `Fail`; `Deadlock` if the wait closes a ring. Dropping the future gives up the wait and
-    /// whatever it was just granted.
+    /// `NotAvailable` where the request says `Fail`; `Deadlock` if the wait closes a cycle. Dropping the future gives up the wait and
+    /// a lock that was just granted to it.
     pub async fn acquire(&self, request: Request<'_>) -> Result<Granted, LockError> {
         match self.begin(&request)? {
             Begun::Granted(granted) => Ok(granted),
@@ -206,8 +207,8 @@ impl LockManager {
         }
     }
 
-    /// Takes a lock or a place in its queue, in one step and without waiting: what a writer does while it has the row's page
-    /// latched, so that nobody can come between what it saw of the row and its request.
+    /// Takes a lock or a place in its queue, in one step and without waiting. A writer calls this while it has the row's page
+    /// latched, so the row cannot change between the writer's look at it and the request.
     ///
     /// # Errors
     /// `NotAvailable` where the request says `Fail` and the lock is taken.
@@ -231,7 +232,7 @@ impl LockManager {
         }
     }
 
-    /// LKM-3: a weak table lock while no strong locker is about.
+    /// Takes a weak table lock by the fast path if no strong mode is announced (LKM-3); false: nothing was taken.
     fn try_fast(&self, request: &Request<'_>) -> bool {
         let LockTag::Relation { database, relation } = request.tag else {
             return false;
@@ -242,7 +243,7 @@ impl LockManager {
         self.add_weak(request.owner, database, relation, request.mode)
     }
 
-    /// Takes a weak mode of a relation for the transaction if no strong locker is about; false: nothing was taken.
+    /// Takes a weak mode of a relation for the transaction if no strong mode is announced; false: nothing was taken.
     pub fn acquire_weak(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
         match *tag {
             LockTag::Relation { database, relation } if mode.is_weak_table_mode() => {
@@ -261,7 +262,7 @@ impl LockManager {
         true
     }
 
-    /// LKM-3: announces a strong locker and moves everybody's weak locks on the relation to the lock table.
+    /// Announces a strong mode and moves all owners' weak locks on the relation to the lock table (LKM-3).
     fn announce<'m>(&'m self, request: &Request<'_>) -> Announced<'m> {
         let LockTag::Relation { database, relation } = request.tag else {
             return Announced(None);
@@ -302,7 +303,7 @@ impl LockManager {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
                 if !lock.queue.is_empty() {
-                    // LKM-4: it may have passed by somebody who now waits for it, too.
+                    // LKM-4: the request may have overtaken a waiter, which now waits for this owner, too.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
                 request.owner.held.lock().add(&request.tag, request.mode, request.scope, now_ns);
@@ -316,7 +317,7 @@ impl LockManager {
                     holder.owner.blocking.store(true, Ordering::SeqCst);
                 }
                 if position < lock.queue.len() {
-                    // Those whom it overtakes wait for it from now on.
+                    // The waiters that it overtakes wait for this owner from now on.
                     request.owner.blocking.store(true, Ordering::SeqCst);
                 }
                 let behind = lock.holders.iter().find(|h| conflicts.meets(h.modes)).map_or(0, |h| h.owner.id);
@@ -332,7 +333,7 @@ impl LockManager {
         entered
     }
 
-    /// Admits who is next, books the lock to each and returns them to be woken after the shard's mutex.
+    /// Grants the lock to the next waiters, books it to each, and returns them. The caller wakes them after the shard's mutex.
     fn admit(&self, lock: &mut Lock) -> Vec<Arc<Waiter>> {
         let admitted = lock.admit();
         for waiter in &admitted {
@@ -345,7 +346,7 @@ impl LockManager {
         admitted
     }
 
-    /// The wait is over, however it ended.
+    /// Clears the owner's wait, however it ended.
     fn wait_over(&self, waiter: &Arc<Waiter>) {
         let mut waiting = waiter.owner.waiting.lock();
         if waiting.as_ref().is_some_and(|w| Arc::ptr_eq(w, waiter)) {
@@ -353,7 +354,7 @@ impl LockManager {
         }
     }
 
-    /// LKM-8: the session no longer wants what it waited for.
+    /// Gives up a wait, and the lock if it was granted meanwhile (LKM-8).
     fn abandon(&self, waiter: &Arc<Waiter>) {
         let mut guard = self.shard_of(&waiter.tag).lock();
         let mut wake = Vec::new();
@@ -374,7 +375,7 @@ impl LockManager {
         wake.iter().for_each(|w| w.wake());
     }
 
-    /// Leaves `owner` only `kept` of a lock and admits who is next.
+    /// Leaves `owner` only the modes `kept` of a lock and grants it to the next waiters.
     fn reduce(
         &self,
         shard: &mut Shard,
@@ -396,11 +397,11 @@ impl LockManager {
     }
 }
 
-/// What a request came to.
+/// The outcome of a request.
 pub enum Begun<'m> {
     /// The lock is held.
     Granted(Granted),
-    /// It stands in the queue.
+    /// The request stands in the queue.
     Queued(PendingLock<'m>),
 }
 
@@ -419,7 +420,7 @@ impl PendingLock<'_> {
     pub async fn wait(self) -> Result<Granted, LockError> {
         let PendingLock { wait, announced, behind } = self;
         let waiter = wait.waiter.clone();
-        // LKM-4: nobody can have closed a ring through an owner behind whom nobody waits.
+        // LKM-4: no cycle goes through an owner that no session waits for.
         if waiter.owner.blocking.load(Ordering::SeqCst) {
             wait.manager.resolve_deadlock(&waiter, false);
         }
@@ -431,13 +432,13 @@ impl PendingLock<'_> {
 }
 
 enum Entered {
-    /// With the LSN to depend on, and whether the owner did not hold the mode before.
+    /// Granted: the LSN to depend on, and whether the owner did not hold the mode before.
     Granted(Lsn, bool),
     Refused,
     Queued(Arc<Waiter>, u32),
 }
 
-/// A strong locker that was announced; taken back when the request fails.
+/// An announced strong mode; the drop takes the announcement back when the request fails.
 struct Announced<'m>(Option<&'m AtomicU32>);
 
 impl Announced<'_> {
@@ -455,7 +456,7 @@ impl Drop for Announced<'_> {
     }
 }
 
-/// LKM-9: enters a holder on its behalf, if its transaction has not begun to release.
+/// Enters a holder on its behalf, unless its transaction has begun to release (LKM-9).
 fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
     let mut held = implicit.owner.held.lock();
     if held.txn != Some(implicit.txn) {
@@ -465,7 +466,7 @@ fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u
         held.add_implicit(tag, implicit.mode, implicit.change, now_ns);
         lock.grant(&implicit.owner, implicit.mode);
     }
-    // LKM-11, also where the transaction had locked the row itself, after the change.
+    // LKM-11. This holds also if the transaction itself locked the row after the change.
     if matches!(tag, LockTag::Row { .. })
         && let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == implicit.mode && s.tag == *tag)
     {

@@ -1,23 +1,23 @@
-//! A participant in locking: one session, whatever transaction it runs. Keeps the list of what it holds.
+//! A lock owner: one session, across its transactions. Keeps the list of the locks that it holds.
 //!
 //! # Structure
 //! ```text
-//! Owner ── held (mutex) ── locks: tag -> HeldLock      what stands in the lock table, too
-//!       │               ├─ fast: weak table locks       what stands here only (PostgreSQL's fast path)
+//! Owner ── held (mutex) ── locks: tag -> HeldLock      in the lock table, too
+//!       │               ├─ fast: weak table locks       in this list only (PostgreSQL's fast path)
 //!       │               └─ trail: acquisitions in order, for ROLLBACK TO SAVEPOINT
-//!       ├─ waiting (mutex) ── the one wait in progress; aside: the one that lets others pass
-//!       └─ blocking: somebody has waited behind a lock of this owner since its last release of everything
+//!       ├─ waiting (mutex) ── the one wait in progress; aside: a polite request that has stepped aside
+//!       └─ blocking: a session has waited behind a lock of this owner since its last release of everything
 //! ```
 //!
 //! # Invariants
 //! - LKM-2: a lock of this owner stands in `held.locks` exactly if the owner stands among the lock's holders; both change under the
 //!   shard's mutex, with `held` locked inside it.
-//! - LKM-3: a weak table lock stands in `held.fast` only while it was granted with no strong locker announced; whoever
-//!   announces one moves the entry to the lock table before it looks for conflicts.
+//! - LKM-3: a weak table lock enters `held.fast` only while no strong mode is announced. A request that announces a strong mode moves
+//!   the entry to the lock table before it checks for conflicts.
 //! - LKM-4: `blocking` is set, under the shard's mutex, before the waiter's own search begins; so of two owners that begin to wait
 //!   for each other at the same time at least one sees the other.
-//! - LKM-11: the lock of a row that was changed lasts as long as the change. A waiter enters it in the trail late, perhaps behind a
-//!   savepoint that came after the change; so the entry names the change, and a rollback that leaves the change leaves the lock.
+//! - LKM-11: the lock of a changed row lasts as long as the change. A waiter may enter the lock in the trail late, behind a savepoint that
+//!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct LockMark {
 }
 
 impl LockMark {
-    /// The mark of a transaction that has made this many changes: rows that it changed by then stay locked.
+    /// The mark of a transaction that has made this many changes: a rollback to it leaves the rows locked that were changed before.
     #[must_use]
     pub fn after_changes(self, changes: u32) -> LockMark {
         LockMark { changes, ..self }
@@ -70,7 +70,7 @@ pub struct Owner {
     pub(super) blocking: AtomicBool,
 }
 
-/// What an owner holds.
+/// The locks that an owner holds.
 #[derive(Default)]
 pub(super) struct Held {
     /// The transaction that runs, once it has an id.
@@ -79,12 +79,12 @@ pub(super) struct Held {
     pub(super) fast: Vec<FastLock>,
     pub(super) trail: Vec<Step>,
     statement: Option<Arc<str>>,
-    /// With the number of changes that the transaction had made before each; none is known before the statement has opened.
+    /// The statements, each with the number of changes that the transaction had made before; `None` until the statement has opened.
     statements: VecDeque<(Arc<str>, Option<u32>)>,
     statements_left_out: usize,
 }
 
-/// A weak table lock that is in nobody's table.
+/// A weak table lock that has no entry in the lock table.
 pub(super) struct FastLock {
     pub(super) database: u32,
     pub(super) relation: u64,
@@ -108,7 +108,7 @@ pub(super) struct HeldLock {
 pub(super) struct Step {
     pub(super) tag: LockTag,
     pub(super) mode: LockMode,
-    /// Entered because of this change, however late: LKM-11.
+    /// The change that implied the lock; the entry may have been made later (LKM-11).
     pub(super) change: Option<u32>,
 }
 
@@ -161,7 +161,7 @@ impl Held {
         fast.and_then(|f| f.statement.clone())
     }
 
-    /// Books a lock that a change of this transaction amounts to, to the statement that made the change.
+    /// Books a lock that a change of this transaction implies, to the statement that made the change.
     pub(super) fn add_implicit(&mut self, tag: &LockTag, mode: LockMode, change: u32, now_ns: u64) {
         let first = !self.locks.contains_key(tag);
         self.add(tag, mode, LockScope::Transaction, now_ns);
@@ -244,7 +244,7 @@ impl Owner {
         self.virtual_id()
     }
 
-    /// The transaction got its id: from now on others may wait for it, or for rows that carry its tags.
+    /// Sets the transaction's id. From now on other sessions may wait for the transaction, or for rows that carry its tags.
     pub fn set_txn(&self, txn: TxnId) {
         self.held.lock().txn = Some(txn);
     }
@@ -254,7 +254,7 @@ impl Owner {
         self.held.lock().txn
     }
 
-    /// A statement begins; the locks that it takes are booked to it.
+    /// Begins a statement; the locks that it takes are booked to it.
     pub fn statement(&self, text: &Arc<str>) {
         let mut held = self.held.lock();
         if held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(last, text)) {
@@ -268,7 +268,7 @@ impl Owner {
         held.statements.push_back((text.clone(), None));
     }
 
-    /// The statement opens: the changes that its transaction makes from now on are its own, until the next one opens.
+    /// Opens the statement: the transaction's changes from now on belong to it, until the next statement opens.
     pub fn statement_opens(&self, changes: u32) {
         if let Some((_, from)) = self.held.lock().statements.back_mut() {
             from.get_or_insert(changes);
@@ -280,7 +280,7 @@ impl Owner {
         self.held.lock().statement.clone()
     }
 
-    /// Where the transaction stands, for a savepoint.
+    /// The current position in the transaction, for a savepoint.
     pub fn mark(&self) -> LockMark {
         LockMark { trail: self.held.lock().trail.len(), changes: 0 }
     }

@@ -1,17 +1,18 @@
-//! Requests that do not hold others back for long: a schema change behind a long transaction.
+//! Polite requests: they wait in the queue only for short windows, so that a schema change behind a long transaction does not block
+//! others for long.
 //!
 //! # Life of a polite request
 //! ```text
 //! in the queue ──► granted
-//!   │   ▲  for at most `window`: whoever comes meanwhile waits behind it
+//!   │   ▲  for at most `window`: requests that come meanwhile wait behind it
 //!   ▼   │
-//! aside, for as long again: out of the queue, nobody waits for it; `pg_locks` still shows it as waiting
+//! aside, for as long again: out of the queue, no session waits for it; `pg_locks` still shows it as waiting
 //! ```
-//! This goes on for ever, or `rounds` times: then the request stays in the queue for good, or fails, as its session has set. With a window
-//! of zero the request only looks: it stands in the queue for one poll, which also searches for a deadlock.
+//! This repeats for ever, or `rounds` times: then the request stays in the queue for good, or fails, as its session has set. With a window
+//! of zero the request stands in the queue for one poll only, which also searches for a deadlock.
 //!
 //! # Invariants
-//! - POL-1: while a request is aside nothing of it stands in the lock table: no waiter, no announcement of a strong mode.
+//! - POL-1: while a request is aside, it has no entry in the lock table: neither a waiter nor an announcement of a strong mode.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +25,15 @@ use super::owner::Owner;
 use super::tag::LockTag;
 use super::{Granted, LockError, LockManager, Request, wait_event};
 
-/// It stays aside for at least so long.
+/// The least time that a request stays aside.
 const ASIDE_MIN: Duration = Duration::from_millis(50);
 
 /// How polite a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polite {
-    /// For how long it holds others back at a time, and lets them pass then.
+    /// How long it stands in the queue at a time, and then stays aside.
     pub window: Duration,
-    /// How often it steps aside; none: for ever.
+    /// How often it steps aside; `None`: without limit.
     pub rounds: Option<u32>,
     /// After the last round it fails (`NotAvailable`) instead of waiting in the queue.
     pub fails: bool,

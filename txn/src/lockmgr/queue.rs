@@ -1,12 +1,14 @@
-//! One lock with its holders and its queue: who may have it now, and who is next. Plain state, changed under its shard's mutex.
+//! One lock with its holders and its wait queue. Decides whether a request is granted at once, and which waiters are granted next. The state
+//! is plain data, changed under the shard's mutex.
 //!
 //! # Invariants
 //! - LKM-5: the modes of two holders never conflict.
-//! - LKM-6: first come, first served: a request is granted at once only if it conflicts with no holder and with nobody who waits
-//!   ahead of it, except that who already holds a mode for which somebody ahead must wait goes before him (else both would wait for ever).
-//!   A row is different, as in PostgreSQL: what agrees with all its holders is granted at once, whoever waits; only those who have to
-//!   wait stand in line. (A foreign key's check passes by a `FOR UPDATE` that waits for other checks.)
-//! - LKM-7: after every change of holders or queue, nobody waits whom LKM-5 and LKM-6 let in.
+//! - LKM-6: first come, first served. A request is granted at once only if it conflicts with no holder and with no waiter ahead of it.
+//!   An exception: an owner that already holds a mode which a waiter ahead must wait for goes ahead of that waiter (else both would wait
+//!   for ever).
+//!   A row is different, as in PostgreSQL: a request that conflicts with no holder is granted at once, whatever waits; only requests that
+//!   conflict with a holder enter the queue. (A foreign key's check overtakes a `FOR UPDATE` that waits for other checks.)
+//! - LKM-7: after every change of holders or queue, no waiter is left that LKM-5 and LKM-6 permit to be granted.
 
 use std::sync::Arc;
 
@@ -30,20 +32,20 @@ pub(super) struct Lock {
     pub(super) queue: WaitLine,
     /// Changes with every change of holders or queue.
     pub(super) version: u64,
-    /// The highest commit LSN of those who gave the lock up: whoever gets it depends on that.
+    /// The highest commit LSN of the transactions that released the lock; the next holders depend on it.
     pub(super) dep_lsn: Lsn,
 }
 
-/// What becomes of a request.
+/// The verdict on a request.
 pub(super) enum Decision {
-    /// It may be granted now.
+    /// The request may be granted now.
     Grant,
-    /// It has to wait, at this position of the queue.
+    /// The request has to wait, at this position of the queue.
     Wait(usize),
 }
 
 impl Lock {
-    /// Whether nobody holds or wants it.
+    /// Whether the lock has neither holders nor waiters.
     pub(super) fn is_idle(&self) -> bool {
         self.holders.is_empty() && self.queue.is_empty()
     }
@@ -53,7 +55,7 @@ impl Lock {
         self.holders.iter().find(|h| h.owner.id == owner.id).map_or(ModeSet::EMPTY, |h| h.modes)
     }
 
-    /// Whether a holder other than `owner` stands against `mode`.
+    /// Whether a holder other than `owner` conflicts with `mode`.
     pub(super) fn conflicts_with_holders(&self, owner: &Owner, mode: LockMode) -> bool {
         self.holders.iter().any(|h| h.owner.id != owner.id && mode.conflicts().meets(h.modes))
     }
@@ -66,7 +68,7 @@ impl Lock {
         }
         let mut ahead = self.queue.modes();
         let mut position = self.queue.len();
-        // Only who holds the lock already may go before somebody.
+        // Only an owner that holds the lock already may go ahead of a waiter.
         if !mine.is_empty()
             && let Some(at) = self.queue.iter().position(|w| w.mode.conflicts().meets(mine))
         {
@@ -102,8 +104,8 @@ impl Lock {
         }
     }
 
-    /// Takes out of the queue, in order, everybody who may have the lock now, and enters them as holders (LKM-7). This is the direct
-    /// hand-off: the lock is never free in between, so nobody who comes later can slip in.
+    /// Takes out of the queue, in order, all waiters that may be granted now, and enters them as holders (LKM-7). This is the direct
+    /// hand-off: the lock is never free in between, so no later request can take it.
     pub(super) fn admit(&mut self) -> Vec<Arc<Waiter>> {
         let mut admitted = Vec::new();
         let mut ahead = ModeSet::EMPTY;
@@ -114,7 +116,7 @@ impl Lock {
             if blocked {
                 ahead = ahead.with(waiter.mode);
                 at += 1;
-                // If everything that is wanted conflicts with who stands ahead by now, the rest of the line need not be walked.
+                // If every mode still wanted conflicts with the waiters passed so far, the rest of the queue need not be walked.
                 if self.queue.modes().iter().all(|mode| mode.conflicts().meets(ahead)) {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Giving locks up: at a commit, at the end of a transaction or session, at a savepoint, one at a time.
+//! The release of locks: at a commit, at the end of a transaction or session, by a rollback to a savepoint, or one at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use super::tag::LockTag;
 use crate::mutation::{self, Mutation};
 
 impl LockManager {
-    /// LKM-3: strong modes that were given up are no longer announced.
+    /// Takes back the announcements of strong modes that were released (LKM-3).
     fn retract(&self, tag: &LockTag, before: ModeSet, kept: ModeSet) {
         let LockTag::Relation { database, relation } = *tag else {
             return;
@@ -22,13 +22,13 @@ impl LockManager {
         }
     }
 
-    /// The transaction has committed, its record is in the log buffer: what it holds goes, and those who get it depend on `commit_lsn`.
-    /// Advisory locks stay until `release_transaction`: what they protect lies outside, where nobody waits for durability.
+    /// Releases the locks of a transaction whose commit record is in the log buffer; the next holders depend on `commit_lsn`.
+    /// Advisory locks stay until `release_transaction`: they protect something outside the database, where no reader waits for durability.
     pub fn release_early(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
         self.release(owner, commit_lsn, |tag| !matches!(tag, LockTag::Advisory { .. }));
     }
 
-    /// The transaction has ended, durably if it committed: everything that is left goes, and those who get it depend on
+    /// Releases all locks that a transaction still holds after it has ended, durably if it committed. The next holders depend on
     /// `commit_lsn` (zero after an abort).
     pub fn release_transaction(&self, owner: &Arc<Owner>, commit_lsn: Lsn) {
         self.release(owner, commit_lsn, |_| true);
@@ -44,7 +44,7 @@ impl LockManager {
                 owner.blocking.store(false, Ordering::SeqCst);
                 return;
             }
-            // In the order in which they were taken: what follows a release follows it in the same order in every run.
+            // In the order in which the locks were taken, so that every simulated run wakes waiters in the same order.
             let (gone, left): (Vec<_>, Vec<_>) = trail.into_iter().partition(|step| which(&step.tag));
             held.trail = left;
             gone.into_iter().map(|step| step.tag).filter(|tag| held.locks.contains_key(tag)).collect::<Vec<LockTag>>()
@@ -55,7 +55,7 @@ impl LockManager {
         owner.blocking.store(!owner.held.lock().locks.is_empty(), Ordering::SeqCst);
     }
 
-    /// Whether a session holds a row in a mode, by the lock table.
+    /// Whether a session holds a lock on a row in a mode, by the lock table.
     pub fn holds_row(&self, owner: &Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let tag = LockTag::Row { tree, key: key.into() };
         owner.held.lock().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
@@ -66,7 +66,7 @@ impl LockManager {
         owner.held.lock().locks.values().any(|lock| !lock.txn.is_empty())
     }
 
-    /// The session ends: its session-level locks go.
+    /// Releases the session-level locks of a session that ends.
     pub fn release_session(&self, owner: &Arc<Owner>) {
         let tags: Vec<LockTag> = {
             let held = owner.held.lock();
@@ -80,7 +80,7 @@ impl LockManager {
         }
     }
 
-    /// Gives up one acquisition at session level (`pg_advisory_unlock`). False if there was none.
+    /// Releases one acquisition at session level (`pg_advisory_unlock`). False if there was none.
     pub fn release_one(&self, owner: &Arc<Owner>, tag: &LockTag, mode: LockMode) -> bool {
         let mut found = false;
         self.release_where(owner, tag, Lsn::ZERO, |lock| {
@@ -95,7 +95,7 @@ impl LockManager {
         found
     }
 
-    /// A savepoint is rolled back: what the transaction took since goes, latest first.
+    /// Releases the locks that the transaction has taken since a savepoint, latest first.
     pub fn release_to(&self, owner: &Arc<Owner>, mark: LockMark) {
         let steps = {
             let mut held = owner.held.lock();
@@ -121,7 +121,7 @@ impl LockManager {
         }
     }
 
-    /// Changes what `owner` holds of one lock and passes on what it no longer holds.
+    /// Changes the modes that `owner` holds of one lock, and grants the lock to the next waiters.
     fn release_where(&self, owner: &Arc<Owner>, tag: &LockTag, lsn: Lsn, change: impl FnOnce(&mut owner::HeldLock)) {
         let mut guard = self.shard_of(tag).lock();
         let (before, kept) = {

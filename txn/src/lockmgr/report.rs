@@ -1,4 +1,4 @@
-//! What is kept of a deadlock: every participant with what it wanted, what it held and every statement of its transaction.
+//! Deadlock reports: each participant with the lock it wanted, the locks it held, and the statements of its transaction.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::tag::{LockTag, VirtualId};
 /// How many reports are kept.
 const ARCHIVE_MAX: usize = 100;
 
-/// One participant of a deadlock: it waits for the next one, the last for the first.
+/// One participant of a deadlock. Each waits for the next participant, and the last for the first.
 #[derive(Clone, Debug)]
 pub struct Participant {
     /// Its session.
@@ -29,7 +29,7 @@ pub struct Participant {
     pub mode: LockMode,
     /// How long it has waited, in nanoseconds.
     pub waited_ns: u64,
-    /// What it holds that the participant before it waits for.
+    /// The lock that it holds and the participant before it waits for.
     pub held: LockTag,
     /// In which modes.
     pub held_modes: ModeSet,
@@ -46,11 +46,11 @@ pub struct DeadlockReport {
     pub number: u64,
     /// Wall clock, microseconds since 1970.
     pub at_us: i64,
-    /// From the start of the wait that closed the ring to the verdict, in nanoseconds.
+    /// From the start of the wait that closed the cycle to the verdict, in nanoseconds.
     pub found_in_ns: u64,
-    /// Whether only the background scan saw it: the search at the start of the wait missed it.
+    /// Whether only the background scan found it: the search at the start of the wait missed it.
     pub by_background_scan: bool,
-    /// The ring, the victim first.
+    /// The participants of the cycle, the victim first.
     pub participants: Vec<Participant>,
 }
 
@@ -146,12 +146,12 @@ impl Archive {
         self.deadlocks.load(Ordering::Relaxed)
     }
 
-    /// Cycles that a new order of a queue resolved.
+    /// Cycles that were resolved by a new order of a queue.
     pub fn reordered(&self) -> u64 {
         self.reordered.load(Ordering::Relaxed)
     }
 
-    /// Cycles that only the background scan saw; must stay 0.
+    /// Cycles that only the background scan found; must stay 0.
     pub fn missed_by_fast_path(&self) -> u64 {
         self.missed_by_fast_path.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What can be locked, and by whom.
+//! Lock tags: what can be locked. Virtual transaction ids: the names of transactions without an id.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the lock manager shows: every lock held or awaited. Read from the owners' own lists, one owner
-//! at a time, so that looking takes no mutex of the lock table.
+//! The view of all locks held or awaited. It is read from the owners' own lists, one owner
+//! at a time, so it takes no mutex of the lock table.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct LockRow {
     pub mode: LockMode,
     /// Held, or waited for.
     pub granted: bool,
-    /// Whether it stands only in the session's own list.
+    /// Whether the lock stands only in the session's own list.
     pub fastpath: bool,
     /// When it was first taken or, for a wait, when that began; nanoseconds by the clock of wait events.
     pub since_ns: u64,
@@ -34,7 +34,7 @@ pub struct LockRow {
 }
 
 impl LockManager {
-    /// Every lock held or awaited. Each session is shown as it is at one moment, two sessions perhaps at two.
+    /// Every lock held or awaited. Each session is shown as of one moment; two sessions may be shown as of different moments.
     pub fn locks(&self) -> Vec<LockRow> {
         let mut rows = Vec::new();
         for owner in self.owners() {
@@ -67,7 +67,7 @@ impl LockManager {
         }
         let wait = match (&waiting, &aside) {
             (Some(waiter), aside) if waiter.is_queued() => {
-                // A polite request has waited since it came, not since it stands in the queue again.
+                // A polite request has waited since its first round, not since it entered the queue again.
                 let since_ns = aside.as_ref().map_or(waiter.since_ns, |a| a.since_ns);
                 Some(row(&waiter.tag, waiter.mode, false, since_ns, &None))
             }

@@ -2,14 +2,15 @@
 //!
 //! # Life of a wait
 //! ```text
-//! queued ──► granted        the hand-off: it is a holder already when it is woken
-//!   │  ╰──► killed          it closed a deadlock; the report is attached
-//!   ╰─────► left            its future was dropped: cancel, timeout, NOWAIT rounds
+//! queued ──► granted        the hand-off: the waiter is a holder already when it is woken
+//!   │  ╰──► killed          the waiter is the victim of a deadlock; the report is attached
+//!   ╰─────► left            the future was dropped: cancel, timeout, NOWAIT rounds
 //! ```
-//! A state is left once, under the shard's mutex.
+//! The state `queued` is left once, under the shard's mutex.
 //!
 //! # Invariants
-//! - LKM-8: a grant whose future was dropped before it was polled again passes on: the drop gives the mode back and admits the next.
+//! - LKM-8: a grant is not lost with a future that is dropped before it is polled again: the drop releases the mode and grants the lock to
+//!   the next waiters.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -71,13 +72,14 @@ impl Waiter {
         self.state.load(Ordering::Acquire) == QUEUED
     }
 
-    /// The hand-off; the caller has entered it as a holder and books it to the owner. Wake it after the shard's mutex is released.
+    /// Marks the waiter as granted. The caller has entered it as a holder, books the lock to the owner, and wakes the waiter after the
+    /// shard's mutex is released.
     pub(super) fn granted(&self, dep_lsn: Lsn) {
         self.dep_lsn.store(dep_lsn.0, Ordering::Relaxed);
         self.leave_queue(GRANTED);
     }
 
-    /// It is the victim; the caller has taken it out of the queue.
+    /// Marks the waiter as the victim of a deadlock. The caller has taken it out of the queue.
     pub(super) fn killed(&self, report: Arc<DeadlockReport>) {
         // Only one cycle can take it: the state is left once.
         let _ = self.report.set(report);
@@ -98,7 +100,7 @@ impl Waiter {
     }
 }
 
-/// The wait itself. Resolves to the LSN that the holder of the lock now depends on.
+/// The future of a wait. Resolves to the LSN on which the new holder of the lock depends.
 pub(super) struct WaitFuture<'a> {
     pub(super) manager: &'a LockManager,
     pub(super) waiter: Arc<Waiter>,
@@ -140,7 +142,7 @@ impl Drop for WaitFuture<'_> {
 }
 
 impl Waiter {
-    /// Taken out of the queue by its own session. False if it had been granted or killed before.
+    /// Marks the waiter as taken out of the queue by its own session. False if it was granted or killed before.
     pub(super) fn left(&self) -> bool {
         self.state.compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
