@@ -1,14 +1,14 @@
-//! Room for records that are not yet written: bytes of the ring, and bytes of prepared segments on disk.
+//! Credit: accounts of the room for records that are not appended yet, in the ring and in prepared segments.
 //!
 //! # Invariants
-//! - WAL-6: credit held + bytes reserved for undo + bytes between the reader and the tail never exceed what there
-//!   is. A record is appended out of credit, so an append never waits and a prepared segment always follows.
-//! - WAL-7: ordinary credit leaves `floor_bytes` of the prepared log alone, and what the splits of undo may take
-//!   (WAL-20); commits, ends of aborts and the splits of undo may use them. So a rollback finds room on a full disk. Merging nodes and freeing
-//!   pages are ordinary: as much as there may be of it in the background, it can wait.
+//! - WAL-6: credit held + bytes reserved for undo + bytes between the reader and the tail never exceed the room that there
+//!   is. A record is appended out of credit, so an append never waits, and the segment for it is always prepared.
+//! - WAL-7: ordinary credit leaves alone `floor_bytes` of the prepared log, and the bytes that the splits of undo may take
+//!   (WAL-20). Commits, ends of aborts and the splits of undo may use these bytes. So a rollback finds room on a full disk.
+//!   Merging nodes and freeing pages use ordinary credit: however much of this work there is, it can wait.
 //!
 //! # Not here
-//! Who waits, and who wakes: [`super::Wal::credit`].
+//! Waiting for credit, and waking the waiters: [`super::Wal::credit`].
 
 use crate::seams::{CreditBank, Purpose};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -68,7 +68,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Gives back to both accounts what was taken and not used.
+    /// Returns unused credit to both accounts.
     pub fn give_back(&self, bytes: usize) {
         self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst);
         self.log_free.fetch_add(bytes as i64, Ordering::SeqCst);
@@ -90,7 +90,7 @@ impl Accounts {
         self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst);
     }
 
-    /// Takes log space for undo without waiting, even if nothing is left: for losers that recovery found.
+    /// Takes log space for undo without waiting, even if none is left: for losers that recovery found.
     pub fn set_aside_by_force(&self, bytes: usize) {
         self.undo_reserved.fetch_add(bytes as u64, Ordering::SeqCst);
         self.log_free.fetch_sub(bytes as i64, Ordering::SeqCst);
@@ -103,12 +103,12 @@ impl Accounts {
         self.log_free.fetch_add(bytes as i64, Ordering::SeqCst);
     }
 
-    /// Bytes of prepared log that nobody has a claim on; negative after [`Accounts::set_aside_by_force`].
+    /// Bytes of prepared log that no credit and no reserve has taken; may be negative after [`Accounts::set_aside_by_force`].
     pub fn log_free(&self) -> i64 {
         self.log_free.load(Ordering::SeqCst)
     }
 
-    /// Bytes of the ring that nobody has a claim on.
+    /// Bytes of the ring that no credit has taken.
     pub fn ring_free(&self) -> i64 {
         self.ring_free.load(Ordering::SeqCst)
     }

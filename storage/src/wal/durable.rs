@@ -7,10 +7,10 @@ use crate::ids::Lsn;
 use clearway_base::vfs::IoBuf;
 
 impl Wal {
-    /// The stream's bytes from `from` to `to`, which are durable; whoever asks holds the log from there on ([`super::Retention`]).
+    /// Reads the stream's durable bytes from `from` to `to`. The caller holds the log from `from` on ([`super::Retention`]).
     ///
     /// # Errors
-    /// What is asked for is not durable yet, or is gone; a failed read.
+    /// The bytes are not durable yet, or their segment was recycled; a failed read.
     pub async fn read_stream(&self, from: Lsn, to: Lsn) -> Result<Vec<u8>, StorageError> {
         if to > self.durable_lsn() || from > to {
             let what = format!("the log is durable up to LSN {}: {from} to {to} can't be read", self.durable_lsn());

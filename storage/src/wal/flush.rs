@@ -1,20 +1,20 @@
-//! Writing and syncing what is complete; whoever finds nobody at it does it.
+//! The flush: writes and syncs the complete records of the ring. At any time at most one task flushes.
 //!
 //! # Life of a flush
 //! take the state -> copy the complete records out of the ring behind what the last block already holds -> write
 //! whole blocks -> sync -> mark -> publish `durable` -> wake the first few waiters -> put the state back.
-//! While one flush is on its way to the disk, commits gather in the ring, and the next flush takes them all. Where many sessions
-//! are at work the background flusher gives them a moment more (`await_siblings`).
+//! While one flush writes to the disk, commits gather in the ring, and the next flush takes them all. Where many sessions are at work,
+//! the background flusher waits a moment for more commits (`await_siblings`).
 //!
 //! # Invariants
 //! - WAL-13: `durable` is exclusive, only grows, and is stored after the sync of every byte below it has returned.
 //! - WAL-14: a block that was synced partly filled is written again with the same bytes in front, so that a torn
 //!   rewrite changes nothing that was durable.
-//! - WAL-15: after a failed write or sync nothing is written to the log again by this process: it is poisoned.
-//! - WAL-16: whoever leaves the flush state while more was asked for wakes the background flusher.
+//! - WAL-15: after a failed write or sync the log is poisoned, and this process never writes to it again.
+//! - WAL-16: a task that puts the flush state back while a flush beyond `durable` is wanted wakes the background flusher.
 //!
 //! # Errors
-//! Every error poisons; waiters learn of it.
+//! Every error poisons the log; waiters get the error.
 
 use super::format::BLOCK_BYTES;
 use super::mark::DurableMark;
@@ -35,11 +35,11 @@ use std::time::Duration;
 /// The most that one flush takes out of the ring.
 const FLUSH_BYTES_MAX: usize = 4 << 20;
 
-/// What only the one who flushes touches.
+/// The state that only the task that flushes touches.
 pub struct FlushState {
-    /// Everything below is written and synced.
+    /// Everything below this LSN is written and synced.
     flushed: Lsn,
-    /// The last block, as far as it is filled; then what is being flushed.
+    /// The filled part of the last block, followed by the records that are being flushed.
     buf: IoBuf,
     /// Bytes in use at the front of `buf`: the filled part of the block in which `flushed` lies.
     head: usize,
@@ -59,7 +59,7 @@ impl FlushState {
     }
 }
 
-/// Holds the state while flushing, and puts it back.
+/// Holds the flush state during a flush; the drop puts it back.
 struct Turn<'a> {
     wal: &'a Wal,
     state: Option<FlushState>,
@@ -79,15 +79,15 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// With as many sessions at work the flusher waits for more of them to commit; with fewer a commit never waits for another. From 80 on it
-/// brought something (docs/measured/embedded-hot-row.md); at 40 to 64 clients of a server it cost 2 to 8 %.
+/// With this many sessions at work, the flusher waits for more of them to commit; with fewer, a commit never waits for another. From 80
+/// sessions on the wait was a gain (docs/measured/embedded-hot-row.md); at 40 to 64 clients of a server it cost 2 to 8 %.
 const COMMIT_SIBLINGS: usize = 80;
 /// The longest such wait, in nanoseconds.
 const COMMIT_DELAY_MAX_NS: u64 = 100_000;
 /// Sleeping for less costs more than it brings.
 const COMMIT_DELAY_MIN_NS: u64 = 10_000;
 
-/// The flush before.
+/// When the previous flush ended, and how long it took.
 #[derive(Default)]
 struct Ended {
     at_ns: u64,
@@ -100,8 +100,8 @@ impl Wal {
         Some(Turn { wal: self, state: Some(state) })
     }
 
-    /// Whether the caller may flush: its thread performs its own I/O, so that nobody else stands still meanwhile (an embedded caller's
-    /// own thread), or no session but its own has a statement in progress.
+    /// Whether the caller may flush. It may if its thread performs its own I/O, so that it blocks no other task (an embedded caller's
+    /// own thread), or if no session but its own has a statement in progress.
     pub(super) fn may_flush(&self) -> bool {
         if !self.options.caller_flushes {
             return false;
@@ -118,7 +118,7 @@ impl Wal {
         io_mode() == IoMode::Pooled && self.flushes_alone.fetch_add(1, Ordering::Relaxed) % YIELD_EVERY == 0
     }
 
-    /// Flushes on this thread if nobody else does; true if it did. Never awaits, so a dropped caller can't leave a
+    /// Flushes on this thread if no other task is flushing; true if it did. Never awaits, so a dropped caller can't leave a
     /// flush half done.
     pub(super) fn flush_here(&self) -> bool {
         let Some(mut turn) = self.take_turn() else { return false };
@@ -129,12 +129,12 @@ impl Wal {
         };
         match flushed {
             Poll::Ready(done) => done,
-            // A file system that can't work inline: the dropped turn poisons, so options must not ask for it.
+            // The file system can't work inline. The dropped turn then poisons, so the options must not ask for this.
             Poll::Pending => false,
         }
     }
 
-    /// Takes, writes, syncs, publishes, wakes. False if nothing was complete, or the log is poisoned.
+    /// Does one flush: take, write, sync, publish, wake. False if no record was complete, or the log is poisoned.
     async fn flush_once(&self, turn: &mut Turn<'_>) -> bool {
         let Some(state) = turn.state.as_mut() else { return false };
         if self.poisoned().is_some() {
@@ -173,7 +173,7 @@ impl Wal {
         if end.0 >= self.milestone.load(Ordering::SeqCst) {
             self.milestone_bell.ring();
         }
-        // Waiters that come late to this flush count in the next.
+        // Waiters that enter the queue later are woken by the next flush.
         self.durable_waiters.wake(end.0, super::waiters::FIRST_BATCH);
     }
 
@@ -215,7 +215,7 @@ impl Wal {
         match &state.file {
             Some((current, file)) if *current == number => Ok(file.clone()),
             _ => {
-                // WAL-6: what holds credit has its segment.
+                // WAL-6: the segment of every record that was appended out of credit is prepared.
                 let file = self.segments.file(number).ok_or_else(|| {
                     StorageError::Invalid(format!("log segment {number} is needed and not prepared").into())
                 })?;
@@ -230,9 +230,9 @@ impl Wal {
         self.sessions_busy.load(Ordering::SeqCst) >= COMMIT_SIBLINGS
     }
 
-    /// Where many sessions are at work, the next flush leaves a moment to those who were woken by the last one: they commit in
-    /// it, instead of one flush after the other taking a processor for the few that came first. What a commit pays for it is half
-    /// of a flush at most (docs/measured/log-commit.md).
+    /// Where many sessions are at work, delays the next flush for a moment, so that the sessions woken by the last flush can commit in
+    /// it. Otherwise one flush after the other would occupy a processor for the few sessions that came first. The delay of a commit is
+    /// at most half of a flush (docs/measured/log-commit.md).
     fn await_siblings(&self, last: &Ended) {
         // A flusher that shares its thread with sessions must not hold them up.
         if !self.is_crowded() || io_mode() != IoMode::Inline {
@@ -245,11 +245,11 @@ impl Wal {
         }
     }
 
-    /// The background flusher: ends when the log is closed and flushed, or poisoned.
+    /// Runs the background flusher until the log is closed and flushed, or poisoned.
     pub async fn run_flusher(&self) {
         let mut ended = Ended::default();
         loop {
-            // While others hold the turn, the bell rings when they leave it (WAL-16).
+            // While another task has the turn: it rings the bell when it puts the state back (WAL-16).
             let asked = self.flusher_bell.wait_until(|| {
                 let durable = self.durable.load(Ordering::SeqCst);
                 let asked = self.wanted.load(Ordering::SeqCst) > durable && self.flush.lock().is_some();
@@ -284,7 +284,7 @@ impl Wal {
                     // A record is reserved and its copy not complete: no await lies between, so it soon is.
                     crate::sync::yield_now().await;
                 }
-                // Before the next flush, whoever has no chain to wake him (WAL-8).
+                // Before the next flush, wake every covered waiter that no chain of wake-ups reaches (WAL-8).
                 if self.wanted.load(Ordering::SeqCst) <= self.durable.load(Ordering::SeqCst) {
                     self.durable_waiters.wake(self.durable.load(Ordering::SeqCst), usize::MAX);
                 }

@@ -1,4 +1,4 @@
-//! The bytes of the log: segment headers and records, written and read with nothing trusted.
+//! The byte format of the log: encodes and decodes segment headers and records. Decoding trusts no byte.
 //!
 //! # Structure
 //! ```text
@@ -15,14 +15,14 @@
 //! ```
 //! All numbers are little-endian. `len` counts the whole record. `lsn_low` is the record's start divided by 8,
 //! `durable_back` how far (in units of 8 bytes) the durable LSN lay before the record's start when it was appended.
-//! The CRC-32C runs over bytes 16..len, then bytes 8..16, then the 64-bit LSN of the record's start: so whatever
-//! does not depend on the position is summed before the position is known.
+//! The CRC-32C runs over bytes 16..len, then bytes 8..16, then the 64-bit LSN of the record's start. So all bytes that
+//! do not depend on the position are summed before the position is known.
 //!
 //! # Invariants
-//! - WAL-1: a record counts only if its CRC holds for the LSN at which it stands, so that what an earlier use of a
-//!   recycled segment left behind is never taken for a record.
-//! - WAL-2: the epoch of records never falls along the stream; a record of an older epoch than the one before it is
-//!   what a crash left behind, and ends the log.
+//! - WAL-1: a record is valid only if its CRC holds for the LSN at which it stands. So bytes that an earlier use of a
+//!   recycled segment left behind are never taken for a record.
+//! - WAL-2: the epochs of records never decrease along the stream. A record with a lower epoch than the record before it
+//!   was left behind by a crash; the log ends there.
 
 use crate::error::Corruption;
 use crate::ids::{Lsn, PageId, Tag, TreeId, TxnId};
@@ -32,9 +32,9 @@ use crate::record::{Before, LsnRange, Record, RecordKind, RecordView, RowUndo};
 pub const BLOCK_BYTES: usize = 4096;
 /// The size of a record's header.
 pub const HEADER_BYTES: usize = 48;
-/// What one page operation costs over its payload.
+/// Bytes of a page operation beside its payload.
 pub const OP_BYTES: usize = 8;
-/// What the undo part costs over key and before-image.
+/// Bytes of the undo part beside key and before-image.
 pub const UNDO_BYTES: usize = 32;
 /// The longest record; a claim of more is damage.
 pub const RECORD_BYTES_MAX: usize = 1 << 24;
@@ -62,7 +62,7 @@ pub fn encoded_len(record: &Record<'_>) -> usize {
     (HEADER_BYTES + ops + undo + record.body.len()).next_multiple_of(8)
 }
 
-/// Writes `record` into `out` (cleared first), all but what depends on its position; returns the CRC so far.
+/// Encodes `record` into `out` (cleared first), except the fields that depend on its position; returns the CRC so far.
 ///
 /// # Panics
 /// If a part is longer than its length field holds: pages and keys are far shorter.
@@ -238,7 +238,7 @@ pub struct OpView<'a> {
     pub payload: &'a [u8],
 }
 
-/// A record as read from the log. Its bytes passed the CRC, and even so nothing about them is trusted.
+/// A record as read from the log. Its bytes passed the CRC, but its fields are still not trusted.
 #[derive(Clone, Debug)]
 pub struct Decoded<'a> {
     /// What it is for.
@@ -264,10 +264,10 @@ impl Decoded<'_> {
     }
 }
 
-/// Takes a record apart. `file` and `offset` name the place in errors.
+/// Decodes a record. `file` and `offset` name the place in errors.
 ///
 /// # Errors
-/// A typed corruption if the parts do not fit, which after a good CRC means a program's mistake or bad luck.
+/// A typed corruption if the parts do not fit. After a good CRC this means a defect of the program, or a CRC that matches by chance.
 pub fn decode<'a>(bytes: &'a [u8], start: Lsn, file: &str, offset: u64) -> Result<Decoded<'a>, Corruption> {
     decode_parts(bytes, start).ok_or_else(|| Corruption {
         file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! The durable mark: a second place that says how far the log was synced, so that a damaged end is told from an end.
+//! The durable mark: a second record of how far the log was synced, by which recovery tells a damaged log from a proper end.
 //!
 //! # Structure
 //! The file `durable` beside `control`, two slots of 40 bytes, at 0 and 4096, written in turn:
@@ -6,7 +6,7 @@
 //!   0 magic u64   8 version u32   12 crc u32 (of bytes 16..40)   16 database u64   24 lsn u64   32 count u64
 //! ```
 //! The flusher writes a slot through the page cache after each sync of the log and before it publishes what is durable;
-//! nobody waits for a sync of the mark. The checkpointer syncs it once a second while it moves, and once when it rests.
+//! no commit waits for a sync of the mark. The checkpointer syncs it once a second while it moves, and once when it rests.
 //! A commit pays a system call that copies 40 bytes, beside a write and a sync of the device.
 //!
 //! # Invariants
@@ -21,9 +21,9 @@
 //!   the process     the last slot written                          everything acknowledged
 //!   the system      any earlier slot, the last synced or a later   everything acknowledged a second before
 //! ```
-//! A slot lies within one sector, so it is whole or an older one; a slot that is neither, for whatever reason, says
-//! nothing, and the other one counts. A missing file says nothing either: directories of earlier versions have none.
-//! Beside the mark each record of the log tells what was durable when it was appended.
+//! A slot lies within one sector, so after a crash it holds the new or the old content. A slot that is damaged for any other
+//! reason is ignored, and the other slot counts. A missing file is ignored, too: directories of earlier versions have none.
+//! Beside the mark, each record of the log tells what was durable when it was appended.
 
 use super::Wal;
 use super::format::{Bytes, FORMAT_VERSION};
@@ -44,7 +44,7 @@ pub fn path(dir: &Path) -> PathBuf {
     dir.join("durable")
 }
 
-/// What one slot says.
+/// The content of one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     database: u64,
@@ -130,12 +130,12 @@ impl DurableMark {
         }
     }
 
-    /// The file, for whoever syncs it.
+    /// The file, for the task that syncs it.
     pub fn file(&self) -> &Arc<dyn VfsFile> {
         &self.file
     }
 
-    /// Everything below `lsn` has been synced (WAL-21).
+    /// Writes a slot that says that everything below `lsn` has been synced (WAL-21).
     ///
     /// # Errors
     /// A failed write.
@@ -151,7 +151,7 @@ impl DurableMark {
 }
 
 impl Wal {
-    /// Syncs the durable mark if it has moved since this was last called; nobody who commits waits for it.
+    /// Syncs the durable mark if it has moved since the last call. No commit waits for this.
     ///
     /// # Errors
     /// A failed sync, which poisons.

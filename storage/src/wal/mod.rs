@@ -1,24 +1,24 @@
-//! The write-ahead log: one stream of bytes in which every change stands before it shows anywhere else.
+//! The write-ahead log: one stream of bytes that holds every change before the change shows anywhere else.
 //!
 //! # Structure
 //! ```text
 //!   append ── credit ── Ring (fetch_add, parallel copy) ── flush ── segment files
 //!                                                            │
 //!   wait_durable ── Waiters (LSN order, chained wake-ups) ───┘ publishes `durable`
-//!   preparer: segments ahead of the tail        Retention: who needs old segments
+//!   preparer: segments ahead of the tail        Retention: which holders need old segments
 //! ```
-//! [`format`] says what the bytes are, [`ring`] how records get there, [`flush`] how they get to disk, [`reader`] how
-//! they are read back, [`repair`] what happens to the tail at opening.
+//! [`format`] defines the bytes, [`ring`] takes records in memory, [`flush`] brings them to disk, [`reader`] reads them
+//! back, [`repair`] checks the end of the log at opening.
 //!
 //! # Invariants
 //! WAL-1..2 in [`format`], WAL-3..5 in [`ring`], WAL-6..7 in [`credit`], WAL-8..9 in [`waiters`], WAL-10..11 in
 //! [`segments`], WAL-12 in [`retention`], WAL-13..16 in [`flush`], WAL-17..18 in [`repair`], WAL-20 in [`undo_room`], WAL-21..22 in [`mark`].
 //!
 //! # Latch order
-//! The mutexes here are leaves: nothing is latched and no waker runs while one is held.
+//! The mutexes of this module are leaves: while one is held, no other latch is taken and no waker runs.
 //!
 //! # Not here
-//! What records mean; checkpoints and redo ([`crate::recovery`]).
+//! The meaning of records; checkpoints and redo ([`crate::recovery`]).
 
 pub mod credit;
 mod durable;
@@ -60,11 +60,11 @@ pub use retention::{Holder, HolderRow, Retention};
 pub use undo_room::{RoomChange, UndoRoom};
 pub use wait::{WaitCredit, WaitDurable};
 
-/// A lone committer yields to the scheduler before every 16th flush only: each yield wakes the runtime's second worker
-/// (6,200 commits/s when it yields before each flush, 8,000 so).
+/// A lone committer yields to the scheduler only before every 16th flush, since each yield wakes the runtime's second worker
+/// (6,200 commits/s with a yield before each flush, 8,000 with one before every 16th).
 const YIELD_EVERY: u64 = 16;
 
-/// Sizes and habits of a log.
+/// The options of a log.
 #[derive(Clone, Debug)]
 pub struct WalOptions {
     /// The ring's size in bytes; a power of two.
@@ -73,7 +73,7 @@ pub struct WalOptions {
     pub segment_bytes: u64,
     /// Prepared log that is kept ahead of the tail, in bytes.
     pub ahead_bytes: u64,
-    /// What ordinary credit leaves for undo, commits and checkpoints, in bytes.
+    /// Prepared log that ordinary credit leaves for undo, commits and checkpoints, in bytes.
     pub floor_bytes: usize,
     /// Live log beyond which no segment is prepared for ordinary credit until a checkpoint has freed some, in bytes.
     pub log_bytes_max: u64,
@@ -95,7 +95,7 @@ impl Default for WalOptions {
     }
 }
 
-/// Where a log goes on.
+/// Where an opened log continues.
 pub struct StartAt {
     /// The end of the valid log.
     pub end: Lsn,
@@ -103,7 +103,7 @@ pub struct StartAt {
     pub head: Vec<u8>,
     /// The epoch of what is appended from now on.
     pub epoch: u32,
-    /// The durable mark; none in tests of the log alone, and where the disk was full.
+    /// The durable mark; `None` in tests of the log alone, and if the disk was full.
     pub mark: Option<mark::DurableMark>,
 }
 
@@ -112,9 +112,9 @@ pub struct StartAt {
 pub struct WalStats {
     /// Flushes since the log was opened.
     pub flushes: u64,
-    /// Bytes of the ring that nobody has a claim on.
+    /// Bytes of the ring that no credit has taken.
     pub ring_free_bytes: i64,
-    /// Bytes of prepared log that nobody has a claim on.
+    /// Bytes of prepared log that no credit and no reserve has taken.
     pub log_free_bytes: i64,
     /// Bytes set aside for undo.
     pub undo_reserved_bytes: u64,
@@ -122,7 +122,7 @@ pub struct WalStats {
     pub file_bytes: u64,
 }
 
-/// A position that was taken and is not yet filled. It has to be filled without an await (WAL-5).
+/// A reserved position whose record is not copied yet. The caller fills it without an await in between (WAL-5).
 #[must_use = "a reserved position that is never filled stops the log"]
 #[derive(Debug)]
 pub struct Reservation {
@@ -130,7 +130,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Where the record will stand; its end is a commit's LSN.
+    /// The position of the record; its end is the LSN of a commit.
     pub fn range(&self) -> LsnRange {
         self.range
     }
@@ -151,19 +151,19 @@ pub struct Wal {
     unwaited: AtomicU64,
     /// Sessions that have a statement in progress.
     sessions_busy: AtomicUsize,
-    /// Flushes by a waiter that was alone, in a row; its wait yields before every [`YIELD_EVERY`]th.
+    /// Flushes in a row by a waiter that was alone; the wait yields before every [`YIELD_EVERY`]th of them.
     flushes_alone: AtomicU64,
     flushes: AtomicU64,
-    /// Recovery may start here at the earliest; older segments are free.
+    /// The lowest position from which recovery may start; older segments are free.
     needed: AtomicU64,
     durable_waiters: Waiters,
     credit_waiters: Waiters,
     flusher_bell: Bell,
     preparer_bell: Bell,
-    /// Rung when the log becomes durable beyond `milestone`.
+    /// Rung when the log is durable up to `milestone`.
     milestone_bell: Bell,
     milestone: AtomicU64,
-    /// The durable mark's file, and up to where it was synced.
+    /// The durable mark's file, and the LSN up to which it was synced.
     mark: Option<(Arc<dyn VfsFile>, AtomicU64)>,
     prepare_failures: AtomicU64,
     closing: AtomicBool,
@@ -171,7 +171,7 @@ pub struct Wal {
 }
 
 thread_local! {
-    // Records are put together here before their position is taken.
+    // Records are encoded here before their position is reserved.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(16 << 10));
 }
 
@@ -179,7 +179,7 @@ impl Wal {
     /// A log over `segments` (already adopted up to `prepared`) that goes on at `start`.
     ///
     /// # Panics
-    /// If sizes are not what [`WalOptions`] asks for.
+    /// If a size breaks a rule of [`WalOptions`].
     pub fn start(options: WalOptions, segments: Segments, start: StartAt, prepared: u64, needed: Lsn) -> Wal {
         let layout = segments.layout();
         assert!(layout.segment_bytes % 4096 == 0 && layout.segment_bytes >= 8192, "segments of whole blocks");
@@ -230,10 +230,10 @@ impl Wal {
         }
     }
 
-    /// Waits for credit of `bytes`; before the first latch of a mini-transaction.
+    /// Waits for credit of `bytes`. The caller takes it before the first latch of a mini-transaction.
     ///
     /// # Errors
-    /// Poisoned; no space for ordinary credit; more than the ring holds.
+    /// Poisoned; no space for ordinary credit; more bytes than the ring holds.
     pub async fn credit(&self, purpose: Purpose, bytes: usize) -> Result<Credit<'_>, StorageError> {
         if bytes > self.options.ring_bytes / 2 {
             let what = format!("one record of {bytes} bytes in a log buffer of {}", self.options.ring_bytes);
@@ -245,7 +245,7 @@ impl Wal {
         in_wait(WaitEvent::WalCredit, Object::NONE, WaitCredit::new(self, bytes, purpose)).await
     }
 
-    /// Credit for a compensation record; [`Wal::undo_spent`] pays for it out of what was set aside.
+    /// Credit for a compensation record; [`Wal::undo_spent`] pays for it out of the transaction's reserve.
     ///
     /// # Errors
     /// Poisoned.
@@ -256,39 +256,39 @@ impl Wal {
     /// A compensation record was appended out of [`Wal::credit_for_undo`]: `bytes` leave the reserve of `log`.
     pub fn undo_spent(&self, log: &mut TxnLog, bytes: usize) {
         let reserved = bytes.min(log.undo_reserved);
-        // An estimate that was too low is made good from the floor (WAL-7).
+        // If the estimate was too low, the difference comes out of the floor (WAL-7).
         self.accounts.set_aside_by_force(bytes - reserved);
         self.accounts.release_undo(bytes);
         log.undo_reserved -= reserved;
     }
 
-    /// Turns `bytes` of credit into a reserve for undoing what is being changed.
+    /// Turns `bytes` of credit into a reserve for undoing the change in progress.
     pub fn set_aside(&self, credit: &mut Credit<'_>, log: &mut TxnLog, bytes: usize) {
         credit.spend(bytes);
         self.accounts.set_aside(bytes);
         log.undo_reserved += bytes;
     }
 
-    /// Log space for undoing a loser that recovery found; taken whether there is any or not.
+    /// Sets log space aside for undoing a loser that recovery found, even if none is free.
     pub fn set_aside_for_loser(&self, log: &mut TxnLog, bytes: usize) {
         self.accounts.set_aside_by_force(bytes);
         log.undo_reserved += bytes;
         self.mind_the_gap();
     }
 
-    /// The transaction needs no undo any more: it committed, or has been undone.
+    /// Releases the undo reserve of a transaction that has committed or has been undone.
     pub fn release_undo(&self, log: &mut TxnLog) {
         self.accounts.release_undo(std::mem::take(&mut log.undo_reserved));
         self.undo_room.released(log);
         self.credit_waiters.wake(u64::MAX, waiters::FIRST_BATCH);
     }
 
-    /// Room in leaves that undo may want back.
+    /// The claims on room in leaves that undo may need back.
     pub fn undo_room(&self) -> &UndoRoom {
         &self.undo_room
     }
 
-    /// The bytes that `record` takes: what credit has to cover.
+    /// The bytes that `record` takes in the log, which credit has to cover.
     pub fn record_bytes(record: &Record<'_>) -> usize {
         format::encoded_len(record)
     }
@@ -296,7 +296,7 @@ impl Wal {
     /// Appends one record. Does not wait, and does not fail.
     ///
     /// # Panics
-    /// If the credit does not cover it, before a position is taken.
+    /// If the credit does not cover the record; no position is taken then.
     pub fn append(&self, credit: &mut Credit<'_>, record: &Record<'_>) -> LsnRange {
         SCRATCH.with_borrow_mut(|scratch| {
             let crc = format::encode(record, self.epoch, scratch);
@@ -307,12 +307,12 @@ impl Wal {
         })
     }
 
-    /// Takes the position of a record of `len` bytes ([`Wal::record_bytes`]): the first half of an append, for the
-    /// commit section. Between this and [`Wal::fill`] nothing may wait, allocate or panic.
+    /// Reserves the position of a record of `len` bytes ([`Wal::record_bytes`]): the first half of an append, for the
+    /// commit section. Between this call and [`Wal::fill`] nothing may wait, allocate or panic.
     pub fn reserve(&self, credit: &mut Credit<'_>, len: usize) -> Reservation {
         assert!(len % 8 == 0 && len >= format::HEADER_BYTES, "no record has {len} bytes");
         credit.spend(len);
-        // `fill` finds its scratch large enough (WAL-5).
+        // So that the buffer in which `fill` encodes is large enough (WAL-5).
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
             scratch.reserve(len);
@@ -320,7 +320,7 @@ impl Wal {
         Reservation { range: self.ring.reserve(len) }
     }
 
-    /// Fills a reserved position with the record it was taken for.
+    /// Fills a reserved position with its record.
     pub fn fill(&self, reservation: Reservation, record: &Record<'_>) -> LsnRange {
         let range = reservation.range;
         SCRATCH.with_borrow_mut(|scratch| {
@@ -337,7 +337,7 @@ impl Wal {
         self.ring.copy(range, bytes);
     }
 
-    /// What is durable, exclusive.
+    /// The durable LSN: all bytes below it are durable.
     pub fn durable_lsn(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::SeqCst))
     }
@@ -347,19 +347,19 @@ impl Wal {
         self.ring.tail()
     }
 
-    /// The epoch of what is appended.
+    /// The epoch of the records that are appended.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Waits until `durable_lsn >= lsn`. Never wait for more than was appended.
+    /// Waits until `durable_lsn >= lsn`. `lsn` must not lie beyond the end of the log.
     pub fn wait_durable(&self, lsn: Lsn) -> WaitDurable<'_> {
         WaitDurable::new(self, lsn)
     }
 
     /// A session begins to work on a statement, or (`false`) has sent its reply. Waiting for a lock counts as work, an
-    /// open block between two statements does not. Who waits for durability flushes itself only while it is alone:
-    /// else it would keep the others from getting their records into the same flush.
+    /// open block between two statements does not. A task that waits for durability flushes itself only while no other
+    /// session is at work: otherwise it would keep the others from getting their records into the same flush.
     pub fn session_busy(&self, begins: bool) {
         if begins {
             self.sessions_busy.fetch_add(1, Ordering::SeqCst);
@@ -369,12 +369,12 @@ impl Wal {
         }
     }
 
-    /// Commits up to `lsn` were acknowledged before they are durable: [`Wal::flush_unwaited`] sees to them.
+    /// Notes that commits up to `lsn` were acknowledged before they are durable; [`Wal::flush_unwaited`] flushes them.
     pub fn flush_later(&self, lsn: Lsn) {
         self.unwaited.fetch_max(lsn.0, Ordering::SeqCst);
     }
 
-    /// Asks for a flush of the commits that nobody waits for, if there are any; whoever calls it now and then bounds what a crash takes back.
+    /// Asks for a flush of the commits that no task waits for, if there are any. Calling it regularly bounds what a crash can lose.
     pub fn flush_unwaited(&self) {
         let unwaited = self.unwaited.load(Ordering::SeqCst);
         if unwaited > self.durable.load(Ordering::SeqCst) {
@@ -382,13 +382,13 @@ impl Wal {
         }
     }
 
-    /// Has the log flushed up to `lsn` soon, without waiting.
+    /// Asks for a flush up to `lsn`, without waiting.
     pub fn ask_flush(&self, lsn: Lsn) {
         self.wanted.fetch_max(lsn.0.min(self.ring.tail().0), Ordering::SeqCst);
         self.flusher_bell.ring();
     }
 
-    /// Has the milestone's bell rung when the log is durable up to `lsn`: who acts on the log's growth need not look at it by the clock.
+    /// Has the milestone's bell rung when the log is durable up to `lsn`. So a task that acts on the log's growth need not poll.
     pub(crate) fn set_milestone(&self, lsn: Lsn) {
         self.milestone.store(lsn.0, Ordering::SeqCst);
     }
@@ -398,23 +398,23 @@ impl Wal {
         &self.milestone_bell
     }
 
-    /// Who needs old log.
+    /// The holders of old log.
     pub fn retention(&self) -> &Arc<Retention> {
         &self.retention
     }
 
-    /// The files.
+    /// The segment files.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Recovery needs nothing before `lsn` any more; recycles what no holder needs either.
+    /// Notes that recovery needs no log before `lsn`, and recycles the segments that no holder needs either.
     ///
     /// # Errors
     /// A failed file operation, which poisons.
     ///
     /// # Panics
-    /// If recovery could still need what is released: log that is not durable.
+    /// If `lsn` is not durable: recovery could still need the log that is released.
     pub async fn release_below(&self, lsn: Lsn) -> Result<(), StorageError> {
         assert!(lsn <= self.durable_lsn(), "WAL-1: {lsn} is released, and {} is durable", self.durable_lsn());
         self.needed.fetch_max(lsn.0, Ordering::SeqCst);
@@ -424,7 +424,7 @@ impl Wal {
         recycled.map_err(|err| self.poison(&format!("log segments could not be recycled: {err}")))
     }
 
-    /// Nothing will free log soon: those who wait for it are told that there is no space.
+    /// Fails the tasks that wait for log space with `NoSpace`, when nothing will free log soon.
     pub fn refuse_waiting(&self) {
         self.prepare_failures.fetch_add(1, Ordering::SeqCst);
         self.credit_waiters.wake(u64::MAX, usize::MAX);
@@ -435,7 +435,7 @@ impl Wal {
         self.ring.tail().0 - self.needed.load(Ordering::SeqCst)
     }
 
-    /// Stops the database: nothing is acknowledged from now on. Returns the error to hand on.
+    /// Poisons the log: from now on no commit is acknowledged. Returns the error for the caller.
     pub fn poison(&self, why: &str) -> StorageError {
         let why = self.poison.get_or_init(|| why.into()).clone();
         self.flusher_bell.ring();
@@ -444,7 +444,7 @@ impl Wal {
         StorageError::Poisoned(why)
     }
 
-    /// The error that stopped the database, if one did.
+    /// The error that poisoned the log, if one did.
     pub fn poisoned(&self) -> Option<StorageError> {
         self.poison.get().map(|why| StorageError::Poisoned(why.clone()))
     }
@@ -458,13 +458,13 @@ impl Wal {
         self.accounts.log_free() < (self.options.ahead_bytes as i64).saturating_add(self.for_splits())
     }
 
-    /// Log that the splits of undo may take (WAL-20): of each, a new node and what links it.
+    /// Log bytes that the splits of undo may take (WAL-20): for each split, a new node and the operations that link it.
     fn for_splits(&self) -> i64 {
         const SPLIT_BYTES: u64 = PAGE_BYTES as u64 * 5 / 4;
         i64::try_from(self.undo_room.pages() * SPLIT_BYTES).unwrap_or(i64::MAX / 2)
     }
 
-    /// As much live log as is allowed; what undo has a claim on is prepared all the same.
+    /// Whether there is as much live log as allowed. Log that undo has a claim on is prepared all the same.
     fn at_limit(&self) -> bool {
         self.live_bytes() > self.options.log_bytes_max && self.accounts.log_free() > 0
     }
@@ -478,7 +478,7 @@ impl Wal {
     /// Prepares one segment if fewer than `ahead_bytes` are ready; false if nothing was to be done.
     ///
     /// # Errors
-    /// The disk is full, which is told to whoever waits for credit; any other failure poisons.
+    /// The disk is full, which tasks that wait for credit are told; any other failure poisons.
     pub async fn prepare_step(&self) -> Result<bool, StorageError> {
         if !self.gap_is_short() || self.at_limit() {
             return Ok(false);
@@ -499,14 +499,14 @@ impl Wal {
         }
     }
 
-    /// The background preparer: ends when the log is closed or poisoned.
+    /// Runs the background preparer until the log is closed or poisoned.
     pub async fn run_preparer(&self) {
         let mut failures = 0;
         loop {
             self.preparer_bell
                 .wait_until(|| {
                     let asked = self.gap_is_short() && !self.at_limit();
-                    // After a failure, only if somebody waits for it.
+                    // After a failure, only if a task waits for log space.
                     let asked = asked && (failures == 0 || self.credit_waiters.len() > 0);
                     asked || self.closing.load(Ordering::SeqCst) || self.poisoned().is_some()
                 })
@@ -517,7 +517,7 @@ impl Wal {
             match self.prepare_step().await {
                 // Also if meanwhile nothing is to be done any more: the next shortage is a new one.
                 Ok(_) => failures = 0,
-                // Full: until somebody asks again.
+                // The disk is full: wait until a task asks again.
                 Err(_) => {
                     failures += 1;
                     crate::sync::yield_now().await;
@@ -526,7 +526,7 @@ impl Wal {
         }
     }
 
-    /// Has the background tasks end once everything appended is durable.
+    /// Tells the background tasks to end once everything appended is durable.
     pub fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
         self.flusher_bell.ring();

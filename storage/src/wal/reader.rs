@@ -1,7 +1,7 @@
-//! Reads the stream back from segment files, from a position to where it ends or is damaged.
+//! Reads the stream back from the segment files, from a position to its end or its first damage.
 //!
 //! # Not here
-//! Whether the place where it stops is a proper end: [`super::repair`].
+//! The check whether the reader stopped at a proper end: [`super::repair`].
 
 use super::format::{BLOCK_BYTES, FORMAT_VERSION, HEADER_BYTES, Header, RECORD_BYTES_MAX, SegmentHeader, crc_holds};
 use super::segments::{Layout, how};
@@ -16,16 +16,16 @@ use std::sync::Arc;
 /// Bytes read at once; a multiple of the block.
 const READ_BYTES: usize = 1 << 20;
 
-/// Why the stream goes no further.
+/// Where and why the reader stopped.
 #[derive(Clone, Debug)]
 pub struct End {
     /// Behind the last valid record.
     pub lsn: Lsn,
     /// The epoch of the last valid record, or of the reader's start.
     pub epoch: u32,
-    /// The greatest durable LSN that a record read so far speaks of.
+    /// The greatest durable LSN that a record read so far names.
     pub durable_hint: Lsn,
-    /// What stands there instead of a record, as an error in case there should have been one.
+    /// What stands there instead of a record: the error to return if a record should stand there.
     pub damage: Corruption,
 }
 
@@ -136,7 +136,7 @@ impl LogReader {
     /// Makes at least `len` bytes available behind the position.
     async fn fill(&mut self, len: usize) -> Result<Result<(), Box<End>>, StorageError> {
         while self.buf.len() < self.at + len {
-            // Whole blocks that were consumed go first.
+            // Drop the consumed whole blocks first.
             let consumed = self.at.min(self.buf.len()) / BLOCK_BYTES * BLOCK_BYTES;
             self.buf.drain(..consumed);
             self.buf_lsn = Lsn(self.buf_lsn.0 + consumed as u64);
@@ -172,7 +172,7 @@ impl LogReader {
         if io.is_empty() {
             return Ok(Err(Box::new(self.end("a whole segment", "the end of the file"))));
         }
-        // A file that was cut in the middle of a block ends the stream at the last whole one.
+        // A file that was truncated in the middle of a block ends the stream at the last whole block.
         self.buf.extend_from_slice(&io[..io.len() / BLOCK_BYTES * BLOCK_BYTES]);
         let short = io.len() < len;
         self.io = io;
@@ -191,7 +191,7 @@ pub fn refuse_newer(path: &Path, block: &[u8]) -> Result<(), StorageError> {
     Err(Corruption { file, offset: Some(8), page: None, lsn: None, expected, found }.into())
 }
 
-/// Opens a segment and looks at its header; what was expected and found if it is not there or not right.
+/// Opens a segment and checks its header; if the file or the header is wrong, returns what was expected and what was found.
 ///
 /// # Errors
 /// A failed file operation other than a missing file; a segment of a newer format, which is no end of the log.

@@ -1,11 +1,11 @@
-//! Log that is made ready before anybody asks for it: what undo was promised.
+//! Prepares the log space that the undo of losers was promised, at the opening of a database.
 
 use super::Wal;
 use crate::error::StorageError;
 
 impl Wal {
-    /// Makes ready what the undo of losers was promised without looking whether there is any. After a crash it is there, since it was set
-    /// aside with each change (WAL-7); a directory that was restored, or whose prepared segments a crash took, has none.
+    /// Prepares the log space that the undo of losers was promised by force. After a crash the space is normally there, since it was set
+    /// aside with each change (WAL-7). A restored directory, or one whose prepared segments were lost in a crash, lacks it.
     ///
     /// # Errors
     /// A full disk, a failed file operation: the database does not open.

@@ -1,14 +1,14 @@
-//! What happens to the end of the log when a database is opened: is it an end or damage, and is it on disk?
+//! Checks, when a database is opened, whether the log ends properly or is damaged, and syncs its tail.
 //!
 //! # Invariants
 //! - WAL-17: the log ends properly at X only if nothing says that more than X was durable: not the control file, not
-//!   the durable mark (WAL-21), not a record before X, not a record that can still be found behind X. Otherwise the database is damaged and is not
-//!   opened.
-//! - WAL-18: what lies between the last known durable LSN and the end is written and synced again before anything is
-//!   read from the database, so that what is served rests on synced bytes, and a later crash can't take it back.
+//!   the durable mark (WAL-21), not a record before X, not a record that can still be found behind X. Otherwise the
+//!   database is damaged and is not opened.
+//! - WAL-18: the bytes between the last known durable LSN and the end are written and synced again before anything is
+//!   read from the database. So the database serves only what is synced, and a later crash can't take it back.
 //!
 //! # Crash safety
-//! The tail is rewritten with the bytes that stand there. A crash in between leaves them or, torn, the same bytes.
+//! The tail is rewritten with the bytes that stand there already. So a crash in between, even a torn write, leaves the same bytes.
 
 use super::format::{BLOCK_BYTES, HEADER_BYTES, Header, crc_holds, lsn_low};
 use super::reader::{End, LogReader};
@@ -19,7 +19,7 @@ use clearway_base::vfs::{IoBuf, Vfs};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where a log lies and what the control file knows of it.
+/// Where a log lies, and what the control file says of it.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// The file system.
@@ -54,8 +54,8 @@ fn damage(end: &End, durable: Lsn) -> Corruption {
     Corruption { expected, ..end.damage.clone() }
 }
 
-/// Looks behind the end for a record that says more was durable than the end. Such a record was appended when the
-/// bytes at the end had long been synced.
+/// Searches behind the end for a record that says that more than the end was durable. Such a record was appended after
+/// the bytes at the end had been synced.
 async fn find_beyond(known: &Known<'_>, end: &End) -> Result<Option<Lsn>, StorageError> {
     let first = known.layout.number(end.lsn);
     let mut numbers: Vec<u64> = Vec::new();
@@ -66,7 +66,7 @@ async fn find_beyond(known: &Known<'_>, end: &End) -> Result<Option<Lsn>, Storag
     let mut carry: Option<(u64, Vec<u8>)> = None;
     // From the last segment down, so that a record that crosses into the next finds its rest.
     for number in numbers.into_iter().rev() {
-        // Whatever its header says: a damaged one may be why the log seems to end here.
+        // The segment's header is not trusted: a damaged header may be the reason why the log seems to end here.
         let file = known.vfs.open(&known.dir.join(Layout::file_name(number)), how()).await?;
         let bytes = file.read_at(BLOCK_BYTES as u64, IoBuf::zeroed(payload), payload).await?;
         let mut stream = bytes.to_vec();

@@ -1,8 +1,8 @@
-//! Who needs old log, by name: backups, replicas, slots.
+//! Retention: the holders that need old log, by name (backups, replicas, slots).
 //!
 //! # Invariants
-//! - WAL-12: a segment that a holder needs is kept, until the holder exceeds its own limit; then the holder is lost,
-//!   which it is told when it asks, and the log goes on.
+//! - WAL-12: a segment that a holder needs is kept until the holder exceeds its own limit. Then the holder is marked as lost, which it
+//!   learns from its next call, and its segments may be recycled.
 
 use crate::ids::Lsn;
 use clearway_base::sync::Mutex;
@@ -18,7 +18,7 @@ pub struct HolderRow {
     pub needs: Lsn,
     /// The most log that it may pin, in bytes.
     pub limit_bytes: u64,
-    /// It exceeded its limit: what it needed may be gone.
+    /// The holder exceeded its limit: the log that it needs may be recycled.
     pub lost: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct Retention {
     holders: Mutex<BTreeMap<String, HolderRow>>,
 }
 
-/// A holder's own end; dropping it lets the log go.
+/// A holder's handle; dropping it ends the hold.
 pub struct Holder {
     retention: Arc<Retention>,
     name: String,
@@ -51,7 +51,7 @@ impl Retention {
         Some(Holder { retention: self.clone(), name: name.to_owned() })
     }
 
-    /// The oldest position that somebody needs, when the log ends at `end`; marks those who exceed their limit.
+    /// The oldest position that a holder needs, when the log ends at `end`. Marks holders that exceed their limit as lost.
     pub fn oldest(&self, end: Lsn) -> Lsn {
         let mut holders = self.holders.lock();
         for row in holders.values_mut() {
@@ -67,7 +67,7 @@ impl Retention {
 }
 
 impl Holder {
-    /// What was below `needs` is not needed any more. False if the holder is lost.
+    /// Notes that the holder needs no log below `needs`. False if the holder is lost.
     pub fn advance(&self, needs: Lsn) -> bool {
         let mut holders = self.retention.holders.lock();
         let Some(row) = holders.get_mut(&self.name) else { return false };

@@ -1,5 +1,5 @@
-//! The log's buffer in memory: positions are taken with one atomic addition, copies run in parallel, and one
-//! reader takes whatever is complete.
+//! The log's buffer in memory: writers reserve positions with one atomic addition and copy in parallel; one
+//! reader takes the records that are complete.
 //!
 //! # Structure
 //! ```text
@@ -7,15 +7,15 @@
 //!        reader ──>                     stops here                        fetch_add
 //! ```
 //! The ring is an array of atomic words. A record's first word (length and CRC, never zero) is stored last, with
-//! release; until then it is zero, so the reader sees where the complete part ends without a lock and without a
-//! second array. That is what LeanStore and Aether keep per-slot marks for; PostgreSQL's insertion locks and
+//! release; until then it is zero. So the reader sees where the complete part ends without a lock and without a
+//! second array. LeanStore and Aether keep per-slot marks for this purpose. PostgreSQL's insertion locks and
 //! InnoDB's `recent_written` links cost a shared store per record beside the copy.
 //!
 //! # Invariants
-//! - WAL-3: from the reader's position on, one ring length far, every word that is not part of a copied record is
+//! - WAL-3: within one ring length from the reader's position, every word that is not part of a copied record is
 //!   zero. The reader zeroes a word when it has read it, and only then is its room given back.
-//! - WAL-4: whoever takes a position holds credit for its bytes, so positions never overtake the reader.
-//! - WAL-5: between taking a position and storing the first word there is no await, no allocation and no panic.
+//! - WAL-4: a writer that reserves a position holds credit for its bytes, so positions never overtake the reader.
+//! - WAL-5: between reserving a position and storing the first word there is no await, no allocation and no panic.
 
 use crate::ids::Lsn;
 use crate::record::LsnRange;
@@ -43,7 +43,7 @@ impl Ring {
         Lsn(self.tail.load(Ordering::SeqCst))
     }
 
-    /// Takes `len` bytes, a multiple of 8, for which the caller holds credit (WAL-4).
+    /// Reserves `len` bytes, a multiple of 8, for which the caller holds credit (WAL-4).
     pub fn reserve(&self, len: usize) -> LsnRange {
         assert!(len <= self.words.len() * 8, "a record of {len} bytes in a ring of {}", self.words.len() * 8);
         let start = self.tail.fetch_add(len as u64, Ordering::SeqCst);
@@ -55,10 +55,10 @@ impl Ring {
         &self.words[(position / 8) as usize & (self.words.len() - 1)]
     }
 
-    /// Copies a record to the position that was taken for it. Neither allocates nor fails (WAL-5).
+    /// Copies a record to its reserved position. Neither allocates nor fails (WAL-5).
     ///
     /// # Panics
-    /// If the record has another length than the position: it would overwrite its neighbours.
+    /// If the record's length differs from the reserved length: it would overwrite its neighbours.
     pub fn copy(&self, at: LsnRange, bytes: &[u8]) {
         assert_eq!(bytes.len() as u64, at.end.0 - at.start.0, "a record of another length than was reserved");
         let mut chunks = bytes.chunks_exact(8).map(|chunk| {
@@ -75,8 +75,8 @@ impl Ring {
         self.word(at.start.0).store(first, Ordering::Release);
     }
 
-    /// Appends to `out` the complete records that stand from `from` on, at most about `max` bytes (one record at
-    /// least, if it is complete), zeroes their words, and returns the position behind the last. One reader only.
+    /// Gives `out` the words of the complete records from `from` on, at most about `max` bytes (at least one record, if
+    /// it is complete), zeroes the words, and returns the position behind the last record. There is only one reader.
     pub fn take(&self, from: Lsn, max: usize, mut out: impl FnMut(&[u8; 8])) -> Lsn {
         let mut position = from.0;
         while (position - from.0) < max as u64 {

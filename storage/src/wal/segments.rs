@@ -1,4 +1,4 @@
-//! The files of the log: prepared ahead, numbered along the stream, recycled when nobody holds them.
+//! The segment files of the log: prepared ahead, numbered along the stream, recycled when no holder needs them.
 //!
 //! # Structure
 //! ```text
@@ -9,15 +9,15 @@
 //! Segment `n` holds the stream's bytes from `n * payload` on, behind a header block.
 //!
 //! # Invariants
-//! - WAL-10: a segment gets its number only when all of its blocks were written and synced, header included, and
-//!   the name is synced before credit for it is given. So no commit pays for metadata, and a write can't run out of
+//! - WAL-10: a segment gets its number only after all of its blocks, header included, were written and synced. The name
+//!   is synced before credit for the segment is given. So no commit pays for metadata, and a write can't run out of
 //!   space.
-//! - WAL-19: a file is renamed again only after its last name was synced: else a crash may keep the second rename and
-//!   lose the first, and one file has two names and serves as two segments.
+//! - WAL-19: a file is renamed again only after its last name was synced. Otherwise a crash may keep the second rename and
+//!   lose the first; then one file has two names and serves as two segments.
 //! - WAL-11: a segment is recycled only when it lies wholly below what recovery and every holder need.
 //!
 //! # Crash safety
-//! Before the rename a file is a spare or a `.tmp` and holds nothing; after it, its old content fails WAL-1.
+//! Before the rename a file is a spare or a `.tmp` and holds no log; after the rename, its old content fails WAL-1.
 
 use super::format::{BLOCK_BYTES, SegmentHeader};
 use crate::error::{Corruption, StorageError};
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the stream's bytes stand, as arithmetic.
+/// Computes where the stream's bytes stand in the segment files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The size of a segment file in bytes, header included.
@@ -90,7 +90,7 @@ const SPARES_MAX: usize = 4;
 /// The name of a segment file until it is whole.
 const UNFINISHED: &str = "new.tmp";
 
-/// Whether the log gives such names to files that hold nothing.
+/// Whether the log gives such a name to files that hold no log.
 fn is_spare(name: &str, before: &str, after: &str) -> bool {
     let stem = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
     stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
@@ -118,8 +118,8 @@ impl Segments {
         self.layout
     }
 
-    /// Takes over what an earlier process left: live segments from `first` on without a hole, everything else as
-    /// spare. Unfinished files are removed. Returns the number behind the last live segment.
+    /// Adopts the files that an earlier process left: the segments from `first` on without a hole stay live, all others become
+    /// spares. Unfinished files are removed. Returns the number behind the last live segment.
     ///
     /// # Errors
     /// A failed file operation.
@@ -152,7 +152,7 @@ impl Segments {
         }
         let mut named = Vec::new();
         for (index, path) in spares.into_iter().enumerate() {
-            // Two steps, so that no name is taken twice while others still bear it.
+            // Two steps, so that no file gets a name that another file still has.
             if index >= SPARES_MAX {
                 self.vfs.remove(&path).await?;
                 continue;
@@ -175,7 +175,7 @@ impl Segments {
         Ok(next)
     }
 
-    /// A segment of another database is not written over.
+    /// Refuses to overwrite a segment of another database.
     fn refuse_foreign(&self, path: &Path, header: Option<SegmentHeader>) -> Result<(), StorageError> {
         match header.filter(|header| header.database != self.database) {
             None => Ok(()),
@@ -191,7 +191,7 @@ impl Segments {
         }
     }
 
-    /// The lowest segment from which on there is no hole up to `first`: what an earlier process held beyond what recovery needs.
+    /// The lowest segment from which there is no hole up to `first`: log that an earlier process kept beyond what recovery needs.
     ///
     /// # Errors
     /// A failed file operation.
@@ -307,7 +307,7 @@ impl Segments {
             }
         }
         if !renamed.is_empty() {
-            // WAL-19: before anybody takes one of them.
+            // WAL-19: before one of them is reused.
             self.vfs.sync_dir(&self.dir).await?;
             self.files.lock().spares.append(&mut renamed);
         }

@@ -1,12 +1,12 @@
-//! Room in leaves that active transactions gave up and may want back: how many pages putting it back takes.
+//! Room in leaves that active transactions gave up and may need back, and a bound for the pages that undoing them takes.
 //!
 //! # Life of a claim
-//! A change that makes a row shorter claims what it gave up, under the leaf's latch, in the name of its transaction. The claim goes
-//! with the change's compensation, or with the end of the transaction. As long as there is any, what others put into leaves
-//! is counted as well, since only that can stand in the way.
+//! A change that makes a row shorter claims the bytes that it gave up, under the leaf's latch, for its transaction. The compensation of
+//! the change, or the end of the transaction, releases the claim. While there is any claim, the bytes that other changes put into leaves
+//! are counted, too, since only these can take the room that undo needs.
 //!
 //! # Invariants
-//! - WAL-20: undoing everything that is claimed splits no more nodes than [`UndoRoom::pages`] says.
+//! - WAL-20: undoing all changes with claims splits no more nodes than [`UndoRoom::pages`] says.
 //!
 //! Why: a leaf has room for all that was given up in it, unless something came into it since. So no more leaves lack room
 //! than there are claims, nor than rows that came in; each may split at once, and its ancestors with it, as far as there are
@@ -15,7 +15,7 @@
 //! was given up, nor than came in. A parent takes seven separators at least; a fourth page per page of rows covers them.
 //!
 //! # Not here
-//! Who makes sure that the pages are there: space (SPC-7).
+//! The guarantee that the pages are free: space gives it (SPC-7).
 
 use crate::buffer::PAGE_BYTES;
 use crate::record::TxnLog;
@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Levels on which a single row that is put back may split a node.
 const LEVELS: u64 = 4;
-/// More than there will ever be: what came into leaves before a crash is not known.
+/// Larger than any real count. It stands for the bytes that came into leaves before a crash, which are not known.
 const UNKNOWN: u64 = 1 << 50;
 
 /// What a row's change does to the room in its leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomChange {
-    /// Bytes given up, to be wanted back by its undo.
+    /// Bytes given up, which the undo of the change needs back.
     pub given_up: usize,
     /// Bytes taken.
     pub taken: usize,
@@ -44,7 +44,7 @@ impl RoomChange {
         match (before, after) {
             (Some(before), Some(after)) if before > after => RoomChange { given_up: before - after + AROUND, taken: 0 },
             (Some(before), Some(after)) => RoomChange { given_up: 0, taken: after - before + AROUND },
-            // Without it the others of its leaf may share a longer prefix.
+            // Without this row the other rows of the leaf may share a longer prefix.
             (Some(_), None) => RoomChange { given_up: PAGE_BYTES, taken: 0 },
             (None, Some(after)) => RoomChange { given_up: 0, taken: key_len + after + AROUND },
             (None, None) => RoomChange::default(),
@@ -52,7 +52,7 @@ impl RoomChange {
     }
 }
 
-/// All claims. Loads and additions only: whoever adds does so under the latch of the leaf.
+/// All claims. They are changed by atomic additions, under the latch of the leaf.
 #[derive(Default)]
 pub struct UndoRoom {
     /// Transactions with claims.

@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-/// Waits until an LSN is durable. A waiter that is alone (docs/design/execution.md, who flushes) flushes on the spot, now
-/// and then after one yield.
+/// Waits until an LSN is durable. A waiter that is alone (docs/design/execution.md, who flushes) flushes by itself, sometimes
+/// after one yield.
 pub struct WaitDurable<'a> {
     wal: &'a Wal,
     lsn: Lsn,
@@ -61,7 +61,7 @@ impl Future for WaitDurable<'_> {
             wal.durable_waiters.wake(wal.durable.load(Ordering::SeqCst), HELP_BATCH);
         }
         self.place = Some(wal.durable_waiters.enter(self.lsn.0, self.place, cx.waker()));
-        // WAL-9: a flush that published before we entered has not seen us.
+        // WAL-9: a flush that published before this waiter entered the queue has not seen it.
         if let Some(outcome) = self.outcome() {
             return Poll::Ready(outcome);
         }
@@ -74,7 +74,7 @@ impl Drop for WaitDurable<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         self.wal.durable_waiters.leave(place);
-        // WAL-8: the chain goes on, whether we were woken or are being dropped.
+        // WAL-8: the wake-up is passed on, whether this waiter was woken or is being dropped.
         self.wal.durable_waiters.wake(self.wal.durable.load(Ordering::SeqCst), NEXT_BATCH);
     }
 }

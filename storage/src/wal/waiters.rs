@@ -1,30 +1,30 @@
 //! Tasks that wait for the log to become durable, in LSN order.
 //!
 //! # Life of a wake-up
-//! A flush publishes the durable LSN, then wakes the first few waiters it covers. Each waiter that runs takes the
-//! next few and wakes them, so that the work of waking thousands is spread over those who were woken, and whoever enters the
-//! queue helps where they are many; whoever flushes never wakes more than a batch before it goes on with the next write.
+//! A flush publishes the durable LSN, then wakes the first few waiters it covers. Each woken waiter wakes the next few, so
+//! the work of waking thousands is spread over the woken tasks. Where many sessions are at work, a task that enters the
+//! queue wakes some waiters, too. The flusher wakes at most one batch before it continues with the next write.
 //!
 //! # Invariants
 //! - WAL-8: waiters leave the queue in LSN order. A waiter that left either runs or passes the wake-up on when it is
-//!   dropped; so nobody that is covered stays asleep because a task died.
-//! - WAL-9: a waiter looks at the durable LSN again after it has entered the queue, and a flush looks at the queue
-//!   after it has published; one of the two sees the other.
+//!   dropped. So no waiter below the durable LSN stays asleep because another task was dropped.
+//! - WAL-9: a waiter reads the durable LSN again after it has entered the queue, and a flush reads the queue
+//!   after it has published the durable LSN; one of the two sees the other.
 
 use clearway_base::sync::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
-/// How many a flush wakes itself.
+/// How many waiters a flush wakes itself.
 pub const FIRST_BATCH: usize = 8;
-/// How many each woken waiter wakes in its turn.
+/// How many waiters each woken waiter wakes.
 pub const NEXT_BATCH: usize = 2;
 
-/// How many each that enters wakes of those who may go, where many sessions are at work.
+/// How many durable waiters a task wakes when it enters the queue, where many sessions are at work.
 pub const HELP_BATCH: usize = 4;
 
-/// Place in the queue: LSN, then order of arrival.
+/// A waiter's place in the queue: LSN, then order of arrival.
 pub type Place = (u64, u64);
 
 /// The queue.
@@ -67,19 +67,19 @@ impl Waiters {
         waker.is_some()
     }
 
-    /// How many wait.
+    /// The number of waiters.
     pub fn len(&self) -> usize {
         self.len.load(Ordering::SeqCst)
     }
 
-    /// Wakes at most `max` of those at or below `durable`, in order; returns how many.
+    /// Wakes at most `max` waiters at or below `durable`, in order; returns how many.
     pub fn wake(&self, durable: u64, max: usize) -> usize {
         if self.len() == 0 {
             return 0;
         }
         let mut woken = 0;
         while woken < max {
-            // One at a time: a waker runs foreign code and must not run under the mutex (nothing is allocated).
+            // The mutex is taken for each waiter: a waker runs foreign code, which must not run under it. Nothing is allocated.
             let waker = {
                 let mut queue = self.queue.lock();
                 let waker = match queue.waiting.first_entry() {
