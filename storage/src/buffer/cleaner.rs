@@ -1,4 +1,4 @@
-//! The page cleaner: dirty pages to disk in batches, off the commit path.
+//! The page cleaner: writes dirty pages to disk in batches, off the commit path.
 //!
 //! # Life of a batch
 //! ```text
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! # Invariants
-//! - BUF-14: after a failed write or sync the twins of that batch stay as they are.
+//! - BUF-14: after a failed write or sync the twins of that batch are not overwritten.
 //! - BUF-12: while `writing` is set, `dirty_min_lsn` counts it, and no second copy of the page is written.
 //!
 //! # Errors
-//! A failed write or sync poisons the pool: the pages' state on disk is unknown. Nothing is tried again.
+//! A failed write or sync poisons the pool: the state of the pages on disk is unknown. No write is retried.
 
 use super::guard::Latched;
 use super::page::{PAGE_BYTES, PageBytes, seal};
@@ -40,7 +40,7 @@ struct Copied {
     bytes: Box<PageBytes>,
 }
 
-/// Copies that have not reached the disk yet; dropped early, their pages are dirty again.
+/// Copies that have not reached the disk yet. If this is dropped early, their pages become dirty again.
 struct Batch<'p> {
     pool: &'p Pool,
     pages: Vec<Copied>,
@@ -52,7 +52,7 @@ impl Batch<'_> {
         for copied in self.pages.drain(..) {
             let meta = &self.pool.metas[copied.frame];
             if !written {
-                // Only upward: an older rec_lsn must win over a newer one that came meanwhile.
+                // The older rec_lsn must win over a newer one that was set meanwhile.
                 let old = meta.writing.load(SeqCst);
                 let was = meta.rec_lsn.swap(old, SeqCst);
                 if was == 0 {
@@ -96,7 +96,7 @@ impl Pool {
                 return Ok(total);
             }
             if written == 0 {
-                // Pages that someone else is writing, or that were latched just now.
+                // Pages that another task is writing, or that were latched just now.
                 yield_now().await;
             }
         }
@@ -126,8 +126,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether there is enough to do for a step before anybody waits: dirty pages beyond an eighth of the pool,
-    /// or a stock of free frames that has run low.
+    /// Whether a step of the cleaner is due although no task waits: more than an eighth of the pool is dirty,
+    /// or the stock of free frames has run low.
     pub fn wants_cleaning(&self) -> bool {
         let dirty = self.dirty.load(Relaxed);
         dirty > self.metas.len() / 8 || (dirty > 0 && self.free.len() < self.options.free_target / 2)
@@ -172,7 +172,7 @@ impl Pool {
         }
         let latched = Latched::take(self, entry, word)?;
         let meta = &self.metas[frame];
-        // BUF-12: under the latch, so nobody makes the page dirty in between.
+        // BUF-12: under the latch, so no other thread makes the page dirty in between.
         let rec_lsn = meta.rec_lsn.load(SeqCst);
         if rec_lsn == 0 || meta.writing.compare_exchange(0, rec_lsn, SeqCst, SeqCst).is_err() {
             return None;
@@ -202,7 +202,7 @@ impl Pool {
             twins.extend_from_slice(&copied.bytes[..]);
         }
         let _turn = self.double_write_turn().await;
-        // BUF-14: while we waited, a batch may have failed whose twins are all that is left of its pages.
+        // BUF-14: during the wait another batch may have failed. Its twins may then be the only whole copies of its pages.
         self.poisoned()?;
         let result = self.write_twice(&batch, twins).await;
         if let Err(error) = &result {

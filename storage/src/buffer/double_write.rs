@@ -1,24 +1,24 @@
-//! The double-write area: copies of pages that are about to be overwritten in place, so that a torn page has a
+//! The double-write area: holds copies (twins) of pages that are about to be overwritten in place, so that a torn page has a
 //! whole twin.
 //!
 //! # Structure
-//! The file is an array of pages, each with its number and checksum; a batch fills it from the start. What an
-//! earlier, larger batch left behind does no harm: a twin is used only where the page in place is torn, and then
-//! it is the one with the highest LSN; and only if that lies behind the point where redo starts. A page that was
-//! being written at the crash was dirty, so its LSN does. An older twin may lack changes that redo will not bring
-//! back: what is damaged in place then is damaged, and told when it is read.
+//! The file is an array of pages, each with its number and checksum; a batch fills it from the start. Twins that an
+//! earlier, larger batch left behind do no harm: a twin is used only where the page in place is torn, then the twin with
+//! the highest LSN, and only if that LSN lies behind the point where redo starts. A page that was being written at the
+//! crash was dirty, so its LSN lies behind that point. An older twin may lack changes that redo will not bring back. It is
+//! not used; the page in place is then damaged, and reported when it is read.
 //!
 //! # Invariants
-//! - BUF-15: a page that reads well after a crash may still not be on disk: if the sync of its batch failed, later ones
-//!   succeed without it. Nothing was written after that batch (BUF-14), so its twins are all that can be concerned, and
-//!   they are written in place again before anything rests on them.
+//! - BUF-15: a page that reads well after a crash may still not be on disk: if the sync of its batch failed, later syncs
+//!   may succeed without it. No batch was written after the failed one (BUF-14), so only the pages of its twins can be
+//!   concerned. These twins are written in place again before recovery relies on the pages.
 //!
 //! # Crash safety
-//! - While the area is written: pages in place are whole; torn twins fail their checksum and are ignored.
-//! - After its sync, while pages are written in place: each is whole or has a whole twin (BUF-9).
+//! - While the area is written: the pages in place are whole; torn twins fail their checksum and are ignored.
+//! - After the area's sync, while pages are written in place: each page is whole or has a whole twin (BUF-9).
 //!
 //! # Not here
-//! When to restore (before redo; recovery's).
+//! The time of a restore (before redo): recovery decides it.
 
 use super::page::{self, PAGE_BYTES, PageBytes};
 use crate::error::{Corruption, StorageError};
@@ -33,7 +33,7 @@ pub struct DoubleWrite {
     file: Option<Arc<dyn VfsFile>>,
 }
 
-/// What a restore did.
+/// The counts of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Whole twins found.
@@ -59,7 +59,7 @@ impl DoubleWrite {
         DoubleWrite { file: Some(file) }
     }
 
-    /// No area: the device writes whole pages by itself, or nothing is to survive.
+    /// No area: the device writes pages atomically, or the data need not survive.
     pub fn none() -> DoubleWrite {
         DoubleWrite { file: None }
     }
@@ -74,8 +74,8 @@ impl DoubleWrite {
         Ok(batch)
     }
 
-    /// Writes twins over torn pages and over pages that say the same (BUF-15), and syncs. Idempotent; before redo, which
-    /// starts at `redo`, with nobody else about.
+    /// Writes twins over torn pages and over pages with the same content (BUF-15), and syncs. Idempotent. Called before redo,
+    /// which starts at `redo`, while no other task uses the pages.
     ///
     /// # Errors
     /// A failed file operation; a twin of a change behind `end`, where the log ends (BUF-16).

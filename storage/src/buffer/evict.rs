@@ -1,4 +1,4 @@
-//! Free frames: the stock, the clock hand, and waiting for the cleaner when there are none.
+//! Free frames: the stock, eviction by a clock hand, and the wait for the cleaner when no frame can be freed.
 //!
 //! # Invariants
 //! - BUF-6 and BUF-10 (see the module above).
@@ -12,7 +12,7 @@ use clearway_base::sync::latches_held;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-/// A free frame; goes back to the stock if it is not used.
+/// A free frame. If it is dropped unused, it returns to the stock.
 pub(super) struct Ticket<'p> {
     pool: &'p Pool,
     frame: usize,
@@ -36,7 +36,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Pool {
-    /// A free frame: from the stock, or by evicting, or when the cleaner has cleaned.
+    /// Gets a free frame: from the stock, by eviction, or after waiting for the cleaner.
     pub(super) async fn take_frame(&self) -> Result<Ticket<'_>, StorageError> {
         if latches_held() != 0 {
             self.counters.io_under_latch.add(1);
@@ -46,7 +46,7 @@ impl Pool {
                 return Ok(Ticket { pool: self, frame, used: false });
             }
             let waiting = self.free.refilled.listen();
-            // BUF-11: looked at again after registering.
+            // BUF-11: checked again after registering.
             if let Some(frame) = self.free.take().or_else(|| self.evict_one()) {
                 return Ok(Ticket { pool: self, frame, used: false });
             }
@@ -100,7 +100,7 @@ impl Pool {
         true
     }
 
-    /// Evicts until the stock is as large as the options ask; the cleaner's work.
+    /// Evicts until the stock is as large as the options ask. The cleaner calls this.
     pub(super) fn refill_stock(&self) {
         while self.free.len() < self.options.free_target {
             match self.evict_one() {

@@ -1,8 +1,8 @@
-//! Where tasks wait for a page or a frame, and how threads spin on a latch.
+//! Gates, at which tasks wait for a page or a frame, and the spinning of threads on a latch.
 //!
 //! # Invariants
-//! - BUF-11: a waiter registers first and looks again then; who opens a gate changes the state first and opens
-//!   then. So no wake-up is lost.
+//! - BUF-11: a waiter registers at the gate first and checks the state again afterwards. A task that opens the gate changes
+//!   the state first and opens the gate afterwards. So no wake-up is lost.
 
 use super::counters::{Count, Counters};
 use crate::ids::PageId;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 const GATES: usize = 64;
 
-/// Gates of pages that are being loaded, by page number; pages that share one wake each other, no more.
+/// Gates of pages that are being loaded, by page number. Pages may share a gate; then their waiters are woken needlessly at times.
 pub(super) struct Gates {
     gates: Box<[Gate]>,
 }
@@ -54,7 +54,7 @@ impl Gate {
         Listening { gate: self, since: self.inner.lock().openings }
     }
 
-    /// Wakes all who listen.
+    /// Wakes all tasks at the gate.
     pub(super) fn open(&self) {
         let wakers = {
             let mut inner = self.inner.lock();
@@ -86,7 +86,7 @@ impl Future for Listening<'_> {
     }
 }
 
-/// Frames that hold nothing.
+/// The stock of free frames.
 pub(super) struct Stock {
     frames: Mutex<Vec<u32>>,
     pub(super) refilled: Gate,
@@ -121,7 +121,7 @@ impl Stock {
     }
 }
 
-/// Patience on a latch that another thread holds for some hundred nanoseconds.
+/// Spins on a latch that another thread holds for some hundred nanoseconds.
 pub(super) struct Spin<'c> {
     turns: u32,
     waits: &'c Count,

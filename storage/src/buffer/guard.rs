@@ -1,4 +1,4 @@
-//! What a user of pages holds: an optimistic view, a latch, a pin.
+//! The guards of a page: an optimistic view, an exclusive latch, a pin.
 //!
 //! # Invariants
 //! - BUF-3, BUF-5, BUF-6, BUF-7 (see the module above and `table`).
@@ -29,7 +29,7 @@ impl Seen {
     }
 }
 
-/// A resident page for reading without a latch. What is read counts only if `validate` says so afterwards.
+/// A resident page for reading without a latch. The bytes read are valid only if `validate` returns true afterwards.
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
     pub(super) pool: &'p Pool,
@@ -88,7 +88,7 @@ impl<'p> Latched<'p> {
     pub(super) fn take(pool: &'p Pool, entry: &'p AtomicU64, word: Word) -> Option<Self> {
         assert!(word.is_resident(), "a latch on a page that is not in memory");
         entry.compare_exchange(word.0, word.with_state(State::Latched).0, SeqCst, Relaxed).ok()?;
-        // Readers that see any of our stores see the latch as well (BUF-3).
+        // A reader that sees any store made under the latch sees the latch as well (BUF-3).
         fence(Release);
         super::gate::latch_taken();
         let page = PageMut::new(&pool.words[word.frame()]);
@@ -111,7 +111,7 @@ impl<'p> Latched<'p> {
         Seen { word: word.0, ..self.seen() }
     }
 
-    /// Says that the page will be changed, before the first change and before the record is appended (BUF-7).
+    /// Announces a change of the page, before the first store and before the record is appended (BUF-7).
     pub fn will_change(&mut self) {
         self.changed = true;
         let meta = &self.pool.metas[self.word.frame()];
@@ -121,13 +121,13 @@ impl<'p> Latched<'p> {
         }
     }
 
-    /// The bytes were rearranged, what they say stays the same: readers must look again, the page is as clean or
+    /// Notes that the page's bytes were rearranged without a change of content. Readers must read again; the page stays as clean or
     /// dirty as before.
     pub fn rearranged(&mut self) {
         self.changed = true;
     }
 
-    /// The record that describes the change was appended; it ends here.
+    /// Notes that the record of the change was appended and ends at this LSN.
     pub fn changed(&mut self, end: Lsn) {
         assert!(self.changed, "BUF-7: a record of a change that was not announced");
         self.page.set_lsn(end);
@@ -146,7 +146,7 @@ impl<'p> Latched<'p> {
 }
 
 impl Latched<'_> {
-    /// The evictor lets the page go (BUF-3: with a new version).
+    /// Evicts the page; its entry gets a new version (BUF-3).
     pub(super) fn evict(mut self, state: State) {
         self.word = self.word.with_state(state);
         self.changed = true;
@@ -156,7 +156,7 @@ impl Latched<'_> {
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
         if self.changed && std::thread::panicking() {
-            // Nobody can tell how far the change had come.
+            // It is unknown how much of the change was made.
             self.pool.poison("a panic while a page was being changed");
         }
         let word = if self.changed { self.word.bumped() } else { self.word };

@@ -1,11 +1,11 @@
-//! Misses: one task reads, the others wait at the gate; nobody holds a latch.
+//! Misses: one task reads the page, the others wait at the gate; none of them holds a latch.
 //!
 //! # Invariants
-//! - BUF-4 (see `table`): a frame gets into an entry here and nowhere else.
+//! - BUF-4 (see `table`): only this module puts a frame into an entry.
 //! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
-//! - BUF-16: a page whose LSN lies behind the end of the log is damage: not of the page, but of the log (BUF-8).
-//! - BUF-17: a page that can't be read is damage only as long as somebody points to it: the page that did, if any, is
-//!   still of the version in which the pointer was read. Nobody frees a page without changing those that point to it.
+//! - BUF-16: a page whose LSN lies behind the end of the log shows damage of the log, not of the page (BUF-8).
+//! - BUF-17: a page that can't be read is damage only while another page points to it: the page with the pointer, if any,
+//!   still has the version in which the pointer was read. No page is freed without a change of the pages that point to it.
 
 use super::evict::Ticket;
 use super::guard::{Pin, Seen};
@@ -22,13 +22,13 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
 impl Pool {
-    /// Brings a page into memory. It may be gone again, or be another page by then: look again.
+    /// Brings a page into memory. On return it may have been evicted again; the caller looks it up anew.
     pub async fn fetch(&self, id: PageId, why: Why) -> Result<(), StorageError> {
         self.load(id, Load::Existing, why).await.map(|_| ())
     }
 
-    /// The same for a page that may have been given back since it was pointed to; false if it was, since then it need
-    /// not be readable.
+    /// As [`Pool::fetch`], for a page that may have been freed since the pointer to it was read. False if it was freed: it need
+    /// not be readable then.
     pub async fn fetch_if_used(&self, id: PageId, why: Why) -> Result<bool, StorageError> {
         if !self.space.in_use(id) {
             return Ok(false);
@@ -40,9 +40,8 @@ impl Pool {
         }
     }
 
-    /// Brings a missing page into memory; false if it can't be read, and no wonder: the page that pointed to it has
-    /// changed since. What nobody points to may have been cut off its file, or belong to somebody who has not written
-    /// it yet (BUF-17).
+    /// Brings a missing page into memory. False if it can't be read and the page that pointed to it has changed since: a page
+    /// without a pointer may have been truncated from its file, or have a new owner that has not written it yet (BUF-17).
     pub async fn fetch_missing(&self, miss: Miss, why: Why) -> Result<bool, StorageError> {
         match self.fetch(miss.page, why).await {
             Ok(()) => Ok(true),
@@ -51,8 +50,8 @@ impl Pool {
         }
     }
 
-    /// Brings pages into memory, all reads in flight at once, but never more than a quarter of the pool. The missing
-    /// page counts; that others can't be read shows when they are asked for.
+    /// Brings pages into memory, with all reads in flight at once, but never more than a quarter of the pool. Only an error of
+    /// the missing page is returned; an error of another page shows when that page is read.
     pub async fn fetch_all(&self, miss: Miss, others: &[PageId]) -> Result<(), StorageError> {
         let first = async move { self.fetch_missing(miss, Why::Path).await.map(|_| ()) };
         let mut reads: Vec<BoxFuture<'_, Result<(), StorageError>>> = vec![Box::pin(first)];
@@ -168,7 +167,7 @@ impl Pool {
     fn install(&self, mut loading: Loading<'_>, ticket: Ticket<'_>, bytes: Option<&PageBytes>) {
         let frame = ticket.into_frame();
         let page = PageMut::new(&self.words[frame]);
-        // A frame's words may still be read by someone who holds an old word; the version tells him (BUF-3).
+        // A reader with an old word of the entry may still read the frame's words; the version tells it to discard them (BUF-3).
         fence(Release);
         match bytes {
             Some(bytes) => page.copy_in(bytes),
@@ -201,7 +200,7 @@ impl Miss {
     }
 }
 
-/// What a page is read for; each reason has its counter.
+/// The reason for a read; each reason has a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It is the next on a descent's way.
@@ -216,7 +215,7 @@ pub enum Why {
     Neighbour,
 }
 
-/// What a load expects.
+/// What state of the page a load expects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Existing,
@@ -224,7 +223,7 @@ enum Load {
     Redo,
 }
 
-/// The duty to bring an entry out of LOADING.
+/// Brings an entry out of LOADING when it is dropped (BUF-13).
 struct Loading<'p> {
     pool: &'p Pool,
     entry: &'p AtomicU64,
@@ -233,7 +232,7 @@ struct Loading<'p> {
 }
 
 impl Drop for Loading<'_> {
-    /// BUF-13: also when the read fails or its future is dropped.
+    /// Also when the read fails or its future is dropped (BUF-13).
     fn drop(&mut self) {
         if !self.done {
             let word = Word(self.entry.load(Relaxed)).with_state(State::Absent).bumped();

@@ -14,13 +14,13 @@
 //! All integers are little-endian.
 //!
 //! # Invariants
-//! - BUF-1: a page's bytes are only ever loaded and stored as whole atomic words, so a reader that raced with a
-//!   writer has garbage but no undefined behaviour; it believes nothing before it has validated the version.
-//! - BUF-2: no accessor panics or leaves the page, whatever offsets and lengths a torn read yields: offsets wrap
+//! - BUF-1: a page's bytes are only ever loaded and stored as whole atomic words. So a reader that raced with a
+//!   writer has garbage but no undefined behaviour. It uses no byte before it has validated the version.
+//! - BUF-2: no accessor panics or touches bytes outside the page, whatever offsets and lengths a torn read yields: offsets wrap
 //!   within the page, lengths are clamped to it.
 //!
 //! # Not here
-//! What the content means (trees, space), versions and latches (`table`).
+//! The meaning of the content (trees, space); versions and latches (`table`).
 
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::AtomicWord;
@@ -62,13 +62,13 @@ const AT_FLAGS: usize = 26;
 
 const MASK: usize = PAGE_BYTES - 1;
 
-/// A page to read from; what it says counts only after validation (BUF-1).
+/// A page to read from; its content is valid only after validation (BUF-1).
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
     words: &'a [AtomicWord; PAGE_WORDS],
 }
 
-/// A page to change; made only for whoever holds the page's exclusive latch.
+/// A page to change; only the holder of the page's exclusive latch makes one.
 pub struct PageMut<'a> {
     page: Page<'a>,
 }
@@ -228,7 +228,7 @@ impl<'a> Deref for PageMut<'a> {
 }
 
 impl<'a> PageMut<'a> {
-    /// The page in these words. The caller holds its exclusive latch, or nobody else can reach it.
+    /// The page in these words. The caller holds its exclusive latch, or no other thread can reach the page.
     pub(crate) fn new(words: &'a [AtomicWord; PAGE_WORDS]) -> Self {
         PageMut { page: Page::new(words) }
     }

@@ -1,4 +1,4 @@
-//! Pages by number: optimistic reads, exclusive latches, pins, and what happens on a miss.
+//! The pool: gives pages by number for optimistic reads, exclusive latches and pins, and loads missing pages.
 
 use super::counters::Counters;
 use super::double_write::DoubleWrite;
@@ -78,7 +78,7 @@ pub struct Pool {
     untidy_last: AtomicU64,
 }
 
-/// Places for hints; trees that share one lead each other astray, at the price of a look.
+/// The number of places for hints. Trees that share a place overwrite each other's hint; a wrong hint costs one page read.
 const HINTS: usize = 256;
 
 impl Pool {
@@ -173,7 +173,7 @@ impl Pool {
         self.poison.get().map_or(Ok(()), |why| Err(StorageError::Poisoned(why.clone())))
     }
 
-    /// Stops the pool: its pages on disk are in doubt.
+    /// Poisons the pool: the state of its pages on disk is unknown.
     pub fn poison(&self, why: &str) {
         // The first reason stands.
         let _ = self.poison.set(why.into());
@@ -193,8 +193,8 @@ impl Pool {
         end.max(before + 1)
     }
 
-    /// Slows a writer down, the more the closer the pool is to having no clean frame: a page's write is then paid
-    /// for by those who make pages dirty, bit by bit, and nobody meets a wall.
+    /// Slows a writer down, the more the fewer clean frames the pool has. So writers that make pages dirty pay for the page
+    /// writes in small steps, and no task suddenly waits long for a frame.
     pub async fn throttle(&self) -> Result<(), StorageError> {
         self.poisoned()?;
         if let Some(delay) = self.throttle_delay().filter(|_| !cfg!(feature = "interleave")) {
@@ -234,7 +234,7 @@ impl Pool {
         }
         let frame = word.frame();
         let referenced = &self.metas[frame].referenced;
-        // Tested first: a store on every read would make the line bounce between processors.
+        // Tested first: a store on every read would move the cache line between processors.
         if !referenced.load(Relaxed) {
             referenced.store(true, Relaxed);
         }
@@ -271,7 +271,7 @@ impl Pool {
                 word = self.settle(entry)?;
             }
             let frame = word.frame();
-            // BUF-6: the evictor latches first and looks at the pins then; we pin first and look at the latch then.
+            // BUF-6: the evictor latches first and reads the pins afterwards; this thread pins first and reads the latch afterwards.
             self.metas[frame].pins.fetch_add(1, SeqCst);
             let after = Word(entry.load(SeqCst));
             let pin = Pin { pool: self, frame, id };

@@ -4,18 +4,18 @@
 //! ```text
 //!   frame:24 | state:3 | version:37
 //!
-//!   ABSENT    not in memory; the frame means nothing      -> LOADING by whoever will read it
+//!   ABSENT    not in memory; the frame means nothing      -> LOADING by the task that will read it
 //!   LOADING   one task reads it; others wait at the gate  -> RESIDENT, or ABSENT if it gave up
 //!   RESIDENT  in `frame`; optimistic readers may copy     -> LATCHED by compare-and-swap
 //!   LATCHED   one thread may change it; never at a wait   -> RESIDENT, or ABSENT when it was evicted
 //! ```
 //!
 //! # Invariants
-//! - BUF-3: the version grows whenever the content may have changed: a latch released after a change, an
-//!   eviction, a load. A reader that finds the same word after its copy as before it has a consistent copy of
+//! - BUF-3: the version grows whenever the content may have changed: when a latch is released after a change, at an
+//!   eviction, at a load. A reader that finds the same word after its copy as before the copy has a consistent copy of
 //!   that page.
 //! - BUF-4: the frame of an entry changes only in LOADING -> RESIDENT.
-//! - BUF-5: whoever holds LATCHED is on a processor: it neither waits nor performs I/O.
+//! - BUF-5: a thread that holds LATCHED is running on a processor: it neither waits nor performs I/O.
 
 use crate::ids::PageId;
 use crate::interleave::AtomicU64;
@@ -30,7 +30,7 @@ pub(super) const FRAMES_MAX: usize = 1 << FRAME_BITS;
 const SEGMENT_ENTRIES: usize = 1 << 15;
 const SEGMENTS: usize = (1 << 32) / SEGMENT_ENTRIES;
 
-/// What an entry says about its page.
+/// The state of an entry's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Absent,

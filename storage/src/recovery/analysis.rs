@@ -1,11 +1,11 @@
-//! The first pass over the log: which transactions lost, what they must undo, what is still to be freed.
+//! Analysis, the first pass over the log: finds the losers, their undo, and what is still to be freed.
 //!
 //! # Invariants
-//! - REC-3: each record says absolutely where its transaction's undo chain stands (a row change: here; a compensation:
-//!   at its `undo_next`), so reading a record twice, or one that the checkpoint knew already, changes nothing.
-//! - REC-10: a before-image that refers to an overflow chain is the note that the chain is to be freed if its
-//!   transaction commits; what was compensated by then is not superseded.
-//! - REC-4: a loser's undo is the chain from its last record; a link that leads nowhere is corruption.
+//! - REC-3: each record gives the absolute head of its transaction's undo chain (a row change: the record itself; a compensation:
+//!   its `undo_next`). So reading a record twice, or reading a record that the checkpoint knew already, changes nothing.
+//! - REC-10: a before-image that refers to an overflow chain records that the chain is to be freed if its transaction
+//!   commits. A change that was compensated before the commit supersedes no chain.
+//! - REC-4: a loser's undo is the chain from its last record; a link to a place without a record is corruption.
 
 use super::saved::{PendingChain, PendingDrop, Saved};
 use crate::error::{Corruption, StorageError};
@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 /// A transaction that had neither committed nor been undone when the log ended.
 #[derive(Clone, Debug)]
 pub struct Loser {
-    /// Its place in the log, with log space set aside for its undo.
+    /// The transaction's place in the log, with log space set aside for its undo.
     pub log: TxnLog,
-    /// What has to be undone, oldest first.
+    /// The changes to undo, oldest first.
     pub entries: Vec<UndoEntry>,
 }
 
@@ -51,7 +51,7 @@ impl CommitBody {
         out
     }
 
-    /// Takes a body apart; an empty one is a commit that says nothing.
+    /// Decodes a body; an empty body is a commit without further data.
     pub fn decode(bytes: &[u8]) -> Option<CommitBody> {
         if bytes.is_empty() {
             return Some(CommitBody::default());
@@ -66,7 +66,7 @@ impl CommitBody {
     }
 }
 
-/// Where one transaction stands.
+/// The state of one transaction during the pass.
 #[derive(Default)]
 struct Standing {
     first: Lsn,
@@ -86,7 +86,7 @@ impl Standing {
     }
 }
 
-/// What the pass has learned so far.
+/// The state of the pass.
 pub struct Analysis {
     txns: BTreeMap<TxnId, Standing>,
     pending: Vec<PendingDrop>,
@@ -97,7 +97,7 @@ pub struct Analysis {
     pub records: u64,
 }
 
-/// What the pass found.
+/// The result of the pass.
 pub struct Findings {
     /// In order of transaction ids.
     pub losers: Vec<Loser>,
@@ -154,7 +154,7 @@ impl Analysis {
             RecordKind::Compensation => {
                 let standing = self.txns.entry(record.txn).or_default();
                 standing.last = record.undo_next; // REC-3
-                // What was compensated is never looked at again.
+                // A compensated change is not needed again.
                 let _ = standing.entries.split_off(&(record.undo_next.0 + 1));
             }
             RecordKind::Commit => {

@@ -1,4 +1,4 @@
-//! The control file: where recovery begins and what was surely durable.
+//! The control file: says where recovery begins, and up to where the log was known to be durable.
 //!
 //! # Structure
 //! Two copies of one block of 4096 bytes, at 0 and 4096. Every change writes and syncs one, then the other.
@@ -10,10 +10,11 @@
 //! ```
 //!
 //! # Invariants
-//! - REC-1: at rest both copies are equal. After a crash at least one is whole, and the one with the higher generation
-//!   counts; what it refers to was synced before it was written, and what the lower one refers to was not yet removed.
-//! - REC-11: a copy that reads well may not be on disk, if its sync failed. So what only the other copy refers to is
-//!   removed after both were written and synced again.
+//! - REC-1: at rest both copies are equal. After a crash at least one copy is whole, and the whole copy with the higher
+//!   generation counts. The files it refers to were synced before it was written, and the files that the copy with the lower
+//!   generation refers to were not removed yet.
+//! - REC-11: a copy that reads well may not be on disk, if its sync failed. So files to which only the other copy refers
+//!   are removed after both copies were written and synced again.
 //!
 //! # Errors
 //! A version newer than this program's refuses; two damaged copies are corruption.
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CLRWYCTL");
 
-/// What the control file says.
+/// The content of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
     /// Counts the changes.
@@ -58,7 +59,7 @@ pub struct Control {
     pub checkpoint_len: u32,
     /// See `checkpoint_len`.
     pub checkpoint_crc: u32,
-    /// Closed properly: the log ends at `durable`, and every page is on disk.
+    /// The database was closed properly: the log ends at `durable`, and every page is on disk.
     pub clean: bool,
 }
 
@@ -194,7 +195,7 @@ impl ControlFile {
             let offset = copy * BLOCK_BYTES as u64;
             let block = file.read_at(offset, IoBuf::zeroed(BLOCK_BYTES), BLOCK_BYTES).await?;
             match Control::decode(&block) {
-                // A newer program wrote here, whatever the other copy says.
+                // A newer program wrote this copy; that decides, whatever the other copy says.
                 Err((expected, found, true)) => return Err(damaged(&path, offset, expected, found)),
                 Err((expected, found, false)) => wrong = Some(damaged(&path, offset, expected, found)),
                 Ok(control) if best.is_none_or(|best| best.generation < control.generation) => best = Some(control),
@@ -227,7 +228,7 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Makes the control file of a new database, whole or not at all.
+    /// Creates the control file of a new database atomically.
     ///
     /// # Errors
     /// A failed file operation.

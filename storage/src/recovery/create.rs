@@ -1,4 +1,4 @@
-//! Making a new database, and judging what a directory holds before anything in it is touched.
+//! The creation of a new database, and the check of what a directory holds before anything in it is changed.
 //!
 //! # Life of a creation
 //! 1. Look: the directory holds nothing, or only what an earlier creation left (NEW-2).
@@ -11,10 +11,10 @@
 //! - NEW-1: a creation removes nothing, and writes over nothing but an empty `double-write` and its own `control.tmp`.
 //! - NEW-2: without `control` a database is made only where every name is one of LOCK (a process number), `wal`, `data`,
 //!   `checkpoint` (empty directories), `double-write` (an empty file) and `control.tmp` (two blocks at most, in which
-//!   each byte is zero or that of a new database's control block). Everything else is somebody's: the opening is
-//!   refused and names it.
-//! - NEW-3: what stands in a database's directory, and the directory itself, is its owner's alone (VFS-9). A wider mode
-//!   is refused by name. An empty directory that the user has made is narrowed, which takes nothing from anybody.
+//!   each byte is zero or that of a new database's control block). Anything else belongs to some other program or
+//!   user: the opening is refused, and the error names it.
+//! - NEW-3: only the owner has access to a database's directory and to the files in it (VFS-9). A wider mode
+//!   is refused, and the error names the file. The mode of an empty directory that the user has made is narrowed.
 //!
 //! # Crash safety
 //! ```text
@@ -25,7 +25,7 @@
 //!   4, the rename  control.tmp or control                           step 4, or step 5
 //!   5              a durable control                                an ordinary recovery of an empty log
 //! ```
-//! So no marker of a creation under way is needed: until `control` is durable there is nothing that could be lost.
+//! So a creation in progress needs no marker: until `control` is durable there is no data to lose.
 //!
 //! # Errors
 //! [`StorageError::Invalid`] with what stands in the way and what to do.
@@ -46,7 +46,7 @@ pub(crate) const FIRST_LSN: Lsn = Lsn(8);
 const PARTS: [&str; 3] = ["wal", "data", "checkpoint"];
 const DOUBLE_WRITE: &str = "double-write";
 const CONTROL: &str = "control";
-/// What others than the owner may do, as bits of a mode.
+/// The mode bits that give rights to others than the owner.
 const OTHERS: u32 = 0o077;
 
 /// What a directory holds.
@@ -54,11 +54,11 @@ const OTHERS: u32 = 0o077;
 pub enum Held {
     /// A database; whether it is whole is for recovery to say.
     Database,
-    /// Nothing, or what a creation left that did not come to its end.
+    /// Nothing, or the remains of an unfinished creation.
     Nothing,
 }
 
-/// Judges a directory without touching it (NEW-2, NEW-3).
+/// Checks what a directory holds without changing it (NEW-2, NEW-3).
 ///
 /// # Errors
 /// It is neither empty nor a database; a database whose control file is missing; a wider mode; a failed read.
@@ -102,7 +102,7 @@ pub(super) fn is_databases(part: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a creation that was cut off may have left this entry, by its content (NEW-2).
+/// Whether an interrupted creation may have left this entry, by its content (NEW-2).
 async fn is_leftover(vfs: &Arc<dyn Vfs>, dir: &Path, entry: &DirEntry) -> Result<bool, StorageError> {
     let path = dir.join(&entry.name);
     match (entry.name.as_str(), entry.kind) {

@@ -1,8 +1,8 @@
-//! Checkpoints, and what happens between opening a database and serving from it.
+//! Recovery: the steps from opening a database's files to serving from it, and the checkpoints that recovery starts from.
 //!
 //! # Structure
 //! ```text
-//!   control -> where to begin            saved -> what the checkpoint knew
+//!   control -> where to begin            saved -> content of the checkpoint
 //!   scan .. redo .. begin .. end of log
 //!    └─ analysis: losers, pending drops, high-water marks
 //!             └─ redo: pages
@@ -23,11 +23,11 @@
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
 //!
 //! # Crash safety
-//! A crash at any step leaves what a crash before it left, or more: the tail's bytes are rewritten with themselves,
-//! redo is idempotent (REC-5), undo is logged (REC-9), and a new epoch without records is an epoch.
+//! After a crash at any step the next recovery starts from the same state, or from one that is further on: the tail is
+//! rewritten with the same bytes, redo is idempotent (REC-5), undo is logged (REC-9), and an epoch may have no records.
 //!
 //! # Not here
-//! Which transactions exist, and their undo in memory (the layer above).
+//! The table of transactions, and their undo in memory (the layer above).
 
 pub mod analysis;
 mod checkpoints;
@@ -44,7 +44,7 @@ pub use open::Recovered;
 pub(crate) use open::{Opened, open};
 pub use saved::{PendingChain, PendingDrop};
 
-/// What recovery did.
+/// The figures of a recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryReport {
     /// The database had been closed properly.
@@ -57,7 +57,7 @@ pub struct RecoveryReport {
     pub analysis_ns: u64,
     /// How long redo took, in nanoseconds.
     pub redo_ns: u64,
-    /// Page operations looked at.
+    /// Page operations read.
     pub ops_seen: u64,
     /// Page operations applied.
     pub ops_applied: u64,

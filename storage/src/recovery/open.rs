@@ -1,4 +1,4 @@
-//! Opening: from the files of a directory to a log, a pool and a space that agree.
+//! The opening of a database: recovers the files of a directory to a consistent log, pool and space.
 
 use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
@@ -26,7 +26,7 @@ use clearway_base::waits::now_ns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What recovery found, for the layer above.
+/// The result of recovery, for the layer above.
 #[derive(Debug)]
 pub struct Recovered {
     /// Transactions to be undone; their log space is set aside.
@@ -35,7 +35,7 @@ pub struct Recovered {
     pub tag_high_water: Tag,
     /// No greater transaction id was ever written.
     pub txn_high_water: TxnId,
-    /// Every commit in the log lies at or below it, and is durable.
+    /// Every commit in the log lies at or below this LSN, and is durable.
     pub visible_lsn: Lsn,
     /// The epoch that began with this opening, or went on after a proper close.
     pub epoch: u32,
@@ -75,7 +75,7 @@ impl Paths {
     }
 }
 
-/// Opens the database in `dir`, or makes one where there is none.
+/// Opens the database in `dir`, or creates one if there is none.
 pub(crate) async fn open(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
@@ -89,7 +89,7 @@ pub(crate) async fn open(
             Err(StorageError::Invalid(format!("there is no database in {}", dir.display()).into()))
         }
         None => {
-            // NEW-2: the lock is ours by now, and with it the last word on what stands there.
+            // NEW-2: this process holds the lock by now, so the check of the directory is final.
             look(vfs, dir).await?;
             let control = prepare_new(vfs, dir, options).await?;
             let file = ControlFile::create(vfs, dir, &control).await?;
@@ -131,13 +131,13 @@ async fn recover(
     // An empty log has no segment yet.
     let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
     let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
-    // Records know of later syncs than the control file: when one was appended, what it calls durable had been synced.
+    // Records name later syncs than the control file: the LSN that a record calls durable had been synced when it was appended.
     let tail = Known { durable: control.durable.max(end.durable_hint), ..known };
     let head = match nothing {
         true => vec![0; FIRST_LSN.0 as usize],
         false => settle_tail(&tail, end.lsn, rewrite).await?,
     };
-    // A proper close ends an epoch as well as a crash does not: nothing stands behind its end.
+    // After a proper close the epoch continues: nothing of it stands behind the log's end.
     if !control.clean && !mutation::active(Mutation::SameEpoch) {
         control.epoch += 1;
         control.epoch_start = end.lsn;
@@ -281,7 +281,7 @@ async fn start_log(
     // ARC-1
     let first = if options.archive_bytes.is_some() { segments.oldest_kept(needed).await? } else { needed };
     let mut prepared = segments.adopt(first).await?;
-    // What was prepared may have been lost in the crash; the log needs the segment in which it goes on.
+    // Prepared segments may have been lost in the crash; the log needs the segment in which it continues.
     while prepared <= layout.number(end) {
         segments.prepare(prepared).await?;
         prepared += 1;
@@ -292,7 +292,7 @@ async fn start_log(
     Ok(Arc::new(Wal::start(wal_options, segments, start, prepared, control.scan)))
 }
 
-/// Sets aside what undoing the losers takes, of the log and of pages (WAL-7, WAL-20).
+/// Sets aside the log space and the pages that undoing the losers takes (WAL-7, WAL-20).
 async fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) -> Result<(), StorageError> {
     for loser in losers {
         let bytes = loser.entries.iter().map(|entry| undo_estimate(wal, entry)).sum();
@@ -307,7 +307,7 @@ async fn reserve_for_undo(wal: &Arc<Wal>, losers: &mut [Loser]) -> Result<(), St
     wal.prepare_for_undo().await
 }
 
-/// Log space that undoing an entry takes. What is missing in the end comes out of the floor (WAL-7).
+/// An estimate of the log space that undoing an entry takes. If it is too low, the rest comes out of the floor (WAL-7).
 fn undo_estimate(wal: &Arc<Wal>, entry: &UndoEntry) -> usize {
     let before = match &entry.before {
         BeforeImage::Absent => 0,

@@ -1,9 +1,10 @@
-//! The second pass over the log: every page operation that a page on disk has not seen is applied again.
+//! Redo, the second pass over the log: applies every page operation again that the page on disk does not contain.
 //!
 //! # Invariants
 //! - REC-5: the operations of a record on a page are applied, all of them, if and only if the page's LSN is below the
-//!   record's end. The page's LSN becomes that end with the last of them, so a crash in the middle of redo, with some pages written, changes nothing for the next one.
-//! - REC-6: a page that can't be read is believed only from an operation on that makes it anew.
+//!   record's end. The last of these operations sets the page's LSN to that end. So a crash in the middle of redo, with some
+//!   pages written, changes nothing for the next redo.
+//! - REC-6: operations on a page that can't be read are applied only from an operation on that formats the page anew.
 
 use crate::buffer::Pool;
 use crate::error::{Corruption, StorageError};
@@ -20,11 +21,10 @@ pub struct RedoPass {
     /// Redo by range of op codes.
     trees: Box<dyn Redo>,
     space: Box<dyn Redo>,
-    /// Pages that could not be read and have not been made anew yet.
     unreadable: HashSet<PageId>,
-    /// The LSN of pages that were looked at: nobody but this pass changes them, so what a page has seen need not be asked of it again.
+    /// The LSNs of pages that were read. Only this pass changes pages, so the LSN of a page need not be read again.
     lsns: HashMap<PageId, Lsn>,
-    /// Operations looked at.
+    /// Operations read.
     pub seen: u64,
     /// Operations applied.
     pub applied: u64,
@@ -57,12 +57,12 @@ impl RedoPass {
         Ok(())
     }
 
-    /// Whether a page that was looked at before has seen a record that ends at `end` (REC-5).
+    /// Whether a page that was read before contains the record that ends at `end` (REC-5).
     fn has_seen(&self, page: PageId, end: Lsn) -> bool {
         !mutation::active(Mutation::RedoAlways) && self.lsns.get(&page).is_some_and(|lsn| *lsn >= end)
     }
 
-    /// Applies the operations of one record on one page, unless the page has seen them.
+    /// Applies the operations of one record on one page, unless the page contains them.
     async fn take_page(
         &mut self,
         record: &Decoded<'_>,

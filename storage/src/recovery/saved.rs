@@ -1,4 +1,4 @@
-//! What a checkpoint saves beside pages: active transactions with their old undo, pending frees, high-water marks.
+//! The file of a checkpoint: active transactions with their old undo, pending frees, and high-water marks.
 //!
 //! # Structure
 //! `checkpoint/<number, 16 hex digits>`, written once, synced, renamed into place; the control file has its length and
@@ -13,9 +13,9 @@
 //! ```
 //!
 //! # Invariants
-//! - REC-2: for every transaction that was active at the previous checkpoint all undo up to this one is here; what
-//!   began later has all of its records behind the previous checkpoint's begin, where reading starts. So no
-//!   transaction, however old, pins the log.
+//! - REC-2: for every transaction that was active at the previous checkpoint, the file holds all undo up to this
+//!   checkpoint. All records of a transaction that began later lie behind the previous checkpoint's begin, where reading
+//!   starts. So no transaction, however old, pins the log.
 
 use crate::error::{Corruption, StorageError};
 use crate::ids::{Lsn, Tag, TreeId, TxnId};
@@ -53,7 +53,7 @@ pub struct PendingChain {
 pub struct Saved {
     /// Active transactions; undo only of those that were active at the previous checkpoint.
     pub active: ActiveTxns,
-    /// Drops that are not done.
+    /// Drops that are not finished.
     pub pending: Vec<PendingDrop>,
     /// Superseded chains that are not freed.
     pub chains: Vec<PendingChain>,
