@@ -6,7 +6,7 @@ SECTIONS = {
     "9.2 Comparison": "num_nonnulls num_nulls `2 between 1 and 3` `2 not between 1 and 3` `2 between symmetric 3 and 1` `1 is distinct from null` `1 is not distinct from null` "
     "`null is null` `1 isnull` `1 notnull` `true is unknown` `true is not false`",
     "9.3 Mathematics": "abs cbrt ceil ceiling degrees div exp factorial floor gcd lcm ln log log10 min_scale mod pi power radians round scale sign sqrt trim_scale trunc "
-    "width_bucket random setseed acos acosd asin asind atan atand atan2 atan2d cos cosd cot cotd sin sind tan tand sinh cosh tanh asinh acosh atanh",
+    "width_bucket random setseed acos acosd asin asind atan atand atan2 atan2d cos cosd cot cotd sin sind tan tand sinh cosh tanh asinh acosh atanh `(7::int4) % 2` `7::int4 % 2`",
     "9.4 Strings": "ascii bit_length btrim char_length character_length chr concat concat_ws format initcap left length lower lpad ltrim md5 normalize octet_length parse_ident "
     "pg_client_encoding quote_ident quote_literal quote_nullable regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array "
     "regexp_split_to_table regexp_substr repeat replace reverse right rpad rtrim split_part starts_with string_to_array string_to_table strpos substr to_ascii to_hex "
@@ -51,7 +51,7 @@ SECTIONS = {
     "`lead(1) over ()` `first_value(1) over ()` `last_value(1) over ()` `nth_value(1, 1) over ()` `sum(1) over ()` `sum(1) over w from (values (1)) v(x) window w as (partition by x)`",
     "9.23 Subqueries": "`exists (select 1)` `1 in (select 1)` `1 not in (select 2)` `1 = any (select 1)` `1 = some (select 1)` `1 < all (select 2)` `(1, 2) = (select 1, 2)` `(1, 2) in (select 1, 2)` `row(1, 2) = any (select 1, 2)`",
     "9.24 Rows and arrays": "`1 in (1, 2)` `1 not in (2, 3)` `1 = any (array[1])` `1 = some (array[1])` `1 < all (array[2])` `row(1, 2) = row(1, 2)` `(1, 2) < (1, 3)` `row(1, null) is null` `row(1, 2) is distinct from row(1, 3)` "
-    "`row(1, 2) *= row(1, 2)` `7::int4 % 2`",
+    "`row(1, 2) *= row(1, 2)`",
     "9.25 Functions that return sets": "generate_series generate_subscripts",
     "9.26 System information": "current_database current_query current_schema current_schemas inet_client_addr inet_client_port inet_server_addr inet_server_port pg_backend_pid pg_blocking_pids "
     "pg_conf_load_time pg_current_logfile pg_my_temp_schema pg_is_other_temp_schema pg_jit_available pg_listening_channels pg_notification_queue_usage pg_postmaster_start_time "
@@ -144,7 +144,7 @@ create type n as (a int)|create type n as enum ('a')|create type n as range (sub
 create function n() returns int language sql as 'select 1'|create procedure n() language sql as 'select 1'|create aggregate n (int) (sfunc = int4pl, stype = int)
 create operator === (leftarg = int, rightarg = int, function = int4eq)|create operator class n for type int using btree as operator 1 <|create operator family n using btree
 create cast (int as point) with inout|create collation n (locale = 'C')|create conversion n for 'UTF8' to 'LATIN1' from utf8_to_iso8859_1|create extension plpgsql|create language n
-create trigger n before insert on t for each row execute function f()|create event trigger n on ddl_command_start execute function f()|create rule n as on insert to t do nothing
+create trigger n before insert on t for each row execute function f()|create event trigger n on ddl_command_start execute function f()|create rule n as on insert to t do also insert into other values (1)|create rule n as on insert to t do instead nothing; drop rule n on t
 create policy n on t|create statistics n on a, id from t|create publication n|!create subscription n connection '' publication n|create server n foreign data wrapper n|create foreign data wrapper n
 create foreign table n (a int) server n|create user mapping for postgres server n|import foreign schema n from server n into sc|create access method n type table handler heap_tableam_handler
 create text search configuration n (copy = simple)|create text search dictionary n (template = simple)|create transform for int language sql (from sql with function f(internal))
