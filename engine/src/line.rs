@@ -1,29 +1,33 @@
-//! The line before a row: updates of one row that come while another one runs are done by that one, in its transaction.
+//! The line before a row: while one update of a row runs, further updates of that row wait in its line, and the running one does them in its
+//! own transaction.
 //!
-//! Source: flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010), over rows instead of data structures: who has the row does the
-//! work of those who wait for it, while it is in the caches, and one commit record and one wake-up from the disk serve them all.
+//! Source: flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010), applied to rows instead of data structures. The update that holds the
+//! row, the leader, runs the closures of the waiting updates while the row is in the processor's caches. One commit record and one sync of the
+//! log serve all of them.
 //!
 //! # Life of an update
 //! ```text
-//!   come -> leads (nobody does)  -> row's lock, its own closure, then those in line in the order of arrival -> commit
-//!                                -> the first who came since leads -> durable -> those who were served are woken
-//!        -> in line              -> served | leads | goes alone
+//!   arrives -> leads (no other leads)  -> row's lock, own closure, then the waiters' closures in the order of arrival -> commit
+//!                                     -> the first waiter that arrived since leads -> durable -> the served waiters are woken
+//!           -> in line                -> served | leads | goes alone
 //! ```
 //!
 //! # Invariants
-//! - LINE-1: at most one leads a line, and a line is there only while one does: who leads passes it on or takes it away, however it ends.
-//! - LINE-2: an update is done exactly once: by the transaction that served it, if that commits, or by one of its own. Who is served waits
-//!   until that commit is durable, and for nothing else.
-//! - LINE-3: who stands in line has no transaction: no id, no snapshot, no lock. So no edge is missing in the graph of who waits for whom.
-//! - LINE-4: behind one who cannot go on nobody stands for long: [`Lines::dissolve`] sends them to the row's own queue, where the views
-//!   show them one by one, and nobody joins that line any more.
-//! - LINE-5: those in line are served, and lead, in the order in which they came.
-//! - LINE-6: of those who were served in one transaction each that runs, or is given up, wakes one more; so none stays asleep.
-//! - LINE-7: nobody depends for long on a future that is not polled: if the leader or the predecessor of a waiter is not polled,
-//!   upkeep ([`Lines::wake_durable`]) wakes the waiter in its place.
+//! - LINE-1: a line has at most one leader and exists only while it has one. The leader passes the line on or removes it, however the leader
+//!   ends.
+//! - LINE-2: an update is done exactly once: by the transaction that served it, if that transaction commits, or else by a transaction of its
+//!   own. A served update waits until that commit is durable, and for nothing else.
+//! - LINE-3: an update in line has no transaction: no id, no snapshot, no lock. So the waits-for graph lacks no edge.
+//! - LINE-4: no update waits for long behind a leader that cannot go on: [`Lines::dissolve`] sends the waiting updates to the row's lock queue,
+//!   where the views show each of them, and no further update joins that line.
+//! - LINE-5: the updates in line are served, and become leader, in the order in which they arrived.
+//! - LINE-6: of the updates that one transaction served, each that is woken, or is dropped after it was woken, wakes the next; so none stays
+//!   asleep.
+//! - LINE-7: no update depends for long on a future that is not polled: if a leader or a predecessor is not polled, upkeep
+//!   ([`Lines::wake_durable`]) wakes the waiters that it should have woken.
 //!
 //! # Latch order
-//! A shard, then a seat. Closures, wakers and what drops them run under neither.
+//! A shard, then a seat. Closures run, wakers wake and their values are dropped with neither latched.
 //!
 //! # Not here
 //! Transactions, and what an update does to a row: the embedded library.
@@ -44,23 +48,23 @@ use clearway_storage::ids::Lsn;
 use crate::catalog::Oid;
 
 const SHARDS: usize = 16;
-/// How long one transaction goes on serving others: so long others, who wait for the row in its queue, wait for those in line.
+/// The longest time for which one transaction serves its line. Transactions in the row's lock queue wait that much longer.
 const SERVES_NS: u64 = 2_000_000;
-/// How many of those it served a leader wakes itself; each of them wakes one more. So a runtime's short queue of its own never
-/// runs over, behind which those who were woken first would stand last.
+/// How many served updates the leader wakes itself; each of them wakes one more. More at once would overflow the runtime's short local run
+/// queue, and the updates that were woken first would then run last.
 const WOKEN_FIRST: usize = 32;
-/// How many closures run between two looks at the clock.
+/// How many closures run between two readings of the clock.
 const LOOK_EACH: usize = 16;
 
-/// What an update does; run again if the transaction in which it ran was undone.
+/// The work of an update. It runs again if the transaction in which it ran was undone.
 pub(crate) trait Work: Send + 'static {
-    /// What it changes.
+    /// The type of the value that it changes.
     type Value: 'static;
     /// Changes the value and keeps the result.
     fn run(&mut self, value: &mut Self::Value);
 }
 
-/// A row, and the type by which it is changed.
+/// A row, and the type of the value as which updates change it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     table: Oid,
@@ -69,22 +73,22 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Of a table's row, by its key as bytes.
+    /// The row of a table, by the bytes of its key.
     pub(crate) fn new<V: 'static>(table: Oid, key: Vec<u8>) -> Place {
         Place { table, value: TypeId::of::<V>(), key }
     }
 }
 
-/// What may be said to whoever stands in line.
+/// The leader's side of a seat, without the type of its work.
 trait Seated: Send + Sync {
     fn serve(&self, value: &mut dyn Any) -> Served;
-    /// Whose turn it is to lead; `None` if he has gone.
+    /// Makes the seat's update the leader and returns its waker; `None` if the update no longer waits.
     fn lead(&self) -> Option<Waker>;
-    /// Whether he is there to hear of it.
+    /// Tells the update its outcome and wakes it; false if it no longer waits for that outcome.
     fn go(&self, told: Told) -> bool;
 }
 
-/// Those who were served in one transaction, which has ended; they are woken one by the other.
+/// The updates that one committed transaction served; each one that is woken wakes the next.
 struct Batch {
     seats: Vec<Arc<dyn Seated>>,
     lsn: Lsn,
@@ -92,7 +96,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// LINE-6: wakes the next one who is still there; false if there is none.
+    /// LINE-6: wakes the next update that still waits; false if none is left.
     fn wake_next(self: &Arc<Self>) -> bool {
         while let Some(seat) = self.seats.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             if seat.go(Told::Committed(self.clone())) {
@@ -110,21 +114,21 @@ enum Served {
 }
 
 enum Told {
-    /// The transaction in which it was served has.
+    /// The transaction that served the update has committed.
     Committed(Arc<Batch>),
     Alone,
 }
 
 enum Stage {
     InLine,
-    /// A transaction that has not committed yet has run it.
+    /// A transaction that has not committed yet has run the closure.
     Serving,
     Leads,
     Committed(Arc<Batch>),
     Alone,
-    /// Its closure did.
+    /// The closure panicked.
     Panicked(Box<dyn Any + Send>),
-    /// Whoever it was does not wait any more.
+    /// The update does not wait any more.
     Gone,
 }
 
@@ -150,14 +154,14 @@ impl<W: Work> Seated for Seat<W> {
         };
         let mut work = taken.expect("who stands in line has his closure");
         let value = value.downcast_mut::<W::Value>().expect("a place has one type of value");
-        // A panic is the closure's: it goes on where that came from, and what it has left of the value is undone.
+        // The panic belongs to the closure: it continues in the future that brought the closure. What the closure left of the value is undone.
         let ran = catch_unwind(AssertUnwindSafe(|| work.run(value)));
         let mut state = self.state.lock();
         state.work = Some(work);
         match (ran, &state.stage) {
             (Ok(()), _) => return Served::Done,
             (Err(panic), Stage::Serving) => state.stage = Stage::Panicked(panic),
-            // Nobody is there to hear of it.
+            // The update does not wait any more: there is no future in which to continue the panic.
             (Err(_), _) => {}
         }
         Served::Panicked
@@ -169,7 +173,7 @@ impl<W: Work> Seated for Seat<W> {
             return None;
         }
         state.stage = Stage::Leads;
-        // Before his first poll there is nobody to wake: he will see it.
+        // Before its first poll the update has left no waker; its first poll finds the stage.
         Some(state.waker.take().unwrap_or_else(|| Waker::noop().clone()))
     }
 
@@ -178,7 +182,7 @@ impl<W: Work> Seated for Seat<W> {
         match (&state.stage, told) {
             (Stage::InLine | Stage::Serving, Told::Alone) => state.stage = Stage::Alone,
             (Stage::Serving, Told::Committed(batch)) => state.stage = Stage::Committed(batch),
-            // He has to hear of it, and what he hears is the panic.
+            // The update is woken all the same, to find the panic.
             (Stage::Panicked(_), Told::Alone) => {}
             _ => return false,
         }
@@ -191,7 +195,7 @@ impl<W: Work> Seated for Seat<W> {
 
 struct Line {
     led_since_ns: u64,
-    /// LINE-4: nobody may join.
+    /// LINE-4: no update may join.
     dissolved: bool,
     waiting: VecDeque<Arc<dyn Seated>>,
 }
@@ -208,7 +212,7 @@ type Shard = Mutex<HashMap<Place, Line>>;
 pub(crate) struct Lines {
     shards: [Shard; SHARDS],
     hasher: RandomState,
-    /// Those whose members may not all have been woken yet.
+    /// Batches whose updates may not all have been woken yet.
     batches: Mutex<Vec<Weak<Batch>>>,
     served: AtomicU64,
 }
@@ -224,13 +228,13 @@ impl Default for Lines {
     }
 }
 
-/// What an update finds when it comes.
+/// What an arriving update has to do.
 pub(crate) enum Came<'l, W: Work> {
-    /// Nobody: it leads.
+    /// No other update leads this line: it leads.
     Leads(Lead<'l>, W),
-    /// Somebody who does it.
+    /// Another update leads: it waits in line.
     InLine(Ticket<'l, W>),
-    /// Somebody who cannot go on: LINE-4.
+    /// The leader of the line cannot go on (LINE-4): it uses a transaction of its own.
     Alone(W),
 }
 
@@ -239,7 +243,7 @@ impl Lines {
         &self.shards[self.hasher.hash_one(place) as usize % SHARDS]
     }
 
-    /// An update of a row comes.
+    /// An update of a row arrives.
     pub(crate) fn come<W: Work>(&self, place: Place, work: W) -> Came<'_, W> {
         let mut shard = self.shard(&place).lock();
         let Some(line) = shard.get_mut(&place) else {
@@ -256,7 +260,7 @@ impl Lines {
         Came::InLine(Ticket { lines: self, place, seat })
     }
 
-    /// LINE-1: the first in line leads now, or the line goes.
+    /// LINE-1: makes the first waiting update the leader, or removes the line.
     fn pass_on(&self, place: &Place) {
         let mut shard = self.shard(place).lock();
         let Some(line) = shard.get_mut(place) else { return };
@@ -266,11 +270,11 @@ impl Lines {
             shard.remove(place);
         }
         drop(shard);
-        // A waker is somebody else's code.
+        // A waker runs foreign code: the shard's latch has been released.
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// LINE-4: takes apart the lines whose leaders have not passed them on for so long.
+    /// LINE-4: dissolves the lines that have had the same leader for `after_ns`.
     pub(crate) fn dissolve(&self, after_ns: u64) {
         let now_ns = now_ns();
         for shard in &self.shards {
@@ -287,7 +291,7 @@ impl Lines {
         }
     }
 
-    /// LINE-7: wakes those who were served in transactions that are durable.
+    /// LINE-7: wakes the updates whose serving transactions are durable.
     pub(crate) fn wake_durable(&self, durable: Lsn) {
         let mut batches = std::mem::take(&mut *self.batches.lock());
         batches.retain(|batch| match batch.upgrade() {
@@ -300,17 +304,17 @@ impl Lines {
         self.batches.lock().append(&mut batches);
     }
 
-    /// How many updates were done by others.
+    /// How many updates were done in the transaction of another update.
     pub(crate) fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
     }
 }
 
-/// A closure spoilt the transaction in which it was run for another one: by a panic, or by a value that does not fit.
+/// A served closure spoilt the leader's transaction: it panicked, or left a value that does not fit.
 #[derive(Debug)]
 pub(crate) struct Spoilt;
 
-/// The right to do the work of those in line; passed on when it goes.
+/// The right to lead a line; dropping it passes the line on.
 pub(crate) struct Lead<'l> {
     lines: &'l Lines,
     place: Place,
@@ -325,10 +329,10 @@ impl<'l> Lead<'l> {
         Lead { lines, place, batch: Vec::new(), committed: None, spoilt: false, passed: false }
     }
 
-    /// Runs what those in line have come for on a value, after which `fits` must hold each time.
+    /// Runs the closures of the waiting updates on a value. After each of them `fits` must hold.
     ///
     /// # Errors
-    /// The transaction can only be undone: [`Lead::undone`].
+    /// `Spoilt`: the transaction can only be undone, see [`Lead::undone`].
     pub(crate) fn serve<V: 'static>(&mut self, value: &mut V, fits: impl Fn(&V) -> bool) -> Result<(), Spoilt> {
         if self.spoilt {
             return Ok(());
@@ -351,7 +355,7 @@ impl<'l> Lead<'l> {
                 self.batch.push(seat);
                 if matches!(served, Served::Panicked) || !fits(value) {
                     self.spoilt = true;
-                    // All of them go alone, the one that panicked to its panic.
+                    // All of them go alone; the update whose closure panicked finds its panic instead.
                     self.batch.extend(came);
                     return Err(Spoilt);
                 }
@@ -362,8 +366,8 @@ impl<'l> Lead<'l> {
         }
     }
 
-    /// The transaction is undone: who was served in it goes alone. Returns whether somebody's closure is the reason; its leader then
-    /// begins anew, and does no more for others.
+    /// The transaction is undone: the updates that it served go alone. Returns whether a served closure is the reason; the leader then begins
+    /// anew and serves no further updates.
     pub(crate) fn undone(&mut self) -> bool {
         let spoilt = self.spoilt && !self.batch.is_empty();
         for seat in self.batch.drain(..) {
@@ -372,7 +376,7 @@ impl<'l> Lead<'l> {
         spoilt
     }
 
-    /// The transaction has committed: others may lead while this one waits until it is durable.
+    /// The transaction has committed: the next update may lead while this one waits until the commit is durable.
     pub(crate) fn committed(&mut self, lsn: Lsn) {
         let seats = std::mem::take(&mut self.batch);
         if !seats.is_empty() {
@@ -393,7 +397,7 @@ impl<'l> Lead<'l> {
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        // LINE-2: whether the commit is durable by now each of them looks itself.
+        // LINE-2: each woken update checks for itself whether the commit is durable.
         if let Some(batch) = &self.committed {
             let _ = (0..WOKEN_FIRST).all(|_| batch.wake_next());
         }
@@ -402,27 +406,27 @@ impl Drop for Lead<'_> {
     }
 }
 
-/// A place in line; given up when it goes.
+/// A place in line; dropping it gives the place up.
 pub(crate) struct Ticket<'l, W: Work> {
     lines: &'l Lines,
     place: Place,
     seat: Arc<Seat<W>>,
 }
 
-/// What becomes of an update in line.
+/// The outcome of an update that waited in line.
 pub(crate) enum Turn<'l, W> {
-    /// It was done, in the transaction of this commit, which may not be durable yet.
+    /// Its closure ran in the transaction of this commit, which may not be durable yet.
     Served(W, Lsn),
-    /// It is its turn to lead.
+    /// It leads the line now.
     Leads(Lead<'l>, W),
-    /// It does what it came for by itself.
+    /// It has to use a transaction of its own.
     Alone(W),
     /// Its closure panicked.
     Panicked(Box<dyn Any + Send>),
 }
 
 impl<'l, W: Work> Ticket<'l, W> {
-    /// Waits for what becomes of it; once.
+    /// Waits for the outcome; may be called once.
     pub(crate) async fn turn(&mut self) -> Turn<'l, W> {
         poll_fn(|cx| self.poll(cx)).await
     }

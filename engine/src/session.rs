@@ -1,15 +1,16 @@
-//! A session: its transaction, its snapshots, its version of the catalog.
+//! A session: its open transaction, its snapshots, and the catalog as its transaction sees it.
 //!
 //! # Life of a statement
-//! `begin` (or a block is open) -> `open_statement`: a view -> reads and changes -> `close_statement` -> `wait_reply` or `commit`.
-//! A statement that fails goes back to the mark taken before it.
+//! `begin` (or a block is open) -> `open_statement` gives a view -> reads and changes -> `close_statement` -> `wait_reply` or `commit`.
+//! A statement that fails is rolled back to the mark that was taken before it.
 //!
 //! # Invariants
-//! - SES-3: only a statement that is proven to read only, outside a block or in a read-only one, reads at the durable LSN; everything
-//!   else reads what is visible and notes what it depends on. So a session that got a lock sees what the one before it committed.
-//! - SES-4: rows, counts and errors leave only when everything that they depend on is durable; `wait_reply` and `commit` see to that.
-//! - SES-6: whatever was looked up in the catalog depends on the commit that made that version of it.
-//! - SES-5: a name that is created or dropped is locked until the transaction ends, so two transactions never publish one name.
+//! - SES-3: a statement reads at the durable LSN only if it is proven to read only and stands outside a block or in a read-only block. Every
+//!   other statement reads at the visible LSN and notes the commits on which its results depend. So a session that is granted a lock sees what
+//!   the previous holder committed.
+//! - SES-4: rows, counts and errors leave only when everything on which they depend is durable; `wait_reply` and `commit` wait for that.
+//! - SES-6: whatever was looked up in the catalog depends on the commit that published that version of the catalog.
+//! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
 
 mod build;
 mod ddl;
@@ -38,53 +39,53 @@ use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
 use crate::value::Value;
 
-/// What a transaction sees of others.
+/// What a transaction sees of other transactions' commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Each statement sees what was committed when it began.
+    /// Each statement sees what was committed when the statement began.
     #[default]
     ReadCommitted,
-    /// All statements see what was committed when the first began; who changes a row that was changed since fails.
+    /// All statements see what was committed when the first one began; a change of a row that was changed since fails.
     RepeatableRead,
 }
 
-/// How a transaction begins.
+/// The properties of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxnOptions {
-    /// What it sees.
+    /// What it sees of other transactions' commits.
     pub isolation: Isolation,
-    /// Whether it may change anything.
+    /// Whether it may change nothing.
     pub read_only: bool,
 }
 
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Until it is durable.
+    /// For its own durability.
     #[default]
     Wait,
-    /// Nothing (`synchronous_commit = off`): a crash may take it back.
+    /// For nothing (`synchronous_commit = off`): a crash may lose the commit.
     Async,
 }
 
-/// What kind of statement begins.
+/// Whether a statement may read at the durable LSN (SES-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementMode {
-    /// It is proven to read only and to take no row lock, and stands outside a block or in a read-only one.
+    /// The statement is proven to read only and to take no row lock, and stands outside a block or in a read-only block.
     ReadOnly,
-    /// Everything else.
+    /// Any other statement.
     Write,
 }
 
-/// A statement that runs; give it back to `close_statement`.
+/// A running statement; it is ended by `close_statement`.
 #[derive(Debug)]
 pub struct Statement {
-    /// What it sees.
+    /// The view at which it reads.
     pub view: View,
     snapshot: Option<Snapshot>,
 }
 
-/// A place in a transaction to which it can go back.
+/// A point in a transaction to which it can be rolled back.
 #[derive(Clone, Debug)]
 pub struct Mark {
     txn: Option<TxnMark>,
@@ -96,31 +97,31 @@ pub struct Mark {
 /// The newest version of a row, locked.
 #[derive(Clone, Debug)]
 pub struct Locked {
-    /// All columns; empty if the row has been deleted.
+    /// All columns; empty if the row is deleted.
     pub row: Vec<Value>,
-    /// It has been deleted.
+    /// Whether the row is deleted.
     pub ghost: bool,
-    /// When that version was committed; zero if everybody sees it, or it is the transaction's own.
+    /// When that version was committed; zero if every snapshot sees it, or if it is the transaction's own.
     pub commit: Lsn,
-    /// The transaction's own change at this position.
+    /// If the transaction itself made that version: the number of that change within the transaction.
     pub mine: Option<u32>,
-    /// If its key was changed: where it went.
+    /// If the row's key was changed: the new key.
     pub moved_to: Option<Box<[u8]>>,
-    /// Columns to which a foreign key may refer were changed since the moment that was asked for.
+    /// Whether columns to which a foreign key may refer were changed since the LSN for which the caller asked.
     pub key_changed: bool,
 }
 
 /// What has to be durable before a reply may leave (SES-4).
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyDue {
-    /// Everything up to here.
+    /// Everything before this LSN.
     pub dep_lsn: Lsn,
-    /// Whether that is a commit of one's own.
+    /// Whether that LSN is the session's own last commit.
     pub own: bool,
 }
 
 impl ReplyDue {
-    /// Waits until it is.
+    /// Waits until that LSN is durable.
     ///
     /// # Errors
     /// The log is poisoned.
@@ -141,7 +142,7 @@ pub struct Session {
     owner: Arc<Owner>,
     reader: Reader,
     txn: Option<Transaction>,
-    /// The one that was open last; the next begins in its place.
+    /// The transaction that ended last; the next one reuses it.
     ended: Option<Transaction>,
     options: TxnOptions,
     /// A statement of the transaction has had a snapshot.
@@ -161,7 +162,7 @@ pub struct Session {
 }
 
 impl Db {
-    /// A session in a database; `pid` is the number by which others know it.
+    /// Opens a session in a database; `pid` is the number by which other sessions know it.
     pub fn session(self: &Arc<Self>, pid: i32, database: Oid) -> Session {
         Session::new(self.clone(), pid, database)
     }
@@ -193,28 +194,29 @@ impl Session {
         }
     }
 
-    /// Whether this session acknowledges its commits before they are durable. Then its reads outside a block see what others have so
-    /// acknowledged at once, and their replies wait for it (SES-4); a session of another policy may see it one flush later.
+    /// Sets whether this session acknowledges its commits before they are durable. If so, its reads outside a block see at once what other such
+    /// sessions have acknowledged, and its replies wait until that is durable (SES-4). A session that waits for its commits may see the same
+    /// one flush later.
     pub fn set_relaxed(&mut self, relaxed: bool) {
         self.relaxed = relaxed;
     }
 
-    /// The database directory.
+    /// The opened database directory.
     pub fn db(&self) -> &Arc<Db> {
         &self.db
     }
 
-    /// The database that it works in.
+    /// The database in which it works.
     pub fn database(&self) -> Oid {
         self.database
     }
 
-    /// The session as the lock manager knows it.
+    /// The session's identity in the lock manager.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
     }
 
-    /// The catalog as this session sees it: with its own changes.
+    /// The catalog with the changes of the open transaction.
     pub fn catalog(&mut self) -> Arc<Catalog> {
         let published = self.db.catalog();
         // SES-6
@@ -227,7 +229,7 @@ impl Session {
         match &self.private {
             Some((lsn, changes, catalog)) if *lsn == published.lsn && *changes == self.changes.len() => catalog.clone(),
             _ => {
-                // SES-5: names are locked, so the changes fit whatever was published meanwhile.
+                // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
                 let catalog = apply(&published, &self.changes).map_or_else(|_| published.clone(), Arc::new);
                 self.private = Some((published.lsn, self.changes.len(), catalog.clone()));
                 catalog
@@ -235,7 +237,7 @@ impl Session {
         }
     }
 
-    /// Whether the catalog as this session sees it is the one of [`Db::catalog_version`] `version`.
+    /// Whether the session's catalog is the published one with this [`Db::catalog_version`].
     pub fn sees_catalog(&self, version: u64) -> bool {
         self.changes.is_empty() && self.db.catalog_version() == version
     }
@@ -267,7 +269,7 @@ impl Session {
         self.options
     }
 
-    /// Changes how the transaction works, before its first statement.
+    /// Changes the properties of the open transaction, before its first statement.
     pub fn set_options(&mut self, options: TxnOptions) {
         self.options = options;
         if let Some(txn) = &mut self.txn {
@@ -288,15 +290,15 @@ impl Session {
     /// The open transaction.
     ///
     /// # Panics
-    /// If none is open: whoever runs a statement has begun one.
+    /// If none is open: the caller that runs a statement has begun one.
     pub fn txn(&mut self) -> &mut Transaction {
         self.txn.as_mut().expect("a transaction is open")
     }
 
-    /// Ends the transaction: its changes are everybody's. Returns when they, and everything it was told of, are durable.
+    /// Commits the transaction. Returns when its changes, and everything that the session was told of, are durable.
     ///
     /// # Errors
-    /// `Storage` if the log is poisoned: whether it committed is then unknown if the record was reserved.
+    /// `Storage` if the log is poisoned. If the commit record was already reserved, it is then unknown whether the transaction committed.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
         let changed = self.commit_early(durability).await?;
         if !changed && mutation::active(Mutation::NoDepWaitCounts) {
@@ -305,13 +307,13 @@ impl Session {
         self.wait_reply().await
     }
 
-    /// The same without the wait: nobody may hear of it before everything up to [`Session::dep_lsn`] is durable (SES-4). Returns whether
-    /// there was anything to commit.
+    /// Commits without waiting for durability: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable
+    /// (SES-4). Returns whether there was anything to commit.
     ///
     /// # Errors
     /// As [`Session::commit`].
     pub async fn commit_early(&mut self, durability: Durability) -> Result<bool, EngineError> {
-        // A transaction without an id has changed nothing: there is no record to write.
+        // A transaction without an id has changed nothing, so it writes no commit record.
         let body = match self.txn().id() {
             Some(_) => self.commit_body().encode(),
             None => Vec::new(),
@@ -325,7 +327,7 @@ impl Session {
                 db.transactions().store().dropped_at_commit(dropped, lsn);
             }
         };
-        // The transaction stays in its place until it has ended: a commit that is given up while it waits for log credit is undone.
+        // `self.txn` keeps the transaction until it has ended: a commit whose future is dropped while it waits for log credit is undone.
         let txn = self.txn.as_mut().expect("a transaction is open");
         let committed = txn.commit(&body, publish).await?;
         let txn = self.txn.take().expect("it was there");
@@ -343,8 +345,8 @@ impl Session {
         Ok(committed.is_some())
     }
 
-    /// Ends a transaction that has changed nothing, as `commit` does but for the wait for what it was told (see `may_reply`); false: there
-    /// is something to commit.
+    /// Ends a transaction that has changed nothing, as `commit` does, but without waiting for what the session was told of (see `may_reply`).
+    /// False if there is something to commit; the transaction then stays open.
     pub fn end_unchanged(&mut self) -> bool {
         match &mut self.txn {
             Some(txn) if txn.id().is_none() && self.changes.is_empty() && self.dropped.is_empty() => {
@@ -369,7 +371,7 @@ impl Session {
         }
     }
 
-    /// Advisory locks of the transaction go when its commit is durable, whatever the client waits for.
+    /// Releases the transaction's advisory locks once its commit is durable, whatever the client waits for.
     async fn release_late(&mut self, lsn: Lsn) -> Result<(), EngineError> {
         let all = self.db.transactions();
         if all.locks().holds_for_transaction(&self.owner) {
@@ -379,10 +381,10 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes the transaction.
+    /// Rolls the transaction back.
     ///
     /// # Errors
-    /// From the trees.
+    /// Those of the trees.
     pub async fn roll_back(&mut self) -> Result<(), EngineError> {
         let Some(txn) = &mut self.txn else {
             return Ok(());
@@ -407,7 +409,7 @@ impl Session {
         self.private = None;
     }
 
-    /// Where the transaction stands.
+    /// A mark at the transaction's present point.
     pub fn mark(&self) -> Mark {
         Mark {
             txn: self.txn.as_ref().map(Transaction::mark),
@@ -417,10 +419,10 @@ impl Session {
         }
     }
 
-    /// Goes back to a mark of this transaction.
+    /// Rolls back to a mark of this transaction.
     ///
     /// # Errors
-    /// From the trees.
+    /// Those of the trees.
     pub async fn roll_back_to(&mut self, mark: &Mark) -> Result<(), EngineError> {
         if let (Some(txn), Some(to)) = (&mut self.txn, mark.txn) {
             txn.roll_back_to(to).await?;
@@ -433,12 +435,12 @@ impl Session {
         Ok(())
     }
 
-    /// A statement begins; the text is what locks and deadlock reports name.
+    /// Opens a statement; locks and deadlock reports show its text.
     pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
         self.owner.statement(text);
         let dep_lsn = self.dep_lsn();
         let all = self.db.transactions();
-        // SES-3: what a lock that was handed over depends on must be seen, too.
+        // SES-3: the snapshot must also include the commits on which a granted lock depends.
         let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
         let (read_lsn, snapshot) = match (self.options.isolation, self.kept) {
             (Isolation::RepeatableRead, Some(kept)) => (kept.read_lsn, None),
@@ -471,8 +473,8 @@ impl Session {
         Statement { view, snapshot }
     }
 
-    /// A statement that runs inside another one's view but must see what that has done so far (a later command of a rule, a check of
-    /// a foreign key).
+    /// A new view for a command that runs inside another statement's view but must see the changes that this statement has made so far (a later
+    /// command of a rule, a check of a foreign key).
     pub fn renew_view(&mut self, view: &View) -> View {
         match &self.txn {
             Some(txn) => txn.view(view.read_lsn),
@@ -480,7 +482,7 @@ impl Session {
         }
     }
 
-    /// The statement has ended.
+    /// Closes a statement.
     pub fn close_statement(&mut self, statement: Statement) {
         self.reading.rest();
         if let Some(snapshot) = statement.snapshot {
@@ -493,7 +495,7 @@ impl Session {
         self.dep_lsn = self.dep_lsn.max(lsn);
     }
 
-    /// What replies depend on.
+    /// The LSN up to which replies depend on commits.
     pub fn dep_lsn(&self) -> Lsn {
         self.dep_lsn.max(self.txn.as_ref().map_or(Lsn::ZERO, Transaction::dep_lsn))
     }
@@ -511,18 +513,18 @@ impl Session {
         self.reply_due().wait(&self.db).await
     }
 
-    /// What `wait_reply` waits for; it can be waited for without the session.
+    /// What `wait_reply` waits for, as a value that can be awaited without the session.
     pub fn reply_due(&self) -> ReplyDue {
         let dep_lsn = self.dep_lsn();
         ReplyDue { dep_lsn, own: dep_lsn == self.last_commit }
     }
 
-    /// Takes a weak mode of a relation's lock if nobody announces a strong one; false: it was not taken, see [`Session::lock`].
+    /// Takes a weak mode of a relation's lock unless a strong mode is announced; false if the lock was not taken and [`Session::lock`] has to.
     pub fn lock_weak(&mut self, tag: &LockTag, mode: LockMode) -> bool {
         self.db.transactions().locks().acquire_weak(&self.owner, tag, mode)
     }
 
-    /// Takes a lock on anything.
+    /// Takes a lock of any kind.
     ///
     /// # Errors
     /// `LockNotAvailable`, `Deadlock`.
@@ -539,10 +541,10 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a lock until the transaction ends, and lets others pass while it waits.
+    /// Takes a lock until the transaction ends, and lets other requests pass while it waits.
     ///
     /// # Errors
-    /// As [`Session::lock`]; `LockNotAvailable` after the last round if `polite` says so.
+    /// As [`Session::lock`]; `LockNotAvailable` after the last round if `polite` asks for that.
     pub async fn lock_politely(&mut self, tag: LockTag, mode: LockMode, polite: Polite) -> Result<(), EngineError> {
         let (scope, if_taken) = (LockScope::Transaction, IfTaken::Wait);
         let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
@@ -557,7 +559,7 @@ impl Drop for Session {
         self.counted.tell(self.db.statistics());
         self.end_transaction();
         match self.txn.take() {
-            // The transaction belongs to the engine: somebody undoes it.
+            // The database takes over the open transaction and undoes it in the background.
             Some(txn) => self.db.leave(txn),
             None => self.db.transactions().locks().unregister(&self.owner),
         }
