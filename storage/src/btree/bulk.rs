@@ -1,13 +1,13 @@
-//! Loading rows in key order: full leaves, one record each, into a tree that is whole all the time.
+//! Bulk load: inserts rows in key order as full leaves, one record each, into a tree that is whole all the time.
 //!
 //! # Life of a page
 //! Rows gather outside the pool until they fill a leaf. One record then makes the last leaf of the tree that full
 //! leaf and links a new, empty one to its right; the separator goes to the parent as after any split. A crash
-//! leaves the rows of the records that were durable, and no page that nobody knows.
+//! leaves the rows of the records that were durable, and no leaked page.
 //!
 //! # Invariants
-//! - BTR-14: loaded rows are settled: nobody else sees the tree before the transaction that loads it commits, and
-//!   undoing that drops the tree. Keys ascend, and are above all keys that the tree had.
+//! - BTR-14: loaded rows are settled: no other transaction sees the tree before the loading transaction commits, and
+//!   its rollback drops the tree. Keys ascend, and are above all keys that the tree had.
 
 use super::descend::{Descent, Pending, Target};
 use super::edit::separator;

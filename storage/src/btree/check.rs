@@ -1,14 +1,14 @@
-//! The checker: walks a whole tree and says whether it is one. Apart from the code that it checks: it reads nodes
-//! by their keys and fences and knows nothing of how they came about.
+//! The checker: walks a whole tree and reports damage of its structure. It is separate from the code that it checks: it
+//! reads nodes by their keys and fences alone.
 //!
 //! # Structure
 //! Level by level from the root, each from its leftmost node along the right links. Every node is checked against
 //! BTR-1 and its left neighbour; every child pointer must be to a node of the level below that begins where the
-//! pointer says; nodes that no parent knows are counted (a split that nobody has finished).
+//! pointer says; nodes that no parent lists are counted (unfinished splits).
 //!
 //! # Errors
-//! What is wrong is damage: `Corruption` with page, LSN, what was expected, what was found. Meant for a tree at rest;
-//! a tree that changes meanwhile may be called damaged.
+//! Any violation is a `Corruption` with page, LSN, what was expected, what was found. The checker is meant for a tree at
+//! rest; a tree that changes meanwhile may be reported as damaged.
 
 use super::image::{Frame, Rows};
 use super::node::Node;

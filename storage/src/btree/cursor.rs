@@ -1,15 +1,15 @@
-//! Ranges, leaf by leaf, both ways.
+//! Cursors: scans of a range, leaf by leaf, in both directions.
 //!
 //! # Life of a scan
-//! Each step copies the rows of one leaf that lie in the range, with the leaf's version, and remembers only a key:
-//! where to go on. So it holds nothing between steps, and splits, merges and evictions can't lead it astray.
-//! Forward it tries the right link first, backward it descends for the keys just below. Where leaves are not in
-//! memory, it learns from their parent which come next and reads many of them at once, more with every leaf that
+//! Each step copies the rows of one leaf that lie in the range, with the leaf's version, and remembers only the key
+//! from which to continue. So the cursor holds no page between steps, and splits, merges and evictions can't mislead it.
+//! Forward it tries the right link first; backward it descends for the keys just below. Where leaves are not in
+//! memory, it reads their numbers from the parent and loads many of them at once, more with every leaf that
 //! it had to wait for.
 //!
 //! # Invariants
-//! - BTR-13: a step yields all rows of `[from, to)` that were in the tree during the whole scan, each once, in
-//!   order: the next step begins at the fence where this one ended.
+//! - BTR-13: the steps yield all rows of `[from, to)` that were in the tree during the whole scan, each once, in
+//!   order: each step begins at the fence where the step before ended.
 
 use super::descend::{Descent, Target};
 use super::leaf_copy::LeafCopy;

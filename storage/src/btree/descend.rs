@@ -1,12 +1,12 @@
-//! From the root to the node that owns a key, without a latch.
+//! The descent: finds the node that owns a key, from the root, without a latch.
 //!
 //! # Invariants
-//! - BTR-6: a pointer is only a hint. A node counts as found when, in one validated version, it is a live node of
-//!   this tree and of the level expected, and `low <= key < high`. A key at or above `high` leads to the right; a
-//!   key below `low`, or anything else, back to the root. So a page that was split, merged away, freed or used
-//!   again since the pointer was read misleads nobody, however long the wait in between; nor does one that can't be
-//!   read any more (BUF-17).
-//! - BTR-7: a descent never waits: a miss is told to the caller, who fetches the page and descends again.
+//! - BTR-6: a pointer is only a hint. A node is accepted only if, in one validated version, it is a live node of
+//!   this tree and of the expected level, and `low <= key < high`. With a key at or above `high` the descent moves right;
+//!   with a key below `low`, or in any other case, it begins again at the root. So a page that was split, merged away,
+//!   freed or reused since the pointer was read misleads no descent, however long the wait in between; nor does a page that
+//!   can't be read any more (BUF-17).
+//! - BTR-7: a descent never waits: it returns a miss to the caller, which fetches the page and descends again.
 
 use super::node::Node;
 use super::tree::Tree;

@@ -1,4 +1,4 @@
-//! Freeing a tree that nobody reads any more, piece by piece.
+//! Frees the pages of a dropped tree, which no session reads any more, piece by piece.
 //!
 //! # Structure
 //! Level by level from the leaves up; a level from its right end to its left. So whatever a crash leaves is whole above,
@@ -7,11 +7,11 @@
 //! never in memory at once; the chains of a leaf go before it.
 //!
 //! # Invariants
-//! - BTR-16: a page is freed only if under its latch it is a node of this tree: pages of other trees, and those freed
+//! - BTR-16: a page is freed only if, under its latch, it is a node of this tree: pages of other trees, and pages freed
 //!   before, stay as they are.
 //!
 //! # Not here
-//! The root: it goes together with the directory's entry, in one record (space's).
+//! The root: space frees it together with the directory's entry, in one record.
 
 use super::check::Copy;
 use super::node::Node;

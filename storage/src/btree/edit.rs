@@ -1,4 +1,4 @@
-//! Changes of one node under its exclusive latch; redo makes the same ones.
+//! Changes of one node under its exclusive latch; redo makes the same changes.
 //!
 //! # Invariants
 //! - BTR-3 (see `image`): whether a row fits depends on rows and fences alone.

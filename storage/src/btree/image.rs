@@ -1,8 +1,8 @@
-//! A node built afresh outside the pool: for splits, compaction, merges and bulk load.
+//! An image: a new node built outside the pool, for splits, compaction, merges and bulk load.
 //!
 //! # Invariants
-//! - BTR-3: whether rows fit a node depends on the rows and fences alone, never on how the node came about:
-//!   [`Image::build`] chooses the longest prefix that all keys share. So redo succeeds wherever the original did.
+//! - BTR-3: whether rows fit a node depends on the rows and fences alone, never on the node's earlier changes:
+//!   [`Image::build`] chooses the longest prefix that all keys share. So redo succeeds wherever the original change did.
 
 use super::node::{
     AT_COUNT, AT_HEAP_TOP, AT_HIGH_LEN, AT_LOW_LEN, AT_PREFIX_LEN, AT_RIGHT, AT_SHARED_TAG, AT_TAIL, GHOST, NO_HIGH,

@@ -5,8 +5,8 @@
 //! prefix once and two bytes in the slot, are put together.
 //!
 //! # Invariants
-//! - BTR-17: no bytes make decoding panic or leave the copy. What was copied is believed only after the page's version
-//!   was validated, but a page from disk may be damaged in ways that its checksum agrees with.
+//! - BTR-17: no bytes make decoding panic or leave the copy. The copy is used only after the page's version was
+//!   validated, but a page from disk may be damaged although its checksum is right.
 
 use super::node::{GHOST, LONG, MEMORY_LOCKS, NO_HIGH, OFFSET, OVERFLOW_CODE, OVERFLOW_REF_BYTES, OWN, SHARED};
 use super::node::{Node, SLOT_BYTES, SLOTS};

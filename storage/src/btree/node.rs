@@ -14,10 +14,10 @@
 //!
 //! # Invariants
 //! - BTR-1: keys in a node are strictly ascending, start with the node's prefix, and lie in `[low, high)`.
-//! - BTR-2: what a torn read yields never leads out of the page, never panics and never loops for ever.
+//! - BTR-2: decoding the bytes of a torn read never leaves the page, never panics and never loops for ever.
 //!
 //! # Not here
-//! Changing a node (`edit`), building one (`image`), finding the right one (`descend`).
+//! Changing a node (`edit`), building a node (`image`), finding the right node (`descend`).
 
 use crate::buffer::page::{PAGE_BYTES, Page};
 use crate::ids::{PageId, Tag};

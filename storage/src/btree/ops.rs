@@ -13,10 +13,10 @@
 //! ```
 //!
 //! # Invariants
-//! - BTR-5: redo calls the function that made the change, so that both do the same (BTR-3 makes it fit again).
+//! - BTR-5: redo calls the function that made the original change, so both have the same effect (by BTR-3 it fits again).
 //!
 //! # Errors
-//! Arguments that can't be are damage in the log or in the page: `Corruption`, never a panic.
+//! Impossible arguments mean damage of the log or of the page: `Corruption`, never a panic.
 
 use super::edit::{Strip, put, remove, truncate};
 use super::image::{Frame, Image, NodeRow, Rows, node_of};

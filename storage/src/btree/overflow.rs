@@ -1,11 +1,11 @@
-//! Values too long for a leaf: chains of pages.
+//! Overflow chains: the pages that hold values too long for a leaf.
 //!
 //! # Structure
 //! ```text
 //!   leaf      16 bytes: length u32, first page u32, chain u64
 //!   page      28 next u32 | 32 bytes here u32 | 36 index u32 | 40 chain u64 | 48.. the bytes
 //! ```
-//! The chain's number is never used twice, so a reader who comes by an old reference notices.
+//! A chain's number is never used twice, so a reader with an out-of-date reference detects it.
 //!
 //! # Invariants
 //! - BTR-12: the pages of a chain don't change from their formatting until they are freed.

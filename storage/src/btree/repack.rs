@@ -1,4 +1,4 @@
-//! Background work on leaves: strips what is settled, and moves rows to the left until a leaf can be given back.
+//! Background work on leaves: strips settled tags, and moves rows to the left until a leaf is empty and can be freed.
 //!
 //! # Life of a run
 //! Side by side under one parent, `n` leaves whose rows fit into `n - 1`: from the left, each takes rows of its right
@@ -7,11 +7,11 @@
 //! neighbours fit into fifteen, so leaves are at least 15/16 of [`PACKED_BYTES_MAX`] full on average, however they were
 //! filled; after inserts in random order they are 69 % full, B-trees' usual figure (Yao 1978).
 //!
-//! Leaves that have changed lately are left alone, but for pairs that are nearly empty: rows still come to them, and
-//! a packed leaf would only split again.
+//! Leaves that have changed lately are left alone, except pairs that are nearly empty: more rows are likely to be inserted,
+//! and a packed leaf would only split again.
 //!
 //! # Not here
-//! The step itself and its latches (`tidy`). Reading leaves: what is not in memory stays as it is.
+//! The step itself and its latches (`tidy`). Reading leaves: leaves that are not in memory are left alone.
 
 use super::descend::{Descent, Target};
 use super::image::Rows;

@@ -1,4 +1,4 @@
-//! Making room: compact, strip, split; and telling the parent.
+//! Making room in a node: compact it, strip settled tags, split it; then put the new node's separator into the parent.
 //!
 //! # Life of a split
 //! ```text
@@ -7,9 +7,9 @@
 //!      the new right node, which gets the others and the old right link     space's pages
 //!   3  the separator is put into the parent, a step of its own              latch: the parent
 //! ```
-//! After 2 the tree is whole: whoever comes from the parent to the left node moves right by its link, and does
-//! step 3 if it is a writer. A root splits into two new nodes and stays where it is, so that nobody has to learn
-//! of a new root; it has no step 3.
+//! After 2 the tree is whole: a descent that comes from the parent to the left node moves right by its link, and a writer
+//! then does step 3. A root splits into two new nodes and keeps its page, so the tree's root never changes; the split of a
+//! root has no step 3.
 //!
 //! # Invariants
 //! - BTR-10: a node appears in its parent only while it is alive with that separator as its low fence. A node that

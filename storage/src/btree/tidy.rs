@@ -1,5 +1,5 @@
-//! Background work on a tree: neighbours that are nearly empty become one; leaves that will be written anyway lose
-//! their settled tags.
+//! Background work on a tree: merges neighbouring nodes that are nearly empty, and strips settled tags from leaves that will
+//! be written anyway.
 //!
 //! # Life of a merge
 //! ```text
@@ -7,15 +7,15 @@
 //!   2  one record: the left node gets all rows, the right fence and the right   latches: left, right, parent,
 //!      link; the parent forgets the right node; its page is freed               space's pages
 //! ```
-//! Or, of two leaves at rest, the left one takes as many rows as it holds, and the fence between them moves: one record
-//! of both nodes and the parent's two entries. A reader on its way to the right node finds a free page, or one that was used again, and begins at the root
-//! (BTR-6). A root with a single child takes over the child's content.
+//! Alternatively, of two leaves at rest, the left leaf takes as many rows of the right leaf as fit, and the fence between them
+//! moves: one record changes both nodes and the parent's two entries. A reader on its way to a merged right node finds a free
+//! or reused page and begins again at the root (BTR-6). A root with a single child takes over the child's content.
 //!
 //! # Invariants
-//! - BTR-15: two nodes merge only while one parent lists them side by side and they are linked; so no split
-//!   between them is unfinished, and nobody can put the freed node into a parent any more (BTR-10).
+//! - BTR-15: two nodes merge only while one parent lists them side by side and they are linked. So no split
+//!   between them is unfinished, and no writer can put the freed node into a parent any more (BTR-10).
 //!
-//! BTR-11 (see `split`) holds here too: what is not in memory stays as it is.
+//! BTR-11 (see `split`) holds here too: nodes that are not in memory are left alone.
 
 use super::descend::{Descent, Target};
 use super::edit::{put, remove, separator};

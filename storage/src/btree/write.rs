@@ -1,4 +1,4 @@
-//! Changing rows: edit, undo, purge. One leaf latched, one record, no wait in between.
+//! Changes of rows: edit, undo, purge. Each latches one leaf and appends one record, without a wait in between.
 //!
 //! # Life of an edit
 //! ```text
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! # Invariants
-//! - BTR-8: credit is never held across a wait, so whoever waits for log space waits for background work alone.
-//! - BTR-9: the closure runs exactly once, under the latch of the leaf that owns the key, and what it decides fits.
+//! - BTR-8: credit is never held across a wait, so a task that waits for log space waits for background work alone.
+//! - BTR-9: the closure runs exactly once, under the latch of the leaf that owns the key, and the change it decides on fits.
 
 use super::descend::{Descent, Pending, Target};
 use super::edit::{put, put_at, remove};
