@@ -1,11 +1,11 @@
-//! Deep recursion: more stack where little is left.
+//! Deep recursion: gives a function more stack where little is left.
 //!
-//! What recurses over a statement counts its depth elsewhere (SYN-2: the height of a tree is bounded); here it gets the memory for it. So a
-//! thread's own stack need not be as large as the deepest statement wants it.
+//! The depth of a recursion over a statement is bounded elsewhere (SYN-2: the height of a tree is bounded); this module provides the stack
+//! for it. So a thread's own stack need not be as large as the deepest statement needs.
 //!
 //! # Invariants
-//! - STK-1: whoever recurses comes by [`deeper`] at every level, and takes less than [`SPARE_BYTES`] between two of them. What has no place
-//!   to call it, as the compiler's own code that drops a tree, needs less than that for the highest tree.
+//! - STK-1: a recursive function calls [`deeper`] at every level, and takes less than [`SPARE_BYTES`] of stack between two calls. Code that
+//!   cannot call it, such as the compiler's own code that drops a tree, needs less than that for the highest tree.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,16 +1,16 @@
-//! Breaths: the points at which a computation is stopped, and at which one that is long lets others go first.
+//! Breaths: the points at which a computation can be stopped, and at which a long computation lets others run first.
 //!
 //! # Structure
 //! ```text
-//! within(flag, future)   what a session does: its computations obey that flag
+//! within(flag, future)   runs a session's future: its computations obey that flag
 //!   step(cost)           in synchronous code: counts work; now and then it reads the clock and the flag
 //!   breathe(cost)        the same in asynchronous code
 //!   stop     the flag: a reason that was raised, or a deadline
-//!   turn     who computes among those that compute for long
+//!   turn     which of the long computations run now
 //! ```
-//! A unit of cost is about a nanosecond in an optimized build: a byte that is copied, a character that is looked at is one; a row costs
-//! [`ROW`]. Every loop whose length depends on data or input counts what it does, so that between two looks at the clock there is about
-//! [`STEPS`] of work.
+//! A unit of cost is about a nanosecond in an optimized build: copying a byte or reading a character costs one unit; a row costs
+//! [`ROW`]. Every loop whose length depends on data or input counts its work, so that between two readings of the clock there are about
+//! [`STEPS`] units of work.
 //!
 //! # Life of a long computation
 //! It runs on one of the runtime's workers -> [`FIRST_NS`] after it was polled it is long: it waits for a turn and steps aside, which means
@@ -21,10 +21,11 @@
 //! # Invariants
 //! - BRE-1: between two breaths of a computation less than [`STRETCH_MAX_NS`] of processor time pass. Debug builds assert it.
 //! - BRE-2: a thread has at most one turn, and gives it back when the poll ends in which it took it.
-//! - BRE-3: nobody waits for a turn while he holds a latch.
+//! - BRE-3: no computation waits for a turn while it holds a latch.
 //!
 //! # Not here
-//! What a reason means, and who raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server installs that.
+//! The meaning of a reason, and the code that raises it: `sql/src/session/interrupt.rs`. How a thread leaves the runtime: the server
+//! installs that.
 
 mod stop;
 mod turn;

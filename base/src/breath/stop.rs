@@ -1,4 +1,4 @@
-//! What tells a computation to end: a reason that somebody raised, or a deadline.
+//! The stop flag, which tells a computation to end: a raised reason, or a deadline.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 

@@ -1,13 +1,13 @@
-//! Turns: of the statements that compute for long, as many run at a time as the machine has processors, each for a slice; the others stand in
-//! line.
+//! Turns: of the statements that compute for long, as many run at a time as the machine has processors, each for a slice; the others wait
+//! in line.
 //!
 //! # Life of a turn
-//! `enter` -> there is room: it begins; else in line until somebody leaves -> a slice later `rotate`: the turn passes to the head of the
-//! line, if there is one -> `leave`.
+//! `enter` -> a turn is free: the computation begins; else it waits in line until another leaves -> a slice later `rotate`: the turn passes
+//! to the head of the line, if there is one -> `leave`.
 //!
 //! # Invariants
-//! - TURN-A: while somebody stands in line, all turns are taken.
-//! - TURN-B: a turn that was granted to a future which is dropped before it saw that passes on.
+//! - TURN-A: while any computation waits in line, all turns are taken.
+//! - TURN-B: if a future is dropped before it has seen that it was granted a turn, the turn passes to the next in line.
 
 use std::collections::VecDeque;
 use std::future::Future;

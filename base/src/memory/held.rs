@@ -1,4 +1,4 @@
-//! What one sort, hash or portal holds of its session's account.
+//! The share of a session's account that one sort, hash or portal holds.
 
 use super::account::{Account, Kind};
 use super::{Excess, HERE, check};

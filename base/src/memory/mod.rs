@@ -1,4 +1,4 @@
-//! Memory accounts: who uses how much of the heap, and who is refused more of it.
+//! Memory accounts: count how much of the heap each session and the server use, and refuse a session more than its limit.
 //!
 //! # Structure
 //! ```text
@@ -6,9 +6,9 @@
 //!                    (a plain cell)             (every 64 KiB)             (every MiB)
 //!   Held: how much of a session's account one sort, hash, portal, ... has      allocator: the hook
 //! ```
-//! The allocator adds what is allocated and subtracts what is freed; nothing can be forgotten. A future that runs on
-//! behalf of a session is wrapped by [`charged`]: what its polls allocate is the session's. What no session asked for
-//! (the page cache, undo, the catalog) is the server's, and so is what runs under [`uncharged`].
+//! The allocator adds each allocation and subtracts each free, so no byte is missed. A future that runs on
+//! behalf of a session is wrapped by [`charged`]: the memory that its polls allocate counts to the session. Memory that no
+//! session asked for (the page cache, undo, the catalog) counts to the server, and so do allocations under [`uncharged`].
 //!
 //! # Life of a statement
 //! [`begin_statement`] notes what the session has and the limit -> the statement allocates; the account passes 64 KiB
@@ -22,8 +22,8 @@
 //!   thread's net change that belongs to no session, and every MiB of a session's.
 //! - MEM-3: the limit of the server refuses only statements that have more than [`SMALL_BYTES`]: when one statement fills
 //!   the memory, the short ones of others go on in what [`set_server_limit`] leaves free above the limit.
-//! - MEM-4: what a session keeps between statements (portals, prepared statements, advisory locks) counts to each of its
-//!   statements.
+//! - MEM-4: memory that a session keeps between statements (portals, prepared statements, advisory locks) counts to each of
+//!   its statements.
 //! - MEM-5: allocating never fails for the account: the account is judged where an error can be returned. Between two
 //!   judgements a function allocates at most a few times its largest value; [`claim`] judges such a value beforehand.
 //!

@@ -1,4 +1,4 @@
-//! Tasks that wait for a position to be reached: commits for the durable LSN. Woken in order, and in a chain.
+//! A queue of tasks that wait for an LSN to be reached, as commits do for the durable LSN. They are woken in order, and in a chain.
 //!
 //! # Life of a wait
 //! `wait(lsn)`: ready at once if `published` is past it; else in the line, by LSN -> `publish` wakes the first few that
@@ -7,10 +7,10 @@
 //!
 //! # Invariants
 //! - LSN-1: `published` never goes back.
-//! - LSN-2: a waiter enters the line under the mutex and looks at `published` again before it leaves it; `publish`
-//!   stores before it takes the mutex. So whoever is due is found by one of the two.
-//! - LSN-3: whoever is taken off the line passes the chain on, polled or dropped; so while somebody due stands in line,
-//!   somebody awake is going to wake it.
+//! - LSN-2: a waiter enters the line under the mutex and reads `published` again before it leaves the mutex; `publish`
+//!   stores before it takes the mutex. So one of the two finds every waiter that is due.
+//! - LSN-3: a waiter that is taken off the line passes the chain on, whether it is polled or dropped. So while a due waiter
+//!   stands in line, a task that is awake is going to wake it.
 
 use std::collections::BTreeMap;
 use std::future::Future;

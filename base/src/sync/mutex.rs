@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //! - MUTEX-1: the value is touched only by the holder of LOCKED.
-//! - MUTEX-2: a condition's waiter stands in line before it gives the mutex back; so a notification that follows a
-//!   change made under the mutex reaches it.
+//! - MUTEX-2: a condition's waiter enters the line before it releases the mutex. So a notification that follows a
+//!   change made under the mutex reaches the waiter.
 //!
 //! # Not here
-//! Poisoning: a panic under a mutex in a background thread poisons the database, and that is the engine's to say.
+//! Poisoning: a panic under a mutex in a background thread poisons the database; the engine does that.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;

@@ -11,9 +11,9 @@
 //!
 //! # Invariants
 //! - PARK-1: PARKED is set and cleared only under the bucket's mutex, and it is set while a thread stands in line. So
-//!   whoever frees the word and sees PARKED finds the line, and whoever sees no PARKED may go.
-//! - PARK-2: whoever frees the word with PARKED set wakes the head of the line. The woken thread takes the word, or
-//!   finds it taken by somebody who will free it in turn; so a free word never keeps threads in line with nobody awake.
+//!   a thread that frees the word and sees PARKED finds the line; a thread that does not see PARKED need not wake any.
+//! - PARK-2: a thread that frees the word with PARKED set wakes the head of the line. The woken thread takes the word, or
+//!   finds it taken by a thread that will free it in turn. So a free word never has threads in line of which none is awake.
 //!
 //! # Not here
 //! Fairness: a running thread may overtake one that is being woken. Queues of tasks (`queue`) are first come, first

@@ -7,8 +7,8 @@
 //! # Invariants
 //! - QUEUE-1: grants go in the order of enrolment.
 //! - QUEUE-2: a grant of `wake_one` or `wake_n` ends in a future that was polled to its end, or the line was empty: a
-//!   waiter that is dropped with such a grant hands it to the next. A grant of `wake_all` is not handed on: whoever came
-//!   later was not meant.
+//!   waiter that is dropped with such a grant hands it to the next. A grant of `wake_all` is not handed on: it was not
+//!   meant for waiters that enrolled later.
 //! - QUEUE-3: no waker runs while the queue's mutex is held.
 
 use std::future::Future;

@@ -1,10 +1,10 @@
 //! Sleeps and timeouts of tasks, for lock timeouts above all: one thread, one ordered list of deadlines.
 //!
-//! Under a virtual clock the deadlines stand in that clock instead, and whoever advances it wakes them.
+//! Under a virtual clock the deadlines stand in that clock instead, and the thread that advances the clock wakes the sleepers.
 //!
 //! # Invariants
 //! - TIMER-1: a sleep is never ready before its deadline.
-//! - TIMER-2: the thread's own deadline is the earliest in the list: whoever enters an earlier one wakes it.
+//! - TIMER-2: the thread's own deadline is the earliest in the list: a task that enters an earlier deadline wakes the thread.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! The one place that touches files.
+//! The virtual file system: the only code that touches files.
 //!
 //! # Structure
 //! ```text
@@ -27,7 +27,7 @@
 //! Every failure is a [`VfsError`] that carries operation, path, offset and the system's error.
 //!
 //! # Not here
-//! Sockets (server), formats of files (storage), retries (nobody).
+//! Sockets (server), formats of files (storage). No layer retries a failed operation.
 
 mod booking;
 mod buf;

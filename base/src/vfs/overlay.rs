@@ -1,13 +1,13 @@
-//! A file system over another one that is only read: every change stays in memory and goes with the overlay.
+//! A file system over another one that is only read: every change stays in memory and is discarded with the overlay.
 //!
-//! For programs that must not change what they look at, such as a check that recovers a database in order to look.
+//! For programs that must not change the files they read, such as a check that has to recover a database before it can read it.
 //!
 //! # Invariants
-//! - VFS-7: nothing but reads, listings and the lock reaches the file system below; and the lock is done without where
-//!   that can't be written.
+//! - VFS-7: nothing but reads, listings and the lock reaches the file system below. If that file system can't be written,
+//!   no lock is taken.
 //!
 //! # Not here
-//! Durability: syncs succeed and mean nothing. Others who change the file system below meanwhile.
+//! Durability: syncs succeed and mean nothing. Protection from other programs that change the file system below meanwhile.
 
 use super::booking::Booking;
 use super::mem::MemOp;

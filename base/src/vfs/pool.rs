@@ -6,7 +6,7 @@
 //! queue, so hundreds may be pending at once.
 //!
 //! # Not here
-//! Priorities: whoever must not stand behind others performs its own I/O (`inline_io_here`).
+//! Priorities: a task that must not wait behind others performs its own I/O (`inline_io_here`).
 
 use crate::waits::{Object, Wait, WaitEvent};
 use std::collections::VecDeque;

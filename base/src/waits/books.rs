@@ -20,8 +20,7 @@
 //! - BOOK-3: time between polls that no `in_wait` declared is not guessed at: it stays unaccounted.
 //!
 //! # Not here
-//! Totals over all sessions are always on (`totals`); books cost some microseconds a poll and are opened where
-//! somebody asks.
+//! Totals over all sessions are always on (`totals`). Books cost some microseconds a poll and are opened only on request.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! - CLK-1: times of one thread never decrease.
-//! - CLK-2: a virtual clock moves only when somebody advances it, and wakes every timer that is due before it returns.
+//! - CLK-2: a virtual clock moves only when a call advances it; the call wakes every timer that is due before it returns.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

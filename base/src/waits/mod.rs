@@ -10,8 +10,8 @@
 //! ```
 //!
 //! # Invariants
-//! - WAIT-1: whatever blocks a thread does so inside a [`Wait`]; whatever suspends a task does so inside [`in_wait`].
-//! - WAIT-2: nobody waits for anything but a latch or a mutex while holding a latch; both wrappers assert it.
+//! - WAIT-1: code that blocks a thread does so inside a [`Wait`]; code that suspends a task does so inside [`in_wait`].
+//! - WAIT-2: a thread that holds a latch waits for nothing but a latch or a mutex; both wrappers assert it.
 //!
 //! # Not here
 //! The waiting itself: `sync` has the queues and latches, `vfs` the files, the server its sockets.

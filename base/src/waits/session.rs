@@ -1,4 +1,4 @@
-//! A session's block, which says what it waits for now, and its totals; anybody may read both at any time.
+//! A session's block, which says what the session waits for now, and its totals; any thread may read both at any time.
 //!
 //! # Life of a wait in the block
 //! idle -> `begin` stores since, object and behind, then the event with a new generation -> `end` stores idle with a new
