@@ -27,20 +27,20 @@
 //!   Database   opens, closes, keeps sessions; the synchronous calls park the thread, the `_async` ones are futures
 //!   Table      a pair of types as a table of the catalog (columns: which types)
 //!   Txn        operations inside a transaction; AsyncTxn the same as futures
-//!   update     a closure on one row, a transaction of its own; those that meet at a row are done together (crate::line)
+//!   update     a closure on one row, a transaction of its own; concurrent updates of one row share a transaction (crate::line)
 //!   attempts   how often a closure is run, and how each run ends
-//!   engine()   the database underneath: a server's listener in the same process works on it
+//!   engine()   the engine's database; a server's listener in the same process can work on it
 //! ```
 //!
 //! # Invariants
-//! - EMB-3: a closure is run again only after its transaction has been rolled back, and a session goes back to the pool only without
-//!   a transaction: one that a panic or a dropped future leaves behind goes with its session and is undone in the background.
+//! - EMB-3: a closure is run again only after its transaction has been rolled back, and a session returns to the pool only without an open
+//!   transaction. A transaction that a panic or a dropped future leaves open is dropped with its session and undone in the background.
 //!
-//! - EMB-6: closing is final for every clone: from its beginning on nothing begins ([`Error::Closed`]), it waits for the transactions
-//!   that are open, and only then does the log get its end and the directory its freedom.
+//! - EMB-6: closing is final for every clone. From its start no transaction begins ([`Error::Closed`]); it waits for the open transactions, and
+//!   only then writes the clean end of the log and releases the directory.
 //!
 //! # Errors
-//! [`Error`]; closures may return an error type of their own that is made from it.
+//! [`Error`]; closures may return an error type of their own that implements `From<Error>`.
 //!
 //! # Not here
 //! SQL, and listening for clients: the layers above.
@@ -86,17 +86,17 @@ use transaction::Texts;
 const DATABASE: &str = "clearway";
 const SCHEMA: &str = "public";
 
-/// Threads that do the I/O of asynchronous calls.
+/// Threads that run the file operations of asynchronous calls.
 const IO_THREADS: usize = 4;
 
-/// Process ids of embedded sessions in lock views, apart from those of a listener's.
+/// Process ids of embedded sessions in lock views; a listener's sessions have others.
 const FIRST_PID: i32 = 1_000_000;
 
-/// What a transaction does if nothing is said: a snapshot for all of it, so that what was read still holds when it commits what it
-/// wrote over it, or the closure runs again.
+/// The default of a transaction: one snapshot for all of it. So what it read still holds when it commits what it wrote over it, or else the
+/// closure runs again.
 const DEFAULT_OPTIONS: TxnOptions = TxnOptions { isolation: Isolation::RepeatableRead, read_only: false };
 
-/// An open database. Clones are the same one; it is closed by [`Database::close`], or when the last clone goes.
+/// An open database. Clones share it; it is closed by [`Database::close`], or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
@@ -110,12 +110,12 @@ struct Inner {
     next_pid: AtomicI32,
     idle: Mutex<Vec<Session>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// EMB-6: transactions that are open, and [`CLOSING`].
+    /// EMB-6: the number of open transactions, and [`CLOSING`].
     open: AtomicUsize,
     all_ended: Bell,
 }
 
-/// The bit of `Inner::open` that says that nothing may begin any more.
+/// The bit of `Inner::open` that says that no transaction may begin any more.
 const CLOSING: usize = 1 << (usize::BITS - 1);
 
 impl fmt::Debug for Database {
@@ -128,7 +128,7 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::System { what, error: error.to_string() }
 }
 
-/// Makes a directory and those above it that are not there.
+/// Creates a directory and those of its ancestors that do not exist.
 async fn make_dirs(vfs: &dyn Vfs, dir: &Path) -> Result<(), Error> {
     let missing: Vec<&Path> = dir.ancestors().filter(|d| !d.as_os_str().is_empty()).collect();
     for (at, path) in missing.iter().enumerate().rev() {
@@ -139,7 +139,7 @@ async fn make_dirs(vfs: &dyn Vfs, dir: &Path) -> Result<(), Error> {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            // One above may be there and not ours to write to; only the directory itself counts.
+            // An ancestor may exist without being writable for us; only the directory itself counts.
             Err(_) if at > 0 => {}
             Err(error) => return Err(no_dir(error)),
         }
@@ -152,7 +152,7 @@ fn no_dir(error: VfsError) -> Error {
 }
 
 impl Database {
-    /// Opens the database in a directory and recovers it after a crash; makes both if they are not there.
+    /// Opens the database in a directory and recovers it after a crash; creates both if they do not exist.
     ///
     /// # Errors
     /// `Held` if another process has it open; damage; a failed file operation.
@@ -160,7 +160,7 @@ impl Database {
         Database::open_with(path, StoreOptions::default())
     }
 
-    /// The same with other sizes of log, page cache and files.
+    /// As [`Database::open`], with other sizes of log, page cache and files.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -171,10 +171,10 @@ impl Database {
         Database::open_on(Arc::new(vfs), path, store)
     }
 
-    /// A new database that lives in memory and goes when it is closed.
+    /// Creates a database in memory; its contents are lost when it is closed.
     ///
     /// # Errors
-    /// If the system has no threads to give.
+    /// If the system refuses a thread.
     pub fn in_memory() -> Result<Database, Error> {
         let vfs = Arc::new(MemVfs::new());
         let dir = PathBuf::from("/memory");
@@ -182,7 +182,7 @@ impl Database {
         Database::open_on(vfs, &dir, StoreOptions::default())
     }
 
-    /// Opens a directory, which exists, of any file system; the background loops get a thread each.
+    /// Opens an existing directory of any file system; each background loop gets a thread.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -195,7 +195,7 @@ impl Database {
                 block_on(task);
             });
             match started {
-                // These two look at the clock and know the database by a weak reference only: nobody waits for them.
+                // These two loops poll the clock and hold only a weak reference to the database, so nothing waits for their ends.
                 Ok(_) if ["upkeep", "deadlock scan"].contains(&name) => {}
                 Ok(thread) => threads.push(thread),
                 Err(error) => refused = Some(error),
@@ -204,14 +204,14 @@ impl Database {
         let options = DbOptions { store, ..DbOptions::new(vfs, dir) };
         let db = wait(Db::open(options, start))?;
         if let Some(error) = refused {
-            // Without its loops the database would stand still sooner or later.
+            // Without its background loops the database would sooner or later stop.
             let _ = wait(db.close());
             return Err(system("no thread for a background loop")(error));
         }
         Database::on(db, threads)
     }
 
-    /// The embedded face of a database that is open already and whose background loops run elsewhere (a server's, a simulation's).
+    /// The embedded interface of a database that is already open and whose background loops run elsewhere (in a server, in a simulation).
     ///
     /// # Errors
     /// If its database `clearway` was dropped.
@@ -238,15 +238,15 @@ impl Database {
         Ok(Database { inner: Arc::new(inner) })
     }
 
-    /// The database underneath: for SQL, and for a listener in this process through which others reach it.
+    /// The engine's database: for SQL, and for a listener in this process.
     pub fn engine(&self) -> &Arc<Db> {
         &self.inner.db
     }
 
-    /// Opens the typed table of that name, or creates it; the names are those that SQL sees.
+    /// Opens the typed table of that name, or creates it; SQL sees the same names.
     ///
     /// # Errors
-    /// `Mismatch` if it is there with other columns; `Declaration`.
+    /// `Mismatch` if it exists with other columns; `Declaration`.
     pub fn table<K: Key, V: Columns>(&self, table: &str, key: &[&str], value: &[&str]) -> Result<Table<K, V>, Error> {
         wait(self.table_async(TableNames { table, key, value }))
     }
@@ -263,8 +263,8 @@ impl Database {
         opened
     }
 
-    /// Runs a closure in a transaction and commits it; returns when that is durable. If the transaction meets a conflict or a
-    /// deadlock it is undone and the closure is run again, so it should do nothing but work on the database. If it returns an error,
+    /// Runs a closure in a transaction and commits it; returns when the commit is durable. If the transaction meets a conflict or a deadlock,
+    /// it is undone and the closure is run again, so the closure should do nothing but work on the database. If the closure returns an error,
     /// the transaction is undone.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl Database {
         self.transact_with(DEFAULT_OPTIONS, &mut f)
     }
 
-    /// The same with another isolation.
+    /// As [`Database::transact`], with another isolation.
     ///
     /// # Errors
     /// As [`Database::transact`].
@@ -325,9 +325,9 @@ impl Database {
         }
     }
 
-    /// Closes it for every clone: waits for the transactions that other threads have open, lets nothing begin any more
-    /// ([`Error::Closed`]), and everything goes to disk, so that the next opening has nothing to recover. Not to be called within a
-    /// transaction, which would wait for itself.
+    /// Closes the database for every clone: refuses new transactions ([`Error::Closed`]), waits for the transactions that other threads have
+    /// open, and writes everything to disk, so that the next opening has nothing to recover. Must not be called within a transaction: it would
+    /// wait for that transaction for ever.
     ///
     /// # Errors
     /// A failed file operation; the next opening recovers.
@@ -335,7 +335,7 @@ impl Database {
         self.inner.close()
     }
 
-    /// A transaction is in progress until the guard goes: whoever waits for its commit learns whether it is alone.
+    /// Counts a transaction as in progress until the guard is dropped. The log uses the count to tell whether a committing session is alone.
     ///
     /// # Errors
     /// `Closed` (EMB-6).
@@ -344,7 +344,7 @@ impl Database {
         let wal = inner.db.transactions().store().wal();
         wal.session_busy(true);
         let busy = Busy { wal, inner };
-        // The guard takes both back.
+        // If the database is closing, dropping the guard takes both counts back.
         if inner.open.fetch_add(1, Ordering::SeqCst) & CLOSING == 0 { Ok(busy) } else { Err(Error::Closed) }
     }
 
@@ -355,8 +355,8 @@ impl Database {
         })
     }
 
-    /// What a transaction ended with, once everything that it rests on is durable (SES-4). The session is for others before: the next
-    /// transaction finds it in the caches.
+    /// Returns a transaction's result once everything on which it depends is durable (SES-4). The session is returned to the pool before that
+    /// wait: the next transaction then finds it in the processor's caches.
     async fn tell<T, E: From<Error>>(&self, session: Session, ended: Result<T, E>) -> Result<T, E> {
         let due = session.reply_due();
         self.give_back(session);
@@ -410,7 +410,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Who wants to know calls `close`; the next opening recovers what did not get to disk.
+        // A caller that wants the error calls `close`; the next opening recovers what did not reach the disk.
         let _ = self.close();
     }
 }

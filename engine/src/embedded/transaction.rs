@@ -1,17 +1,18 @@
 //! A transaction of the embedded library: typed operations, each a statement of its own.
 //!
 //! # Life of an operation
-//! table lock -> statement -> row -> done; or an error. After `Duplicate` what the operation did is undone and the transaction goes
-//! on; after any other error it can only end.
+//! Table lock -> statement -> row -> done, or an error. After `Duplicate` the operation's changes are undone and the transaction goes on; after
+//! any other error the transaction can only end.
 //!
 //! # Invariants
-//! - EMB-1: what an operation returns inside a transaction is provisional: it may rest on commits that are not durable yet. What
-//!   `transact` and `update_with` return is not: they wait (SES-4), also before an error of the closure leaves.
-//! - EMB-4: a closure that has failed twice first queues for the rows on which it was beaten or fell to a deadlock, in the order of their
-//!   keys, and takes its snapshot when it has them: nobody beats it there again, so the number of attempts lost to conflicts is bounded by
-//!   the rows that it changes; and those that fell to deadlocks meet each other in one order.
-//! - EMB-5: an operation whose future is dropped leaves no half of it: the transaction can only be undone, and its snapshot is closed.
-//! - EMB-2: a transaction that failed, whatever the closure makes of the error, does not commit.
+//! - EMB-1: what an operation returns inside a transaction is provisional: it may depend on commits that are not durable yet. What `transact`
+//!   and `update_with` return is final: they wait until it is durable (SES-4), also before they return an error of the closure.
+//! - EMB-4: after two failed attempts, an attempt first queues for the locks of the rows on which earlier attempts met a conflict or a
+//!   deadlock, in the order of their keys, and takes its snapshot once it holds them. No other transaction changes those rows then, so the rows
+//!   that the closure changes bound the number of attempts lost to conflicts. Transactions that met deadlocks take those locks in one order.
+//! - EMB-5: an operation whose future is dropped leaves no part of its changes behind: its transaction can only be undone, and its snapshot is
+//!   closed.
+//! - EMB-2: a failed transaction does not commit, whatever the closure does with the error.
 
 use std::ops::{ControlFlow, RangeBounds};
 use std::sync::Arc;
@@ -36,14 +37,14 @@ use crate::value::Value;
 pub struct AsyncTxn<'s> {
     session: &'s mut Session,
     texts: &'s Texts,
-    /// Tables that it has locked, with whether for writing.
+    /// Tables that the transaction has locked, each with whether the lock is for writing.
     locked: Vec<(Oid, bool)>,
-    /// The statement of the operation that runs.
+    /// The statement of the running operation.
     unfinished: Option<Statement>,
     failed: bool,
-    /// It failed for a reason that goes away if it is run again.
+    /// The transaction failed for a reason that another attempt may not meet.
     retry: bool,
-    /// The row on which somebody else was faster.
+    /// The row that another transaction has changed first.
     lost: Option<Contended>,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Contended {
     key: Vec<u8>,
 }
 
-/// What operations are called in lock views and deadlock reports.
+/// The texts of operations in lock views and deadlock reports.
 pub(super) struct Texts {
     read: Arc<str>,
     write: Arc<str>,
@@ -67,14 +68,14 @@ impl Texts {
     }
 }
 
-/// The newest version of a row in the transaction's eyes.
+/// The newest version of a row that the transaction may change.
 struct Current {
     row: Vec<Value>,
     basis: Basis,
 }
 
 impl<'s> AsyncTxn<'s> {
-    /// The session has begun a transaction.
+    /// The session has already begun the transaction.
     pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
         AsyncTxn { session, texts, locked: Vec::new(), unfinished: None, failed: false, retry: false, lost: None }
     }
@@ -92,10 +93,10 @@ impl<'s> AsyncTxn<'s> {
         self.lost.take()
     }
 
-    /// EMB-4: stands in the queues of these rows before it takes its snapshot, which then has their newest versions.
+    /// EMB-4: queues for the locks of these rows before the transaction takes its snapshot, which then has their newest versions.
     ///
     /// # Errors
-    /// A deadlock; from the engine.
+    /// A deadlock; those of the engine.
     pub(super) async fn lock_first(&mut self, rows: &[Contended]) -> Result<(), Error> {
         for row in rows {
             let locked = self.lock_contended(row).await;
@@ -108,7 +109,7 @@ impl<'s> AsyncTxn<'s> {
         let tag = LockTag::Relation { database: row.database, relation: u64::from(row.table) };
         self.session.lock(tag, LockMode::RowExclusive, LockScope::Transaction, IfTaken::Wait).await?;
         let catalog = self.session.catalog();
-        // A table that was dropped meanwhile is the closure's to find out.
+        // If the table was dropped meanwhile, the closure finds that out.
         let Ok(shape) = TableShape::new(&catalog, row.table) else { return Ok(()) };
         self.session.lock_row(&shape, &row.key, LockMode::RowUpdate, IfTaken::Wait).await?;
         Ok(())
@@ -118,7 +119,7 @@ impl<'s> AsyncTxn<'s> {
         self.lost = Some(Contended { database: shape.database, table: shape.oid, key: key.to_vec() });
     }
 
-    /// Notes the row if the transaction has lost it to somebody else.
+    /// Notes the row if the operation failed with a conflict on it.
     fn lost_if<T>(&mut self, shape: &TableShape, key: &[u8], result: &Result<T, Error>) {
         if result.as_ref().is_err_and(Error::is_retryable) {
             self.lost(shape, key);
@@ -141,7 +142,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// The newest value of a key, locked against changes by others until the transaction ends.
+    /// The newest value of a key; the row stays locked against changes until the transaction ends.
     ///
     /// # Errors
     /// A conflict if the transaction's snapshot does not have the newest value.
@@ -161,10 +162,10 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// Puts a new row in.
+    /// Inserts a new row.
     ///
     /// # Errors
-    /// `Duplicate` if the key is there; the transaction goes on then.
+    /// `Duplicate` if the key exists; the transaction goes on then.
     pub async fn insert<K: Key, V: Columns>(&mut self, table: &Table<K, V>, key: &K, value: &V) -> Result<(), Error> {
         let shape = self.enter(table, true).await?;
         let row = table.row(&shape, key, value);
@@ -181,7 +182,7 @@ impl<'s> AsyncTxn<'s> {
         self.judge(inserted)
     }
 
-    /// Gives a key a value, whether it has one or not.
+    /// Sets the value of a key, whether the key exists or not.
     ///
     /// # Errors
     /// `Duplicate` if a unique index refuses the value.
@@ -195,7 +196,7 @@ impl<'s> AsyncTxn<'s> {
             match self.insert(table, key, value).await {
                 Err(error) if error.is_duplicate() => match self.isolation() {
                     Isolation::ReadCommitted if self.stands(&shape, &bytes).await? => {}
-                    // A row that the snapshot does not have; or a unique index refuses the value.
+                    // Either the snapshot lacks a row that exists, or a unique index refuses the value.
                     Isolation::RepeatableRead if self.stands(&shape, &bytes).await? => {
                         self.lost(&shape, &bytes);
                         return self.judge(Err(TxnError::ConcurrentUpdate.into()));
@@ -207,7 +208,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// Deletes a key; whether it was there.
+    /// Deletes a key; returns whether it existed.
     ///
     /// # Errors
     /// From the engine.
@@ -217,8 +218,8 @@ impl<'s> AsyncTxn<'s> {
         Ok(self.change(table, &shape, &key, |_| None).await?.is_some())
     }
 
-    /// Runs `f` on the newest value of a key under the row's lock and stores what it leaves; returns what `f` returned, or `None` if
-    /// there is no such key.
+    /// Runs `f` on the newest value of a key under the row's lock and stores the changed value. Returns what `f` returned, or `None` if there
+    /// is no such key.
     ///
     /// # Errors
     /// A conflict if the transaction's snapshot does not have the newest value.
@@ -231,7 +232,7 @@ impl<'s> AsyncTxn<'s> {
         self.update_leading(table, key, f, None).await
     }
 
-    /// The same; while it has the row it runs what those in line behind it have come for.
+    /// As `update_with`; while it holds the row it also runs the closures of the updates in line behind it.
     pub(super) async fn update_leading<K: Key, V: Columns, R>(
         &mut self,
         table: &Table<K, V>,
@@ -258,7 +259,7 @@ impl<'s> AsyncTxn<'s> {
         let Some(current) = self.lock(shape, view, key, LockMode::RowNoKeyUpdate).await? else { return Ok(None) };
         let mut value = table.value_of(&current.row)?;
         let result = f(&mut value);
-        // A unique index would have to see what each of them leaves.
+        // With a unique index, each value that a closure leaves would have to be checked against the index.
         if let Some(lead) = lead.filter(|_| shape.indexes.is_empty()) {
             let fits = |value: &V| shape.check_fit(&table.with_value(&current.row, value)).is_ok();
             lead.serve(&mut value, fits).map_err(|Spoilt| Error::Failed)?;
@@ -270,7 +271,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// Walks over the rows whose keys lie in `range`, in the order of the keys or against it, until `f` breaks off.
+    /// Passes the rows whose keys lie in `range` to `f`, in the order of the keys or in the reverse order, until `f` breaks off.
     ///
     /// # Errors
     /// From the engine; `Value`.
@@ -328,7 +329,7 @@ impl<'s> AsyncTxn<'s> {
         self.session.options().isolation
     }
 
-    /// EMB-2: notes what an error means for the transaction.
+    /// EMB-2: notes whether an error fails the transaction.
     fn judge<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(error) = &result
             && !error.is_duplicate()
@@ -339,7 +340,7 @@ impl<'s> AsyncTxn<'s> {
         result
     }
 
-    /// Takes the table's lock, once per transaction, and then looks at what the table is now.
+    /// Takes the table's lock, once per transaction, and then looks up the table's present shape.
     async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
         self.end_unfinished();
         if self.failed {
@@ -372,7 +373,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// EMB-5: an operation whose future was dropped is over, and with it the transaction.
+    /// EMB-5: closes the statement of an operation whose future was dropped, and fails the transaction.
     pub(super) fn end_unfinished(&mut self) {
         if self.unfinished.is_some() {
             self.close();
@@ -380,7 +381,7 @@ impl<'s> AsyncTxn<'s> {
         }
     }
 
-    /// Locks a row and returns its newest version; a conflict if the snapshot has another one.
+    /// Locks a row and returns its newest version; a conflict if the snapshot has another version.
     async fn lock(
         &mut self,
         shape: &TableShape,
@@ -405,7 +406,7 @@ impl<'s> AsyncTxn<'s> {
         Ok(self.judge(locked.map_err(Error::from))?.is_some_and(|l| !l.ghost))
     }
 
-    /// Replaces the row by what `f` makes of it, or deletes it; `None` if there is none.
+    /// Replaces the row by what `f` makes of it, or deletes it; `None` if there is no row.
     async fn change<'v, K: Key, V: Columns + 'v>(
         &mut self,
         table: &Table<K, V>,

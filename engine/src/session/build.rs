@@ -1,4 +1,4 @@
-//! Filling a new index from its table: entries sorted in memory, loaded bottom-up, one log record a page.
+//! Filling a new index from its table: the entries are sorted in memory and loaded bottom-up, with one log record for each page.
 //!
 //! # Life of a build
 //! ```text
@@ -8,20 +8,20 @@
 //! ```
 //!
 //! # Invariants
-//! - BLD-1: the tree was made by the transaction that fills it, and the caller's lock keeps writers of the table away. So nobody else
-//!   sees a loaded entry before the commit, and undoing the tree's creation takes all of them away (BTR-14).
-//! - BLD-2: loaded entries are settled: every snapshot would see them. The index's `valid_from_lsn` keeps the snapshots away from it that
-//!   are older than the rows (DB-2).
-//! - BLD-3: two entries of one key of a unique index are neighbours in the merge, or the second is inserted by way of `insert_built`, which
-//!   finds the first: a duplicate is never loaded unseen.
-//! - BLD-4: a run has at most the bytes it is given and what the statement's account grants; the table may be of any size.
+//! - BLD-1: the transaction that fills the tree has created it, and the caller's lock keeps writers away from the table. So no other
+//!   transaction sees a loaded entry before the commit, and undoing the creation of the tree removes all entries (BTR-14).
+//! - BLD-2: loaded entries are settled: every snapshot would see them. The index's `valid_from_lsn` keeps snapshots that are older than the
+//!   rows from reading the index (DB-2).
+//! - BLD-3: two entries with the same key of a unique index are either neighbours in the merge, or the second is inserted by `insert_built`,
+//!   which finds the first. So a duplicate is never loaded unnoticed.
+//! - BLD-4: a run takes at most the bytes that it is given and that the statement's memory account grants; the table may be of any size.
 //!
 //! # Crash safety
-//! Each page of the load is one structure record. A crash leaves a tree that its creator's undo drops; after the commit record, which
-//! comes behind all pages in the log, the whole index is there.
+//! Each page of the load is one structure record. A crash before the commit leaves a tree that the undo of its creation drops. The commit
+//! record stands after all pages in the log, so once it is durable the whole index is there.
 //!
 //! # Not here
-//! Runs beyond the first on disk: they are inserted.
+//! Runs beyond the first are not written to disk: their entries are inserted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,27 +39,27 @@ use crate::table::shape::{IndexShape, TableShape};
 use crate::table::write;
 use crate::value::Value;
 
-/// Bytes of a run.
+/// The most bytes that a run takes.
 pub const RUN_BYTES: usize = 256 << 20;
-/// Entries of a chunk: sorting them takes some milliseconds.
+/// Entries of a chunk; sorting a chunk takes some milliseconds.
 const CHUNK_ENTRIES: usize = 32 << 10;
-/// Entries between two breaths of a merge.
+/// How many entries a merge puts in before it yields to other tasks.
 const BREATH_ENTRIES: u64 = 1_024;
-/// Stands for the prefix of an entry that is not unique.
+/// Value of `prefix` for an entry that is not subject to uniqueness.
 const FREE: u16 = u16::MAX;
 
-/// An entry in its chunk.
+/// Where an entry stands in its chunk.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The key's first bytes, for comparing.
+    /// The first eight bytes of the key, compared first.
     head: u64,
     at: u32,
     len: u16,
-    /// Bytes of the part that has to be unique, or [`FREE`].
+    /// How many bytes of the key have to be unique, or [`FREE`].
     prefix: u16,
 }
 
-/// Entries in the order of their keys, once sorted.
+/// Entries; in the order of their keys once sorted.
 #[derive(Default)]
 struct Chunk {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ impl Chunk {
         let mut head = [0; 8];
         let len = key.len().min(8);
         head[..len].copy_from_slice(&key[..len]);
-        // Keys have at most KEY_BYTES_MAX bytes, or the load refuses them; a longer one is cut here and refused there.
+        // The load refuses keys of more than KEY_BYTES_MAX bytes. A longer key is cut here and refused there.
         let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX - 1);
         let prefix = if constrains { u16::try_from(prefix.len()).unwrap_or(u16::MAX - 1) } else { FREE };
         self.places.push(Place { head: u64::from_be_bytes(head), at: at as u32, len: key_len, prefix });
@@ -97,7 +97,7 @@ impl Chunk {
     }
 }
 
-/// A run: chunks that are sorted, and one that is filled.
+/// A run: sorted chunks, and the open chunk that is being filled.
 struct Run {
     chunks: Vec<Chunk>,
     open: Chunk,
@@ -111,7 +111,7 @@ impl Run {
         Run { chunks: Vec::new(), open: Chunk::default(), bytes: 0, bytes_max, held: Held::new(Kind::IndexBuild) }
     }
 
-    /// Ends the open chunk.
+    /// Sorts the open chunk and adds it to the sorted chunks.
     async fn close_chunk(&mut self) {
         let mut chunk = std::mem::take(&mut self.open);
         chunk.sort();
@@ -121,7 +121,7 @@ impl Run {
         yield_now().await;
     }
 
-    /// Whether another chunk would be too much (BLD-4).
+    /// Whether another chunk would exceed the limit of BLD-4.
     fn is_full(&self) -> bool {
         let chunk = self.chunks.last().map_or(0, Chunk::heap_bytes);
         self.bytes + chunk > self.bytes_max || memory::claim(2 * chunk).is_err()
@@ -138,15 +138,15 @@ impl Run {
     }
 }
 
-/// Where a merged run goes.
+/// Where the entries of a merged run go.
 enum Into<'a> {
-    /// The empty tree.
+    /// Into an empty tree, by a bulk load.
     Load(Box<BulkLoad>),
-    /// The tree that has entries.
+    /// Into a tree that already has entries, by inserts of this transaction.
     Insert(&'a mut Transaction),
 }
 
-/// Puts the entries of a run in, in the order of their keys.
+/// Puts the entries of a run into the index in the order of their keys.
 async fn merge(run: &Run, index: &IndexShape, into: &mut Into<'_>) -> Result<(), EngineError> {
     let mut heap: BinaryHeap<Reverse<(&[u8], usize, usize)>> = BinaryHeap::with_capacity(run.chunks.len());
     for (chunk, entries) in run.chunks.iter().enumerate() {
@@ -179,8 +179,8 @@ async fn merge(run: &Run, index: &IndexShape, into: &mut Into<'_>) -> Result<(),
 }
 
 impl Session {
-    /// Fills a new index from the newest rows of its table; the caller holds a lock that keeps writers away, and this
-    /// transaction has made the index (BLD-1).
+    /// Fills a new index from the newest rows of its table. The caller holds a lock that keeps writers away from the table, and the open
+    /// transaction has created the index (BLD-1).
     ///
     /// # Errors
     /// `Duplicate`.
@@ -188,7 +188,7 @@ impl Session {
         self.build_index_by_runs(shape, index, RUN_BYTES).await
     }
 
-    /// The same, with runs of so many bytes.
+    /// As [`Session::build_index`], with runs of at most `run_bytes`.
     ///
     /// # Errors
     /// `Duplicate`.
@@ -221,7 +221,7 @@ impl Session {
         built
     }
 
-    /// Reads rows until a run is full (true) or the table ends (false).
+    /// Reads rows until a run is full (returns true) or the table ends (returns false).
     async fn gather(&mut self, scan: &mut TableScan, index: &IndexShape, run: &mut Run) -> Result<bool, EngineError> {
         while let Some(found) = self.next(scan).await? {
             let row: &[Value] = &found.row;

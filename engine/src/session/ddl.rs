@@ -1,4 +1,4 @@
-//! What a session does to the catalog: objects put and dropped, trees made.
+//! Changes of the catalog by a session: objects are put and dropped, trees created and dropped.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::catalog::{CATALOG_TREE, Object, Oid, encode_object, object_key};
 use crate::error::EngineError;
 
 impl Session {
-    /// An empty tree.
+    /// Creates an empty tree.
     ///
     /// # Errors
-    /// From the store.
+    /// Those of the store.
     pub async fn create_tree(&mut self) -> Result<TreeId, EngineError> {
         Ok(self.txn().create_tree().await?)
     }
 
-    /// A tree goes when the transaction commits.
+    /// Drops a tree when the transaction commits.
     pub fn drop_tree_at_commit(&mut self, tree: TreeId) {
         self.dropped.push(tree);
     }
 
-    /// Adds an object to the catalog, or replaces the one with its number.
+    /// Adds an object to the catalog, or replaces the object of the same oid.
     ///
     /// # Errors
-    /// `Exists` if the name is taken, also by a transaction that has to end first.
+    /// `Exists` if another object has the name; if another transaction is publishing that name, its end is awaited first.
     pub async fn put_object(&mut self, object: Object) -> Result<(), EngineError> {
         let (space, within) = object.name_space();
         self.lock_name(space, within, object.name()).await?;
         let catalog = self.catalog();
         let is_new = catalog.get(object.oid()).is_none();
-        // CAT-1, before anything is written.
+        // CAT-1 is checked before anything is written.
         catalog.with(object.clone())?;
         let bytes = encode_object(&object)?;
         let key = object_key(object.oid());
@@ -48,7 +48,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes an object out of the catalog.
+    /// Removes an object from the catalog.
     ///
     /// # Errors
     /// `Missing`.
@@ -65,7 +65,7 @@ impl Session {
         Ok(())
     }
 
-    /// SES-5
+    /// SES-5: locks a name until the transaction ends.
     async fn lock_name(&mut self, space: u8, within: Oid, name: &str) -> Result<(), EngineError> {
         let mut key = vec![space];
         key.extend_from_slice(&within.to_be_bytes());

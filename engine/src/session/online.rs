@@ -1,22 +1,23 @@
-//! Building an index beside writers: CREATE INDEX CONCURRENTLY.
+//! Building an index while other transactions write to its table: CREATE INDEX CONCURRENTLY.
 //!
 //! # Life of an online build
 //! ```text
-//! begin    the index is committed as write-only: from now on whoever writes to the table keeps it up
-//! drain    whoever began to write before that has ended: nobody writes without it any more
-//! fill     row by row, in batches of a transaction each: the row is locked, and its newest version gets its entry
+//! begin    the index is committed as write-only: from then on every transaction that changes the table also changes the index
+//! drain    the transactions that began to write before that commit have ended: no transaction writes without the index any more
+//! fill     in batches, each a transaction of its own: a row is locked, and an entry is made for its newest version
 //! publish  the index is committed as public; `valid_from_lsn` is that commit
 //! ```
-//! Given up on the way, or cut off by a crash, it is dropped: by the session itself, by the upkeep loop, or at the next opening.
+//! A build that is given up or cut off by a crash leaves an index that is dropped: by the session itself, by the upkeep loop, or at the next
+//! opening.
 //!
 //! # Invariants
-//! - ONL-1: an entry is made for the newest version of a row only, and while the row is locked; a writer who comes later finds it, one
-//!   who came earlier has made his own.
-//! - ONL-2: the builder waits for nobody while it holds a row: a row or a key that is taken ends the batch first. So no writer waits
-//!   for longer than a batch, and no ring of waits goes through the builder's rows.
-//! - ONL-3: nobody reads an index at a snapshot below its `valid_from_lsn`, the commit that made it public: below it an entry may be
-//!   missing that a version needs (DB-2).
-//! - ONL-4: a table is built on by one at a time, and not dropped meanwhile: `ShareUpdateExclusive`, held by the session.
+//! - ONL-1: the builder makes an entry only for the newest version of a row, and only while it holds the row's lock. A writer that changes the
+//!   row later finds that entry; a writer that changed it earlier has made the entry itself.
+//! - ONL-2: the builder waits for no transaction while it holds a row: a row or a key that is taken ends the batch first. So no writer waits
+//!   for longer than one batch, and no cycle of waits goes through the builder's rows.
+//! - ONL-3: no snapshot below an index's `valid_from_lsn`, the commit that made it public, reads the index: below it an entry may be missing
+//!   that a version needs (DB-2).
+//! - ONL-4: a table has at most one builder at a time and is not dropped meanwhile: the session holds `ShareUpdateExclusive` on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,14 +38,14 @@ use crate::table::scan::{KeyedRow, TableScan};
 use crate::table::shape::TableShape;
 use crate::table::write;
 
-/// Rows of one batch: that many are locked for the moment that it takes to make their entries.
+/// Rows of one batch. The builder locks that many rows for the time that it takes to make their entries.
 const BATCH: usize = 64;
-/// How long the dropping of what was given up holds others back before it steps aside.
+/// How long the drop of an unfinished index waits for the table's lock, and so holds other requests back, before it gives up.
 const STEP_ASIDE: Duration = Duration::from_millis(50);
-/// How often the drain looks whether a transaction without an id has ended.
+/// How often the drain checks whether a transaction without an id has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// An index that is being built; dropped, it is given up.
+/// An index that is being built; dropping this value gives the build up.
 pub struct Building {
     db: Arc<Db>,
     owner: Arc<Owner>,
@@ -63,7 +64,7 @@ impl Drop for Building {
     }
 }
 
-/// Why a batch ends before it is full.
+/// Why a batch ends before it is full: a row that is locked, or a key that another transaction is changing.
 enum Hurdle {
     None,
     Row,
@@ -74,12 +75,12 @@ impl Session {
     /// Commits the open transaction with the new index as write-only, and begins another. `index.tree` is filled in.
     ///
     /// # Errors
-    /// From the catalog, the store, or while waiting for the table; nothing is left behind then.
+    /// Those of the catalog, of the store, and of the wait for the table's lock; nothing is left behind then.
     pub async fn begin_index(&mut self, mut index: Index) -> Result<Building, EngineError> {
         let table_lock = LockTag::Relation { database: index.database, relation: u64::from(index.table) };
         self.lock(table_lock.clone(), LockMode::ShareUpdateExclusive, LockScope::Session, IfTaken::Wait).await?;
         let (db, owner) = (self.db.clone(), self.owner.clone());
-        // Until it is committed there is nothing to give up.
+        // Until the index is committed there is nothing to give up.
         let mut building = Building { db, owner, table_lock, index: index.clone(), is_done: true };
         index.tree = self.create_tree().await?.0;
         index.state = IndexState::WriteOnly;
@@ -90,7 +91,7 @@ impl Session {
         Ok(building)
     }
 
-    /// Waits for the transactions that are changing a table now, without holding new ones up.
+    /// Waits for the transactions that are changing a table now; transactions that begin later are not delayed.
     ///
     /// # Errors
     /// `Deadlock`.
@@ -108,7 +109,7 @@ impl Session {
         while let Some((writer, txn)) = left.pop() {
             let owner = locks.owners().into_iter().find(|o| o.virtual_id() == writer);
             let (Some(owner), Some(txn)) = (owner, txn) else {
-                // It may write yet, and nobody knows it by an id so far.
+                // The transaction may still write, but has no id yet for which to wait.
                 let now = writers();
                 if now.iter().any(|(id, _)| *id == writer) {
                     left.extend(now.into_iter().filter(|(id, _)| *id == writer).take(1));
@@ -132,10 +133,10 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the entries of all rows. Commits on the way, and leaves a transaction open.
+    /// Makes the entries of all rows. It commits after each batch and leaves a transaction open.
     ///
     /// # Errors
-    /// `Duplicate`; from the trees. Give the build up then.
+    /// `Duplicate`; those of the trees. The caller then gives the build up.
     pub async fn fill_index(&mut self, building: &Building) -> Result<(), EngineError> {
         let shape = TableShape::new(&self.catalog(), building.index.table)?;
         let missing = || EngineError::Missing { kind: "index", name: building.index.name.clone() };
@@ -154,13 +155,14 @@ impl Session {
         }
     }
 
-    /// ONL-2: waits until nobody is changing a row, and holds nothing when that is so.
+    /// ONL-2: waits until no transaction is changing the row, and then gives up the row's lock.
     async fn wait_for_row(&mut self, shape: &TableShape, key: &[u8]) -> Result<(), EngineError> {
         self.lock_row(shape, key, LockMode::RowForShare, IfTaken::Wait).await?;
         self.next_transaction(Durability::Async).await
     }
 
-    /// Makes entries from a key on. Where to go on, empty at the end; and what to wait for before that.
+    /// Makes the entries of one batch, beginning at the key `from`. Returns the key at which to go on, empty at the end of the table, and what
+    /// to wait for before that.
     async fn fill_batch(
         &mut self,
         shape: &Arc<TableShape>,
@@ -168,7 +170,7 @@ impl Session {
         from: Vec<u8>,
     ) -> Result<(Vec<u8>, Hurdle), EngineError> {
         let all = self.db.transactions().clone();
-        // Rows that come later than this are their writers' business (ONL-1).
+        // Rows that are inserted after this snapshot get their entries from their writers (ONL-1).
         let snapshot = self.reader.begin(|| all.visible_lsn());
         let view = View { read_lsn: snapshot.read_lsn, ..View::default() };
         let mut scan = TableScan::new(&all, shape, KeyRange { from, to: None }, Direction::Forward, view);
@@ -191,7 +193,7 @@ impl Session {
         Ok((next, Hurdle::None))
     }
 
-    /// ONL-1, ONL-2
+    /// Makes the entry of one row (ONL-1, ONL-2).
     async fn fill_row(&mut self, shape: &TableShape, place: usize, found: &KeyedRow) -> Result<Hurdle, EngineError> {
         match self.lock_row(shape, &found.key, LockMode::RowForShare, IfTaken::Fail).await {
             Ok(Some(locked)) if !locked.ghost => {
@@ -204,10 +206,10 @@ impl Session {
         }
     }
 
-    /// Makes the index public in the open transaction: for all when that commits.
+    /// Makes the index public and commits that.
     ///
     /// # Errors
-    /// From the catalog.
+    /// Those of the catalog.
     pub async fn publish_index(&mut self, building: &mut Building) -> Result<(), EngineError> {
         let valid_from_lsn = self.db.transactions().visible_lsn().0;
         let index = Index { state: IndexState::Public, valid_from_lsn, ..building.index.clone() };
@@ -224,10 +226,10 @@ impl Session {
         Ok(())
     }
 
-    /// Drops an index whose building was given up; takes the table from everybody for that moment. In a transaction of its own.
+    /// Drops an index whose build was given up, in a transaction of its own; locks the table exclusively for that moment.
     ///
     /// # Errors
-    /// `LockNotAvailable` if others do not leave the table soon; from the catalog and the store. Nothing has changed then.
+    /// `LockNotAvailable` if other transactions do not release the table soon; those of the catalog and the store. Nothing has changed then.
     pub(crate) async fn drop_unfinished(&mut self, oid: Oid) -> Result<(), EngineError> {
         self.begin(super::TxnOptions::default());
         let dropped = self.drop_unfinished_in(oid).await;

@@ -1,9 +1,9 @@
-//! Ghosts that a crash left between a commit and their purging: what was to be purged stood in memory only, so after an unclean end all
-//! trees are looked through once, in the background.
+//! The sweep for ghosts that a crash left between a commit and their purging. The list of rows to purge is kept in memory only, so after an
+//! unclean end all trees are searched once, in the background.
 //!
 //! # Invariants
-//! - GHO-1: after an unclean end every ghost that was settled then is purged, unless the database ends uncleanly again before: then the
-//!   next sweep begins anew. Ghosts that are made later are purged in the usual way.
+//! - GHO-1: after an unclean end every ghost that was settled at that time is purged, unless the database ends uncleanly again before that:
+//!   then the next sweep begins anew. Ghosts that are made later are purged in the usual way.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use clearway_txn::transactions::Transactions;
 
 use crate::error::EngineError;
 
-/// Leaves that one step looks at: at ten steps a second, 5 MB/s of reading beside the work.
+/// Leaves that one step searches: at ten steps a second, 5 MB/s of reading beside the regular work.
 const LEAVES: u64 = 64;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Left {
     purged: u64,
 }
 
-/// What is still to be looked through.
+/// The trees that are still to be searched.
 #[derive(Debug)]
 pub struct GhostSweep {
     left: Mutex<Left>,
@@ -43,22 +43,22 @@ impl Default for GhostSweep {
 }
 
 impl GhostSweep {
-    /// Everything is to be looked through.
+    /// Queues all live trees for the search.
     pub(crate) fn begin(&self, store: &Arc<Store>) {
         let trees = store.space().trees().into_iter().filter(|entry| entry.state == TreeState::Live);
         self.left.lock().trees = trees.map(|entry| entry.tree).collect();
     }
 
-    /// Trees that are not done, leaves looked at, ghosts purged.
+    /// Trees that are not finished, leaves searched, ghosts purged.
     pub fn progress(&self) -> (usize, u64, u64) {
         let left = self.left.lock();
         (left.trees.len(), left.leaves, left.purged)
     }
 
-    /// Looks at some leaves; true if there is more to do. Only the upkeep loop takes steps.
+    /// Searches some leaves; true if there is more to do. Only the upkeep loop calls it.
     ///
     /// # Errors
-    /// From the trees: the next step tries again, with the next tree.
+    /// Those of the trees: the next step goes on with the next tree.
     pub async fn step(&self, all: &Transactions) -> Result<bool, EngineError> {
         let next = {
             let left = self.left.lock();
@@ -84,9 +84,9 @@ impl GhostSweep {
     }
 }
 
-/// Where to go on, if the tree goes on; leaves looked at; ghosts purged.
+/// Searches some leaves of a tree. Returns the key at which to go on, if the tree goes on; the leaves searched; the ghosts purged.
 async fn sweep(all: &Transactions, id: TreeId, from: Vec<u8>) -> Result<(Option<Vec<u8>>, u64, u64), EngineError> {
-    // A tree that was dropped meanwhile has none.
+    // A tree that was dropped meanwhile has no ghosts.
     if all.store().space().tree(id).is_none_or(|entry| entry.state != TreeState::Live) {
         return Ok((None, 0, 0));
     }
@@ -110,7 +110,7 @@ async fn sweep(all: &Transactions, id: TreeId, from: Vec<u8>) -> Result<(Option<
         leaves += 1;
         yield_now().await;
     }
-    // Behind the last key.
+    // The least key above the last one.
     let next = last.map(|mut key: Vec<u8>| {
         key.push(0);
         key

@@ -1,10 +1,10 @@
-//! Some columns of a stored row, read where they stand: the others are passed over, and nothing is copied.
+//! Reads some columns of a stored row in place: the other columns are skipped, and nothing is copied.
 //!
 //! # Invariants
-//! - PIK-1: what is given for a column is what [`TableShape::row`] has at its position, also for rows of older schema versions.
+//! - PIK-1: the value given for a column is the value that [`TableShape::row`] gives at that position, also for rows of older schema versions.
 //!
 //! # Not here
-//! Rows of older versions take the way of [`TableShape::row`]: they are few, and get fewer with each change.
+//! A faster way for rows of older schema versions: they are read by [`TableShape::row`]. They are few, and each change makes one fewer.
 
 use crate::codec::key::{KeyColumn, decode_value};
 use crate::codec::row::{RowDamage, RowReader};
@@ -29,7 +29,7 @@ impl Picker {
         let (stored, storages) = shape.stored_now();
         let mine = |column: &usize| wanted.contains(column).then_some(*column);
         let columns = storages.iter().zip(stored).map(|(storage, column)| (*storage, mine(column))).collect();
-        // A column whose key form does not give the value back stands in the value, and is taken from there.
+        // A column whose key form does not give its value back is also stored in the value, and is read from there.
         let in_value = |column: &usize| stored.contains(column);
         let mut key: Vec<(KeyColumn, Option<usize>)> = shape
             .key_columns()

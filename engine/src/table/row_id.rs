@@ -1,7 +1,7 @@
-//! Row ids for tables without a primary key: 8 bytes, big-endian, handed out in ranges, so that inserting sessions share no counter.
+//! Row ids for tables without a primary key: 8 bytes, big-endian. Sessions take them in ranges, so that inserting sessions share no counter.
 //!
 //! # Invariants
-//! - RID-1: no id is given out twice, also across restarts: the first range after an opening begins above the highest id in the tree.
+//! - RID-1: no id is given out twice, not even across restarts: the first range after an opening begins above the highest id in the tree.
 //! - RID-2: ids of one session rise, so its rows keep their order.
 
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use clearway_storage::ids::TreeId;
 
 use crate::error::EngineError;
 
-/// Ids taken at once; a session that ends leaves the rest unused.
+/// Ids that a session takes at once; those that it has not used when it ends stay unused.
 const RANGE: u64 = 64;
 
-/// Where each table's ids stand.
+/// The next free id of each table.
 #[derive(Debug)]
 pub struct RowIds {
     next: Mutex<HashMap<TreeId, Arc<AtomicU64>>>,

@@ -1,4 +1,4 @@
-//! Walking over tables, in the order of their key or of an index.
+//! Scans of tables, in the order of their key or of an index.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::shape::{IndexShape, TableShape};
 use crate::error::EngineError;
 use crate::value::Value;
 
-/// A row and the key under which it stands.
+/// A row and its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyedRow {
     /// The key in the table's tree.
@@ -21,7 +21,7 @@ pub struct KeyedRow {
     pub row: Vec<Value>,
 }
 
-/// A walk over a table in the order of its key.
+/// A scan of a table in the order of its key.
 pub struct TableScan {
     shape: Arc<TableShape>,
     scan: Scan,
@@ -30,7 +30,7 @@ pub struct TableScan {
 }
 
 impl TableScan {
-    /// A walk over the keys in `range`, as `view` sees them.
+    /// A scan of the keys in `range`, at `view`.
     pub fn new(
         all: &Transactions,
         shape: &Arc<TableShape>,
@@ -42,7 +42,7 @@ impl TableScan {
         TableScan { shape: shape.clone(), scan, batch: RowBatch::default(), next: 0 }
     }
 
-    /// The next row. `dep_lsn` rises to the commits that it depends on.
+    /// The next row. `dep_lsn` rises to the commits on which the row depends.
     ///
     /// # Errors
     /// From the trees; `BadRow`.
@@ -55,7 +55,7 @@ impl TableScan {
         Ok(Some(KeyedRow { row: self.shape.row(key, value)?, key: key.to_vec() }))
     }
 
-    /// Sees to it that `buffered` gives a row; false: there are no more.
+    /// Reads ahead so that `buffered` gives a row; false if there are no more rows.
     ///
     /// # Errors
     /// From the trees.
@@ -69,7 +69,7 @@ impl TableScan {
         Ok(true)
     }
 
-    /// Key and value part of the next row, if it has been read from its leaf already.
+    /// Key and value part of the next row, if it has already been read from its leaf.
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
         if self.next == self.batch.len() {
             return None;
@@ -79,7 +79,7 @@ impl TableScan {
     }
 }
 
-/// A walk over a table in the order of an index.
+/// A scan of a table in the order of an index.
 pub struct IndexScan {
     shape: Arc<TableShape>,
     index: usize,
@@ -91,7 +91,7 @@ pub struct IndexScan {
 }
 
 impl IndexScan {
-    /// A walk over the entries in `range` of the index at this place of `shape.indexes`.
+    /// A scan of the entries in `range` of the index at position `index` of `shape.indexes`.
     pub fn new(
         all: &Transactions,
         shape: &Arc<TableShape>,
@@ -116,7 +116,7 @@ impl IndexScan {
         &self.shape.indexes[self.index]
     }
 
-    /// The next row. `dep_lsn` rises to the commits that it depends on.
+    /// The next row. `dep_lsn` rises to the commits on which the row depends.
     ///
     /// # Errors
     /// From the trees; `BadRow`; `BadCatalog` if an entry leads to no row, which TAB-1 excludes.

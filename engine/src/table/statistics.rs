@@ -1,15 +1,16 @@
-//! How many rows tables have: counted in the background when enough has changed, or when ANALYZE asks; never at the opening.
+//! How many rows tables have: counted in the background when enough rows have changed, or when ANALYZE asks; never when the database is opened.
 //!
 //! # Life of a table's statistics
-//! unknown -> rows are changed, in batches told by sessions -> due -> walked through, some leaves at each step of upkeep -> known, until
-//! as much has changed again.
+//! unknown -> sessions report changed rows in batches -> due -> counted, some leaves at each step of upkeep -> known, until enough rows have
+//! changed again.
 //!
 //! # Invariants
-//! - STA-1: nothing is read for statistics before somebody has changed rows of a table in this process, or asked.
-//! - STA-2: what is known may be old: at most `CHANGES_MIN` rows and a tenth of the table are changed and told before it is due again.
+//! - STA-1: nothing is read for statistics before a session has changed rows of a table in this process, or ANALYZE asks.
+//! - STA-2: known figures may be old: at most `CHANGES_MIN` rows and a tenth of the table have been changed and reported before the table is
+//!   due again.
 //!
 //! # Not here
-//! Distributions of values: the planner's choice is by the form of conditions. What is known does not outlive the process.
+//! Distributions of values: the planner chooses by the form of conditions. The figures do not survive the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use crate::error::EngineError;
 
 /// Changes below which a table is not due.
 const CHANGES_MIN: u64 = 50;
-/// Changes that a session gathers before it tells them.
+/// Changes that a session gathers before it reports them.
 const TOLD_AT_ONCE: u64 = 32;
-/// Leaves that one step looks at.
+/// Leaves that one step reads.
 const LEAVES: usize = 256;
 
-/// What is known of a table.
+/// The known figures of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableStatistics {
     /// Rows, without those deleted.
@@ -48,7 +49,7 @@ struct Known {
     queued: bool,
 }
 
-/// A walk in progress.
+/// A count in progress.
 #[derive(Debug)]
 struct Walk {
     table: Oid,
@@ -56,7 +57,7 @@ struct Walk {
     from: Vec<u8>,
     rows: u64,
     leaves: u64,
-    /// Changes that were told before it began: they are in the count.
+    /// Changes that were reported before the count began: the count includes them.
     changes: u64,
 }
 
@@ -79,14 +80,14 @@ impl Default for Statistics {
     }
 }
 
-/// What a session has changed and not told yet.
+/// Changes that a session has made and not reported yet.
 #[derive(Debug, Default)]
 pub struct Changes {
     of: Vec<(Oid, u64)>,
 }
 
 impl Changes {
-    /// A row was changed.
+    /// Notes that a row was changed.
     pub(crate) fn note(&mut self, statistics: &Statistics, table: Oid) {
         let at = self.of.iter().position(|(oid, _)| *oid == table).unwrap_or_else(|| {
             self.of.push((table, 0));
@@ -99,19 +100,19 @@ impl Changes {
         }
     }
 
-    /// Tells all.
+    /// Reports all changes.
     pub(crate) fn tell(&mut self, statistics: &Statistics) {
         self.of.drain(..).for_each(|(table, changes)| statistics.changed(table, changes));
     }
 }
 
 impl Statistics {
-    /// What is known of a table.
+    /// The known figures of a table.
     pub fn of(&self, table: Oid) -> Option<TableStatistics> {
         self.tables.lock().known.get(&table).and_then(|known| known.statistics)
     }
 
-    /// Tables that are going to be counted.
+    /// How many tables are due.
     pub fn due(&self) -> usize {
         let tables = self.tables.lock();
         tables.due.len() + usize::from(tables.walk.is_some())
@@ -142,7 +143,7 @@ impl Statistics {
     /// One step of upkeep; true if there is more to do.
     ///
     /// # Errors
-    /// From the tree: the table is left alone until more of it changes.
+    /// Those of the tree: the table is not counted again until more of it changes.
     pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>) -> Result<bool, EngineError> {
         let walk = self.tables.lock().walk.take();
         let next = || self.tables.lock().due.pop_front();
@@ -152,7 +153,7 @@ impl Statistics {
                 None => return Ok(false),
                 Some(table) => match self.begin(catalog, table) {
                     Some(walk) => walk,
-                    // It was dropped.
+                    // The table was dropped.
                     None => {
                         self.tables.lock().known.remove(&table);
                         return Ok(true);
@@ -183,7 +184,7 @@ impl Statistics {
         known.statistics = Some(TableStatistics { rows: walk.rows, leaves: walk.leaves, at_us: wall_us() });
         known.changes = known.changes.saturating_sub(walk.changes);
         known.queued = false;
-        // What was changed since the walk began.
+        // The changes that were reported since the count began.
         let is_due = known.is_due();
         known.queued |= is_due;
         if is_due {
@@ -201,7 +202,7 @@ impl Known {
 }
 
 impl Walk {
-    /// Some leaves more; true at the end.
+    /// Counts some more leaves; true at the end of the tree.
     async fn step(&mut self, tree: &Tree) -> Result<bool, EngineError> {
         let mut cursor = tree.cursor(KeyRange { from: self.from.clone(), to: None }, Direction::Forward);
         for _ in 0..LEAVES {

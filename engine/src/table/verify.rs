@@ -1,8 +1,8 @@
-//! Whether the indexes of a table agree with its rows: for whoever checks a directory.
+//! Checks that the indexes of a table agree with its rows, for the check of a directory.
 //!
 //! # Invariants
-//! - VFY-1: what one snapshot shows is compared: each row has its entry in each public index, and an index has as many entries as the
-//!   table has rows; so each entry leads to a row with its values.
+//! - VFY-1: the comparison is made at one snapshot: each row has its entry in each public index, and an index has as many entries as the table
+//!   has rows. So each entry leads to a row with its values.
 
 use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -16,10 +16,10 @@ use super::shape::{IndexShape, TableShape};
 use crate::catalog::{Catalog, IndexState, Oid};
 use crate::error::EngineError;
 
-/// Rows between two pauses in which others run.
+/// How many rows the check reads before it yields to other tasks.
 const BREATH_ROWS: u64 = 256;
 
-/// What was found of one index.
+/// A disagreement between a table and one of its indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// The table.
@@ -30,7 +30,7 @@ pub struct Disagreement {
     pub rows: u64,
     /// Entries of the index.
     pub entries: u64,
-    /// Rows that have no entry.
+    /// Rows of the table that have no entry in the index.
     pub without_entry: u64,
 }
 

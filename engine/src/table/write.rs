@@ -1,11 +1,11 @@
 //! Changing rows together with their index entries.
 //!
 //! # Invariants
-//! - TAB-1: for every version of a row there is exactly one entry in each index that was there when it was written, with the same
-//!   transaction's tag; so an index read at a snapshot and the table read at it agree.
-//! - TAB-2: two live rows never have the same values in a unique index, nulls aside; "live" is judged by the newest versions, not by a
-//!   snapshot, and whoever is about to put a row there waits for everybody who may.
-//! - TAB-3: entries of a row are changed only by whoever has just changed the row, or locked it: nobody else can be at them.
+//! - TAB-1: for every version of a row there is exactly one entry in each index that existed when the version was written, with the same
+//!   transaction's tag. So an index and its table, read at one snapshot, agree.
+//! - TAB-2: two live rows never have the same values in a unique index, nulls aside. Whether a row is live is judged by its newest version, not
+//!   by a snapshot; a transaction that is about to put a row with such values in waits for every transaction that may be doing so.
+//! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries: no other transaction can be changing them.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::value::Value;
 
-/// What a search for a key of a unique index found.
+/// The outcome of a search for a key of a unique index.
 enum Found {
     Nothing,
-    /// With the entry's key, and the commit of its newest version; zero if everybody sees it or it is the transaction's own.
+    /// The entry's key, and the commit of its newest version; zero if every snapshot sees it or if it is the transaction's own.
     Row(Vec<u8>, Lsn),
     Busy(Implicit),
 }
 
-/// Puts a row in under `key` and its entries into the indexes.
+/// Inserts a row under `key`, and its entries into the indexes.
 ///
 /// # Errors
 /// `ConcurrentDelete` if the transaction's snapshot has a row there; `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
@@ -49,7 +49,7 @@ pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: 
     Ok(())
 }
 
-/// Replaces a row. `old` is what the basis is about; the new row may have another key.
+/// Replaces a row. `basis` says how `old` was read; the new row may have another key.
 ///
 /// # Errors
 /// As [`insert`].
@@ -118,7 +118,7 @@ fn duplicate_key(shape: &TableShape) -> EngineError {
     EngineError::Duplicate { index, oid }
 }
 
-/// Puts the entry of a row into an index.
+/// Inserts the entry of a row into an index.
 ///
 /// # Errors
 /// `Duplicate` (TAB-2).
@@ -139,14 +139,14 @@ pub async fn insert_entry(
 async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
     let tree = index.entries(txn.all());
     match txn.change(tree, entry, Change::Insert { value: &[] }, Basis::Locked, IfTaken::Wait).await? {
-        // The same row's entry is there when an index is being built and the builder came first.
+        // The entry of the same row exists already if the index is being built and the builder made it first.
         Changed::Done | Changed::Exists { .. } => Ok(()),
         Changed::Newer | Changed::Again => Err(TxnError::ConcurrentUpdate.into()),
     }
 }
 
-/// Puts an entry into an index that is being built and has entries already; the first `unique` bytes of it, if any, have to be
-/// unique.
+/// Inserts an entry into an index that is being built and has entries already. If `unique` is given, that many first bytes of the entry have to
+/// be unique.
 ///
 /// # Errors
 /// `Duplicate` (TAB-2).
@@ -162,7 +162,7 @@ pub(crate) async fn insert_built(
     }
 }
 
-/// TAB-2: one inserter of a key at a time searches all entries of the key and puts its own there; from then on its tag speaks for it.
+/// TAB-2: one inserter of a key at a time searches all entries of the key and inserts its own; from then on the tag of its entry speaks for it.
 async fn insert_unique(
     txn: &mut Transaction,
     index: &IndexShape,
@@ -193,8 +193,8 @@ async fn insert_unique(
     }
 }
 
-/// The key of a row that has the values of this one in a unique index; see `Session::conflicting`. A row that is only locked is in the way,
-/// one whose entry somebody is writing or deleting is waited for.
+/// The key of a row that has the same values as `row` in a unique index; see `Session::conflicting`. A row that is only locked is a conflict; a
+/// row whose entry another transaction is writing or deleting is waited for.
 ///
 /// # Errors
 /// `Deadlock`; from the trees.
@@ -220,7 +220,8 @@ pub async fn conflicting(
     Ok(None)
 }
 
-/// The key of the live row or entry that begins with a key, once nobody is changing one, and the commit of its newest version.
+/// The key of the live row or entry that begins with `key`, and the commit of its newest version; waits until no transaction is changing such a
+/// row.
 pub async fn occupant(
     txn: &mut Transaction,
     tree: &Tree,
@@ -235,8 +236,8 @@ pub async fn occupant(
     }
 }
 
-/// Puts the entry of a row into an index that is being built, unless somebody has done so; whoever is changing another row of the same
-/// key is returned instead of waited for.
+/// Inserts the entry of a row into an index that is being built, unless it is there already. A transaction that is changing another row of the
+/// same key is returned instead of waited for.
 ///
 /// # Errors
 /// `Duplicate` (TAB-2).
@@ -266,14 +267,15 @@ pub(crate) async fn build_entry(
     }
 }
 
-/// Waits for the turn to decide about a key.
+/// Waits for the right to decide about a key (TAB-2).
 async fn take_turn<'a>(
     txn: &mut Transaction,
     locks: &'a LockManager,
     owner: &'a Arc<Owner>,
     tag: &'a LockTag,
 ) -> Result<Turn<'a>, EngineError> {
-    // At session level, so that it can go before the transaction ends; a rollback in between drops it with the future.
+    // The lock has session scope, so that it can be released before the transaction ends; a rollback in between drops the future, and the lock
+    // with it.
     let turn = Request {
         owner,
         tag: tag.clone(),
@@ -287,7 +289,7 @@ async fn take_turn<'a>(
     Ok(Turn { locks, owner, tag })
 }
 
-/// The turn to decide about a key; given up on drop.
+/// The right to decide about a key (TAB-2); released when dropped.
 struct Turn<'a> {
     locks: &'a LockManager,
     owner: &'a Arc<Owner>,
@@ -300,7 +302,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Looks at the newest version of every entry with the prefix, but for the row's own.
+/// Examines the newest version of every entry with the prefix, except the row's own entry.
 async fn search(
     txn: &mut Transaction,
     tree: &Tree,
@@ -328,7 +330,7 @@ async fn search(
                             change: record.position,
                         });
                     }
-                    // The row's own entry, when an index is being built and its writer came first.
+                    // The row's own entry exists already if the index is being built and the row's writer made it first.
                     _ if is_own(key) => {}
                     newest if !row.ghost => {
                         let commit = if let Newest::Committed(lsn) = newest { lsn } else { Lsn::ZERO };
@@ -353,7 +355,7 @@ async fn search(
                 break;
             }
         }
-        // An error depends on what it saw, and so does the absence of one.
+        // An error depends on the commits that the search saw, and so does the absence of an error.
         txn.depends_on(dep);
         return Ok(found);
     }
@@ -368,7 +370,7 @@ async fn delete_entry(
     let mut entry = index.prefix_of(row);
     entry.extend_from_slice(row_key);
     let tree = index.entries(txn.all());
-    // TAB-3: `Newer` would mean that there is no live entry: an index under construction that has not come to this row yet.
+    // TAB-3: `Newer` would mean that there is no live entry: the index is being built and the builder has not reached this row yet.
     txn.change(tree, &entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
     Ok(())
 }
