@@ -1,4 +1,4 @@
-//! What storage keeps for an archive of the log: a holder from the first moment on, and what views show of it.
+//! Storage's part of a log archive: a holder of the log from the opening on, and the figures for views.
 //!
 //! # Invariants
 //! - ARC-1: a directory that is opened with an archive holds all log that lies there without a hole before any checkpoint can

@@ -1,4 +1,4 @@
-//! Taking checkpoints while everything goes on.
+//! Checkpoints, taken while sessions go on working.
 //!
 //! # Life of a checkpoint
 //! Note the end of the log (`begin`) -> pages that were dirty before go out -> note where redo would start -> ask for

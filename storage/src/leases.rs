@@ -1,4 +1,4 @@
-//! Who is taking a copy of the running database, and what is kept for it. The invariants: `crate::backup`.
+//! Leases: the copies of the running database that are being taken, and what is kept for them. The invariants: `crate::backup`.
 
 use crate::error::StorageError;
 use crate::ids::Lsn;

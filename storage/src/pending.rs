@@ -1,4 +1,4 @@
-//! What commits let go of: dropped trees and superseded overflow chains, until their pages are free.
+//! Pending frees: the trees and overflow chains that commits dropped or superseded, until their pages are free.
 //!
 //! # Life of a pending free
 //! ```text

@@ -7,8 +7,8 @@
 //! for [`QUIET_ROUNDS`] rounds. A tree whose leaves still change stays on the list.
 //!
 //! # Invariants
-//! - STO-2: a tree is tidied only while it is live and nobody dismantles it: under the dropper's turn. So closing, which
-//!   takes the turn, finds no change under way either.
+//! - STO-2: a tree is tidied only under the dropper's turn, while it is live and is not being dismantled. So closing, which
+//!   takes the turn, finds no change in progress either.
 //!
 //! # Not here
 //! What is done to a tree (`btree`). The list is in memory: trees that were on it at a crash come back with their next

@@ -1,8 +1,8 @@
 //! Undoing: one change at a time, logged, for statements, savepoints, transactions and recovery alike.
 //!
 //! # Invariants
-//! - REC-9: undoing a change appends a compensation record that names the next one to undo, in the same step that
-//!   changes the page. Whatever was undone is never undone twice, crashes in between included.
+//! - REC-9: undoing a change appends a compensation record that names the next record to undo, in the same step that
+//!   changes the page. So no change is undone twice, even with a crash in between.
 
 use crate::btree;
 use crate::error::StorageError;

@@ -1,4 +1,4 @@
-//! Which pages are in use, where they lie, and where each tree begins.
+//! Space: keeps which pages are in use, where they lie, and where each tree begins.
 //!
 //! # Structure
 //! ```text
@@ -15,7 +15,7 @@
 //! unlinking in one record) -> withheld until that record is durable and below the horizon -> free.
 //!
 //! # Invariants
-//! - SPC-2: a page is handed out to one at a time: whoever sets it aside marks it busy under the mutex.
+//! - SPC-2: a page is handed out to one mini-transaction at a time: setting it aside marks it busy under the mutex.
 //! - SPC-3: a bit changes in the record that links or unlinks the page, so a crash leaks nothing.
 //! - SPC-4: a freed page is not handed out before the freeing record is durable and every snapshot is above it.
 //! - SPC-5: a file is long enough, on disk, for every page that is handed out.
