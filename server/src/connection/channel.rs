@@ -1,9 +1,9 @@
-//! The two directions of a connection with their buffers, and the `Client` that results are written to.
+//! The two directions of a connection with their buffers, and the `Client` to which a session writes its results.
 //!
 //! # Invariants
 //! - CHAN-1: an idle connection holds at most [`IDLE_BYTES`] in each direction.
-//! - CHAN-2: the output holds at most [`FULL_BYTES`] and one message before whoever fills it waits for the client.
-//! - CHAN-3: `sent` bytes of the output have gone out, also when the future that sent them was dropped in the middle.
+//! - CHAN-2: the output holds at most [`FULL_BYTES`] and one message; beyond that the task that fills it waits for the client.
+//! - CHAN-3: `sent` counts exactly the bytes of the output that have been sent, even if the future that sent them was dropped halfway.
 
 use std::future::poll_fn;
 use std::io;

@@ -1,15 +1,16 @@
-//! A session's messages: one after the other, answers buffered until Sync, the implicit transaction of a batch until there.
+//! The messages of a session: they are processed in order, answers are buffered until Sync, and a batch's implicit transaction lasts until
+//! Sync.
 //!
 //! # Life of a batch
-//! messages -> an error: everything up to Sync is skipped -> Sync: the implicit transaction ends -> ReadyForQuery -> what the answers
-//! depend on is durable -> sent.
+//! messages (after an error everything up to Sync is skipped) -> Sync ends the implicit transaction -> ReadyForQuery is buffered -> the session
+//! waits until everything on which the answers depend is durable -> the answers are sent.
 //!
 //! # Invariants
 //! - TALK-1: no byte leaves before `before_send` has returned since the last call into the session.
-//! - TALK-3: a panic ends its session only: the client is told XX000, the transaction is rolled back and its locks go. One under a page
-//!   latch has poisoned the database before.
-//! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and at no time while it waits
-//!   for its client's next message.
+//! - TALK-3: a panic ends only the session in which it happens: the client is told XX000, the transaction is rolled back and its locks are
+//!   released. A panic under a page latch has already poisoned the database.
+//! - TALK-2: a session counts as in progress from its first message until its answer has been sent, and never while it waits for its client's
+//!   next message.
 
 use std::any::Any;
 use std::borrow::Cow;

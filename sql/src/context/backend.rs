@@ -1,4 +1,4 @@
-//! The list of sessions: what the system views show of each, and by which a cancel or a termination finds it.
+//! The list of sessions: the system views show it, and a cancel or a termination finds its session in it.
 //!
 //! # Invariants
 //! - BCK-1: a session is listed exactly as long as its [`Listed`] lives.

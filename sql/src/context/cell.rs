@@ -1,8 +1,8 @@
-//! The engine's session, lent to one piece of the statement at a time.
+//! The engine's session, lent to one part of the running statement at a time.
 //!
-//! Expressions reach the session through shared references (a host function inside an expression inside a scan), the
-//! engine wants it exclusively. Nobody keeps it across the evaluation of an expression, so one borrower at a time is
-//! all there ever is; a statement that is dropped in the middle of a wait gives it back on the way.
+//! Expressions reach the session through shared references (a host function inside an expression inside a scan); the engine needs it
+//! exclusively. No borrower keeps it while an expression is evaluated, so there is never more than one borrower. A statement that is dropped
+//! during a wait returns the session.
 
 use clearway_base::sync::Mutex;
 use clearway_engine::session::Session;

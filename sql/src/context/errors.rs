@@ -1,4 +1,4 @@
-//! What the engine's errors become: SQLSTATE and PostgreSQL's words, in one table.
+//! The translation of the engine's errors: SQLSTATE and PostgreSQL's message, in one table.
 
 use crate::error::{SqlError, code};
 use clearway_engine::catalog::{Catalog, Oid};

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).
-//! - INT-2: whoever is pending has registered its waker before it looked at the reason for the last time.
+//! - INT-2: a task that returns pending has registered its waker before it checked the reason for the last time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -1,7 +1,7 @@
-//! Who stands in a statement's way, in words: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
+//! Describes the session that blocks a statement: for the DETAIL of an error that ended a wait, for NOTICEs and for the log.
 //!
 //! # Invariants
-//! - OBS-1: the statement that took a lock is shown to superusers and to the role that the blocker logged in as, to nobody else.
+//! - OBS-1: the statement that took a lock is shown only to superusers and to the role as which the blocking session logged in.
 
 use std::fmt::Write as _;
 

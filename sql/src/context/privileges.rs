@@ -1,13 +1,13 @@
-//! What a role may do: what it owns, what it was granted, what the roles are or have that it is a member of.
+//! The privileges of a role: by what it owns, what it was granted, and the roles of which it is a member.
 //!
 //! Structure: [`Judge`] answers for one role; the functions below ask it for the session's, or for a view's owner, and make the errors.
 //! `engine/src/catalog/acl.rs` holds the access lists.
 //!
 //! # Invariants
-//! - PRV-1: whatever a view reads is judged by the rights of the view's owner, whatever a statement names by those of the role that
-//!   runs it.
-//! - PRV-2: a right belongs to a role by its number. A role that the catalog does not know has none; no setting makes a session a role
-//!   that the session's user may not become, whichever way it is set.
+//! - PRV-1: what a view reads is checked against the rights of the view's owner; what a statement names is checked against the rights of the
+//!   role that runs it.
+//! - PRV-2: a right belongs to a role by its oid. A role that the catalog does not know has no rights. No setting, however it is set, gives a
+//!   session a role that the session's user may not become.
 
 use super::core::Core;
 use crate::error::{Result, SqlError, code};

@@ -1,14 +1,14 @@
-//! Foreign keys: checked, and their actions carried out, at the end of the statement that touched a key.
+//! Foreign keys: checks and actions, run at the end of the statement that changed a key.
 //!
-//! The side that refers locks the row it refers to FOR KEY SHARE; so whoever takes a key away waits for those who
-//! are just beginning to refer to it, and sees them.
+//! A referencing row locks the row to which it refers FOR KEY SHARE. So a transaction that removes a key waits for the transactions that are
+//! about to refer to it, and then sees their rows.
 //!
 //! Invariants:
-//! - EXE-3 A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes: from before the
-//!   first look at its rows to the end of the transaction. So no index is built, no constraint added and no table emptied beside them.
-//! - EXE-4 Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock was granted.
-//! - EXE-5 What an action changes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does:
-//!   a chain of cascades of any depth recurses nowhere.
+//! - EXE-3 A check holds ROW SHARE on the table that it reads, an action ROW EXCLUSIVE on the table that it changes, from before it reads the
+//!   first row to the end of the transaction. So meanwhile no index is built, no constraint added and no table emptied.
+//! - EXE-4 Columns, trees, indexes and constraints of a table are taken from the catalog as it is after the table's lock has been granted.
+//! - EXE-5 A change that an action makes queues its own checks and actions behind those that are pending, as PostgreSQL's trigger queue does.
+//!   So a chain of cascades of any depth needs no recursion.
 
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;

@@ -1,4 +1,4 @@
-//! What expressions may ask of the session: facts at once, and calls that can wait.
+//! What expressions need of the session: facts that it answers at once, and calls that may wait.
 
 use super::Cx;
 use super::query::QueryRows;

@@ -3,7 +3,7 @@
 //! ```text
 //! source -> filter -> [groups] -> [sort] -> lock rows -> targets -> [distinct] -> offset, limit
 //! ```
-//! Everything behind the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
+//! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
 use super::nodes::Rows;
 use super::sort::{sort_keyed, sorted};

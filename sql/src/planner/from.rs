@@ -1,4 +1,4 @@
-//! FROM: the layout of a level's rows, the tree of its joins, and the way of conditions down into it.
+//! FROM: the layout of a level's rows, the tree of its joins, and the pushdown of conditions into that tree.
 
 use super::access;
 use super::leaf::{derived_leaf, named, system_leaf};

@@ -4,8 +4,8 @@
 //! `access` chooses how a table is read; `select` plans query levels, `wanted` finds the columns that they look at; `dml` plans changes; `plan` is the result.
 //!
 //! Invariants:
-//! - PLN-3 A condition of WHERE is never handed below the side of an outer join that it could see as null.
-//! - PLN-4 Host functions and subqueries that look at rows around them are evaluated above all joins of their level.
+//! - PLN-3 A condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
+//! - PLN-4 Host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
 //!
 //! Not here: statistics. The order of joins is the order in the text; an index lookup is preferred to a hash
 //! table wherever a condition allows one.

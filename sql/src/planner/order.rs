@@ -1,8 +1,8 @@
-//! Orders that need no sort: a table read along its key or an index gives its rows sorted, either way round.
+//! Orders that need no sort: a scan along a table's key or an index gives its rows sorted, in either direction.
 //!
 //! Invariants:
-//! - PLN-5 `Scan::order` is set only where the rows that leave the whole source come in the order asked for: the scan is
-//!   the leftmost one, and joins that keep their left side's order stand above it.
+//! - PLN-5 `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and all
+//!   joins above it keep the order of their left side.
 
 use super::plan::{Access, JoinType, Node, Scan, SortKey, TableSlot};
 use crate::expr::{Bound, BoundKind};

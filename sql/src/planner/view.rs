@@ -1,8 +1,8 @@
-//! What the text of a view means: found out once, when the view is made, and followed whenever it is read. So a view goes on reading
-//! the tables that it was made of, whatever they are called by then, and the columns that its stars stood for.
+//! The meaning of a view's text: resolved once, when the view is created, and used whenever the view is read. So a view goes on reading the
+//! tables from which it was created, even after they are renamed, and the columns for which its stars stood then.
 //!
 //! # Invariants
-//! - VIE-1: stars are met in the same order whenever the same text is planned.
+//! - VIE-1: planning the same text meets its stars in the same order each time.
 
 use crate::context::names::Found;
 use crate::expr::ScopeColumn;

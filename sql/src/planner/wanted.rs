@@ -1,4 +1,4 @@
-//! Which columns of a table a query looks at: the others need not be taken out of the row.
+//! Which columns of a table a query reads: the other columns need not be decoded.
 //!
 //! Only levels that read one table and hold no subquery are judged: there every use of a slot stands in the level's own expressions
 //! (PLN-6).

@@ -1,4 +1,4 @@
-//! One execution of a planned statement: its locks, its snapshot, its rows on their way to the client.
+//! One execution of a planned statement: it takes the locks and the snapshot, and sends the rows to the client.
 
 use super::client::{Client, Column};
 use super::point::{Point, write_integer};
