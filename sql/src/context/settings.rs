@@ -400,6 +400,11 @@ impl Settings {
                 }
                 Ok(date_style_name(style, order))
             }
+            // A statement outside a block begins its transaction without asking: the default is judged here.
+            "default_transaction_isolation" if kept == "serializable" && self.get("serializable") != "snapshot" => {
+                Err(SqlError::unsupported("the isolation level SERIALIZABLE")
+                    .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."))
+            }
             "TimeZone" => {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
