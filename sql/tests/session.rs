@@ -181,6 +181,8 @@ fn serializable_is_refused_as_a_default_too() {
     let refused = "ERROR:  0A000: the isolation level SERIALIZABLE is not supported\n";
     let said = run("set default_transaction_isolation = 'serializable'\nshow transaction_isolation\n");
     assert!(said.contains(refused) && said.ends_with("read committed\n"), "{said}");
-    let said = run("set serializable = 'snapshot'\nset default_transaction_isolation = 'serializable'\nshow transaction_isolation\n");
+    let said = run(
+        "set serializable = 'snapshot'\nset default_transaction_isolation = 'serializable'\nshow transaction_isolation\n",
+    );
     assert!(said.ends_with("serializable\n"), "{said}");
 }
