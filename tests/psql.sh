@@ -24,7 +24,7 @@ prepare() {
 if [ "$1" = --record ]; then
     prepare "$2" "$3" && describe "$2" "$3" compared.sql >"$home/compared.out"
     for file in "$home"/values/*.sql; do
-        describe "$2" "$3" "$file" >"${file%.sql}.out"
+        describe "$2" "$3" "values/$(basename "$file")" >"${file%.sql}.out"
     done
     exit
 fi
@@ -45,7 +45,7 @@ cmp -s "$home/compared.out" "$scratch/compared.out"
 verdict $? "commands whose output is PostgreSQL's"
 for file in "$home"/values/*.sql; do
     name=$(basename "$file" .sql)
-    describe 127.0.0.1 "$port" "$file" >"$scratch/$name.out"
+    describe 127.0.0.1 "$port" "values/$name.sql" >"$scratch/$name.out"
     diff -u "${file%.sql}.out" "$scratch/$name.out" | head -n 60
     cmp -s "${file%.sql}.out" "$scratch/$name.out"
     verdict $? "values and functions that are PostgreSQL's: $name"
