@@ -39,7 +39,7 @@ fn column(name: &str) -> Column {
         dropped_version: None,
         since_version: 0,
         missing: None,
-        acl: Default::default(),
+        ..Default::default()
     }
 }
 

@@ -11,12 +11,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::Vfs;
 use clearway_storage::btree::{Direction, KeyRange};
-use clearway_storage::ids::Lsn;
+use clearway_storage::ids::{Lsn, TreeId};
 use clearway_storage::recovery::RecoveryReport;
 use clearway_storage::store::StoreOptions;
 use clearway_txn::mvcc::book::View;
@@ -26,10 +26,11 @@ use clearway_txn::transactions::Transactions;
 
 use crate::background::BackgroundErrors;
 use crate::catalog::change::{CatalogChange, apply, valid_from};
-use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, IndexState, Object, Oid, decode_object};
+use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, IndexState, Object, Oid, SEQUENCE_TREE, decode_object};
 use crate::error::EngineError;
 use crate::line::Lines;
 use crate::sequence::Sequences;
+use crate::session::temporary::release;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
 use crate::table::statistics::Statistics;
@@ -69,9 +70,13 @@ pub struct Db {
     row_ids: RowIds,
     sequences: Sequences,
     losers: Mutex<Vec<Transaction>>,
+    /// How many of them are being undone and are not in the list. Changed while the list is locked, or after a transaction went back there.
+    undoing: AtomicUsize,
     ghosts: GhostSweep,
     statistics: Statistics,
     lines: Lines,
+    /// Temporary trees of sessions that ended with a transaction open, or at a crash: released when that is undone (TMP-2).
+    left_trees: Mutex<Vec<TreeId>>,
     /// Indexes whose building was given up.
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
@@ -89,9 +94,11 @@ impl Db {
             row_ids: RowIds::default(),
             sequences: Sequences::default(),
             losers: Mutex::new("engine/losers", losers),
+            undoing: AtomicUsize::new(0),
             ghosts: GhostSweep::default(),
             statistics: Statistics::default(),
             lines: Lines::default(),
+            left_trees: Mutex::new("engine/left_trees", Vec::new()),
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery,
             background: BackgroundErrors::default(),
@@ -104,12 +111,27 @@ impl Db {
     /// From the tree; an object that does not decode.
     pub(crate) async fn load_catalog(&self) -> Result<(), EngineError> {
         let catalog = self.read_catalog().await?;
-        let highest = catalog.objects().map(|o| o.oid()).max().unwrap_or(0);
+        let highest = catalog.objects().map(|o| o.oid()).max().unwrap_or(0).max(self.highest_sequence().await?);
         self.next_oid.fetch_max(highest + 1, Ordering::Relaxed);
         let unfinished = |o: &&Arc<Object>| matches!(&***o, Object::Index(i) if i.state == IndexState::WriteOnly);
         self.orphans.lock().extend(catalog.objects().filter(unfinished).map(|o| o.oid()));
         self.put(&mut self.catalog.lock(), catalog);
+        self.left_trees.lock().extend(self.transactions.store().held_trees());
         Ok(())
+    }
+
+    /// The highest number under which the state of a sequence was ever kept: a sequence that is made anew must not find it.
+    async fn highest_sequence(&self) -> Result<Oid, EngineError> {
+        let all = &self.transactions;
+        let view = View { read_lsn: all.visible_lsn(), ..View::default() };
+        let mut scan = Scan::new(&all.store().tree(SEQUENCE_TREE), KeyRange::all(), Direction::Backward, view);
+        let (mut batch, mut dep) = (RowBatch::default(), Lsn::ZERO);
+        let mut highest = 0;
+        if scan.next(all.book(), &mut dep, &mut batch).await? {
+            let keys = batch.iter().filter_map(|(key, _)| key.try_into().ok()).map(u64::from_be_bytes);
+            highest = keys.max().and_then(|key| Oid::try_from(key).ok()).unwrap_or(0);
+        }
+        Ok(highest)
     }
 
     async fn read_catalog(&self) -> Result<Catalog, EngineError> {
@@ -186,7 +208,8 @@ impl Db {
     /// DB-1: a transaction that changed the catalog has committed.
     pub(crate) fn publish(&self, changes: &[CatalogChange], lsn: Lsn) {
         let mut catalog = self.catalog.lock();
-        let changes: Vec<CatalogChange> = changes.iter().map(|change| valid_from(&catalog, change, lsn)).collect();
+        let changes = changes.iter().filter(|change| !change.temporary);
+        let changes: Vec<CatalogChange> = changes.map(|change| valid_from(&catalog, change, lsn)).collect();
         let mut next = apply(&catalog, &changes).expect("names are locked from their creation to the commit");
         next.lsn = lsn;
         self.put(&mut catalog, next);
@@ -210,6 +233,7 @@ impl Db {
                 if losers.is_empty() {
                     break;
                 }
+                self.undoing.fetch_add(1, Ordering::Relaxed);
                 Undoing { db: self, txn: Some(losers.remove(0)) }
             };
             let Some(loser) = &mut undoing.txn else { continue };
@@ -222,6 +246,7 @@ impl Db {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
+        self.release_left();
         failed.map_or(Ok(done), |error| Err(error.into()))
     }
 
@@ -255,8 +280,19 @@ impl Db {
     }
 
     /// A session has ended with a transaction open: it is undone in the background.
-    pub(crate) fn leave(&self, txn: Transaction) {
+    pub(crate) fn leave(&self, txn: Transaction, trees: Vec<TreeId>) {
+        self.left_trees.lock().extend(trees);
         self.losers.lock().push(txn);
+    }
+
+    /// TMP-2: trees that wait for transactions to be undone are released when none is left.
+    fn release_left(&self) {
+        let all = &self.transactions;
+        let losers = self.losers.lock();
+        if losers.is_empty() && self.undoing.load(Ordering::Relaxed) == 0 {
+            let trees = std::mem::take(&mut *self.left_trees.lock());
+            release(all.store(), &trees, all.visible_lsn());
+        }
     }
 
     /// Closes: everything goes to disk, and the next opening has nothing to recover. No session may have a transaction open.
@@ -286,5 +322,6 @@ impl Drop for Undoing<'_> {
         if let Some(txn) = self.txn.take() {
             self.db.losers.lock().push(txn);
         }
+        self.db.undoing.fetch_sub(1, Ordering::Relaxed);
     }
 }

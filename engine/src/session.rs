@@ -16,6 +16,7 @@ mod build;
 mod ddl;
 pub mod online;
 mod rows;
+pub(crate) mod temporary;
 
 use std::sync::Arc;
 
@@ -92,6 +93,7 @@ pub struct Mark {
     locks: LockMark,
     changes: usize,
     dropped: usize,
+    created: usize,
 }
 
 /// The newest version of a row, locked.
@@ -150,7 +152,8 @@ pub struct Session {
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
     changes: Vec<CatalogChange>,
-    private: Option<(Lsn, usize, Arc<Catalog>)>,
+    private: Option<(Lsn, (u64, usize), Arc<Catalog>)>,
+    temporary: temporary::Temporary,
     dropped: Vec<TreeId>,
     row_ids: RowIdRanges,
     counted: Changes,
@@ -184,6 +187,7 @@ impl Session {
             kept: None,
             changes: Vec::new(),
             private: None,
+            temporary: temporary::Temporary::default(),
             dropped: Vec::new(),
             row_ids: RowIdRanges::default(),
             counted: Changes::default(),
@@ -223,15 +227,17 @@ impl Session {
         if !mutation::active(Mutation::NoDepWaitCatalog) {
             self.dep_lsn = self.dep_lsn.max(published.lsn);
         }
-        if self.changes.is_empty() {
+        if self.changes.is_empty() && self.temporary.is_empty() {
             return published;
         }
+        let version = (self.temporary.version(), self.changes.len());
         match &self.private {
-            Some((lsn, changes, catalog)) if *lsn == published.lsn && *changes == self.changes.len() => catalog.clone(),
+            Some((lsn, of, catalog)) if *lsn == published.lsn && *of == version => catalog.clone(),
             _ => {
                 // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
-                let catalog = apply(&published, &self.changes).map_or_else(|_| published.clone(), Arc::new);
-                self.private = Some((published.lsn, self.changes.len(), catalog.clone()));
+                let all: Vec<_> = self.temporary.changes().chain(self.changes.iter().cloned()).collect();
+                let catalog = apply(&published, &all).map_or_else(|_| published.clone(), Arc::new);
+                self.private = Some((published.lsn, version, catalog.clone()));
                 catalog
             }
         }
@@ -239,7 +245,7 @@ impl Session {
 
     /// Whether the session's catalog is the published one with this [`Db::catalog_version`].
     pub fn sees_catalog(&self, version: u64) -> bool {
-        self.changes.is_empty() && self.db.catalog_version() == version
+        self.changes.is_empty() && self.temporary.is_empty() && self.db.catalog_version() == version
     }
 
     /// Begins a transaction.
@@ -318,10 +324,13 @@ impl Session {
             Some(_) => self.commit_body().encode(),
             None => Vec::new(),
         };
-        let (db, changes, dropped) = (&self.db, &self.changes, &self.dropped);
+        let (db, changes, dropped, held) = (&self.db, &self.changes, &self.dropped, self.temporary.created_now());
         let publish = |lsn| {
-            if !changes.is_empty() {
+            if changes.iter().any(|change| !change.temporary) {
                 db.publish(changes, lsn);
+            }
+            if !held.is_empty() {
+                db.transactions().store().held_at_commit(held, lsn); // TMP-1
             }
             if !dropped.is_empty() {
                 db.transactions().store().dropped_at_commit(dropped, lsn);
@@ -333,6 +342,10 @@ impl Session {
         let txn = self.txn.take().expect("it was there");
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
         self.ended = Some(txn);
+        if self.changes.iter().any(|change| change.temporary) || !self.temporary.created_now().is_empty() {
+            let (lsn, before) = (committed.unwrap_or(self.last_commit), self.db.catalog());
+            self.temporary.committed(&before, &self.changes, &self.dropped, lsn);
+        }
         self.end_transaction();
         if let Some(lsn) = committed {
             self.last_commit = lsn;
@@ -366,8 +379,9 @@ impl Session {
             wall_clock_us: waits::wall_us(),
             origin: 0,
             database: self.database,
-            catalog_changed: !self.changes.is_empty(),
-            dropped: self.dropped.clone(),
+            catalog_changed: self.changes.iter().any(|change| !change.temporary),
+            // TMP-1
+            dropped: self.dropped.iter().chain(self.temporary.created_now()).copied().collect(),
         }
     }
 
@@ -406,7 +420,9 @@ impl Session {
         }
         self.changes.clear();
         self.dropped.clear();
-        self.private = None;
+        self.temporary.rolled_back();
+        // What was made with changes of the transaction is no use to the next one.
+        self.private = self.private.take().filter(|(_, (_, changes), _)| *changes == 0);
     }
 
     /// A mark at the transaction's present point.
@@ -416,6 +432,7 @@ impl Session {
             locks: self.owner.mark(),
             changes: self.changes.len(),
             dropped: self.dropped.len(),
+            created: self.temporary.created_now().len(),
         }
     }
 
@@ -431,6 +448,7 @@ impl Session {
         }
         self.changes.truncate(mark.changes);
         self.dropped.truncate(mark.dropped);
+        self.temporary.truncate(mark.created);
         self.private = None;
         Ok(())
     }
@@ -558,10 +576,15 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.counted.tell(self.db.statistics());
         self.end_transaction();
+        let trees = self.temporary.end();
         match self.txn.take() {
             // The database takes over the open transaction and undoes it in the background.
-            Some(txn) => self.db.leave(txn),
-            None => self.db.transactions().locks().unregister(&self.owner),
+            Some(txn) => self.db.leave(txn, trees),
+            None => {
+                let all = self.db.transactions();
+                all.locks().unregister(&self.owner);
+                temporary::release(all.store(), &trees, all.visible_lsn());
+            }
         }
     }
 }

@@ -9,4 +9,5 @@ mod it {
     pub mod spilled;
     pub mod statistics;
     pub mod support;
+    pub mod temporary;
 }

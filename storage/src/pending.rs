@@ -5,6 +5,7 @@
 //!   in the log    the commit record names its trees; the before-images of its rows name the chains that it superseded
 //!   in memory     a list, from the commit on                      a checkpoint saves what is on it
 //!   settled       every snapshot is above the commit, and it is durable
+//!   held          a temporary tree is named by the commit that creates it; it stays until its session ends
 //!   freed         a chain: last pages first. A tree: marked as dropping, then leaves first, its root and entry last
 //! ```
 //!
@@ -24,7 +25,7 @@ use crate::recovery::{PendingChain, PendingDrop};
 use crate::space::TreeState;
 use crate::store::Store;
 use clearway_base::sync::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 
 /// The list.
@@ -35,6 +36,8 @@ pub(crate) struct Pending {
 #[derive(Default)]
 struct Lists {
     drops: Vec<PendingDrop>,
+    /// Temporary trees: checkpoints save them as dropped, so that a crash drops them, but nothing frees them before they are released.
+    held: Vec<PendingDrop>,
     chains: VecDeque<PendingChain>,
 }
 
@@ -45,15 +48,16 @@ enum Next {
 }
 
 impl Pending {
-    /// What recovery found.
-    pub(crate) fn new(drops: Vec<PendingDrop>, chains: Vec<PendingChain>) -> Pending {
-        Pending { lists: Mutex::new("storage/store/pending", Lists { drops, chains: chains.into() }) }
+    /// What recovery found. A tree in which an unfinished transaction has something to undo is held until that is done.
+    pub(crate) fn new(drops: Vec<PendingDrop>, chains: Vec<PendingChain>, changed: &HashSet<TreeId>) -> Pending {
+        let (held, drops) = drops.into_iter().partition(|drop| changed.contains(&drop.tree));
+        Pending { lists: Mutex::new("storage/store/pending", Lists { drops, held, chains: chains.into() }) }
     }
 
     /// For a checkpoint.
     pub(crate) fn saved(&self) -> (Vec<PendingDrop>, Vec<PendingChain>) {
         let lists = self.lists.lock();
-        (lists.drops.clone(), lists.chains.iter().copied().collect())
+        (lists.drops.iter().chain(&lists.held).copied().collect(), lists.chains.iter().copied().collect())
     }
 
     fn next(&self, horizon: Lsn, dropping: impl FnOnce() -> Option<TreeId>) -> Option<Next> {
@@ -74,7 +78,31 @@ impl Store {
     /// The commit record at `commit` named these trees as dropped: they are freed once every snapshot is above it.
     /// Called in the commit section or right after it.
     pub fn dropped_at_commit(&self, trees: &[TreeId], commit: Lsn) {
-        self.pending.lists.lock().drops.extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
+        let mut lists = self.pending.lists.lock();
+        lists.held.retain(|held| !trees.contains(&held.tree));
+        lists.drops.extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
+        drop(lists);
+        self.drops_changed();
+    }
+
+    /// The commit record at `commit` named these trees as dropped, but they live until [`Store::release_held`]: a crash drops them.
+    pub fn held_at_commit(&self, trees: &[TreeId], commit: Lsn) {
+        self.pending.lists.lock().held.extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
+    }
+
+    /// Trees that are held.
+    pub fn held_trees(&self) -> Vec<TreeId> {
+        self.pending.lists.lock().held.iter().map(|held| held.tree).collect()
+    }
+
+    /// Nobody uses these held trees any more: they are freed once every snapshot is above `last`.
+    pub fn release_held(&self, trees: &[TreeId], last: Lsn) {
+        let mut lists = self.pending.lists.lock();
+        let (released, held) = std::mem::take(&mut lists.held).into_iter().partition(|held| trees.contains(&held.tree));
+        lists.held = held;
+        let released: Vec<PendingDrop> = released;
+        lists.drops.extend(released.into_iter().map(|held| PendingDrop { commit: held.commit.max(last), ..held }));
+        drop(lists);
         self.drops_changed();
     }
 

@@ -93,6 +93,7 @@ impl Store {
         })?;
         let Opened { wal, space, pool, checkpoints, drops, chains, recovered } =
             recovery::open(&vfs, dir, &options, &versions).await?;
+        let changed = recovered.losers.iter().flat_map(|loser| &loser.entries).map(|entry| entry.tree).collect();
         let archive = Archive::new(&wal, options.archive_bytes);
         let store = Store {
             vfs,
@@ -101,7 +102,7 @@ impl Store {
             space,
             versions,
             checkpoints,
-            pending: Pending::new(drops, chains),
+            pending: Pending::new(drops, chains, &changed),
             options,
             drop_bell: Bell::new("storage/store/drop_bell"),
             tidy_bell: Bell::new("storage/store/tidy_bell"),

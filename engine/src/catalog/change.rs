@@ -16,6 +16,8 @@ pub struct CatalogChange {
     pub oid: Oid,
     /// What it is from now on; `None` if it was dropped.
     pub object: Option<Arc<Object>>,
+    /// It is seen by its session alone and is not stored.
+    pub temporary: bool,
 }
 
 /// The change as it is published by the commit at `lsn` (DB-2).
@@ -25,7 +27,7 @@ pub(crate) fn valid_from(before: &Catalog, change: &CatalogChange, lsn: Lsn) -> 
     // What concerns its name or its owner leaves its entries alone.
     let valid_from_lsn = was.map_or(lsn.0, |was| was.valid_from_lsn);
     let index = Index { valid_from_lsn, ..index.clone() };
-    CatalogChange { oid: change.oid, object: Some(Arc::new(Object::Index(index))) }
+    CatalogChange { object: Some(Arc::new(Object::Index(index))), ..change.clone() }
 }
 
 /// A catalog with changes applied.

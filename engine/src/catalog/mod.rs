@@ -15,6 +15,7 @@ pub mod acl;
 pub(crate) mod change;
 pub mod object;
 pub mod predefined;
+pub mod role;
 
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -23,9 +24,10 @@ use clearway_storage::ids::{Lsn, TreeId};
 
 pub use acl::{Acl, AclKind, Grant};
 pub use object::{
-    Check, Column, Database, DefaultAcl, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Membership,
-    Object, Oid, ReferentialAction, Relation, RelationKind, Role, Schema, Sequence, ViewMeaning,
+    Check, Column, Comment, Database, EXPRESSION, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Object,
+    Oid, ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
 };
+pub use role::{DefaultAcl, Membership, Role};
 
 use crate::error::EngineError;
 use crate::value::Storage;
@@ -37,6 +39,9 @@ pub const SEQUENCE_TREE: TreeId = TreeId(2);
 /// The number of the role that a new directory has.
 pub const BOOTSTRAP_ROLE: Oid = 10;
 
+/// How the names of schemas of temporary objects begin.
+pub const TEMP_PREFIX: &str = "pg_temp_";
+
 /// One version of the catalog.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -44,6 +49,7 @@ pub struct Catalog {
     names: OrdMap<(u8, Oid, Arc<str>), Oid>,
     indexes_of: OrdMap<Oid, Vec<Oid>>,
     referenced_by: OrdMap<Oid, Vec<Oid>>,
+    temp_schema: Option<Oid>,
     /// The commit that made this version; what a statement reads in it depends on that.
     pub lsn: Lsn,
 }
@@ -71,8 +77,42 @@ impl Catalog {
         }
     }
 
-    /// A schema by name.
+    /// The schema of the session's temporary objects, if it has any: no other session's catalog has it.
+    pub fn temp_schema(&self) -> Option<&Schema> {
+        match &**self.objects.get(&self.temp_schema?)? {
+            Object::Schema(schema) => Some(schema),
+            _ => None,
+        }
+    }
+
+    /// Whether an object is in the schema of the session's temporary objects, or is that schema.
+    pub fn is_temporary(&self, object: &Object) -> bool {
+        match object {
+            Object::Schema(o) => o.name.starts_with(TEMP_PREFIX),
+            Object::Relation(Relation { schema, .. })
+            | Object::Index(Index { schema, .. })
+            | Object::Sequence(Sequence { schema, .. }) => Some(*schema) == self.temp_schema,
+            Object::Comment(o) => self.get(o.object).is_some_and(|of| self.is_temporary(of)),
+            Object::Database(_) | Object::Role(_) => false,
+        }
+    }
+
+    /// The comments on an object.
+    pub fn comments(&self, object: Oid) -> impl Iterator<Item = &Comment> {
+        let first = (b'c', object, Arc::from(""));
+        let of_object =
+            self.names.range(first..).take_while(move |((space, of, _), _)| (*space, *of) == (b'c', object));
+        of_object.filter_map(|(_, oid)| match &**self.objects.get(oid)? {
+            Object::Comment(comment) => Some(comment),
+            _ => None,
+        })
+    }
+
+    /// A schema by name; `pg_temp` is the session's own.
     pub fn schema(&self, database: Oid, name: &str) -> Option<&Schema> {
+        if name == "pg_temp" {
+            return self.temp_schema().filter(|schema| schema.database == database);
+        }
         match &**self.named(b'n', database, name)? {
             Object::Schema(schema) => Some(schema),
             _ => None,
@@ -138,6 +178,9 @@ impl Catalog {
         }
         let mut next = self.without(object.oid());
         let (space, within) = object.name_space();
+        if matches!(&object, Object::Schema(schema) if schema.name.starts_with(TEMP_PREFIX)) {
+            next.temp_schema = Some(object.oid());
+        }
         let name = (space, within, Arc::from(object.name()));
         if next.names.contains_key(&name) {
             return Err(EngineError::Exists { kind: object.kind(), name: object.name().to_owned() });
@@ -163,6 +206,7 @@ impl Catalog {
         let Some(object) = next.objects.remove(&oid) else {
             return next;
         };
+        next.temp_schema = next.temp_schema.filter(|schema| *schema != oid);
         let (space, within) = object.name_space();
         next.names.remove(&(space, within, object.name().into()));
         match &*object {

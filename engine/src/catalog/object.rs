@@ -1,8 +1,9 @@
 //! What the catalog knows: databases, schemas, tables, indexes, sequences, views, roles. Plain data; stored as JSON, so that a field can be
 //! added later and files of an older version stay readable.
 
-use super::BOOTSTRAP_ROLE;
 use super::acl::{Acl, AclKind};
+use super::role;
+use super::{BOOTSTRAP_ROLE, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::value::Storage;
@@ -26,7 +27,7 @@ pub struct Database {
     #[serde(default)]
     pub acl: Acl,
     /// Connections at once, -1 for any number.
-    #[serde(default = "any_number")]
+    #[serde(default = "role::any_number")]
     pub connection_limit: i32,
     /// ALTER DATABASE ... SET: what its sessions begin with.
     #[serde(default)]
@@ -37,16 +38,8 @@ impl Database {
     /// A database that everybody may connect to.
     pub fn new(oid: Oid, name: &str, owner: Oid) -> Database {
         let (acl, settings) = (Acl::default(), Vec::new());
-        Database { oid, name: name.to_owned(), owner, acl, connection_limit: any_number(), settings }
+        Database { oid, name: name.to_owned(), owner, acl, connection_limit: role::any_number(), settings }
     }
-}
-
-fn any_number() -> i32 {
-    -1
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A schema of a database.
@@ -95,7 +88,7 @@ impl RelationKind {
 }
 
 /// A column.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -123,6 +116,9 @@ pub struct Column {
     /// Who may do what with it who may not with the whole table.
     #[serde(default)]
     pub acl: Acl,
+    /// GENERATED ALWAYS AS (...) STORED: `default` is the expression.
+    #[serde(default)]
+    pub generated: bool,
 }
 
 impl Column {
@@ -183,6 +179,12 @@ pub struct ForeignKey {
     pub on_update: ReferentialAction,
     /// False between ADD ... NOT VALID and VALIDATE.
     pub validated: bool,
+    /// DEFERRABLE: it may be checked at the end of the transaction.
+    #[serde(default)]
+    pub deferrable: bool,
+    /// INITIALLY DEFERRED: it is checked then if nothing else is said.
+    #[serde(default)]
+    pub deferred: bool,
 }
 
 /// A table, view or materialized view.
@@ -229,6 +231,12 @@ pub struct Relation {
     /// What the names in a view's query stood for when it was made.
     #[serde(default)]
     pub meaning: Option<ViewMeaning>,
+    /// UNLOGGED was asked for. Its rows are logged as any table's.
+    #[serde(default)]
+    pub unlogged: bool,
+    /// What becomes of a temporary table at each commit: `d` its rows are deleted, `x` it is dropped.
+    #[serde(default)]
+    pub on_commit: Option<char>,
 }
 
 impl Relation {
@@ -254,6 +262,8 @@ impl Relation {
             acl: Acl::default(),
             populated: true,
             meaning: None,
+            unlogged: false,
+            on_commit: None,
         }
     }
 }
@@ -267,8 +277,11 @@ pub struct ViewMeaning {
     pub stars: Vec<Vec<(String, String)>>,
 }
 
+/// The place of an index column that is an expression.
+pub const EXPRESSION: usize = u32::MAX as usize;
+
 /// One column of an index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexColumn {
     /// Position in the table.
     pub column: usize,
@@ -276,19 +289,26 @@ pub struct IndexColumn {
     pub descending: bool,
     /// Nulls first.
     pub nulls_first: bool,
+    /// The text of an expression over the row, instead of a column; `column` is [`EXPRESSION`] then.
+    #[serde(default)]
+    pub expression: Option<String>,
+    /// The SQL type of that expression, with its modifier.
+    #[serde(default)]
+    pub expression_type: (Oid, i32),
 }
 
 /// How far an index is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IndexState {
     /// Writers keep it up; nobody reads it.
     WriteOnly,
     /// Everybody whose snapshot is at or above `valid_from_lsn` reads it.
+    #[default]
     Public,
 }
 
 /// An index. The primary key of a table has one, too, which shares the table's tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// Its number.
     pub oid: Oid,
@@ -321,6 +341,15 @@ pub struct Index {
     /// CLUSTER ... USING was asked for.
     #[serde(default)]
     pub clustered: bool,
+    /// Only rows that meet this condition have an entry.
+    #[serde(default)]
+    pub predicate: Option<String>,
+    /// A unique constraint that is DEFERRABLE.
+    #[serde(default)]
+    pub deferrable: bool,
+    /// INITIALLY DEFERRED.
+    #[serde(default)]
+    pub deferred: bool,
 }
 
 impl Index {
@@ -370,89 +399,17 @@ pub struct Sequence {
     pub restart: Option<i64>,
 }
 
-/// A role.
+/// COMMENT ON an object or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Role {
+pub struct Comment {
     /// Its number.
     pub oid: Oid,
-    /// Its name.
-    pub name: String,
-    /// It may log in.
-    pub login: bool,
-    /// It may do everything.
-    pub superuser: bool,
-    /// It may create databases.
-    pub create_db: bool,
-    /// It may create roles.
-    pub create_role: bool,
-    /// The SCRAM-SHA-256 verifier of its password.
-    pub password: Option<String>,
-    /// Connections at once, -1 for any number.
-    pub connection_limit: i32,
-    /// It has the rights of the roles that it is a member of without SET ROLE.
-    #[serde(default = "yes")]
-    pub inherit: bool,
-    /// Row-level security does not hold it up.
-    #[serde(default)]
-    pub bypass_rls: bool,
-    /// Its password is good until then: microseconds since 2000-01-01 UTC.
-    #[serde(default)]
-    pub valid_until: Option<i64>,
-    /// The roles that it is a member of.
-    #[serde(default)]
-    pub member_of: Vec<Membership>,
-    /// ALTER ROLE ... SET: what its sessions begin with; of one database, or of all (0).
-    #[serde(default)]
-    pub settings: Vec<(Oid, String, String)>,
-    /// ALTER DEFAULT PRIVILEGES: what objects that it makes begin with.
-    #[serde(default)]
-    pub defaults: Vec<DefaultAcl>,
-}
-
-impl Role {
-    /// A role that may do nothing.
-    pub fn new(oid: Oid, name: &str) -> Role {
-        Role {
-            oid,
-            name: name.to_owned(),
-            login: false,
-            superuser: false,
-            create_db: false,
-            create_role: false,
-            password: None,
-            connection_limit: any_number(),
-            inherit: true,
-            bypass_rls: false,
-            valid_until: None,
-            member_of: Vec::new(),
-            settings: Vec::new(),
-            defaults: Vec::new(),
-        }
-    }
-}
-
-/// A role is a member of another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Membership {
-    /// The other.
-    pub role: Oid,
-    /// Whether it may make others members.
-    pub admin: bool,
-    /// By whom it was made one.
-    pub by: Oid,
-}
-
-/// What objects of a kind begin with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DefaultAcl {
-    /// In this database.
-    pub database: Oid,
-    /// In this schema; 0: in any.
-    pub schema: Oid,
-    /// `r` for tables, `S` for sequences, `n` for schemas.
-    pub kind: char,
-    /// For a schema what is added; else the whole list.
-    pub acl: Acl,
+    /// The object.
+    pub object: Oid,
+    /// What of the object: empty for the whole, the number of a column (from 1), or the name of a constraint.
+    pub part: String,
+    /// The text.
+    pub text: String,
 }
 
 /// Any object.
@@ -470,6 +427,8 @@ pub enum Object {
     Sequence(Sequence),
     /// See [`Role`].
     Role(Role),
+    /// See [`Comment`].
+    Comment(Comment),
 }
 
 impl Object {
@@ -482,6 +441,7 @@ impl Object {
             Object::Index(o) => o.oid,
             Object::Sequence(o) => o.oid,
             Object::Role(o) => o.oid,
+            Object::Comment(o) => o.oid,
         }
     }
 
@@ -494,6 +454,7 @@ impl Object {
             Object::Index(o) => &o.name,
             Object::Sequence(o) => &o.name,
             Object::Role(o) => &o.name,
+            Object::Comment(o) => &o.part,
         }
     }
 
@@ -504,7 +465,7 @@ impl Object {
             Object::Schema(o) => Some(o.owner),
             Object::Relation(o) => Some(o.owner),
             Object::Sequence(o) => Some(o.owner),
-            Object::Index(_) | Object::Role(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
 
@@ -515,7 +476,7 @@ impl Object {
             Object::Schema(o) => Some((&o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
 
@@ -526,7 +487,7 @@ impl Object {
             Object::Schema(o) => Some((&mut o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&mut o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
 
@@ -541,7 +502,7 @@ impl Object {
                 o.columns.iter_mut().for_each(|c| c.acl.change_owner(old, owner));
             }
             Object::Sequence(o) => o.owner = owner,
-            Object::Index(_) | Object::Role(_) => {}
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => {}
         }
         if let Some((acl, _)) = self.acl_mut() {
             acl.change_owner(old, owner);
@@ -567,6 +528,7 @@ impl Object {
             Object::Index(o) => &mut o.name,
             Object::Sequence(o) => &mut o.name,
             Object::Role(o) => &mut o.name,
+            Object::Comment(o) => &mut o.part,
         };
         to.clone_into(name);
     }
@@ -580,6 +542,7 @@ impl Object {
             Object::Index(_) => "index",
             Object::Sequence(_) => "sequence",
             Object::Role(_) => "role",
+            Object::Comment(_) => "comment",
         }
     }
 
@@ -592,6 +555,7 @@ impl Object {
             Object::Relation(o) => (b'r', o.schema),
             Object::Index(o) => (b'r', o.schema),
             Object::Sequence(o) => (b'r', o.schema),
+            Object::Comment(o) => (b'c', o.object),
         }
     }
 }

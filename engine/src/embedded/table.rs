@@ -243,7 +243,7 @@ async fn create<K: Key, V: Columns>(
         dropped_version: None,
         since_version: 0,
         missing: None,
-        acl: Default::default(),
+        ..Default::default()
     });
     session.begin(TxnOptions::default());
     let tree = session.create_tree().await?.0;
@@ -260,7 +260,12 @@ async fn create<K: Key, V: Columns>(
         tree,
         columns: key
             .iter()
-            .map(|column| IndexColumn { column: *column, descending: false, nulls_first: false })
+            .map(|column| IndexColumn {
+                column: *column,
+                descending: false,
+                nulls_first: false,
+                ..IndexColumn::default()
+            })
             .collect(),
         include: Vec::new(),
         unique: true,
@@ -269,6 +274,7 @@ async fn create<K: Key, V: Columns>(
         state: IndexState::Public,
         valid_from_lsn: 0,
         clustered: false,
+        ..Index::default()
     };
     session.put_object(Object::Index(primary)).await?;
     Ok(session.commit(Durability::Wait).await?)

@@ -20,6 +20,28 @@ impl Session {
         Ok(self.txn().create_tree().await?)
     }
 
+    /// Creates an empty tree that lives as long as the session, if the transaction commits (TMP-1).
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn create_temporary_tree(&mut self) -> Result<TreeId, EngineError> {
+        let tree = self.create_tree().await?;
+        self.temporary.created(tree);
+        Ok(tree)
+    }
+
+    /// Whether the session has temporary objects.
+    pub fn has_temporary(&self) -> bool {
+        !self.temporary.is_empty() || self.changes.iter().any(|change| change.temporary)
+    }
+
+    /// The numbers of the session's temporary objects, in their order.
+    pub fn temporary_objects(&self) -> Vec<Oid> {
+        let own = self.changes.iter().filter(|change| change.temporary);
+        let all: std::collections::BTreeSet<Oid> = own.map(|c| c.oid).chain(self.temporary.oids()).collect();
+        all.into_iter().collect()
+    }
+
     /// Drops a tree when the transaction commits.
     pub fn drop_tree_at_commit(&mut self, tree: TreeId) {
         self.dropped.push(tree);
@@ -36,6 +58,10 @@ impl Session {
         let is_new = catalog.get(object.oid()).is_none();
         // CAT-1 is checked before anything is written.
         catalog.with(object.clone())?;
+        if catalog.is_temporary(&object) {
+            self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: true });
+            return Ok(());
+        }
         let bytes = encode_object(&object)?;
         let key = object_key(object.oid());
         let tree = self.db.transactions().store().tree(CATALOG_TREE);
@@ -44,7 +70,7 @@ impl Session {
             false => Change::Update { value: &bytes, strength: LockMode::RowNoKeyUpdate },
         };
         self.txn().change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
-        self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)) });
+        self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: false });
         Ok(())
     }
 
@@ -53,15 +79,20 @@ impl Session {
     /// # Errors
     /// `Missing`.
     pub async fn drop_object(&mut self, oid: Oid) -> Result<(), EngineError> {
-        let Some(object) = self.catalog().get(oid).cloned() else {
+        let catalog = self.catalog();
+        let Some(object) = catalog.get(oid).cloned() else {
             return Err(EngineError::Missing { kind: "object", name: oid.to_string() });
         };
+        if catalog.is_temporary(&object) {
+            self.changes.push(CatalogChange { oid, object: None, temporary: true });
+            return Ok(());
+        }
         let (space, within) = object.name_space();
         self.lock_name(space, within, object.name()).await?;
         let tree = self.db.transactions().store().tree(CATALOG_TREE);
         let change = Change::Delete { moved_to: None };
         self.txn().change(&tree, &object_key(oid), change, Basis::Locked, IfTaken::Wait).await?;
-        self.changes.push(CatalogChange { oid, object: None });
+        self.changes.push(CatalogChange { oid, object: None, temporary: false });
         Ok(())
     }
 

@@ -71,7 +71,7 @@ fn column(name: &str, storage: Storage) -> Column {
         dropped_version: None,
         since_version: 0,
         missing: None,
-        acl: Default::default(),
+        ..Default::default()
     }
 }
 
@@ -93,7 +93,12 @@ pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineErro
             name: name.to_owned(),
             table: oid,
             tree: session.create_tree().await?.0,
-            columns: vec![IndexColumn { column: position, descending: false, nulls_first: false }],
+            columns: vec![IndexColumn {
+                column: position,
+                descending: false,
+                nulls_first: false,
+                ..IndexColumn::default()
+            }],
             unique,
             primary: false,
             constraint: unique,
@@ -101,6 +106,7 @@ pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineErro
             valid_from_lsn: 0,
             clustered: false,
             include: Vec::new(),
+            ..Index::default()
         };
         session.put_object(Object::Index(index)).await?;
     }

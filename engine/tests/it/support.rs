@@ -73,7 +73,7 @@ pub fn column(name: &str, storage: Storage) -> Column {
         dropped_version: None,
         since_version: 0,
         missing: None,
-        acl: Default::default(),
+        ..Default::default()
     }
 }
 
@@ -120,7 +120,7 @@ pub fn index_on_a(session: &Session, table: Oid, unique: bool) -> Index {
         name: format!("t{table}_a_key"),
         table,
         tree: 0,
-        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
+        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false, ..IndexColumn::default() }],
         unique,
         primary: false,
         constraint: false,
@@ -128,6 +128,7 @@ pub fn index_on_a(session: &Session, table: Oid, unique: bool) -> Index {
         valid_from_lsn: 0,
         clustered: false,
         include: Vec::new(),
+        ..Index::default()
     }
 }
 

@@ -196,8 +196,15 @@ impl Core {
             judge.role().is_none() || schema.is_none_or(|schema| judge.may_with_schema(schema, 'U'))
         };
         let list = super::settings::list_items(&text).into_iter();
-        let list: Arc<[String]> =
-            list.filter_map(|s| if s == "$user" { user.clone() } else { Some(s) }).filter(usable).collect();
+        let list = list.filter_map(|s| if s == "$user" { user.clone() } else { Some(s) }).filter(usable);
+        let mut list: Vec<String> = list.collect();
+        // Temporary relations are found first, unless the path says otherwise.
+        if let Some(own) = catalog.temp_schema()
+            && !list.iter().any(|name| name == "pg_temp" || *name == own.name)
+        {
+            list.insert(0, own.name.clone());
+        }
+        let list: Arc<[String]> = list.into();
         *self.path.lock() = Some((changes, catalog, list.clone()));
         list
     }

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
 use crate::types::{Oid, SqlType};
-use clearway_engine::catalog::{Catalog, Index, Object, Relation};
+use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX};
 use std::sync::Arc;
 
 /// What the planner knows of the session.
@@ -138,8 +138,13 @@ pub fn schema_of(object: &Object) -> Option<Oid> {
         Object::Relation(o) => Some(o.schema),
         Object::Index(o) => Some(o.schema),
         Object::Sequence(o) => Some(o.schema),
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) => None,
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => None,
     }
+}
+
+/// The search path without the schema of temporary objects that stands before it unasked.
+pub fn own_path(path: &[String]) -> impl Iterator<Item = &String> {
+    path.iter().filter(|name| !name.starts_with(TEMP_PREFIX))
 }
 
 /// The relation, index or sequence that a name means.
@@ -159,6 +164,10 @@ pub fn find<'c>(
             catalog.in_schema(schema, name).map(Found::Object)
         }
         None => {
+            let implicit = path.first().filter(|first| first.starts_with(TEMP_PREFIX));
+            if let Some(found) = implicit.and_then(|own| catalog.in_schema(catalog.schema(database, own)?.oid, name)) {
+                return Some(Found::Object(found));
+            }
             if let Some(view) = views::find("pg_catalog", name) {
                 return Some(Found::System(view));
             }
@@ -248,7 +257,7 @@ impl<'a> PlanEnv<'a> {
                 Err(SqlError::new("42501", message).detail("System catalog modifications are currently disallowed."))
             }
             Some(s) => self.catalog.schema(self.database, s).ok_or_else(|| missing(s)),
-            None => self.path.iter().find_map(|s| self.catalog.schema(self.database, s)).ok_or_else(|| {
+            None => own_path(self.path).find_map(|s| self.catalog.schema(self.database, s)).ok_or_else(|| {
                 SqlError::new(code::INVALID_SCHEMA_NAME, "no schema has been selected to create in").at(name.pos)
             }),
         }

@@ -188,7 +188,9 @@ impl<'c> Judge<'c> {
 
     /// The same for a schema.
     pub fn may_with_schema(&self, schema: &Schema, letter: char) -> bool {
-        self.catalog.get(schema.oid).is_some_and(|object| self.may_with(object, letter))
+        // A session has no other schema of temporary objects than its own.
+        let own = self.catalog.temp_schema().is_some_and(|own| own.oid == schema.oid);
+        own || self.catalog.get(schema.oid).is_some_and(|object| self.may_with(object, letter))
     }
 
     fn relation(&self, relation: &Relation, letter: char) -> bool {

@@ -1,12 +1,13 @@
 //! Functions that look up the catalog by name for clients: `current_schemas`, the `to_reg*` functions, `pg_get_serial_sequence`.
 
 use super::Cx;
-use crate::context::names::quote;
+use crate::context::names::{own_path, quote};
 use crate::error::{Result, SqlError, code};
 use crate::expr::HostFunction;
 use crate::types::datum::Array;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, oid};
+use clearway_engine::catalog::TEMP_PREFIX;
 use clearway_engine::catalog::{Object, RelationKind};
 
 fn text(args: &[Datum], i: usize) -> &str {
@@ -32,10 +33,13 @@ impl Cx<'_> {
     /// current_schemas: the schemas of the search path that exist, with `implicit` the catalog that is always searched first.
     fn current_schemas(self, implicit: bool) -> Datum {
         let names = &self.run.names;
-        let exists = |schema: &&String| names.catalog.schema(names.database, schema).is_some();
-        let mut schemas: Vec<Datum> = names.path.iter().filter(exists).map(|s| Datum::text(s.as_str())).collect();
+        let named = |s: &String| Some(Datum::text(names.catalog.schema(names.database, s)?.name.as_str()));
+        let mut schemas: Vec<Datum> = own_path(&names.path).filter_map(named).collect();
         if implicit && !names.path.iter().any(|s| s == "pg_catalog") {
             schemas.insert(0, Datum::text("pg_catalog"));
+        }
+        if let Some(own) = names.path.first().filter(|first| implicit && first.starts_with(TEMP_PREFIX)) {
+            schemas.insert(0, Datum::text(own.as_str()));
         }
         Datum::Array(Array::one_dimensional(oid::NAME, schemas).into())
     }

@@ -4,6 +4,7 @@ use super::Cx;
 use super::query::QueryRows;
 use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
+use crate::context::names::own_path;
 use crate::context::names::quote;
 use crate::context::privileges::{self, Judge};
 use crate::error::{Result, SqlError, code};
@@ -59,7 +60,7 @@ impl Session for CxHost<'_> {
     }
     fn schema(&self) -> Option<String> {
         let names = &self.cx.run.names;
-        names.path.iter().find(|s| names.catalog.schema(names.database, s).is_some()).cloned()
+        own_path(&names.path).find_map(|s| names.catalog.schema(names.database, s)).map(|schema| schema.name.clone())
     }
     fn version(&self) -> String {
         crate::context::settings::VERSION_TEXT.to_owned()

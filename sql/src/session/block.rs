@@ -1,6 +1,7 @@
 //! Transaction blocks: BEGIN, COMMIT, savepoints, and what becomes of a block when a statement fails.
 
 use super::client::Client;
+use super::ddl::temporary;
 use super::session::{Block, Savepoint, Session};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
@@ -236,6 +237,9 @@ impl Session {
     pub(super) async fn commit(&mut self) -> Result<()> {
         let later = self.core.settings.lock().commits_later;
         let durability = if later { Durability::Async } else { Durability::Wait };
+        if self.core.engine.take().has_temporary() {
+            temporary::before_commit(&self.core).await?;
+        }
         {
             let mut engine = self.core.engine.take();
             if engine.is_open() {

@@ -9,6 +9,7 @@ mod checkpoint;
 pub mod client;
 mod copy;
 mod ddl;
+mod discard;
 mod extended;
 mod held_up;
 pub mod password;

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{copy, ddl, held_up, run, utility};
+use super::{copy, ddl, discard, held_up, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -39,6 +39,7 @@ impl Session {
             }
             // What is rare stands apart: the states of all arms lie in every session's memory.
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
+            Statement::Discard(what) => Box::pin(discard::discard(self, *what)).await.map(str::to_owned),
             _ => match Box::pin(utility::run(self, statement, client)).await? {
                 Some(tag) => Ok(tag),
                 None => {

@@ -14,7 +14,7 @@ use crate::expr::{Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
-use crate::syntax::stmt::{Discard, GenericOption, LockTable, OptionValue, SetVariable, Statement, TableLockMode};
+use crate::syntax::stmt::{GenericOption, LockTable, OptionValue, SetVariable, Statement, TableLockMode};
 use crate::types::cast::Context;
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
@@ -141,7 +141,6 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 session.deallocate(name.as_deref())?;
                 if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
             }
-            Statement::Discard(what) => return discard(session, &core, *what).map(|tag| Some(tag.to_owned())),
             Statement::Analyze { verbose: _, tables } => {
                 upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze").await?;
                 analyze(&core, tables).await?;
@@ -299,29 +298,6 @@ pub fn relation_oid(core: &Core, name: &QualName) -> Result<(u32, Arc<Catalog>)>
     let catalog = core.catalog();
     let oid = with_env(core, &catalog, |env| env.relation(name).map(|r| r.oid))?;
     Ok((oid, catalog))
-}
-
-fn discard(session: &mut Session, core: &Core, what: Discard) -> Result<&'static str> {
-    Ok(match what {
-        Discard::All => {
-            if session.in_block() {
-                return Err(in_block("DISCARD ALL"));
-            }
-            session.deallocate(None)?;
-            core.set("session_authorization", None, false)?;
-            core.settings.lock().reset_all();
-            let engine = core.engine.take();
-            core.db.transactions().locks().release_session(engine.owner());
-            *core.sequences.lock() = Default::default();
-            "DISCARD ALL"
-        }
-        Discard::Plans => "DISCARD PLANS",
-        Discard::Sequences => {
-            *core.sequences.lock() = Default::default();
-            "DISCARD SEQUENCES"
-        }
-        Discard::Temp => "DISCARD TEMP",
-    })
 }
 
 /// Counts the rows of the tables that are named, or of all in the database.

@@ -58,7 +58,7 @@ pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
         Object::Relation(r) => r.database == database,
         Object::Index(i) => i.database == database,
         Object::Sequence(s) => s.database == database,
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) => false,
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
     })
 }
 
@@ -78,6 +78,7 @@ struct Class<'a> {
     /// PostgreSQL's foreign keys are triggers, on both sides; clients look for foreign keys only where there are any.
     has_triggers: bool,
     populated: bool,
+    persistence: &'static str,
     options: &'a [String],
     acl: Datum,
 }
@@ -112,7 +113,7 @@ fn class_row(c: Class<'_>) -> Row {
         int_oid(0),
         Datum::Bool(c.has_index),
         no(),
-        text("p"),
+        text(c.persistence),
         text(c.kind),
         Datum::Int2(c.columns as i16),
         Datum::Int2(c.checks as i16),
@@ -148,6 +149,7 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
                 has_rules: false,
                 has_triggers: false,
                 populated: true,
+                persistence: "p",
                 options: &[],
                 acl: Datum::Null,
             })
@@ -166,6 +168,15 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
     out
 }
 
+/// How long an object lasts: `relpersistence`.
+fn persistence(run: &Run<'_>, object: &Object, unlogged: bool) -> &'static str {
+    match unlogged {
+        _ if run.names.catalog.is_temporary(object) => "t",
+        true => "u",
+        false => "p",
+    }
+}
+
 /// What pg_class says of an object, if it stands there.
 fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
     let catalog = &run.names.catalog;
@@ -182,6 +193,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_rules: r.kind == RelationKind::View || !r.insert_nothing_rules.is_empty(),
             has_triggers: !r.foreign_keys.is_empty() || catalog.referring(r.oid).next().is_some(),
             populated: r.kind != RelationKind::MaterializedView || r.populated,
+            persistence: persistence(run, object, r.unlogged),
             options: &r.options,
             acl: acl(run, r.owner, &r.acl, AclKind::Table),
         },
@@ -197,6 +209,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_rules: false,
             has_triggers: false,
             populated: true,
+            persistence: persistence(run, object, catalog.relation(i.table).is_some_and(|r| r.unlogged)),
             options: &[],
             acl: Datum::Null,
         },
@@ -212,10 +225,11 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             has_rules: false,
             has_triggers: false,
             populated: true,
+            persistence: persistence(run, object, false),
             options: &[],
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) => return None,
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => return None,
     })
 }
 

@@ -349,7 +349,7 @@ impl Ddl<'_> {
             tree: 0,
             columns: columns
                 .iter()
-                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false })
+                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false, ..IndexColumn::default() })
                 .collect(),
             include,
             unique: true,
@@ -358,6 +358,7 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            ..Index::default()
         })
     }
 

@@ -1,7 +1,7 @@
 //! DROP and TRUNCATE.
 
 use super::owner::names_role;
-use super::{Ddl, missing, new_tree};
+use super::{Ddl, missing};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::names::schema_of;
@@ -225,7 +225,11 @@ impl Ddl<'_> {
     }
 
     async fn take_away(&self, oid: u32, tree: Option<u64>) -> Result<()> {
+        let comments: Vec<u32> = self.catalog().comments(oid).map(|comment| comment.oid).collect();
         let mut engine = self.engine();
+        for comment in comments {
+            self.core.lock_wait(engine.drop_object(comment)).await.map_err(from_engine)?;
+        }
         self.core.lock_wait(engine.drop_object(oid)).await.map_err(from_engine)?;
         if let Some(tree) = tree.filter(|t| *t != 0) {
             engine.drop_tree_at_commit(TreeId(tree));
@@ -394,6 +398,7 @@ impl Ddl<'_> {
                 Object::Index(i) => (i.database == oid, if i.primary { None } else { Some(i.tree) }),
                 Object::Sequence(q) => (q.database == oid, None),
                 Object::Schema(c) => (c.database == oid, None),
+                Object::Comment(c) => (c.object == oid, None),
                 Object::Database(_) | Object::Role(_) => (false, None),
             };
             if inside {
@@ -459,7 +464,7 @@ impl Ddl<'_> {
     pub(super) async fn fresh_trees(&self, relation: &Relation) -> Result<()> {
         let catalog = self.catalog();
         let mut fresh = relation.clone();
-        fresh.tree = new_tree(&mut self.engine()).await?;
+        fresh.tree = self.new_tree(relation.schema).await?;
         self.put(Object::Relation(fresh.clone())).await?;
         self.engine().drop_tree_at_commit(TreeId(relation.tree));
         for index in catalog.indexes(relation.oid) {
@@ -468,7 +473,7 @@ impl Ddl<'_> {
                 index.tree = fresh.tree;
             } else {
                 self.engine().drop_tree_at_commit(TreeId(index.tree));
-                index.tree = new_tree(&mut self.engine()).await?;
+                index.tree = self.new_tree(relation.schema).await?;
             }
             self.put(Object::Index(index)).await?;
         }

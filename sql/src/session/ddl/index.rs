@@ -1,7 +1,7 @@
 //! CREATE INDEX.
 
 use super::table::key_type;
-use super::{Ddl, exists, free_name, new_tree};
+use super::{Ddl, exists, free_name};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::planner::dml::column_of;
@@ -72,6 +72,7 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            ..Index::default()
         };
         match s.concurrently {
             true => self.build_online(index).await?,
@@ -94,7 +95,7 @@ impl Ddl<'_> {
 
     /// Makes an index and fills it from its table, which the caller has locked.
     pub(super) async fn make_index(&self, relation: &Relation, mut index: Index) -> Result<()> {
-        index.tree = new_tree(&mut self.engine()).await?;
+        index.tree = self.new_tree(relation.schema).await?;
         // Older snapshots do not use it: rows that they see may have no entry.
         index.valid_from_lsn = self.core.db.transactions().visible_lsn().0;
         let oid = index.oid;
@@ -139,7 +140,7 @@ fn index_columns(s: &CreateIndex, relation: &Relation) -> Result<Vec<IndexColumn
         let column = column_of(relation, name.name(), name.pos)?;
         key_type(relation, column)?;
         let nulls_first = k.nulls_first.unwrap_or(k.descending);
-        columns.push(IndexColumn { column, descending: k.descending, nulls_first });
+        columns.push(IndexColumn { column, descending: k.descending, nulls_first, ..IndexColumn::default() });
     }
     Ok(columns)
 }

@@ -13,6 +13,7 @@ mod reindex;
 mod roles;
 mod table;
 mod table_as;
+pub(super) mod temporary;
 
 use super::session::{Prepared, Session};
 use crate::context::core::Core;
@@ -21,11 +22,11 @@ use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::exec::convert::{not_storable, storage_of};
 use crate::syntax::ast::QualName;
+use crate::syntax::ddl::Persistence;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
 use clearway_engine::catalog::{Catalog, Object, Relation};
 use clearway_engine::error::EngineError;
-use clearway_engine::session::Session as Engine;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -51,19 +52,15 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.create_index(s).await?
         }
         Statement::CreateView { name, columns, query, replace, temporary, text } => {
-            if *temporary {
-                return Err(SqlError::unsupported("a temporary view"));
-            }
-            d.create_view(name, columns, query, *replace, text).await?
+            d.create_view(name, columns, query, *replace, *temporary, text).await?
         }
         Statement::RefreshMaterializedView { name, concurrently, with_data } => {
             d.refresh(session, prepared, name, *concurrently, *with_data).await?
         }
         Statement::CreateSequence { name, temporary, if_not_exists, options } => {
-            if *temporary {
-                return Err(SqlError::unsupported("a temporary sequence"));
-            }
-            d.create_sequence(name, *if_not_exists, options).await?
+            let persistence = if *temporary { Persistence::Temporary } else { Persistence::Permanent };
+            let name = d.placed(name, persistence).await?;
+            d.create_sequence(&name, *if_not_exists, options).await?
         }
         Statement::AlterSequence { name, if_exists, options } => d.alter_sequence(name, *if_exists, options).await?,
         Statement::CreateSchema { name, owner, if_not_exists } => {
@@ -207,11 +204,6 @@ fn free_name(catalog: &Catalog, schema: u32, taken: &[String], parts: &[&str], s
         }
     }
     base
-}
-
-/// An empty tree.
-async fn new_tree(engine: &mut Engine) -> Result<u64> {
-    Ok(engine.create_tree().await.map_err(from_engine)?.0)
 }
 
 /// 42P01 for a relation, `does not exist`.

@@ -6,7 +6,7 @@ use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
-use crate::syntax::ddl::{CreateRule, RuleEvent, SequenceOption};
+use crate::syntax::ddl::{CreateRule, Persistence, RuleEvent, SequenceOption};
 use crate::syntax::stmt::GenericOption;
 use crate::types::{oid, resolve};
 use clearway_engine::catalog::predefined::DATABASE_OWNER;
@@ -38,8 +38,19 @@ impl Ddl<'_> {
         columns: &[String],
         query: &Query,
         replace: bool,
+        temporary: bool,
         text: &str,
     ) -> Result<&'static str> {
+        let catalog = self.catalog();
+        let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
+        let reads_temporary =
+            meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o)));
+        let persistence = if temporary || reads_temporary { Persistence::Temporary } else { Persistence::Permanent };
+        if reads_temporary && !temporary && name.schema().is_none() {
+            let message = format!("view \"{}\" will be a temporary view", name.name());
+            self.core.notice("NOTICE", SqlError::new("00000", message));
+        }
+        let name = &self.placed(name, persistence).await?;
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
         let old = match catalog.in_schema(schema, name.name()).map(|o| &**o) {
@@ -50,7 +61,6 @@ impl Ddl<'_> {
         if let Some(old) = &old {
             self.own(old)?;
         }
-        let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
         if columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));
         }
@@ -72,7 +82,7 @@ impl Ddl<'_> {
                 dropped_version: None,
                 since_version: 0,
                 missing: None,
-                acl: Acl::default(),
+                ..Column::default()
             });
         }
         let oid = old.as_ref().map_or_else(|| self.new_oid(), |r| r.oid);

@@ -1,20 +1,19 @@
 //! CREATE TABLE.
 
 use super::objects::SequencePlan;
-use super::{Ddl, free_name, new_tree, storage};
+use super::{Ddl, free_name, storage};
 use crate::context::privileges::denied;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::planner::dml::{can_be_key, column_of};
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{
-    ColumnConstraintKind, ColumnDef, CreateTable, ForeignAction, OnCommit, Persistence, References,
-    TableConstraintKind, Timing,
+    ColumnConstraintKind, ColumnDef, CreateTable, ForeignAction, Persistence, References, TableConstraintKind, Timing,
 };
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
 use clearway_engine::catalog::{
-    Acl, Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
+    Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
 };
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -110,7 +109,7 @@ impl Ddl<'_> {
             dropped_version: None,
             since_version: 0,
             missing: None,
-            acl: Acl::default(),
+            ..Column::default()
         };
         Ok((column, is_serial.is_some()))
     }
@@ -238,20 +237,12 @@ impl Ddl<'_> {
     }
 
     pub(super) async fn create_table(&self, s: &CreateTable) -> Result<&'static str> {
-        let kind = match s.persistence {
-            Persistence::Permanent => None,
-            Persistence::Unlogged => Some("an unlogged table"),
-            Persistence::Temporary => Some("a temporary table"),
-        };
-        if let Some(kind) = kind {
-            return Err(SqlError::unsupported(kind));
+        if s.tablespace.as_deref().is_some_and(|t| t != "pg_default") {
+            return Err(SqlError::unsupported("TABLESPACE"));
         }
-        if matches!(s.on_commit, Some(OnCommit::DeleteRows | OnCommit::Drop))
-            || s.tablespace.as_deref().is_some_and(|t| t != "pg_default")
-        {
-            return Err(SqlError::unsupported("ON COMMIT or TABLESPACE"));
-        }
-        let Some(schema) = self.new_name_or_skip(&s.name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
+        let name = self.placed(&s.name, s.persistence).await?;
+        let on_commit = self.on_commit(&name, s.on_commit)?;
+        let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
         let mut d = self.draft(s)?;
         let primaries = d.uniques.iter().filter(|u| u.primary).count();
         if primaries > 1 {
@@ -271,13 +262,15 @@ impl Ddl<'_> {
             let sequence = self.make_sequence(schema, &name, &plan, Some((table, at))).await?;
             d.columns[at].default = Some(format!("nextval('{sequence}'::regclass)"));
         }
-        let tree = new_tree(&mut self.engine()).await?;
+        let tree = self.new_tree(schema).await?;
         let relation = Relation {
             owner: self.role()?,
             acl: self.first_acl('r', schema)?,
             key,
             checks: d.checks,
             options: storage_options(&s.storage)?,
+            unlogged: s.persistence == Persistence::Unlogged,
+            on_commit,
             ..Relation::table(table, self.core.database, schema, s.name.name(), d.columns, tree)
         };
         self.put(Object::Relation(relation.clone())).await?;
@@ -319,8 +312,13 @@ impl Ddl<'_> {
         if catalog.in_schema(relation.schema, &name).is_some() {
             return Err(super::exists(&name));
         }
-        let tree = if u.primary { relation.tree } else { new_tree(&mut self.engine()).await? };
-        let columns = u.columns.iter().map(|c| IndexColumn { column: *c, descending: false, nulls_first: false });
+        let tree = if u.primary { relation.tree } else { self.new_tree(relation.schema).await? };
+        let columns = u.columns.iter().map(|c| IndexColumn {
+            column: *c,
+            descending: false,
+            nulls_first: false,
+            ..IndexColumn::default()
+        });
         let index = Index {
             oid: self.new_oid(),
             database: relation.database,
@@ -336,6 +334,7 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            ..Index::default()
         };
         self.put(Object::Index(index)).await
     }
@@ -376,6 +375,7 @@ impl Ddl<'_> {
         let (Some(child), Some(parent)) = (catalog.relation(table), catalog.relation(parent)) else {
             return Err(SqlError::internal("a table of a foreign key has gone"));
         };
+        self.same_persistence(child, parent)?;
         let columns: Vec<usize> = f
             .columns
             .iter()
@@ -436,6 +436,8 @@ impl Ddl<'_> {
             on_delete: action(f.references.on_delete),
             on_update: action(f.references.on_update),
             validated: !f.timing.not_valid,
+            deferrable: f.timing.deferrable || f.timing.initially_deferred,
+            deferred: f.timing.initially_deferred,
         });
         let key = changed.foreign_keys.last().cloned();
         let parent = parent.clone();

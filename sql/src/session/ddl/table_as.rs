@@ -1,17 +1,17 @@
 //! CREATE TABLE AS and materialized views: a table of the rows of a query.
 
 use super::table::storage_options;
-use super::{Ddl, Session, new_tree, storage};
+use super::{Ddl, Session, storage};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, code};
 use crate::exec::change::engine_row;
 use crate::exec::{BoxFuture, Row, Run};
 use crate::session::run::{Execution, Sink};
 use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::types::oid;
-use clearway_engine::catalog::{Acl, Column, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
 use std::sync::Arc;
@@ -24,20 +24,29 @@ impl Ddl<'_> {
         prepared: &Arc<Prepared>,
         s: &CreateTableAs,
     ) -> Result<String> {
-        if s.persistence != Persistence::Permanent || s.on_commit.is_some() {
-            return Err(SqlError::unsupported("a temporary or unlogged table"));
-        }
-        let Some(schema) = self.new_name_or_skip(&s.name, s.if_not_exists)? else {
+        let name = self.placed(&s.name, s.persistence).await?;
+        let on_commit = self.on_commit(&name, s.on_commit)?;
+        let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else {
             return Ok(if s.materialized_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" }.to_owned());
         };
         let inner = session.prepare_statement((*s.query).clone(), prepared.text.clone(), &[])?;
         let outputs =
             inner.columns.clone().ok_or_else(|| SqlError::unsupported("CREATE TABLE AS of this statement"))?;
-        let mut columns = Vec::new();
+        if s.columns.len() > outputs.len() {
+            return Err(SqlError::new(code::SYNTAX_ERROR, "too many column names were specified"));
+        }
+        if s.materialized_view && self.reads_temporary(&s.query)? {
+            return Err(SqlError::new("0A000", "materialized views must not use temporary tables or views"));
+        }
+        let mut columns: Vec<Column> = Vec::new();
         for (i, c) in outputs.iter().enumerate() {
             let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
+            let name = s.columns.get(i).unwrap_or(&c.name);
+            if columns.iter().any(|other| other.name == *name) {
+                return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+            }
             columns.push(Column {
-                name: s.columns.get(i).unwrap_or(&c.name).clone(),
+                name: name.clone(),
                 storage: storage(ty)?,
                 type_oid: ty.oid,
                 type_mod: ty.modifier,
@@ -47,10 +56,10 @@ impl Ddl<'_> {
                 dropped_version: None,
                 since_version: 0,
                 missing: None,
-                acl: Acl::default(),
+                ..Column::default()
             });
         }
-        let tree = new_tree(&mut self.engine()).await?;
+        let tree = self.new_tree(schema).await?;
         let relation = Relation {
             owner: self.role()?,
             acl: self.first_acl('r', schema)?,
@@ -58,6 +67,8 @@ impl Ddl<'_> {
             query: s.materialized_view.then(|| s.text.clone()),
             options: storage_options(&s.storage)?,
             populated: s.with_data,
+            unlogged: s.persistence == Persistence::Unlogged,
+            on_commit,
             ..Relation::table(self.new_oid(), self.core.database, schema, s.name.name(), columns, tree)
         };
         let oid = relation.oid;

@@ -1,0 +1,98 @@
+//! What the catalog knows of a role.
+
+use super::acl::Acl;
+use super::object::Oid;
+use serde::{Deserialize, Serialize};
+
+pub(super) fn any_number() -> i32 {
+    -1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Role {
+    /// Its number.
+    pub oid: Oid,
+    /// Its name.
+    pub name: String,
+    /// It may log in.
+    pub login: bool,
+    /// It may do everything.
+    pub superuser: bool,
+    /// It may create databases.
+    pub create_db: bool,
+    /// It may create roles.
+    pub create_role: bool,
+    /// The SCRAM-SHA-256 verifier of its password.
+    pub password: Option<String>,
+    /// Connections at once, -1 for any number.
+    pub connection_limit: i32,
+    /// It has the rights of the roles that it is a member of without SET ROLE.
+    #[serde(default = "yes")]
+    pub inherit: bool,
+    /// Row-level security does not hold it up.
+    #[serde(default)]
+    pub bypass_rls: bool,
+    /// Its password is good until then: microseconds since 2000-01-01 UTC.
+    #[serde(default)]
+    pub valid_until: Option<i64>,
+    /// The roles that it is a member of.
+    #[serde(default)]
+    pub member_of: Vec<Membership>,
+    /// ALTER ROLE ... SET: what its sessions begin with; of one database, or of all (0).
+    #[serde(default)]
+    pub settings: Vec<(Oid, String, String)>,
+    /// ALTER DEFAULT PRIVILEGES: what objects that it makes begin with.
+    #[serde(default)]
+    pub defaults: Vec<DefaultAcl>,
+}
+
+impl Role {
+    /// A role that may do nothing.
+    pub fn new(oid: Oid, name: &str) -> Role {
+        Role {
+            oid,
+            name: name.to_owned(),
+            login: false,
+            superuser: false,
+            create_db: false,
+            create_role: false,
+            password: None,
+            connection_limit: any_number(),
+            inherit: true,
+            bypass_rls: false,
+            valid_until: None,
+            member_of: Vec::new(),
+            settings: Vec::new(),
+            defaults: Vec::new(),
+        }
+    }
+}
+
+/// A role is a member of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// The other.
+    pub role: Oid,
+    /// Whether it may make others members.
+    pub admin: bool,
+    /// By whom it was made one.
+    pub by: Oid,
+}
+
+/// What objects of a kind begin with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultAcl {
+    /// In this database.
+    pub database: Oid,
+    /// In this schema; 0: in any.
+    pub schema: Oid,
+    /// `r` for tables, `S` for sequences, `n` for schemas.
+    pub kind: char,
+    /// For a schema what is added; else the whole list.
+    pub acl: Acl,
+}

@@ -1,0 +1,151 @@
+//! Temporary objects: in which schema they go, what becomes of them at a commit, and how they are dropped (engine/src/session/temporary.rs).
+
+use super::Ddl;
+use crate::context::core::Core;
+use crate::context::errors::from_engine;
+use crate::error::{Result, SqlError};
+use crate::exec::change::newest_view;
+use crate::planner::Planner;
+use crate::session::utility::with_env;
+use crate::syntax::ast::QualName;
+use crate::syntax::ddl::{OnCommit, Persistence};
+use crate::syntax::stmt::Statement;
+use clearway_engine::catalog::{BOOTSTRAP_ROLE, Object, Relation, Schema, TEMP_PREFIX};
+use clearway_engine::table::shape::TableShape;
+use clearway_storage::btree::{Direction, KeyRange};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// An empty tree for something in a schema; in that of temporary objects it lives as long as the session.
+    pub(super) async fn new_tree(&self, schema: u32) -> Result<u64> {
+        let temporary = self.catalog().temp_schema().is_some_and(|own| own.oid == schema);
+        let mut engine = self.engine();
+        let tree = if temporary { engine.create_temporary_tree().await } else { engine.create_tree().await };
+        Ok(tree.map_err(from_engine)?.0)
+    }
+
+    /// The name of a relation to be made, with the schema of temporary objects where it belongs there.
+    pub(super) async fn placed(&self, name: &QualName, persistence: Persistence) -> Result<QualName> {
+        let own = |schema: &str| schema == "pg_temp" || self.is_own_temp(schema);
+        let asked = match name.schema() {
+            Some(schema) => own(schema),
+            None => self.core.path().first().is_some_and(|first| first == "pg_temp"),
+        };
+        if persistence == Persistence::Temporary && name.schema().is_some_and(|schema| !own(schema)) {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(SqlError::new("42P16", message).at(name.pos));
+        }
+        if !asked && persistence != Persistence::Temporary {
+            return Ok(name.clone());
+        }
+        if persistence == Persistence::Unlogged {
+            let message = "only temporary relations may be created in temporary schemas";
+            return Err(SqlError::new("42P16", message).at(name.pos));
+        }
+        self.make_temp_schema().await?;
+        Ok(QualName { parts: vec!["pg_temp".to_owned(), name.name().to_owned()], pos: name.pos })
+    }
+
+    fn is_own_temp(&self, schema: &str) -> bool {
+        self.catalog().temp_schema().is_some_and(|own| own.name == schema)
+    }
+
+    async fn make_temp_schema(&self) -> Result<()> {
+        let catalog = self.catalog();
+        if catalog.temp_schema().is_some() {
+            return Ok(());
+        }
+        let database = catalog.get(self.core.database);
+        if !database.is_some_and(|database| self.judge(&catalog).may_with(database, 'T')) {
+            let name = &self.core.database_name;
+            let message = format!("permission denied to create temporary tables in database \"{name}\"");
+            return Err(SqlError::new("42501", message));
+        }
+        let name = format!("{TEMP_PREFIX}{}", self.core.backend.pid);
+        let schema = Schema::new(self.new_oid(), self.core.database, &name, BOOTSTRAP_ROLE);
+        self.engine().put_object(Object::Schema(schema)).await.map_err(from_engine)
+    }
+
+    /// ON COMMIT, as the catalog keeps it.
+    pub(super) fn on_commit(&self, name: &QualName, asked: Option<OnCommit>) -> Result<Option<char>> {
+        if asked.is_some() && name.schema() != Some("pg_temp") {
+            return Err(SqlError::new("42P16", "ON COMMIT can only be used on temporary tables"));
+        }
+        Ok(match asked {
+            Some(OnCommit::DeleteRows) => Some('d'),
+            Some(OnCommit::Drop) => Some('x'),
+            Some(OnCommit::PreserveRows) | None => None,
+        })
+    }
+
+    /// A foreign key leads from a temporary table to another one only, and from any other table to none.
+    pub(super) fn same_persistence(&self, child: &Relation, parent: &Relation) -> Result<()> {
+        let own = self.catalog().temp_schema().map(|schema| schema.oid);
+        let temporary = |relation: &Relation| Some(relation.schema) == own;
+        let message = match (temporary(child), temporary(parent)) {
+            (true, false) => "constraints on temporary tables may reference only temporary tables",
+            (false, true) => "constraints on permanent tables may reference only permanent tables",
+            (false, false) if parent.unlogged && !child.unlogged => {
+                "constraints on permanent tables may reference only permanent tables"
+            }
+            _ => return Ok(()),
+        };
+        Err(SqlError::new("42P16", message))
+    }
+
+    /// Whether a query names a temporary table or view.
+    pub(super) fn reads_temporary(&self, query: &Statement) -> Result<bool> {
+        let Statement::Query(query) = query else { return Ok(false) };
+        let catalog = self.catalog();
+        let (_, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
+        Ok(meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o))))
+    }
+
+    async fn drop_all_temporary(&self) -> Result<()> {
+        let objects = self.engine().temporary_objects();
+        for oid in &objects {
+            let droppable =
+                matches!(self.catalog().get(*oid).map(|o| o.kind()), Some(kind) if kind != "index" && kind != "schema");
+            if droppable {
+                self.drop_one(*oid, true, &objects).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_of_transaction(&self) -> Result<()> {
+        let objects = self.engine().temporary_objects();
+        for oid in objects {
+            let Some(relation) = self.catalog().relation(oid).cloned() else { continue };
+            match relation.on_commit {
+                Some('x') => self.drop_one(oid, true, &[]).await?,
+                Some('d') if self.has_rows(&relation).await? => self.fresh_trees(&relation).await?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn has_rows(&self, relation: &Relation) -> Result<bool> {
+        let shape = TableShape::new(&self.catalog(), relation.oid).map_err(from_engine)?;
+        let mut engine = self.engine();
+        let view = newest_view(&mut engine);
+        let mut walk = engine.scan(&shape, KeyRange::all(), Direction::Forward, &view);
+        Ok(engine.next(&mut walk).await.map_err(from_engine)?.is_some())
+    }
+}
+
+/// What ON COMMIT asks for, before the transaction commits.
+pub(in crate::session) async fn before_commit(core: &Arc<Core>) -> Result<()> {
+    let changed = {
+        let mut engine = core.engine.take();
+        engine.has_temporary() && engine.txn().id().is_some()
+    };
+    if changed { Ddl { core }.end_of_transaction().await } else { Ok(()) }
+}
+
+/// DISCARD TEMP.
+pub(in crate::session) async fn drop_all(core: &Arc<Core>) -> Result<()> {
+    let any = core.engine.take().has_temporary();
+    if any { Ddl { core }.drop_all_temporary().await } else { Ok(()) }
+}
