@@ -453,32 +453,36 @@ impl Session {
         Ok(())
     }
 
-    /// Opens a statement; locks and deadlock reports show its text.
-    pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
-        self.owner.statement(text);
+    /// Repeatable read: takes the snapshot of the whole transaction, unless the transaction has it. PostgreSQL takes it before the first
+    /// statement's table locks: what is committed while that statement waits for one is not seen.
+    pub fn keep_snapshot(&mut self, mode: StatementMode) {
+        if self.options.isolation != Isolation::RepeatableRead || self.kept.is_some() || self.txn.is_none() {
+            return;
+        }
+        let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only);
+        self.kept = Some(kept);
+        self.queried = true;
+        self.txn().set_snapshot(kept.read_lsn);
+    }
+
+    /// A snapshot; with `durable`, of what is durable, unless the session is relaxed (SES-3).
+    fn snapshot(&mut self, durable: bool) -> Snapshot {
         let dep_lsn = self.dep_lsn();
         let all = self.db.transactions();
         // SES-3: the snapshot must also include the commits on which a granted lock depends.
         let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
-        let (read_lsn, snapshot) = match (self.options.isolation, self.kept) {
-            (Isolation::RepeatableRead, Some(kept)) => (kept.read_lsn, None),
-            (Isolation::RepeatableRead, None) if self.txn.is_some() => {
-                let durable = mode == StatementMode::ReadOnly && self.options.read_only && !self.relaxed;
-                let lsn = || {
-                    if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
-                };
-                let kept = self.reader.begin(lsn);
-                self.kept = Some(kept);
-                self.txn().set_snapshot(kept.read_lsn);
-                (kept.read_lsn, None)
-            }
-            _ => {
-                // SES-3
-                let durable = mode == StatementMode::ReadOnly && !self.relaxed;
-                let lsn = || {
-                    if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() }
-                };
-                let snapshot = self.reader.begin(lsn);
+        let durable = durable && !self.relaxed;
+        self.reader.begin(|| if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() })
+    }
+
+    /// Opens a statement; locks and deadlock reports show its text.
+    pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
+        self.owner.statement(text);
+        self.keep_snapshot(mode);
+        let (read_lsn, snapshot) = match self.kept {
+            Some(kept) => (kept.read_lsn, None),
+            None => {
+                let snapshot = self.snapshot(mode == StatementMode::ReadOnly);
                 (snapshot.read_lsn, Some(snapshot))
             }
         };

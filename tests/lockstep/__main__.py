@@ -15,6 +15,8 @@ against a PostgreSQL 15 and a `clearway serve` that it starts itself. The two mu
     --report FILE     writes each class with its smallest schedule and both outputs
     --seconds N       stops after so long
 
+Before them it runs the schedules of tests/lockstep/repaired, one for each class that was repaired: there the servers must agree.
+
 The last line is `N passed, N failed`: schedules. One that diverges is run three times more: if they do not agree about it, it is unstable,
 which is counted apart; else it is shrunk, and failed unless its class is known.
 """
@@ -63,6 +65,7 @@ def main():
             with open(options.command[1], encoding="utf-8") as file:
                 return campaign.replay(pair, parse(file.read()))
         work = campaign.Campaign(pair, options)
+        work.replay_all(os.path.join(os.path.dirname(os.path.abspath(__file__)), "repaired"))
         work.run()
         for n in range(options.kills):
             work.count(kills.kill_in_the_middle(clearway, f"{options.seed}:{n}"))

@@ -44,7 +44,7 @@ pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: 
         Changed::Exists { .. } | Changed::Again => return Err(duplicate_key(shape)),
     }
     for index in &shape.indexes {
-        insert_entry(txn, index, key, row).await?;
+        insert_entry(txn, (shape, index), key, row).await?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ pub async fn update(
     for index in &shape.indexes {
         if index.columns.iter().any(|c| old[*c] != new[*c]) && index.prefix_of(old) != index.prefix_of(new) {
             delete_entry(txn, index, key, old).await?;
-            insert_entry(txn, index, key, new).await?;
+            insert_entry(txn, (shape, index), key, new).await?;
         }
     }
     Ok(Changed::Done)
@@ -124,13 +124,13 @@ fn duplicate_key(shape: &TableShape) -> EngineError {
 /// `Duplicate` (TAB-2).
 pub async fn insert_entry(
     txn: &mut Transaction,
-    index: &IndexShape,
+    (shape, index): (&TableShape, &IndexShape),
     row_key: &[u8],
     row: &[Value],
 ) -> Result<(), EngineError> {
     let mut entry = index.prefix_of(row);
     if index.constrains(row) {
-        return insert_unique(txn, index, entry, row_key).await;
+        return insert_unique(txn, (Some(shape), index), entry, row_key).await;
     }
     entry.extend_from_slice(row_key);
     put_entry(txn, index, &entry).await
@@ -158,14 +158,15 @@ pub(crate) async fn insert_built(
 ) -> Result<(), EngineError> {
     match unique {
         None => put_entry(txn, index, entry).await,
-        Some(len) => insert_unique(txn, index, entry[..len].to_vec(), &entry[len..]).await,
+        Some(len) => insert_unique(txn, (None, index), entry[..len].to_vec(), &entry[len..]).await,
     }
 }
 
 /// TAB-2: one inserter of a key at a time searches all entries of the key and inserts its own; from then on the tag of its entry speaks for it.
+/// With the table's shape, a transaction that is changing the row in the way is waited for, whatever it changes: it may take the key away yet.
 async fn insert_unique(
     txn: &mut Transaction,
-    index: &IndexShape,
+    (shape, index): (Option<&TableShape>, &IndexShape),
     prefix: Vec<u8>,
     row_key: &[u8],
 ) -> Result<(), EngineError> {
@@ -177,8 +178,16 @@ async fn insert_unique(
         let turn = take_turn(txn, &locks, &owner, &tag).await?;
         let tree = index.entries(txn.all());
         match search(txn, tree, &prefix, Some(row_key)).await? {
-            Found::Row(..) => {
-                return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
+            Found::Row(found, _) => {
+                let writer = match shape {
+                    Some(shape) => writer_of(txn, shape, index.row_key(&found)?).await?,
+                    None => None,
+                };
+                let Some(writer) = writer else {
+                    return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
+                };
+                drop(turn);
+                txn.wait_for(writer).await?;
             }
             Found::Nothing => {
                 let mut entry = prefix;
@@ -194,7 +203,7 @@ async fn insert_unique(
 }
 
 /// The key of a row that has the same values as `row` in a unique index; see `Session::conflicting`. A row that is only locked is a conflict; a
-/// row whose entry another transaction is writing or deleting is waited for.
+/// row that another transaction is changing is waited for.
 ///
 /// # Errors
 /// `Deadlock`; from the trees.
@@ -213,11 +222,23 @@ pub async fn conflicting(
         }
     }
     for index in shape.indexes.iter().filter(|i| i.constrains(row) && wanted(i.oid)) {
-        if let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &index.prefix_of(row)).await? {
-            return Ok(Some(index.row_key(&entry)?.to_vec()));
+        while let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &index.prefix_of(row)).await? {
+            let key = index.row_key(&entry)?;
+            match writer_of(txn, shape, key).await? {
+                Some(writer) => txn.wait_for(writer).await?,
+                None => return Ok(Some(key.to_vec())),
+            }
         }
     }
     Ok(None)
+}
+
+/// The transaction that is changing the row at a key, if another one is.
+async fn writer_of(txn: &mut Transaction, shape: &TableShape, key: &[u8]) -> Result<Option<Implicit>, EngineError> {
+    match search(txn, shape.rows(txn.all()), key, None).await? {
+        Found::Busy(writer) => Ok(Some(writer)),
+        Found::Row(..) | Found::Nothing => Ok(None),
+    }
 }
 
 /// The key of the live row or entry that begins with `key`, and the commit of its newest version; waits until no transaction is changing such a

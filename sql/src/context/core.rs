@@ -254,7 +254,9 @@ impl Core {
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let catalog = self.catalog();
         let identities = Identities { catalog: &catalog, database: self.database, login: self.login };
+        self.check_mode(name, value)?;
         let shown = self.settings.lock().set(name, value, local, &identities)?;
+        self.apply_mode(name);
         if name.eq_ignore_ascii_case("application_name") {
             self.backend.activity.lock().application_name = shown;
         }

@@ -1,6 +1,7 @@
 //! What planner, executor and session need of a session: its parts that know no plan.
 //!
 //! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
+//! `modes` are the open transaction's by name,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
 //! into SQL errors, `obstacle` says who stands in a statement's way, `views` declares the system views.
@@ -12,6 +13,7 @@ pub mod cell;
 pub mod core;
 pub mod errors;
 pub mod interrupt;
+mod modes;
 pub mod names;
 pub mod obstacle;
 pub mod privileges;

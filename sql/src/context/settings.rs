@@ -553,6 +553,11 @@ impl Settings {
         self.modes = (isolation, read_only);
     }
 
+    /// The modes of the open transaction.
+    pub fn modes(&self) -> (&'static str, bool) {
+        self.modes
+    }
+
     /// The transaction that is open changes what it may do.
     pub fn set_read_only(&mut self, read_only: bool) {
         self.set_modes(self.modes.0, read_only);

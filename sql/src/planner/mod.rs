@@ -110,18 +110,34 @@ impl<'a> Planner<'a> {
     ///
     /// # Errors
     /// Whatever is wrong with the statement.
-    pub fn plan(mut self, statement: &Statement, params: &mut Params) -> Result<Option<Plan>> {
-        let (action, columns) = match statement {
-            Statement::Query(q) => {
-                let query = self.query(q, None, params)?;
+    pub fn plan(self, statement: &Statement, params: &mut Params) -> Result<Option<Plan>> {
+        self.plan_or_locks(statement, params).map_err(|(error, _)| error)
+    }
+
+    /// The same; an error comes with the locks of the tables that the planner had found before. PostgreSQL has them when it reports it.
+    ///
+    /// # Errors
+    /// As `plan`.
+    pub fn plan_or_locks(
+        mut self,
+        statement: &Statement,
+        params: &mut Params,
+    ) -> std::result::Result<Option<Plan>, (SqlError, Vec<TableLock>)> {
+        let planned = match statement {
+            Statement::Query(q) => self.query(q, None, params).map(|query| {
                 let columns = Some(query.columns.clone());
-                (Action::Select(query), columns)
-            }
-            _ => match self.change(statement, params)? {
-                Some(planned) => planned,
-                None => return Ok(None),
-            },
+                Some((Action::Select(query), columns))
+            }),
+            _ => self.change(statement, params),
         };
+        match planned {
+            Ok(Some(planned)) => self.finish(planned, params).map(Some).map_err(|error| (error, Vec::new())),
+            Ok(None) => Ok(None),
+            Err(error) => Err((error, self.locks)),
+        }
+    }
+
+    fn finish(self, (action, columns): Planned, params: &Params) -> Result<Plan> {
         if columns.as_ref().is_some_and(|columns| columns.len() > COLUMNS_MAX) {
             let message = format!("target lists can have at most {COLUMNS_MAX} entries");
             return Err(SqlError::new("54011", message));
@@ -137,7 +153,7 @@ impl<'a> Planner<'a> {
             .collect::<Result<_>>()?;
         let read_only = self.read_only && matches!(action, Action::Select(_)) && self.changes.is_empty();
         let (changes, subqueries, locks) = (self.changes, self.subplans, self.locks);
-        Ok(Some(Plan { changes, action, subqueries, locks, params: types, columns, read_only }))
+        Ok(Plan { changes, action, subqueries, locks, params: types, columns, read_only })
     }
 
     /// Plans INSERT, UPDATE or DELETE; none for any other statement.

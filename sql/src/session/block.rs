@@ -171,7 +171,7 @@ impl Session {
                 SqlIsolation::ReadCommitted => ("read committed", Isolation::ReadCommitted),
                 SqlIsolation::ReadUncommitted => ("read uncommitted", Isolation::ReadCommitted),
             };
-            if engine.has_snapshot() && level != options.isolation {
+            if engine.has_queried() && name != self.core.settings.lock().modes().0 {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(SqlError::new("25001", message));
             }

@@ -117,6 +117,23 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
+    plan_or_locks(core, statement, params).map_err(|unplanned| unplanned.error)
+}
+
+/// A statement that can't be planned.
+struct Unplanned {
+    error: SqlError,
+    /// The catalog by which it was judged.
+    catalog: Arc<Catalog>,
+    /// The tables that had been found before.
+    locks: Vec<TableLock>,
+}
+
+fn plan_or_locks(
+    core: &Core,
+    statement: &Statement,
+    params: &mut Params,
+) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
     let (path_changes, role_changes, format) = {
@@ -127,7 +144,8 @@ pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<O
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
     let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion };
-    let plan = Planner::new(&env).plan(statement, params)?;
+    let plan = Planner::new(&env).plan_or_locks(statement, params);
+    let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
     let path = names.path.clone();
     Ok(plan.map(|plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
@@ -212,12 +230,22 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             None => {
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let mut params = Params { types, open: false };
-                let planned = plan(core, request.statement, &mut params)?;
+                let planned = match plan_or_locks(core, request.statement, &mut params) {
+                    Ok(planned) => planned,
+                    Err(unplanned) => {
+                        judge_again(core, *unplanned).await?;
+                        continue;
+                    }
+                };
                 let planned = planned.ok_or_else(|| SqlError::internal("a statement without a plan"))?;
                 same_columns(request.columns, planned.plan.columns.as_deref())?;
                 Arc::new(planned)
             }
         };
+        let read_only = core.engine.take().options().read_only;
+        let durable = fresh.plan.read_only && (request.alone || read_only);
+        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+        core.engine.take().keep_snapshot(mode);
         for lock in &fresh.plan.locks {
             if !fresh.permitted
                 && let Some(relation) = fresh.catalog.relation(lock.oid)
@@ -229,9 +257,6 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         if !is_fresh(core, &fresh) {
             continue;
         }
-        let read_only = core.engine.take().options().read_only;
-        let durable = fresh.plan.read_only && (request.alone || read_only);
-        let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
         let statement = core.engine.take().open_statement(request.text, mode);
         let opened = Opened { core: core.clone(), statement: Some(statement) };
         // REINDEX lets readers be: what it committed before the snapshot, the plan must know.
@@ -267,6 +292,19 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         transaction_started: request.transaction_started,
         count: 0,
     })
+}
+
+/// Waits for the locks of the tables that a statement names which can't be planned: whoever holds them may be about to make it right. Returns if
+/// the catalog is another one after that.
+///
+/// # Errors
+/// What is wrong with the statement.
+async fn judge_again(core: &Core, unplanned: Unplanned) -> Result<()> {
+    core.engine.take().keep_snapshot(StatementMode::Write);
+    for lock in &unplanned.locks {
+        core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
+    }
+    if Arc::ptr_eq(&unplanned.catalog, &core.catalog()) { Err(unplanned.error) } else { Ok(()) }
 }
 
 impl Execution {

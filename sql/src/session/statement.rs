@@ -6,6 +6,7 @@ use super::{copy, ddl, discard, held_up, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
+use clearway_engine::session::StatementMode;
 use std::sync::Arc;
 
 impl Session {
@@ -27,7 +28,13 @@ impl Session {
             return Ok(execution.tag());
         }
         self.changes += 1;
-        self.core.engine.take().owner().statement(&prepared.text);
+        {
+            let mut engine = self.core.engine.take();
+            engine.owner().statement(&prepared.text);
+            if takes_snapshot(statement) {
+                engine.keep_snapshot(StatementMode::Write);
+            }
+        }
         match statement {
             Statement::Execute { name, args } => {
                 let (target, params) = self.execute_arguments(name, args)?;
@@ -49,4 +56,23 @@ impl Session {
             },
         }
     }
+}
+
+/// Whether a statement that is not planned needs a snapshot, as PostgreSQL has it (`PlannedStmtRequiresSnapshot`): under repeatable read the
+/// first that does takes it for the whole transaction.
+fn takes_snapshot(statement: &Statement) -> bool {
+    use Statement as S;
+    !matches!(
+        statement,
+        S::Set(_)
+            | S::Show { .. }
+            | S::Reset { .. }
+            | S::LockTable(_)
+            | S::SetConstraints { .. }
+            | S::Fetch { .. }
+            | S::Listen { .. }
+            | S::Notify { .. }
+            | S::Unlisten { .. }
+            | S::Checkpoint
+    )
 }

@@ -1,0 +1,57 @@
+//! The properties of the open transaction by the names of settings: `transaction_read_only`, `transaction_isolation`.
+
+use super::core::Core;
+use crate::error::{Result, SqlError};
+use clearway_engine::session::Isolation;
+
+impl Core {
+    /// Judges a new value of such a setting before it is set; nothing to do for any other setting.
+    ///
+    /// # Errors
+    /// 25001: the transaction has queried, and what it saw fits the old value only. 0A000: serializable.
+    pub(super) fn check_mode(&self, name: &str, value: Option<&str>) -> Result<()> {
+        let (options, queried) = {
+            let engine = self.engine.take();
+            (engine.options(), engine.has_queried() && engine.is_open())
+        };
+        if name.eq_ignore_ascii_case("transaction_read_only") {
+            let writes = value.is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "off" | "false" | "no" | "0"));
+            if writes && options.read_only && queried {
+                return Err(SqlError::new("25001", "transaction read-write mode must be set before any query"));
+            }
+        } else if name.eq_ignore_ascii_case("transaction_isolation") {
+            let same = value.is_some_and(|v| self.settings.lock().get("transaction_isolation").eq_ignore_ascii_case(v));
+            let settings = self.settings.lock();
+            if value.is_some_and(|v| v.eq_ignore_ascii_case("serializable"))
+                && settings.get("serializable") != "snapshot"
+            {
+                return Err(SqlError::unsupported("the isolation level SERIALIZABLE")
+                    .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."));
+            }
+            if queried && !same {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(SqlError::new("25001", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The setting has its new value: so has the transaction.
+    pub(super) fn apply_mode(&self, name: &str) {
+        if !name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case("transaction_")) {
+            return;
+        }
+        let (isolation, read_only) = self.settings.lock().modes();
+        let mut engine = self.engine.take();
+        if !engine.is_open() {
+            return;
+        }
+        let mut options = engine.options();
+        options.read_only = read_only;
+        options.isolation = match isolation {
+            "repeatable read" | "serializable" => Isolation::RepeatableRead,
+            _ => Isolation::ReadCommitted,
+        };
+        engine.set_options(options);
+    }
+}
