@@ -557,7 +557,7 @@ impl Session {
         scope: LockScope,
         if_taken: IfTaken,
     ) -> Result<(), EngineError> {
-        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
+        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None, looks: false };
         let granted = self.db.transactions().locks().acquire(request).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
         Ok(())
@@ -569,7 +569,7 @@ impl Session {
     /// As [`Session::lock`]; `LockNotAvailable` after the last round if `polite` asks for that.
     pub async fn lock_politely(&mut self, tag: LockTag, mode: LockMode, polite: Polite) -> Result<(), EngineError> {
         let (scope, if_taken) = (LockScope::Transaction, IfTaken::Wait);
-        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None };
+        let request = Request { owner: &self.owner, tag, mode, scope, if_taken, implicit: None, looks: false };
         let granted = self.db.transactions().locks().acquire_politely(request, polite).await.map_err(TxnError::from)?;
         self.dep_lsn = self.dep_lsn.max(granted.dep_lsn);
         Ok(())

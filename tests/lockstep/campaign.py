@@ -53,6 +53,10 @@ class Known:
                 raise SystemExit(f"{path}: {pattern}: no reason")
             self.entries.append((re.compile(pattern), reason.strip()))
 
+    def may_be_known(self, signature):
+        """Whether it can be a known class by what runs beside it, which only the shrunk schedule tells."""
+        return any(" \\| " in pattern.pattern and re.fullmatch(pattern.pattern.split(" \\| ")[0], signature) for pattern, _ in self.entries)
+
     def reason(self, signature):
         return next((reason for pattern, reason in self.entries if pattern.fullmatch(signature)), None)
 
@@ -183,7 +187,7 @@ class Campaign:
                 self.unstable_classes[signature] += 1
                 return
         beside = ""
-        if not known and (entry is None or len(entry.seeds) < SHRUNK_OF_EACH):
+        if not known and (entry is None or len(entry.seeds) < SHRUNK_OF_EACH or self.known.may_be_known(signature)):
             whole, run = shrink(self, whole, signature, run)
             kinds = {kind(step.sql) for step in run.steps[:-1]} - {""}
             beside = ", ".join(sorted(kinds))

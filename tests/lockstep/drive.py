@@ -206,7 +206,7 @@ class Pair:
                              for s in sorted({*waited, n}) if s in last})
         run.log.append(outcomes)
         run.waited += bool(waited)
-        return self.compare(run, outcomes, last)
+        return self.compare(run, outcomes, last, self.circumstance(outcomes, [s for s in waited if s != n]))
 
     def note_level(self, n, sql):
         if sql.startswith("begin"):
@@ -214,11 +214,20 @@ class Pair:
         elif self.postgres.sessions[n].last.status == "I":
             self.levels[n] = ""
 
-    def compare(self, run, outcomes, last):
+    def circumstance(self, outcomes, waited):
+        """What makes a step open: both servers break the same deadlock with another victim; or several sessions that waited go on at once, so
+        that which of them comes first is a race on either server. It begins the signature of a divergence."""
+        victims = [{s for s, what in outcome.items() if what == "40P01"} for outcome in outcomes]
+        if all(victims) and victims[0] != victims[1]:
+            return "another victim: "
+        on = {s for outcome in outcomes for s in waited if not isinstance(outcome.get(s), frozenset)}
+        return "together: " if len(on) > 1 else ""
+
+    def compare(self, run, outcomes, last, circumstance):
         theirs, ours = outcomes
         for s in theirs:
             a, b = theirs[s], ours[s]
-            what = self.levels.get(s, "") + (kind(last[s]) or last[s].split(" ")[0])
+            what = circumstance + self.levels.get(s, "") + (kind(last[s]) or last[s].split(" ")[0])
             both_wait = isinstance(a, frozenset) and isinstance(b, frozenset)
             if a == b and not both_wait:
                 self.compare_texts(run, s, what)
@@ -249,9 +258,10 @@ class Pair:
         run.divergence = Divergence(len(run.steps) - 1, signature, detail)
 
     def compare_tables(self, run):
-        """What was committed."""
-        names = [sorted(r[0] for r in server.control.values("select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-                                                            "where nspname = 'w' and relkind in ('r', 'i', 'S')")) for server in self.both()]
+        """What was committed. An index that CREATE INDEX CONCURRENTLY did not finish is left as invalid by PostgreSQL alone."""
+        names = [sorted(r[0] for r in server.control.values(
+            "select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid "
+            "where nspname = 'w' and relkind in ('r', 'i', 'S') and (indisvalid is null or indisvalid)")) for server in self.both()]
         if names[0] != names[1]:
             run.divergence = Divergence(len(run.steps), "committed: relations", f"PostgreSQL {names[0]}\n    Clearway {names[1]}")
             return

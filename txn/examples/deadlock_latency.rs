@@ -32,7 +32,7 @@ fn row(n: usize) -> LockTag {
 fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, n: usize) -> Acquire<'a> {
     let (tag, mode, scope) = (row(n), LockMode::RowNoKeyUpdate, LockScope::Transaction);
     Box::pin(async move {
-        locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None }).await
+        locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None, looks: false }).await
     })
 }
 

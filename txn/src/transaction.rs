@@ -14,7 +14,7 @@ mod judge;
 
 use std::sync::{Arc, OnceLock};
 
-use clearway_storage::btree::Tree;
+use clearway_storage::btree::{Edit, LeafRow, Tree};
 use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
 use clearway_storage::record::{TxnLog, UndoEntry};
 use clearway_storage::recovery::Loser;
@@ -132,6 +132,8 @@ pub struct Transaction {
     dep_lsn: Lsn,
     /// Spans read from the spill file, kept for the next rows.
     fetched: Fetched,
+    /// The latest change replaced a version of its own transaction.
+    over_own: bool,
 }
 
 impl Transaction {
@@ -147,6 +149,7 @@ impl Transaction {
             snapshot: None,
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
+            over_own: false,
         }
     }
 
@@ -199,6 +202,7 @@ impl Transaction {
             snapshot: None,
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
+            over_own: false,
         }
     }
 
@@ -277,6 +281,16 @@ impl Transaction {
         &mut self.log
     }
 
+    /// Whether the latest change replaced a version that this transaction had written.
+    pub fn over_own(&self) -> bool {
+        self.over_own
+    }
+
+    /// Sets what [`Transaction::over_own`] says: of the changes that make up one, the caller names the row's.
+    pub fn set_over_own(&mut self, over_own: bool) {
+        self.over_own = over_own;
+    }
+
     /// Changes a row, after waiting for transactions that are changing it or have locked it.
     ///
     /// # Errors
@@ -342,7 +356,8 @@ impl Transaction {
                 .edit(&mut self.log, key, value.len(), |leaf| judge.change(leaf, change, basis, value, overflow))
                 .await?;
             match attempt {
-                Attempt::Finished(changed, record, judged) => {
+                Attempt::Finished { changed, record, judged, over_own } => {
+                    self.over_own = over_own;
                     // A refusal is a reply, too, and depends on the version that was judged.
                     if !mutation::active(Mutation::NoDepWaitErrors) {
                         self.depends_on(judged);
@@ -353,10 +368,17 @@ impl Transaction {
                     }
                     return Ok(changed);
                 }
-                Attempt::Wait(pending) => {
-                    let granted = pending.wait().await?;
-                    self.depends_on(granted.dep_lsn);
-                }
+                Attempt::Wait(mut pending) => loop {
+                    if let Some(granted) = pending.next().await? {
+                        self.depends_on(granted.dep_lsn);
+                        break;
+                    }
+                    // TXN-10: a place in the queue that the row's present version makes useless is given up.
+                    let look = |leaf: LeafRow<'_>| (Edit::Keep, judge.settles_change(&leaf, basis));
+                    if tree.edit(&mut self.log, key, value.len(), look).await?.0 {
+                        break;
+                    }
+                },
                 Attempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 Attempt::Again => {}
                 Attempt::Ended => {
@@ -401,6 +423,7 @@ impl Transaction {
             scope: LockScope::Session,
             if_taken: IfTaken::Wait,
             implicit: Some(writer),
+            looks: false,
         };
         let granted = all.locks().acquire(request).await?;
         all.locks().release_one(&owner, &tag, LockMode::Share);
@@ -454,10 +477,17 @@ impl Transaction {
                     return Ok(Some(row));
                 }
                 LockAttempt::Absent => return Ok(None),
-                LockAttempt::Wait(pending) => {
-                    let granted = pending.wait().await?;
-                    self.depends_on(granted.dep_lsn);
-                }
+                LockAttempt::Wait(mut pending) => loop {
+                    if let Some(granted) = pending.next().await? {
+                        self.depends_on(granted.dep_lsn);
+                        break;
+                    }
+                    // TXN-10
+                    let look = |leaf: LeafRow<'_>| (Edit::Keep, judge.settles_lock(&leaf, mode));
+                    if tree.edit(&mut self.log, key, 0, look).await?.0 {
+                        break;
+                    }
+                },
                 LockAttempt::Fetch(tag) => all.book().fetch(tag, &mut self.fetched).await?,
                 LockAttempt::Refused => return Err(TxnError::LockNotAvailable),
                 LockAttempt::Doomed(error, judged) => {

@@ -125,6 +125,7 @@ impl Session {
                 scope: LockScope::Session,
                 if_taken: IfTaken::Wait,
                 implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive, change: 0 }),
+                looks: false,
             };
             let granted = locks.acquire(request).await.map_err(TxnError::from)?;
             locks.release_one(&self.owner, &tag, LockMode::Share);

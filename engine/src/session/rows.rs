@@ -125,6 +125,11 @@ impl Session {
         write::update(self.txn(), shape, key, old, new, basis).await
     }
 
+    /// Whether the latest update replaced a version that this transaction had written.
+    pub fn updated_own(&mut self) -> bool {
+        self.txn().over_own()
+    }
+
     /// Deletes a row.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: 
     Ok(())
 }
 
-/// Replaces a row. `basis` says how `old` was read; the new row may have another key.
+/// Replaces a row. `basis` says how `old` was read; the new row may have another key. Afterwards `Transaction::over_own` speaks of the row.
 ///
 /// # Errors
 /// As [`insert`].
@@ -69,10 +69,12 @@ pub async fn update(
             Changed::Done => {}
             other => return Ok(other),
         }
+        let over_own = txn.over_own();
         for index in &shape.indexes {
             delete_entry(txn, index, key, old).await?;
         }
         insert(txn, shape, &new_key, new).await?;
+        txn.set_over_own(over_own);
         return Ok(Changed::Done);
     }
     let strength = if shape.changes_key(old, new) { LockMode::RowUpdate } else { LockMode::RowNoKeyUpdate };
@@ -82,12 +84,14 @@ pub async fn update(
         Changed::Done => {}
         other => return Ok(other),
     }
+    let over_own = txn.over_own();
     for index in &shape.indexes {
         if index.columns.iter().any(|c| old[*c] != new[*c]) && index.prefix_of(old) != index.prefix_of(new) {
             delete_entry(txn, index, key, old).await?;
             insert_entry(txn, (shape, index), key, new).await?;
         }
     }
+    txn.set_over_own(over_own);
     Ok(Changed::Done)
 }
 
@@ -304,6 +308,7 @@ async fn take_turn<'a>(
         scope: LockScope::Session,
         if_taken: IfTaken::Wait,
         implicit: None,
+        looks: false,
     };
     let granted = locks.acquire(turn).await.map_err(TxnError::from)?;
     txn.depends_on(granted.dep_lsn);

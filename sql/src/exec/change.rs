@@ -215,7 +215,7 @@ impl Cx<'_> {
         self.check_row(target, &new_row)?;
         let key = key_of(&existing, &target.table)?;
         self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
-        pending.updated(target, &old, &new_row)?;
+        pending.updated(target, &old, &new_row, self.updated_own(target))?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
             out.returns(self.values(returning, &new, &[]).await?)?;
@@ -286,7 +286,7 @@ impl Cx<'_> {
             let key = key_of(&row, table)?;
             match self.write_update(target, &key, &old, &new, basis).await? {
                 Changed::Done => {
-                    pending.updated(target, &old, &new)?;
+                    pending.updated(target, &old, &new, self.updated_own(target))?;
                     out.count += 1;
                     if let Some(returning) = &update.returning {
                         row[table.base..table.base + width].clone_from_slice(&new);
@@ -345,6 +345,11 @@ impl Cx<'_> {
             EngineError::Duplicate { index, oid } => self.duplicate(target, &index, oid, new),
             e => from_engine(e),
         })
+    }
+
+    /// Whether the row of a referring table that was just updated was a version of this transaction's own.
+    pub(super) fn updated_own(self, target: &Target) -> bool {
+        !target.references.is_empty() && self.run.core.engine.take().updated_own()
     }
 
     /// Runs a DELETE.

@@ -99,8 +99,9 @@ impl Pending {
         self.grow()
     }
 
-    /// A row was updated.
-    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum]) -> Result<()> {
+    /// A row was updated. A version that the transaction itself had written (`own`) may never have been checked, since its check is left out once
+    /// it is replaced: the new one is checked even where the key is the same, as in PostgreSQL.
+    pub fn updated(&mut self, target: &Target, old: &[Datum], new: &[Datum], own: bool) -> Result<()> {
         for (i, key) in target.referrers.iter().enumerate() {
             if !has_null(&key.columns, old) && differ(&key.columns, old, new) {
                 let at = self.place_of(target);
@@ -108,7 +109,7 @@ impl Pending {
             }
         }
         for (i, key) in target.references.iter().enumerate() {
-            if !has_null(&key.columns, new) && differ(&key.columns, old, new) {
+            if !has_null(&key.columns, new) && (own || differ(&key.columns, old, new)) {
                 let at = self.place_of(target);
                 self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
             }
@@ -423,7 +424,8 @@ impl<'a> Cx<'a> {
             }
             self.check_row(target, &changed)?;
             self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
-            pending.updated(target, &row, &changed)?;
+            let own = self.updated_own(target);
+            pending.updated(target, &row, &changed, own)?;
         }
         Ok(())
     }

@@ -265,18 +265,8 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         }
     };
     let plan = &cached.plan;
-    let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
-    let change = actions.find(|a| !matches!(a, Action::Select(_)));
-    if let Some(change) = change.filter(|_| read_only) {
-        let verb = match change {
-            Action::Insert(_) => "INSERT",
-            Action::Update(_) => "UPDATE",
-            _ => "DELETE",
-        };
-        return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
-    }
-    if read_only && plan.locks.iter().any(|l| l.mode == LockMode::RowShare) {
-        return Err(SqlError::new("25006", "cannot execute SELECT FOR UPDATE in a read-only transaction"));
+    if read_only {
+        may_read_only(plan)?;
     }
     let rows = match &plan.action {
         Action::Select(query) => Rows::Query(Box::new(QueryRows::new(query.clone()))),
@@ -292,6 +282,23 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         transaction_started: request.transaction_started,
         count: 0,
     })
+}
+
+/// Refuses a plan that changes or locks rows, in a read-only transaction.
+fn may_read_only(plan: &Plan) -> Result<()> {
+    let mut actions = std::iter::once(&plan.action).chain(plan.changes.iter().map(|c| &c.action));
+    if let Some(change) = actions.find(|a| !matches!(a, Action::Select(_))) {
+        let verb = match change {
+            Action::Insert(_) => "INSERT",
+            Action::Update(_) => "UPDATE",
+            _ => "DELETE",
+        };
+        return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
+    }
+    if plan.locks.iter().any(|l| l.mode == LockMode::RowShare) {
+        return Err(SqlError::new("25006", "cannot execute SELECT FOR UPDATE in a read-only transaction"));
+    }
+    Ok(())
 }
 
 /// Waits for the locks of the tables that a statement names which can't be planned: whoever holds them may be about to make it right. Returns if

@@ -120,7 +120,10 @@ fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
 /// for waiters ahead of them.
 fn before_row(lock: &Lock, waiter: &Waiter) -> Vec<Blocker> {
     let (mut at_tuple, mut behind): (Vec<&Waiter>, Vec<&Waiter>) = (Vec::new(), Vec::new());
-    for ahead in lock.queue.iter() {
+    // Whoever has the row in another mode already waits for the other holders, not for the tuple.
+    let waits_for_tuple = |w: &Waiter| lock.held_by(&w.owner).is_empty();
+    let ahead = if waits_for_tuple(waiter) { lock.queue.iter() } else { Default::default() };
+    for ahead in ahead.filter(|w| waits_for_tuple(w)) {
         let conflicts = ahead.mode.conflicts();
         let first = !at_tuple.iter().chain(&behind).any(|w| conflicts.contains(w.mode));
         if std::ptr::eq(&raw const **ahead, waiter) {

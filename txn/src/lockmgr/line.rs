@@ -16,6 +16,8 @@ use super::wait::Waiter;
 pub(super) struct WaitLine {
     line: VecDeque<Arc<Waiter>>,
     wanted: [u32; ALL_MODES.len()],
+    /// How many of them look at the row when a holder commits: most lines have none, and are not walked then.
+    looking: usize,
 }
 
 impl Deref for WaitLine {
@@ -45,6 +47,7 @@ impl WaitLine {
     /// Inserts a waiter at a position of the line.
     pub(super) fn insert(&mut self, at: usize, waiter: Arc<Waiter>) {
         self.wanted[waiter.mode as usize] += 1;
+        self.looking += usize::from(waiter.looks);
         self.line.insert(at, waiter);
     }
 
@@ -52,7 +55,14 @@ impl WaitLine {
     pub(super) fn remove(&mut self, at: usize) {
         if let Some(waiter) = self.line.remove(at) {
             self.wanted[waiter.mode as usize] -= 1;
+            self.looking -= usize::from(waiter.looks);
         }
+    }
+
+    /// The waiters that look at the row when a holder commits.
+    pub(super) fn lookers(&self) -> impl Iterator<Item = &Arc<Waiter>> {
+        let line = if self.looking == 0 { None } else { Some(&self.line) };
+        line.into_iter().flatten().filter(|waiter| waiter.looks)
     }
 
     /// Takes this waiter out, if it is there.
@@ -71,6 +81,6 @@ impl WaitLine {
     pub(super) fn counts_hold(&self) -> bool {
         let mut wanted = [0; ALL_MODES.len()];
         self.line.iter().for_each(|waiter| wanted[waiter.mode as usize] += 1);
-        wanted == self.wanted
+        wanted == self.wanted && self.looking == self.line.iter().filter(|waiter| waiter.looks).count()
     }
 }

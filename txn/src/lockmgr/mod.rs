@@ -107,6 +107,8 @@ pub struct Request<'a> {
     pub if_taken: IfTaken,
     /// A holder that only the caller knows; it is entered first.
     pub implicit: Option<Implicit>,
+    /// A commit of a holder may settle the request without a grant: the waiter looks at the row again (see [`PendingLock::next`]).
+    pub looks: bool,
 }
 
 /// A granted lock.
@@ -216,7 +218,7 @@ impl LockManager {
         if self.try_fast(request) {
             return Ok(Begun::Granted(Granted { dep_lsn: Lsn::ZERO, waited: false }));
         }
-        let announced = self.announce(request);
+        let mut announced = self.announce(request);
         match self.enter(request) {
             Entered::Granted(dep_lsn, anew) => {
                 if anew {
@@ -311,7 +313,7 @@ impl LockManager {
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
             Decision::Wait(position) => {
-                let waiter = Waiter::new(request.owner, &request.tag, request.mode, request.scope, now_ns);
+                let waiter = Waiter::new(request, now_ns);
                 let conflicts = request.mode.conflicts();
                 for holder in lock.holders.iter().filter(|h| conflicts.meets(h.modes)) {
                     holder.owner.blocking.store(true, Ordering::SeqCst);
@@ -389,7 +391,10 @@ impl LockManager {
         };
         lock.keep(owner, kept);
         lock.dep_lsn = lock.dep_lsn.max(commit_lsn);
-        let wake = self.admit(lock);
+        let mut wake = self.admit(lock);
+        if commit_lsn != Lsn::ZERO {
+            wake.extend(lock.queue.lookers().inspect(|waiter| waiter.look()).cloned());
+        }
         if lock.is_idle() {
             shard.locks.remove(tag);
         }
@@ -417,17 +422,30 @@ impl PendingLock<'_> {
     ///
     /// # Errors
     /// `Deadlock` if this wait closed a ring.
-    pub async fn wait(self) -> Result<Granted, LockError> {
-        let PendingLock { wait, announced, behind } = self;
-        let waiter = wait.waiter.clone();
+    pub async fn wait(mut self) -> Result<Granted, LockError> {
+        loop {
+            if let Some(granted) = self.next().await? {
+                return Ok(granted);
+            }
+        }
+    }
+
+    /// As `wait`; `None`, for a request that `looks`: a holder has committed and the request still waits, at its place in the queue.
+    ///
+    /// # Errors
+    /// `Deadlock` if this wait closed a ring.
+    pub async fn next(&mut self) -> Result<Option<Granted>, LockError> {
+        let waiter = self.wait.waiter.clone();
         // LKM-4: no cycle goes through an owner that no session waits for.
         if waiter.owner.blocking.load(Ordering::SeqCst) {
-            wait.manager.resolve_deadlock(&waiter, false);
+            self.wait.manager.resolve_deadlock(&waiter, false);
         }
         let (event, object) = wait_event(&waiter.tag);
-        let dep_lsn = waits::in_wait(event, object, wait).behind(u64::from(behind)).await?;
-        announced.keep();
-        Ok(Granted { dep_lsn, waited: true })
+        let Some(dep_lsn) = waits::in_wait(event, object, &mut self.wait).behind(u64::from(self.behind)).await? else {
+            return Ok(None);
+        };
+        self.announced.keep();
+        Ok(Some(Granted { dep_lsn, waited: true }))
     }
 }
 
@@ -443,7 +461,7 @@ struct Announced<'m>(Option<&'m AtomicU32>);
 
 impl Announced<'_> {
     /// The lock is held; its release takes the announcement back.
-    fn keep(mut self) {
+    fn keep(&mut self) {
         self.0 = None;
     }
 }

@@ -21,7 +21,7 @@ const MS: u64 = 1_000_000;
 
 fn request<'a>(owner: &'a Arc<Owner>, mode: LockMode) -> Request<'a> {
     let (scope, if_taken) = (LockScope::Transaction, IfTaken::Wait);
-    Request { owner, tag: TABLE, mode, scope, if_taken, implicit: None }
+    Request { owner, tag: TABLE, mode, scope, if_taken, implicit: None, looks: false }
 }
 
 async fn ddl(locks: Arc<LockManager>, owner: Arc<Owner>, polite: Option<Polite>) -> (Result<Granted, LockError>, u64) {

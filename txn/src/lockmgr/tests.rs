@@ -23,7 +23,7 @@ fn row(n: u8) -> LockTag {
 
 fn ask<'a>(locks: &'a LockManager, owner: &'a Arc<Owner>, tag: LockTag, mode: LockMode) -> Acquire<'a> {
     let scope = LockScope::Transaction;
-    Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None }))
+    Box::pin(locks.acquire(Request { owner, tag, mode, scope, if_taken: IfTaken::Wait, implicit: None, looks: false }))
 }
 
 fn poll(future: &mut Acquire<'_>) -> Poll<Result<Granted, LockError>> {
@@ -159,6 +159,7 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
         scope: LockScope::Transaction,
         if_taken: IfTaken::Wait,
         implicit,
+        looks: false,
     };
     let mut wait: Acquire<'_> = Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
     waits(&mut wait);
@@ -202,6 +203,7 @@ fn session_locks_are_counted_and_outlive_the_transaction() {
             scope: LockScope::Session,
             if_taken: IfTaken::Fail,
             implicit: None,
+            looks: false,
         };
         given(&mut (Box::pin(locks.acquire(session)) as Acquire<'_>));
     }

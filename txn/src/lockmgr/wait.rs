@@ -14,7 +14,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -25,7 +25,7 @@ use super::modes::LockMode;
 use super::owner::{LockScope, Owner};
 use super::report::DeadlockReport;
 use super::tag::LockTag;
-use super::{LockError, LockManager};
+use super::{LockError, LockManager, Request};
 
 const QUEUED: u8 = 0;
 const GRANTED: u8 = 1;
@@ -44,22 +44,22 @@ pub struct Waiter {
     waker: Mutex<Option<Waker>>,
     dep_lsn: AtomicU64,
     report: OnceLock<Arc<DeadlockReport>>,
+    /// The waiter looks at the row when a holder has committed (`Request::looks`).
+    pub(super) looks: bool,
+    /// It has to look.
+    look: AtomicBool,
 }
 
 impl Waiter {
-    pub(super) fn new(
-        owner: &Arc<Owner>,
-        tag: &LockTag,
-        mode: LockMode,
-        scope: LockScope,
-        since_ns: u64,
-    ) -> Arc<Waiter> {
+    pub(super) fn new(request: &Request<'_>, since_ns: u64) -> Arc<Waiter> {
         Arc::new(Waiter {
-            owner: owner.clone(),
-            tag: tag.clone(),
-            mode,
-            scope,
+            owner: request.owner.clone(),
+            tag: request.tag.clone(),
+            mode: request.mode,
+            scope: request.scope,
             since_ns,
+            looks: request.looks,
+            look: AtomicBool::new(false),
             state: AtomicU8::new(QUEUED),
             waker: Mutex::new("txn/lockmgr/waker", None),
             dep_lsn: AtomicU64::new(0),
@@ -86,6 +86,11 @@ impl Waiter {
         self.leave_queue(KILLED);
     }
 
+    /// A holder has committed: the waiter looks at the row. The caller wakes it after the shard's mutex is released.
+    pub(super) fn look(&self) {
+        self.look.store(true, Ordering::Release);
+    }
+
     fn leave_queue(&self, to: u8) {
         let from = self.state.swap(to, Ordering::AcqRel);
         assert_eq!(from, QUEUED, "a waiter leaves its queue once");
@@ -100,7 +105,8 @@ impl Waiter {
     }
 }
 
-/// The future of a wait. Resolves to the LSN on which the new holder of the lock depends.
+/// The future of a wait. Resolves to the LSN on which the new holder of the lock depends; to `None` if the waiter has to look at the row, and
+/// may be polled again then.
 pub(super) struct WaitFuture<'a> {
     pub(super) manager: &'a LockManager,
     pub(super) waiter: Arc<Waiter>,
@@ -108,20 +114,23 @@ pub(super) struct WaitFuture<'a> {
 }
 
 impl Future for WaitFuture<'_> {
-    type Output = Result<Lsn, LockError>;
+    type Output = Result<Option<Lsn>, LockError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = {
             let mut waker = self.waiter.waker.lock();
             match self.waiter.state.load(Ordering::Acquire) {
                 QUEUED => {
+                    if self.waiter.look.swap(false, Ordering::AcqRel) {
+                        return Poll::Ready(Ok(None));
+                    }
                     match waker.as_mut() {
                         Some(waker) => waker.clone_from(cx.waker()),
                         None => *waker = Some(cx.waker().clone()),
                     }
                     return Poll::Pending;
                 }
-                GRANTED => Ok(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed))),
+                GRANTED => Ok(Some(Lsn(self.waiter.dep_lsn.load(Ordering::Relaxed)))),
                 KILLED => Err(LockError::Deadlock(self.waiter.report.get().cloned())),
                 _ => Err(LockError::Left),
             }

@@ -9,6 +9,8 @@
 //!   blocks no other transaction, which may insert another row at the key meanwhile.
 //! - TXN-9: an insert waits for a transaction that is changing the row at its key, never for one that only locks the row: a committed row
 //!   refuses the insert, whether it is locked or not.
+//! - TXN-10: a transaction that keeps a snapshot does not stand in a row's queue once a version is committed that its snapshot does not show:
+//!   after each commit of a holder it looks at the row again, and fails at once rather than behind the next holder.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.
 
@@ -32,8 +34,13 @@ use crate::transactions::Transactions;
 
 /// The outcome of one attempt to change a row.
 pub(super) enum Attempt<'m> {
-    /// Done or refused; with the commit LSN of the version that was judged.
-    Finished(Changed, Option<Arc<UndoRecord>>, Lsn),
+    /// Done or refused; with the commit LSN of the version that was judged, and whether that version was the transaction's own.
+    Finished {
+        changed: Changed,
+        record: Option<Arc<UndoRecord>>,
+        judged: Lsn,
+        over_own: bool,
+    },
     Wait(PendingLock<'m>),
     Fetch(Tag),
     /// Judge the row again.
@@ -88,6 +95,7 @@ impl<'m> Judge<'m, '_> {
             scope: LockScope::Transaction,
             if_taken: self.if_taken,
             implicit,
+            looks: self.snapshot.is_some(),
         };
         self.all.locks().begin(&request).map_err(|_| ())
     }
@@ -131,7 +139,7 @@ impl<'m> Judge<'m, '_> {
             }
         }
         match self.refuse(&leaf, change, basis, &newest) {
-            Ok(Some(no)) => return (Edit::Keep, Attempt::Finished(no, None, judged)),
+            Ok(Some(no)) => return (Edit::Keep, refused(no, judged)),
             Ok(None) => {}
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         }
@@ -140,7 +148,37 @@ impl<'m> Judge<'m, '_> {
             Ok(link) => link,
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         };
-        self.put(&leaf, change, (value, overflow), (strength, link), judged)
+        let over_own = matches!(newest, Newest::Mine(_));
+        let (edit, record) = self.put(&leaf, change, (value, overflow), (strength, link));
+        (edit, Attempt::Finished { changed: Changed::Done, record: Some(record), judged, over_own })
+    }
+
+    /// Whether a change that stands in the row's queue has its outcome (TXN-10): it would not enter the queue any more.
+    pub(super) fn settles_change(&self, leaf: &LeafRow<'_>, basis: Basis) -> bool {
+        let (Basis::Read(view), Some(row)) = (basis, leaf.row) else { return false };
+        let newest = self.all.book().newest(row.tag, self.state.id(), self.fetched);
+        match self.busy(&newest) {
+            Ok(busy) => self.superseded(row.tag, &view, &newest, busy.as_ref()).is_some(),
+            Err(_) => true,
+        }
+    }
+
+    /// The same for a lock.
+    pub(super) fn settles_lock(&self, leaf: &LeafRow<'_>, mode: LockMode) -> bool {
+        let Some(row) = leaf.row else { return true };
+        let newest = self.all.book().newest(row.tag, self.state.id(), self.fetched);
+        match self.busy(&newest) {
+            Ok(busy) => !matches!(self.judge_fate(&row, mode, &newest, busy.as_ref()), Ok(None)),
+            Err(_) => true,
+        }
+    }
+
+    /// The first change and the newest one of the transaction that is changing the row.
+    fn busy<'n>(&self, newest: &'n Newest) -> Result<Option<(Arc<UndoRecord>, &'n Arc<UndoRecord>)>, Tag> {
+        match newest {
+            Newest::Busy(record) => self.all.book().first_of(record, self.fetched).map(|first| Some((first, record))),
+            _ => Ok(None),
+        }
     }
 
     /// Keeps the undo of the change and returns the edit that puts the new version in place.
@@ -150,8 +188,7 @@ impl<'m> Judge<'m, '_> {
         change: Change<'_>,
         (value, overflow): (&'v [u8], bool),
         (strength, link): (LockMode, Link),
-        judged: Lsn,
-    ) -> (Edit<'v>, Attempt<'m>) {
+    ) -> (Edit<'v>, Arc<UndoRecord>) {
         let (deletes, moved_to) = match change {
             Change::Delete { moved_to } => (true, moved_to.map(Into::into)),
             _ => (false, None),
@@ -175,7 +212,7 @@ impl<'m> Judge<'m, '_> {
             },
         );
         let edit = Edit::Put { value: Cow::Borrowed(value), tag: new_tag, ghost: deletes, overflow };
-        (edit, Attempt::Finished(Changed::Done, Some(record), judged))
+        (edit, record)
     }
 
     /// Why an insert cannot proceed regardless of locks: a running writer at the key, or a committed row (TXN-9).
@@ -189,7 +226,7 @@ impl<'m> Judge<'m, '_> {
             })),
             Newest::Settled | Newest::Committed(_) if leaf.row.is_some_and(|r| !r.ghost) => {
                 let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
-                Some(Attempt::Finished(Changed::Exists { mine: false }, None, judged))
+                Some(refused(Changed::Exists { mine: false }, judged))
             }
             _ => None,
         }
@@ -212,7 +249,7 @@ impl<'m> Judge<'m, '_> {
             Ok(fate) if fate.end.is_some() => Some(Attempt::Ended),
             Ok(_) if self.snapshot.is_some() => {
                 let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
-                Some(Attempt::Finished(Changed::Newer, None, judged))
+                Some(refused(Changed::Newer, judged))
             }
             Ok(_) => None,
         }
@@ -388,6 +425,11 @@ impl<'m> Judge<'m, '_> {
         let (value, overflow, ghost, mine, moved_to) = (Vec::new(), false, true, None, None);
         Ok(Some(LockAttempt::Locked(LockedRow { value, overflow, ghost, commit, mine, moved_to, fate }, Lsn::ZERO)))
     }
+}
+
+/// Nothing was changed.
+fn refused<'m>(changed: Changed, judged: Lsn) -> Attempt<'m> {
+    Attempt::Finished { changed, record: None, judged, over_own: false }
 }
 
 /// The mode of the lock that a change implies.
