@@ -71,6 +71,15 @@ def settle(server, since):
             raise Stuck(f"{server.name}: no answer in {STUCK:g} s, and they wait for " + str({n + 1: b for n, b in blockers.items()}))
 
 
+def behind(outcome, s):
+    """The sessions, from 1, that a waiting session, from 0, waits for, and those that they wait for: a queue may have another order."""
+    found, new = set(), {s}
+    while new:
+        found |= new
+        new = {up - 1 for at in new if isinstance(outcome.get(at), frozenset) for up in outcome[at]} - found
+    return {at + 1 for at in found - {s}}
+
+
 def circular(blockers):
     """Whether those who wait stand in a circle, so that a deadlock is about to be found."""
     def reaches(at, goal, seen_before):
@@ -215,11 +224,14 @@ class Pair:
             self.levels[n] = ""
 
     def circumstance(self, outcomes, waited):
-        """What makes a step open: both servers break the same deadlock with another victim; or several sessions that waited go on at once, so
-        that which of them comes first is a race on either server. It begins the signature of a divergence."""
+        """What makes a step open: both servers break the same deadlock with another victim; Clearway finds one where PostgreSQL waits for one of
+        several holders after the other; or several sessions that waited go on at once, so that which of them comes first is a race on
+        either server. It begins the signature of a divergence."""
         victims = [{s for s, what in outcome.items() if what == "40P01"} for outcome in outcomes]
         if all(victims) and victims[0] != victims[1]:
             return "another victim: "
+        if victims[1] and not victims[0] and all(isinstance(outcomes[0].get(s), frozenset) for s in victims[1]):
+            return "found earlier: "
         on = {s for outcome in outcomes for s in waited if not isinstance(outcome.get(s), frozenset)}
         return "together: " if len(on) > 1 else ""
 
@@ -231,7 +243,7 @@ class Pair:
             both_wait = isinstance(a, frozenset) and isinstance(b, frozenset)
             if a == b and not both_wait:
                 self.compare_texts(run, s, what)
-            elif both_wait and a & b:
+            elif both_wait and (a & b or a <= behind(ours, s) or b <= behind(theirs, s)):
                 if a != b:
                     run.notes.setdefault(f"blockers: {what}", f"s{s + 1} {last[s]}: PostgreSQL {told(a)}, Clearway {told(b)}")
             elif both_wait:

@@ -427,10 +427,13 @@ impl Cx<'_> {
     }
 
     /// A sequence as it is once nobody can alter it any more: whoever was doing so has ended while the lock was waited for.
-    async fn locked_sequence(self, oid: u32, letters: &str) -> Result<Sequence> {
+    async fn locked_sequence(self, oid: u32, letters: &str, function: &str) -> Result<Sequence> {
         let core = self.run.core;
         privileges::sequence(core, &self.run.names.catalog, &self.sequence(oid)?, letters)?;
         core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        if core.engine.take().options().read_only {
+            return Err(SqlError::new("25006", format!("cannot execute {function}() in a read-only transaction")));
+        }
         let catalog = core.engine.take().catalog();
         sequence_in(&catalog, oid)
     }
@@ -449,7 +452,7 @@ impl Cx<'_> {
 
     async fn nextval(self, oid: u32) -> Result<i64> {
         let core = self.run.core;
-        let sequence = self.locked_sequence(oid, "Uw").await?;
+        let sequence = self.locked_sequence(oid, "Uw", "nextval").await?;
         let given = core.db.sequences().next(core.db.transactions(), &sequence).await.map_err(from_engine)?;
         core.engine.take().depends_on(given.dep_lsn);
         let value = given.value.ok_or_else(|| {
@@ -464,7 +467,7 @@ impl Cx<'_> {
 
     async fn setval(self, oid: u32, value: i64, called: bool) -> Result<Datum> {
         let core = self.run.core;
-        let sequence = self.locked_sequence(oid, "w").await?;
+        let sequence = self.locked_sequence(oid, "w", "setval").await?;
         if !(sequence.min..=sequence.max).contains(&value) {
             let message = format!(
                 "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
