@@ -4,7 +4,7 @@ use crate::Problem;
 use crate::tree::{Tree, blank, is_word, line_of, without_tests, words};
 
 /// The layers from bottom to top: a crate may depend on those before it.
-pub const LAYERS: [(&str, &str); 10] = [
+pub const LAYERS: [(&str, &str); 11] = [
     ("base", "clearway-base"),
     ("storage", "clearway-storage"),
     ("backup", "clearway-backup"),
@@ -14,11 +14,14 @@ pub const LAYERS: [(&str, &str); 10] = [
     ("sql/values", "clearway-values"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
+    ("embedded", "clearway-embedded"),
     ("cli", "clearway"),
 ];
 
 /// Crates of tools: what they may depend on.
-const TOOLS: [(&str, &str, &[&str]); 4] = [
+const TOOLS: [(&str, &str, &[&str]); 5] = [
+    // Derive macros: a compiler plug-in.
+    ("embedded/derive", "clearway-derive", &[]),
     // The lab reads every server through its SQL views (and starts Clearway as a process).
     ("bench/lab", "clearway-lab", &["clearway-base", "clearway-mysql"]),
     // A client of another server: it knows nothing of ours.
@@ -48,7 +51,11 @@ const TOOLS: [(&str, &str, &[&str]); 4] = [
 fn allowed(dir: &str) -> Option<Vec<&'static str>> {
     if let Some(level) = LAYERS.iter().position(|(layer, _)| *layer == dir) {
         // The command line watches servers, those of others too.
-        let tools = (dir == "cli").then_some("clearway-mysql");
+        let tools = match dir {
+            "cli" => Some("clearway-mysql"),
+            "embedded" => Some("clearway-derive"),
+            _ => None,
+        };
         return Some(LAYERS[..level].iter().map(|(_, name)| *name).chain(tools).collect());
     }
     let tool = TOOLS.iter().find(|(tool, _, _)| *tool == dir);

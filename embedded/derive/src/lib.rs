@@ -1,0 +1,97 @@
+//! `#[derive(FromRow)]` and `#[derive(Params)]` of the clearway library.
+//!
+//! Both take structures with named fields. A field stands for the column, or for the parameter, of its own name;
+//! `#[clearway(rename = "other")]` gives another one.
+#![forbid(unsafe_code)]
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Field, Fields, LitStr, parse_macro_input};
+
+/// A structure from a row, field by field by the columns' names.
+#[proc_macro_derive(FromRow, attributes(clearway))]
+pub fn from_row(input: TokenStream) -> TokenStream {
+    expand(parse_macro_input!(input as DeriveInput), |input, fields| {
+        let name = &input.ident;
+        let (generics, arguments, bounds) = input.generics.split_for_impl();
+        let lines = fields.iter().map(|(field, column)| {
+            let ident = &field.ident;
+            quote! { #ident: row.get(#column)? }
+        });
+        quote! {
+            impl #generics ::clearway::FromRow for #name #arguments #bounds {
+                fn from_row(row: ::clearway::Row<'_>) -> ::clearway::Result<Self> {
+                    Ok(Self { #(#lines),* })
+                }
+            }
+        }
+    })
+}
+
+/// Named parameters from a structure, `:field` for each field.
+#[proc_macro_derive(Params, attributes(clearway))]
+pub fn params(input: TokenStream) -> TokenStream {
+    expand(parse_macro_input!(input as DeriveInput), |input, fields| {
+        let name = &input.ident;
+        let (generics, arguments, bounds) = input.generics.split_for_impl();
+        let count = fields.len();
+        let values = fields.iter().enumerate().map(|(at, (field, _))| {
+            let ident = &field.ident;
+            quote! { #at => &self.#ident, }
+        });
+        let names = fields.iter().enumerate().map(|(at, (_, column))| quote! { #at => Some(#column), });
+        quote! {
+            impl #generics ::clearway::Params for #name #arguments #bounds {
+                fn count(&self) -> usize {
+                    #count
+                }
+                fn value(&self, at: usize) -> &dyn ::clearway::ToSql {
+                    match at {
+                        #(#values)*
+                        _ => &None::<bool>,
+                    }
+                }
+                fn name(&self, at: usize) -> Option<&str> {
+                    match at {
+                        #(#names)*
+                        _ => None,
+                    }
+                }
+            }
+        }
+    })
+}
+
+type Named = Vec<(Field, String)>;
+
+fn expand(input: DeriveInput, make: impl FnOnce(&DeriveInput, &Named) -> proc_macro2::TokenStream) -> TokenStream {
+    match named_fields(&input) {
+        Ok(fields) => make(&input, &fields).into(),
+        Err(error) => error.into_compile_error().into(),
+    }
+}
+
+fn named_fields(input: &DeriveInput) -> syn::Result<Named> {
+    let Data::Struct(data) = &input.data else {
+        return Err(syn::Error::new_spanned(&input.ident, "only structures can be derived"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(syn::Error::new_spanned(&input.ident, "the fields need names; a tuple does without the derive"));
+    };
+    fields.named.iter().map(|field| Ok((field.clone(), column(field)?))).collect()
+}
+
+/// The column's name: the field's, or what `rename` says.
+fn column(field: &Field) -> syn::Result<String> {
+    let mut name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("clearway")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("rename") {
+                return Err(meta.error("only `rename = \"...\"` is known"));
+            }
+            name = meta.value()?.parse::<LitStr>()?.value();
+            Ok(())
+        })?;
+    }
+    Ok(name.trim_start_matches("r#").to_owned())
+}

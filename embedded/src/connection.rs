@@ -1,0 +1,302 @@
+//! Connections: each has a session of its own. [`Connection`] parks the thread while it waits; [`AsyncConnection`] gives futures that need no
+//! particular runtime.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use clearway_base::sync::block_on;
+use clearway_base::vfs::inline_io_here;
+use clearway_base::waits::with_session;
+
+use crate::database::Sessions;
+use crate::error::{Error, Result};
+use crate::params::Params;
+use crate::row::{Collector, FromRow, Row, rows_of};
+use crate::rows::{AsyncRows, Rows};
+use crate::slot::{CancelHandle, Lease, Slot};
+use crate::statement::{BATCH_ROWS, Step};
+use crate::transaction::{AsyncTransaction, Transaction};
+
+/// Drives a future on this thread, which performs its own I/O.
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    let _inline = inline_io_here();
+    block_on(future)
+}
+
+/// A connection whose calls are futures. Each call must be driven to its end: a future that is dropped before rolls the transaction back.
+pub struct AsyncConnection {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) sessions: Arc<Sessions>,
+    cancel: CancelHandle,
+    /// A transaction's guard was dropped without commit.
+    pub(crate) roll_back: bool,
+}
+
+impl AsyncConnection {
+    pub(crate) fn new(slot: Arc<Slot>, sessions: Arc<Sessions>, cancel: CancelHandle) -> AsyncConnection {
+        AsyncConnection { slot, sessions, cancel, roll_back: false }
+    }
+
+    /// The session for a call, in order (SLT-1).
+    pub(crate) async fn lease(&mut self) -> Result<Lease> {
+        let mut lease = self.slot.lease()?;
+        if lease.live().cut {
+            let fresh = self.sessions.begin().await?;
+            let cancel = CancelHandle(Arc::clone(fresh.listed.backend()));
+            lease.replace(fresh).end().await;
+            self.cancel = cancel;
+            self.roll_back = false;
+            lease.done();
+            return Err(Error::Dropped);
+        }
+        if std::mem::take(&mut self.roll_back) {
+            let ended = lease.live().batch("ROLLBACK").await;
+            if let Err(error) = ended {
+                lease.done();
+                return Err(error);
+            }
+        }
+        Ok(lease)
+    }
+
+    /// Runs a statement; how many rows it has changed (or returned, where it returns rows).
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let db = clearway::Database::in_memory()?;
+    /// # std::thread::spawn(move || {
+    /// # futures_lite_block_on(async {
+    /// let mut connection = db.connect_async().await?;
+    /// connection.execute("CREATE TABLE t (a int)", ()).await?;
+    /// assert_eq!(connection.execute("INSERT INTO t VALUES ($1), ($2)", (1, 2)).await?, 2);
+    /// # Ok::<(), clearway::Error>(()) }) }).join().unwrap()
+    /// # }
+    /// # fn futures_lite_block_on<F: std::future::Future>(future: F) -> F::Output {
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     struct Unpark(std::thread::Thread);
+    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark() } }
+    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+    /// #             std::task::Poll::Ready(output) => return output,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// ```
+    pub async fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
+        let mut out = Collector::default();
+        let mut lease = self.lease().await?;
+        let ran = {
+            let live = lease.live();
+            let waits = Arc::clone(&live.waits);
+            let work = async {
+                let (_, mut step) = live.begin(sql, &params, BATCH_ROWS, &mut out).await?;
+                while matches!(step, Step::Part) {
+                    step = live.more(BATCH_ROWS, &mut out).await?;
+                }
+                Ok(rows_of(&out.tag))
+            };
+            with_session(waits, work).await
+        };
+        lease.done();
+        ran
+    }
+
+    /// Runs all statements of a text, separated by semicolons, as one transaction unless the text begins one itself. Rows are passed over.
+    ///
+    /// # Errors
+    /// The first statement's that fails; `Closed`.
+    pub async fn execute_batch(&mut self, sql: &str) -> Result<()> {
+        let mut lease = self.lease().await?;
+        let waits = Arc::clone(&lease.live().waits);
+        let ran = with_session(waits, lease.live().batch(sql)).await;
+        lease.done();
+        ran
+    }
+
+    /// Runs a statement and streams its rows.
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub async fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<AsyncRows<'_>> {
+        let mut out = Collector::default();
+        let mut lease = self.lease().await?;
+        let begun = {
+            let live = lease.live();
+            let waits = Arc::clone(&live.waits);
+            with_session(waits, live.begin(sql, &params, BATCH_ROWS, &mut out)).await
+        };
+        lease.done();
+        let (prepared, step) = begun?;
+        let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
+        Ok(AsyncRows::new(self, columns, out, matches!(step, Step::Part)))
+    }
+
+    /// The first row, converted; further rows are not read.
+    ///
+    /// # Errors
+    /// `NoRow`; the statement's; `Conversion`.
+    pub async fn query_row<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<T> {
+        self.query_opt(sql, params).await?.ok_or(Error::NoRow)
+    }
+
+    /// The first row, converted, if there is one.
+    ///
+    /// # Errors
+    /// The statement's; `Conversion`.
+    pub async fn query_opt<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Option<T>> {
+        let mut rows = self.query(sql, params).await?;
+        let found = match rows.next().await? {
+            Some(row) => Some(T::from_row(row)?),
+            None => None,
+        };
+        rows.close().await?;
+        Ok(found)
+    }
+
+    /// Begins a transaction. Dropping the guard without [`AsyncTransaction::commit`] rolls it back before the connection's next call.
+    ///
+    /// # Errors
+    /// 25001 if one is open already; `Closed`.
+    pub async fn transaction(&mut self) -> Result<AsyncTransaction<'_>> {
+        AsyncTransaction::begin(self, "BEGIN").await
+    }
+
+    /// Stops what the connection runs, from any thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// Whether a transaction block is open: a guard, or a BEGIN of the program's own.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn in_transaction(&self) -> Result<bool> {
+        let mut lease = self.slot.lease()?;
+        let live = lease.live();
+        let is = live.in_block() && !live.cut && !self.roll_back;
+        if !live.cut {
+            lease.done();
+        }
+        Ok(is)
+    }
+}
+
+impl Drop for AsyncConnection {
+    fn drop(&mut self) {
+        // Waits only for a transaction to be rolled back.
+        wait(self.slot.end());
+        self.sessions.forget(&self.slot);
+    }
+}
+
+/// A connection. Its calls park the thread until they are done.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// let db = clearway::Database::in_memory()?;
+/// let mut connection = db.connect()?;
+/// connection.execute_batch("CREATE TABLE people (id bigint PRIMARY KEY, name text NOT NULL)")?;
+/// connection.execute("INSERT INTO people VALUES ($1, $2), ($3, $4)", (1, "Ada", 2, "Grace"))?;
+/// let name: (String,) = connection.query_row("SELECT name FROM people WHERE id = $1", [2])?;
+/// assert_eq!(name.0, "Grace");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Connection(pub(crate) AsyncConnection);
+
+impl Connection {
+    /// Runs a statement; how many rows it has changed (or returned, where it returns rows).
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
+        wait(self.0.execute(sql, params))
+    }
+
+    /// Runs all statements of a text, separated by semicolons, as one transaction unless the text begins one itself. Rows are passed over.
+    ///
+    /// # Errors
+    /// The first statement's that fails; `Closed`.
+    pub fn execute_batch(&mut self, sql: &str) -> Result<()> {
+        wait(self.0.execute_batch(sql))
+    }
+
+    /// Runs a statement and streams its rows.
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Rows<'_>> {
+        wait(self.0.query(sql, params)).map(Rows)
+    }
+
+    /// Runs a statement; its rows, converted, as an iterator.
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub fn query_as<T: FromRow>(
+        &mut self,
+        sql: &str,
+        params: impl Params + Send + Sync,
+    ) -> Result<impl Iterator<Item = Result<T>>> {
+        let mut rows = self.query(sql, params)?;
+        Ok(std::iter::from_fn(move || rows.next().and_then(|row| row.map(T::from_row).transpose()).transpose()))
+    }
+
+    /// The first row, converted; further rows are not read.
+    ///
+    /// # Errors
+    /// `NoRow`; the statement's; `Conversion`.
+    pub fn query_row<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<T> {
+        wait(self.0.query_row(sql, params))
+    }
+
+    /// The first row, converted, if there is one.
+    ///
+    /// # Errors
+    /// The statement's; `Conversion`.
+    pub fn query_opt<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Option<T>> {
+        wait(self.0.query_opt(sql, params))
+    }
+
+    /// Begins a transaction. Dropping the guard without [`Transaction::commit`] rolls it back.
+    ///
+    /// # Errors
+    /// 25001 if one is open already; `Closed`.
+    pub fn transaction(&mut self) -> Result<Transaction<'_>> {
+        Transaction::begin(self, "BEGIN")
+    }
+
+    /// As [`Connection::transaction`], at repeatable read: one snapshot for all of it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn transaction_repeatable_read(&mut self) -> Result<Transaction<'_>> {
+        Transaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+    }
+
+    /// Stops what the connection runs, from any thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.0.cancel_handle()
+    }
+
+    /// Whether a transaction block is open: a guard, or a BEGIN of the program's own.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn in_transaction(&self) -> Result<bool> {
+        self.0.in_transaction()
+    }
+}
+
+/// Calls a function for each row.
+pub(crate) fn each(rows: &mut Rows<'_>, mut f: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    while let Some(row) = rows.next()? {
+        f(row)?;
+    }
+    Ok(())
+}

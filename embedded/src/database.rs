@@ -1,0 +1,376 @@
+//! The open database: connections, transactions as closures, typed tables, closing.
+//!
+//! # Invariants
+//! - EMD-1: closing is final for every clone and every connection. No session begins after it; statements that run are stopped (57P01), open
+//!   transactions are rolled back, and only then the files are closed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clearway_base::sync::Mutex;
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::Db;
+use clearway_engine::embedded as tables;
+use clearway_sql::context::backend::Who;
+use clearway_sql::session::{Backends, Reason, Session, SessionStart};
+use clearway_storage::buffer::PoolOptions;
+use clearway_storage::store::StoreOptions;
+
+use crate::connection::{AsyncConnection, Connection, wait};
+use crate::error::{Error, Result};
+use crate::slot::{CancelHandle, Live, Slot};
+use crate::statement::Statements;
+use crate::transaction::Transaction;
+use crate::typed::{Columns, Key, Table, Txn};
+
+/// How often a closure is run again after a conflict before the conflict is told.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+/// What sessions of this database begin with, and those that are open.
+pub(crate) struct Sessions {
+    tables: tables::Database,
+    pub(crate) backends: Arc<Backends>,
+    database: String,
+    user: String,
+    settings: Vec<(String, String)>,
+    open: Mutex<Vec<Arc<Slot>>>,
+    closed: AtomicBool,
+}
+
+impl Sessions {
+    pub(crate) fn db(&self) -> &Arc<Db> {
+        self.tables.engine()
+    }
+
+    /// Begins a session.
+    pub(crate) async fn begin(&self) -> Result<Live> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        let waits = SessionStats::new("client backend");
+        let (user, database) = (self.user.clone(), self.database.clone());
+        let name = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let application_name = name.unwrap_or_default();
+        let who = Who { user: user.clone(), database: database.clone(), client: None, application_name };
+        // Nobody can ask for a cancel over the wire: `CancelHandle` needs no secret.
+        let listed = self.backends.list(Arc::clone(&waits), 0, who);
+        let (backend, backends) = (Arc::clone(listed.backend()), Arc::clone(&self.backends));
+        let options = self.settings.clone();
+        let start = SessionStart { backend, backends, database, user, options };
+        let session = Session::new(self.db(), start).await?;
+        let db = Arc::clone(self.db());
+        let live =
+            Live { db, session, statements: Statements::default(), listed, waits, unfinished: false, cut: false };
+        live.rests();
+        Ok(live)
+    }
+
+    /// Begins a connection.
+    async fn connect(self: &Arc<Self>) -> Result<AsyncConnection> {
+        let live = self.begin().await?;
+        let cancel = CancelHandle(Arc::clone(live.listed.backend()));
+        let slot = Slot::new(live);
+        let mut open = self.open.lock();
+        if self.closed.load(Ordering::SeqCst) {
+            drop(open);
+            slot.end().await;
+            return Err(Error::Closed); // EMD-1
+        }
+        open.push(Arc::clone(&slot));
+        drop(open);
+        Ok(AsyncConnection::new(slot, Arc::clone(self), cancel))
+    }
+
+    pub(crate) fn forget(&self, slot: &Arc<Slot>) {
+        self.open.lock().retain(|open| !Arc::ptr_eq(open, slot));
+    }
+
+    /// Ends all sessions (EMD-1).
+    async fn end(&self) {
+        let open = {
+            let mut open = self.open.lock();
+            self.closed.store(true, Ordering::SeqCst);
+            std::mem::take(&mut *open)
+        };
+        self.backends.all().iter().for_each(|backend| backend.interrupt.raise(Reason::Shutdown));
+        for slot in open {
+            slot.end().await;
+        }
+    }
+}
+
+/// An open database. Clones share it; it is closed by [`Database::close`], or when the last clone and the last connection are gone.
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// let db = clearway::Database::in_memory()?;
+/// db.connect()?.execute_batch("CREATE TABLE counter (id int PRIMARY KEY, n bigint); INSERT INTO counter VALUES (1, 0)")?;
+/// let n = db.transaction(|t| {
+///     t.execute("UPDATE counter SET n = n + 1 WHERE id = 1", ())?;
+///     t.query_row::<(i64,)>("SELECT n FROM counter WHERE id = 1", ())
+/// })?;
+/// assert_eq!(n.0, 1);
+/// db.close()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    sessions: Arc<Sessions>,
+    /// Connections of closures that have ended.
+    pool: Mutex<Vec<Connection>>,
+    #[cfg(feature = "server")]
+    servers: Mutex<Vec<crate::serve::Running>>,
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    cache_bytes: usize,
+    user: String,
+    database: String,
+    settings: Vec<(String, String)>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder {
+            cache_bytes: 64 << 20,
+            user: "postgres".to_owned(),
+            database: "clearway".to_owned(),
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// A log segment of a new database, in bytes: small, so that an empty database is.
+const SEGMENT_BYTES: u64 = 256 << 10;
+/// Log that is prepared ahead, in bytes.
+const AHEAD_BYTES: u64 = 384 << 10;
+/// Log that ordinary work leaves for undo and commits, in bytes.
+const FLOOR_BYTES: usize = 128 << 10;
+/// Pages by which files grow.
+const EXTENT_PAGES: u32 = 32;
+
+impl Builder {
+    /// Memory for the page cache in bytes; 64 MiB if nothing is said.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: usize) -> Builder {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// The role of connections; `postgres` if nothing is said, which may do everything.
+    #[must_use]
+    pub fn user(mut self, role: impl Into<String>) -> Builder {
+        self.user = role.into();
+        self
+    }
+
+    /// The database of connections; `clearway` if nothing is said, in which typed tables stand, too.
+    #[must_use]
+    pub fn database(mut self, name: impl Into<String>) -> Builder {
+        self.database = name.into();
+        self
+    }
+
+    /// A setting with which connections begin (`SET name = value`).
+    #[must_use]
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Builder {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Opens the database of a directory, or makes it.
+    ///
+    /// # Errors
+    /// Another process has it open (it is named); damage; a newer format; a failed file operation.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
+        let store = self.store();
+        Ok(self.on(tables::Database::open_with(path, store)?))
+    }
+
+    /// A database in memory; its contents are gone when it is closed.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn in_memory(self) -> Result<Database> {
+        Ok(self.on(tables::Database::in_memory()?))
+    }
+
+    fn store(&self) -> StoreOptions {
+        let mut store = StoreOptions { pool: PoolOptions::for_budget(self.cache_bytes), ..StoreOptions::default() };
+        store.wal.segment_bytes = SEGMENT_BYTES;
+        store.wal.ahead_bytes = AHEAD_BYTES;
+        store.wal.floor_bytes = FLOOR_BYTES;
+        store.space.extent_pages = EXTENT_PAGES;
+        store
+    }
+
+    fn on(self, tables: tables::Database) -> Database {
+        let sessions = Sessions {
+            tables,
+            backends: Arc::new(Backends::default()),
+            database: self.database,
+            user: self.user,
+            settings: self.settings,
+            open: Mutex::new("embedded/open", Vec::new()),
+            closed: AtomicBool::new(false),
+        };
+        Database {
+            inner: Arc::new(Inner {
+                sessions: Arc::new(sessions),
+                pool: Mutex::new("embedded/pool", Vec::new()),
+                #[cfg(feature = "server")]
+                servers: Mutex::new("embedded/servers", Vec::new()),
+            }),
+        }
+    }
+}
+
+impl Database {
+    /// Opens the database of a directory, or makes it. [`Database::builder`] has options.
+    ///
+    /// # Errors
+    /// Another process has it open (it is named); damage; a newer format; a failed file operation.
+    pub fn open(path: impl AsRef<Path>) -> Result<Database> {
+        Builder::default().open(path)
+    }
+
+    /// A database in memory; its contents are gone when it is closed.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn in_memory() -> Result<Database> {
+        Builder::default().in_memory()
+    }
+
+    /// Options for opening.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A connection. Each thread or task that works at the same time as others needs its own; there may be thousands.
+    ///
+    /// # Errors
+    /// `Closed`; the role or the database of the builder does not exist.
+    pub fn connect(&self) -> Result<Connection> {
+        wait(self.connect_async()).map(Connection)
+    }
+
+    /// A connection whose calls are futures.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub async fn connect_async(&self) -> Result<AsyncConnection> {
+        self.inner.sessions.connect().await
+    }
+
+    /// Runs a closure in a transaction at repeatable read and commits it; returns when the commit is durable. After a conflict or a deadlock
+    /// (40001, 40P01) the transaction is rolled back and the closure is run again, so it should do nothing but work on the database. An
+    /// error of the closure rolls back.
+    ///
+    /// # Errors
+    /// The closure's; the commit's; a conflict that did not go away in a thousand attempts.
+    pub fn transaction<T>(&self, mut f: impl FnMut(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        let pooled = self.inner.pool.lock().pop();
+        let mut connection = match pooled {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let mut attempts = 0;
+        let result = loop {
+            attempts += 1;
+            let mut attempt = |connection: &mut Connection| {
+                let mut transaction = connection.transaction_repeatable_read()?;
+                let value = f(&mut transaction)?;
+                transaction.commit()?;
+                Ok(value)
+            };
+            match attempt(&mut connection) {
+                Err(error) if Error::is_retryable(&error) && attempts < ATTEMPTS_MAX => {}
+                ended => break ended,
+            }
+        };
+        if !matches!(result, Err(Error::Closed)) {
+            self.inner.pool.lock().push(connection);
+        }
+        result
+    }
+
+    /// Opens the typed table of that name, or creates it; SQL sees the same names.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// let people = db.table::<i64, (String, i32)>("people", &["id"], &["name", "age"])?;
+    /// db.transact(|t| t.put(&people, &1, &("Ada".to_owned(), 36)))?;
+    /// let age: (i32,) = db.connect()?.query_row("SELECT age FROM people WHERE name = 'Ada'", ())?;
+    /// assert_eq!(age.0, 36);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The table exists with other columns; the declaration does not fit the types.
+    pub fn table<K: Key, V: Columns>(&self, table: &str, key: &[&str], value: &[&str]) -> Result<Table<K, V>> {
+        Ok(self.inner.sessions.tables.table(table, key, value)?)
+    }
+
+    /// Runs a closure on typed tables in a transaction, as [`Database::transaction`] does for SQL.
+    ///
+    /// # Errors
+    /// The closure's; the commit's.
+    pub fn transact<T, E: From<tables::Error>>(
+        &self,
+        f: impl FnMut(&mut Txn<'_, '_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        self.inner.sessions.tables.transact(f)
+    }
+
+    /// Closes the database for every clone and every connection: statements that run are stopped, open transactions are rolled back, listeners
+    /// end, and everything is written to disk. What comes later answers [`Error::Closed`].
+    ///
+    /// # Errors
+    /// A failed file operation; the next opening recovers.
+    pub fn close(self) -> Result<()> {
+        self.inner.close()
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.inner.sessions
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn keep(&self, server: crate::serve::Running) {
+        self.inner.servers.lock().push(server);
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        wait(self.sessions.end());
+        // A listener waits until no session is left, so those of the program end first.
+        #[cfg(feature = "server")]
+        for server in std::mem::take(&mut *self.servers.lock()) {
+            server.stop();
+        }
+        self.pool.lock().clear();
+        Ok(self.sessions.tables.clone().close()?)
+    }
+}
+
+#[cfg(feature = "server")]
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Connections that are still there keep the database open, but nobody is let in any more.
+        for server in std::mem::take(&mut *self.servers.lock()) {
+            server.stop();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What can go wrong, as one type.
+
+use std::fmt;
+
+use clearway_engine::embedded::Error as TableError;
+use clearway_sql::SqlError;
+
+/// An error of the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A statement failed.
+    #[error("{0}")]
+    Sql(Box<Failure>),
+    /// The database was closed; it stays closed.
+    #[error("the database is closed")]
+    Closed,
+    /// A query that must give a row gave none.
+    #[error("the query returned no row")]
+    NoRow,
+    /// A value can't be converted to the type that was asked for.
+    #[error("column {column}: {what}")]
+    Conversion {
+        /// The column: its name, or its number from 0 when there is no such column.
+        column: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// The parameters do not fit the statement.
+    #[error("parameters: {0}")]
+    Parameters(String),
+    /// A future of this connection was dropped before it was ready; the transaction that was open is rolled back, and the connection can be
+    /// used again.
+    #[error("an earlier call was dropped before it was done: its transaction has been rolled back")]
+    Dropped,
+    /// Opening the directory, a typed table, or an operation on one.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A file or a stream of the caller: COPY.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The listener could not be started.
+    #[error("{0}")]
+    Listen(String),
+}
+
+/// The result of everything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// How a statement failed: the fields that PostgreSQL's clients know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(SqlError);
+
+impl Failure {
+    /// The SQLSTATE: five characters, as in PostgreSQL's appendix A.
+    pub fn code(&self) -> &'static str {
+        self.0.code()
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        self.0.message()
+    }
+
+    /// More about it.
+    pub fn detail(&self) -> Option<&str> {
+        self.0.fields().detail.as_deref()
+    }
+
+    /// What to do.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.fields().hint.as_deref()
+    }
+
+    /// The constraint that was violated.
+    pub fn constraint(&self) -> Option<&str> {
+        self.name(b'n')
+    }
+
+    /// The table that it is about.
+    pub fn table(&self) -> Option<&str> {
+        self.name(b't')
+    }
+
+    /// The column that it is about.
+    pub fn column(&self) -> Option<&str> {
+        self.name(b'c')
+    }
+
+    fn name(&self, field: u8) -> Option<&str> {
+        let names = &self.0.fields().names;
+        names.iter().find(|(byte, _)| *byte == field).map(|(_, name)| name.as_str())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.message(), self.code())?;
+        if let Some(detail) = self.detail() {
+            write!(f, ": {detail}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error {
+    /// The SQLSTATE of a failed statement.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Error::Sql(failure) => Some(failure.code()),
+            _ => None,
+        }
+    }
+
+    /// Whether the transaction may succeed when it is run again from its beginning: 40001 (another transaction changed what it read) or 40P01
+    /// (deadlock). `Database::transaction` does so without being asked.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Sql(failure) => matches!(failure.code(), "40001" | "40P01"),
+            Error::Table(error) => error.is_retryable(),
+            _ => false,
+        }
+    }
+
+    /// Whether a row with the same key stands there already: SQLSTATE 23505.
+    pub fn is_duplicate(&self) -> bool {
+        match self {
+            Error::Sql(failure) => failure.code() == "23505",
+            Error::Table(error) => error.is_duplicate(),
+            _ => false,
+        }
+    }
+}
+
+impl From<SqlError> for Error {
+    fn from(error: SqlError) -> Error {
+        Error::Sql(Box::new(Failure(error)))
+    }
+}

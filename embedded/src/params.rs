@@ -1,0 +1,161 @@
+//! Parameters of a statement: by position (`$1`), or by name (`:id`).
+
+use clearway_syntax::lexer::{Tok, tokens};
+
+use crate::error::{Error, Result};
+use crate::value::ToSql;
+
+/// Everything that a statement is given: `()`, a tuple, an array, a slice, [`Named`], or a type with `#[derive(Params)]`.
+pub trait Params {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// One of them, from 0.
+    fn value(&self, at: usize) -> &dyn ToSql;
+
+    /// Its name, where parameters have names.
+    fn name(&self, _at: usize) -> Option<&str> {
+        None
+    }
+}
+
+impl Params for () {
+    fn count(&self) -> usize {
+        0
+    }
+    fn value(&self, _: usize) -> &dyn ToSql {
+        &None::<bool>
+    }
+}
+
+impl<P: Params + ?Sized> Params for &P {
+    fn count(&self) -> usize {
+        (**self).count()
+    }
+    fn value(&self, at: usize) -> &dyn ToSql {
+        (**self).value(at)
+    }
+    fn name(&self, at: usize) -> Option<&str> {
+        (**self).name(at)
+    }
+}
+
+impl<T: ToSql> Params for [T] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn value(&self, at: usize) -> &dyn ToSql {
+        &self[at]
+    }
+}
+
+impl<T: ToSql, const N: usize> Params for [T; N] {
+    fn count(&self) -> usize {
+        N
+    }
+    fn value(&self, at: usize) -> &dyn ToSql {
+        &self[at]
+    }
+}
+
+impl<T: ToSql> Params for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn value(&self, at: usize) -> &dyn ToSql {
+        &self[at]
+    }
+}
+
+/// Parameters with names: `Named(&[("id", &7), ("owner", &"Ada")])` for `:id` and `:owner` in the text.
+#[derive(Clone, Copy)]
+pub struct Named<'a>(pub &'a [(&'a str, &'a dyn ToSql)]);
+
+impl Params for Named<'_> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+    fn value(&self, at: usize) -> &dyn ToSql {
+        self.0[at].1
+    }
+    fn name(&self, at: usize) -> Option<&str> {
+        Some(self.0[at].0.trim_start_matches(':'))
+    }
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($ty:ident $at:tt),+;)*) => {$(
+        impl<$($ty: ToSql),+> Params for ($($ty,)+) {
+            fn count(&self) -> usize {
+                $count
+            }
+            fn value(&self, at: usize) -> &dyn ToSql {
+                match at {
+                    $($at => &self.$at,)+
+                    _ => &None::<bool>,
+                }
+            }
+        }
+    )*};
+}
+tuples! {
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+    6: A 0, B 1, C 2, D 3, E 4, F 5;
+    7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+    9: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8;
+    10: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9;
+    11: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10;
+    12: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11;
+}
+
+/// Whether the parameters have names.
+pub(crate) fn are_named(params: &(impl Params + ?Sized)) -> bool {
+    params.count() > 0 && params.name(0).is_some()
+}
+
+/// A text with `:name` replaced by `$n`, and the names in the order of their numbers.
+pub(crate) fn numbered(sql: &str) -> Result<(String, Vec<String>)> {
+    let list = tokens(sql)?;
+    let (mut out, mut names, mut copied) = (String::with_capacity(sql.len()), Vec::<String>::new(), 0);
+    for pair in list.windows(2) {
+        let [colon, word] = pair else { continue };
+        let (from, to) = (colon.start as usize, word.end as usize);
+        let joined = colon.end == word.start && matches!(colon.kind, Tok::Punct(b':'));
+        if !joined || !matches!(word.kind, Tok::Word(_)) {
+            continue;
+        }
+        let name = sql.get(word.start as usize..to).unwrap_or_default();
+        let at = names.iter().position(|known| known == name).unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        out.push_str(sql.get(copied..from).unwrap_or_default());
+        out.push_str(&format!("${}", at + 1));
+        copied = to;
+    }
+    out.push_str(sql.get(copied..).unwrap_or_default());
+    Ok((out, names))
+}
+
+/// Which of the given parameters is that of a name.
+pub(crate) fn position(params: &(impl Params + ?Sized), name: &str) -> Result<usize> {
+    let found = (0..params.count()).find(|at| params.name(*at) == Some(name));
+    found.ok_or_else(|| Error::Parameters(format!("the statement has :{name}, for which no value is given")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbered;
+
+    #[test]
+    fn names_become_numbers_outside_of_texts_casts_and_slices() {
+        let (sql, names) = numbered("SELECT ':a', :b::int, a[1:2], \":c\", :b + :d -- :e\n, $$:f$$").expect("tokens");
+        assert_eq!(sql, "SELECT ':a', $1::int, a[1:2], \":c\", $1 + $2 -- :e\n, $$:f$$");
+        assert_eq!(names, ["b", "d"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a connection's session stands between two calls, so that closing the database can end it.
+//!
+//! # Life of a session
+//! `lease` takes it out of the slot -> a call works with it -> the lease's end puts it back. `end` waits until it is back, ends it, and
+//! leaves the slot closed.
+//!
+//! # Invariants
+//! - SLT-1: a session that a dropped future left in the middle of a call is marked `cut`: the next call ends it, which rolls its transaction
+//!   back, and begins another one.
+//! - SLT-2: once a slot is closed no call gets a session from it again.
+
+use std::sync::Arc;
+
+use clearway_base::sync::Mutex;
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::Db;
+use clearway_sql::context::backend::Listed;
+use clearway_sql::session::{BackendState, Reason, Session, TransactionStatus};
+use clearway_storage::sync::Bell;
+
+use crate::error::{Error, Result};
+use crate::statement::Statements;
+
+/// A session with what belongs to it.
+pub(crate) struct Live {
+    pub(crate) db: Arc<Db>,
+    pub(crate) session: Session,
+    pub(crate) statements: Statements,
+    pub(crate) listed: Listed,
+    pub(crate) waits: Arc<SessionStats>,
+    /// A portal is open whose implicit transaction has not ended.
+    pub(crate) unfinished: bool,
+    /// SLT-1
+    pub(crate) cut: bool,
+}
+
+impl Live {
+    /// Rolls back what is open, releases every lock, and takes the session off the list.
+    pub(crate) async fn end(self) {
+        let Live { session, listed, .. } = self;
+        session.end().await;
+        drop(listed);
+    }
+
+    /// What others see of it between two calls.
+    pub(crate) fn rests(&self) {
+        self.listed.backend().rests(match self.session.transaction_status() {
+            TransactionStatus::Idle => BackendState::Idle,
+            TransactionStatus::InBlock => BackendState::IdleInTransaction,
+            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
+        });
+    }
+}
+
+enum State {
+    Idle(Box<Live>),
+    /// A call has it; its interrupt stands here for whoever wants to stop it.
+    Busy,
+    Closed,
+}
+
+/// See the head of this module.
+pub(crate) struct Slot {
+    state: Mutex<State>,
+    /// Rings when a session comes back to a slot that is to be closed.
+    back: Bell,
+}
+
+impl Slot {
+    pub(crate) fn new(live: Live) -> Arc<Slot> {
+        Arc::new(Slot {
+            state: Mutex::new("embedded/slot", State::Idle(Box::new(live))),
+            back: Bell::new("embedded/slot_back"),
+        })
+    }
+
+    /// Takes the session for a call.
+    pub(crate) fn lease(self: &Arc<Slot>) -> Result<Lease> {
+        let mut state = self.state.lock();
+        match std::mem::replace(&mut *state, State::Busy) {
+            State::Idle(live) => Ok(Lease { slot: Arc::clone(self), live: Some(live), done: false }),
+            State::Closed => {
+                *state = State::Closed; // SLT-2
+                Err(Error::Closed)
+            }
+            // Calls of a connection borrow it exclusively, so no two run at once.
+            State::Busy => unreachable!("two calls of one connection at once"),
+        }
+    }
+
+    /// Ends the session, after the call that has it.
+    pub(crate) async fn end(&self) {
+        let mut taken = None;
+        self.back
+            .wait_until(|| {
+                let mut state = self.state.lock();
+                match std::mem::replace(&mut *state, State::Closed) {
+                    State::Idle(live) => {
+                        taken = Some(live);
+                        true
+                    }
+                    State::Closed => true,
+                    State::Busy => {
+                        *state = State::Busy;
+                        false
+                    }
+                }
+            })
+            .await;
+        if let Some(live) = taken {
+            live.end().await;
+        }
+    }
+}
+
+/// A session during a call.
+pub(crate) struct Lease {
+    slot: Arc<Slot>,
+    live: Option<Box<Live>>,
+    done: bool,
+}
+
+impl Lease {
+    pub(crate) fn live(&mut self) -> &mut Live {
+        self.live.as_mut().expect("a lease holds its session until it is dropped")
+    }
+
+    /// The call has come to its end, with whatever result.
+    pub(crate) fn done(mut self) {
+        self.done = true;
+    }
+
+    /// Another session takes the place of this one, which is given back.
+    pub(crate) fn replace(&mut self, live: Live) -> Box<Live> {
+        self.live.replace(Box::new(live)).expect("a lease holds its session until it is dropped")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(mut live) = self.live.take() {
+            live.cut |= !self.done; // SLT-1
+            if !live.cut {
+                live.rests();
+            }
+            *self.slot.state.lock() = State::Idle(live);
+            self.slot.back.ring();
+        }
+    }
+}
+
+/// Stops the statement that a connection runs, from any thread.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(pub(crate) Arc<clearway_sql::session::Backend>);
+
+impl CancelHandle {
+    /// Stops the statement that runs now; it fails with SQLSTATE 57014. Nothing happens if none runs.
+    pub fn cancel(&self) {
+        self.0.interrupt.raise(Reason::Cancel);
+    }
+
+    /// The connection's number in `pg_stat_activity` and in lock views.
+    pub fn pid(&self) -> i32 {
+        self.0.pid
+    }
+}

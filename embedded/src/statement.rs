@@ -1,0 +1,260 @@
+//! Running statements on a leased session: the cache of prepared statements, parameters in, rows out.
+//!
+//! # Life of a statement
+//! `prepared` finds it in the cache or has the session parse it -> `begin` binds the parameters and runs it, for one batch of rows ->
+//! `more` for each further batch -> `finish` ends the implicit transaction. Nothing is returned to the caller before all that it depends on is
+//! durable.
+//!
+//! # Not here
+//! Whose turn it is on the session: `slot`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use clearway_base::memory;
+use clearway_sql::session::{Bind, TransactionStatus};
+use clearway_values::types::Oid;
+
+use crate::error::{Error, Result};
+use crate::params::{Params, are_named, numbered, position};
+use crate::row::{Collector, Column};
+use crate::slot::Live;
+use crate::value::is_binary;
+
+/// Statements that stay prepared.
+const CACHE_MAX: usize = 200;
+/// Longer texts are prepared for one use.
+const CACHED_TEXT_MAX: usize = 4_096;
+/// Rows of a batch; the next is asked for when its rows have been read.
+pub(crate) const BATCH_ROWS: u32 = 512;
+
+/// A prepared statement of a connection.
+pub(crate) struct Prepared {
+    name: String,
+    types: Vec<Oid>,
+    /// Parameters' names by number; empty where they have none.
+    names: Vec<String>,
+    pub(crate) columns: Option<Arc<[Column]>>,
+    /// The form of each column.
+    formats: Vec<i16>,
+}
+
+/// The prepared statements of a session.
+#[derive(Default)]
+pub(crate) struct Statements {
+    by_text: HashMap<Box<str>, Arc<Prepared>>,
+    named_by_text: HashMap<Box<str>, Arc<Prepared>>,
+    /// The catalog that they were prepared under.
+    version: u64,
+    counter: u64,
+    /// Reused from call to call.
+    bytes: Vec<u8>,
+    ends: Vec<(usize, usize, bool)>,
+    formats: Vec<i16>,
+}
+
+/// What a call has given so far.
+pub(crate) enum Step {
+    /// All rows.
+    All,
+    /// A batch of them.
+    Part,
+}
+
+impl Live {
+    /// The statement of a text, prepared now or earlier. DDL of anybody makes the connection prepare its statements anew, so that a
+    /// `SELECT *` has the columns of today.
+    async fn prepared(&mut self, sql: &str, named: bool) -> Result<Arc<Prepared>> {
+        let version = self.db.catalog_version();
+        if version != self.statements.version {
+            self.forget_statements();
+            self.statements.version = version;
+        }
+        let known = if named { &self.statements.named_by_text } else { &self.statements.by_text };
+        if let Some(prepared) = known.get(sql) {
+            return Ok(Arc::clone(prepared));
+        }
+        let (text, names) = if named { numbered(sql)? } else { (String::new(), Vec::new()) };
+        let text = if named { text.as_str() } else { sql };
+        self.statements.counter += 1;
+        let name = format!("embedded {}", self.statements.counter);
+        self.session.parse(&name, text, &[]).await?;
+        let mut collector = Collector::default();
+        self.session.describe_statement(&name, &mut collector).await?;
+        let columns = collector.columns.take();
+        let formats = columns.iter().flatten().map(|column| i16::from(is_binary(column.type_oid))).collect();
+        let types = std::mem::take(&mut collector.parameters);
+        let prepared = Arc::new(Prepared { name, types, names, columns: columns.map(Arc::from), formats });
+        if sql.len() <= CACHED_TEXT_MAX {
+            if self.statements.by_text.len() + self.statements.named_by_text.len() >= CACHE_MAX {
+                self.forget_statements();
+            }
+            let known = if named { &mut self.statements.named_by_text } else { &mut self.statements.by_text };
+            known.insert(sql.into(), Arc::clone(&prepared));
+        }
+        Ok(prepared)
+    }
+
+    /// A statement is prepared for one use only if its text is too long for the cache.
+    fn forget_if_long(&mut self, prepared: &Prepared, sql: &str) {
+        if sql.len() > CACHED_TEXT_MAX {
+            self.session.close_statement(&prepared.name);
+        }
+    }
+
+    pub(crate) fn forget_statements(&mut self) {
+        let lists = [&mut self.statements.by_text, &mut self.statements.named_by_text];
+        let all: Vec<_> = lists.into_iter().flat_map(|list| list.drain()).map(|(_, prepared)| prepared).collect();
+        for prepared in all {
+            self.session.close_statement(&prepared.name);
+        }
+    }
+
+    /// Begins a statement and runs it up to the end of its first batch of rows.
+    pub(crate) async fn begin(
+        &mut self,
+        sql: &str,
+        params: &(impl Params + ?Sized),
+        rows: u32,
+        out: &mut Collector,
+    ) -> Result<(Arc<Prepared>, Step)> {
+        // A statement that fails ends its implicit transaction; in a block the transaction has failed, and `finish` changes nothing.
+        match self.begin_unguarded(sql, params, rows, out).await {
+            Ok(begun) => Ok(begun),
+            Err(error) => {
+                self.finish().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_unguarded(
+        &mut self,
+        sql: &str,
+        params: &(impl Params + ?Sized),
+        rows: u32,
+        out: &mut Collector,
+    ) -> Result<(Arc<Prepared>, Step)> {
+        if self.unfinished {
+            self.finish().await?;
+        }
+        let prepared = self.prepared(sql, are_named(params)).await?;
+        self.unfinished = true;
+        self.bind(&prepared, params).await?;
+        out.batch.clear();
+        out.suspended = false;
+        // What one row answers needs no wait, and none of what follows.
+        if self.session.try_execute("", out) && self.session.try_sync() && self.session.may_send() {
+            self.unfinished = false;
+            memory::end_statement();
+            return Ok((prepared, Step::All));
+        }
+        if out.tag.is_empty() && out.batch.rows() == 0 {
+            self.listed.backend().interrupt.forget();
+            let step = self.run(rows, out).await;
+            self.forget_if_long(&prepared, sql);
+            return Ok((prepared, step?));
+        }
+        self.finish().await?;
+        Ok((prepared, Step::All))
+    }
+
+    /// The next batch of the statement that is open.
+    pub(crate) async fn more(&mut self, rows: u32, out: &mut Collector) -> Result<Step> {
+        out.batch.clear();
+        out.suspended = false;
+        match self.run(rows, out).await {
+            Ok(step) => Ok(step),
+            Err(error) => {
+                self.finish().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn run(&mut self, rows: u32, out: &mut Collector) -> Result<Step> {
+        let limit_ms = self.session.timeouts().statement_ms;
+        let backend = Arc::clone(self.listed.backend());
+        backend.interrupt.timed(limit_ms, self.session.execute("", rows, out)).await?;
+        // The transaction's own DDL changes no published catalog, and neither does its rollback.
+        let word = out.tag.split(' ').next().unwrap_or_default();
+        if matches!(word, "CREATE" | "ALTER" | "DROP" | "ROLLBACK" | "DISCARD") {
+            self.statements.version = 0;
+        }
+        if out.suspended {
+            self.session.before_send().await?;
+            return Ok(Step::Part);
+        }
+        self.finish().await?;
+        Ok(Step::All)
+    }
+
+    /// Ends the implicit transaction and waits until what was told is durable.
+    pub(crate) async fn finish(&mut self) -> Result<()> {
+        self.unfinished = false;
+        let ended = self.session.sync().await;
+        self.session.close_portal("");
+        memory::end_statement();
+        ended?;
+        Ok(self.session.before_send().await?)
+    }
+
+    async fn bind(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
+        let given = params.count();
+        let wanted = prepared.types.len();
+        if prepared.names.is_empty() && given != wanted {
+            return Err(Error::Parameters(format!("the statement has {wanted}, and {given} are given")));
+        }
+        let Statements { bytes, ends, formats, .. } = &mut self.statements;
+        bytes.clear();
+        ends.clear();
+        formats.clear();
+        for (at, ty) in prepared.types.iter().enumerate() {
+            let from = match prepared.names.get(at) {
+                Some(name) => position(params, name)?,
+                None => at,
+            };
+            let start = bytes.len();
+            let form = params.value(from).to_sql().write(*ty, bytes);
+            formats.push(i16::from(form == Some(true)));
+            ends.push((start, bytes.len(), form.is_some()));
+        }
+        let mut few = [None; 8];
+        let mut many = Vec::new();
+        let values: &mut [Option<&[u8]>] = match few.get_mut(..ends.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(ends.len(), None);
+                &mut many
+            }
+        };
+        for (value, (start, end, there)) in values.iter_mut().zip(ends.iter()) {
+            *value = bytes.get(*start..*end).filter(|_| *there);
+        }
+        let bind = Bind { formats, values, result_formats: &prepared.formats };
+        if !self.session.try_bind("", &prepared.name, &bind) {
+            self.session.bind("", &prepared.name, bind).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<()> {
+        if self.unfinished {
+            self.finish().await?;
+        }
+        let backend = Arc::clone(self.listed.backend());
+        backend.interrupt.forget();
+        backend.runs(clearway_sql::context::backend::redacted(sql).into());
+        let ran = self.session.simple(sql, &mut Collector::default()).await;
+        self.statements.version = 0;
+        memory::end_statement();
+        self.session.before_send().await?;
+        Ok(ran?)
+    }
+
+    /// Whether a transaction block is open, failed or not.
+    pub(crate) fn in_block(&self) -> bool {
+        self.session.transaction_status() != TransactionStatus::Idle
+    }
+}

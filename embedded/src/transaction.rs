@@ -1,0 +1,219 @@
+//! Transactions and savepoints as guards.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::connection::{AsyncConnection, Connection};
+use crate::error::Result;
+
+/// A transaction that is rolled back when the guard is dropped without [`AsyncTransaction::commit`]; the rollback runs before the
+/// connection's next call.
+pub struct AsyncTransaction<'c> {
+    connection: &'c mut AsyncConnection,
+    open: bool,
+}
+
+impl<'c> AsyncTransaction<'c> {
+    pub(crate) async fn begin(connection: &'c mut AsyncConnection, how: &str) -> Result<AsyncTransaction<'c>> {
+        refuse_nested(connection)?;
+        connection.execute(how, ()).await?;
+        Ok(AsyncTransaction { connection, open: true })
+    }
+
+    /// Commits; returns when the commit is durable.
+    ///
+    /// # Errors
+    /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
+    pub async fn commit(mut self) -> Result<()> {
+        self.open = false;
+        refuse_failed(self.connection).await?;
+        self.connection.execute("COMMIT", ()).await.map(drop)
+    }
+
+    /// Rolls back.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub async fn roll_back(mut self) -> Result<()> {
+        self.open = false;
+        self.connection.execute("ROLLBACK", ()).await.map(drop)
+    }
+}
+
+fn refuse_nested(connection: &AsyncConnection) -> Result<()> {
+    if connection.in_transaction()? {
+        let text = "there is already a transaction in progress";
+        return Err(clearway_sql::SqlError::new("25001", text).hint("Use a savepoint.").into());
+    }
+    Ok(())
+}
+
+/// COMMIT of a failed transaction rolls it back and says so by its tag only; here it is an error.
+async fn refuse_failed(connection: &mut AsyncConnection) -> Result<()> {
+    use clearway_sql::session::TransactionStatus;
+    let mut lease = connection.lease().await?;
+    let failed = lease.live().session.transaction_status() == TransactionStatus::Failed;
+    lease.done();
+    if !failed {
+        return Ok(());
+    }
+    connection.execute("ROLLBACK", ()).await?;
+    let text = "the transaction is rolled back: one of its statements failed";
+    Err(clearway_sql::SqlError::new("25P02", text).into())
+}
+
+impl Deref for AsyncTransaction<'_> {
+    type Target = AsyncConnection;
+    fn deref(&self) -> &AsyncConnection {
+        self.connection
+    }
+}
+
+impl DerefMut for AsyncTransaction<'_> {
+    fn deref_mut(&mut self) -> &mut AsyncConnection {
+        self.connection
+    }
+}
+
+impl Drop for AsyncTransaction<'_> {
+    fn drop(&mut self) {
+        self.connection.roll_back |= self.open;
+    }
+}
+
+/// A transaction that is rolled back when the guard is dropped without [`Transaction::commit`].
+///
+/// ```
+/// # fn main() -> Result<(), clearway::Error> {
+/// let db = clearway::Database::in_memory()?;
+/// let mut connection = db.connect()?;
+/// connection.execute_batch("CREATE TABLE t (a int PRIMARY KEY)")?;
+/// let mut transaction = connection.transaction()?;
+/// transaction.execute("INSERT INTO t VALUES (1)", ())?;
+/// {
+///     let mut savepoint = transaction.savepoint()?;
+///     savepoint.execute("INSERT INTO t VALUES (2)", ())?;
+/// } // rolled back to the savepoint
+/// transaction.commit()?;
+/// assert_eq!(connection.query_row::<(i64,)>("SELECT count(*) FROM t", ())?.0, 1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Transaction<'c> {
+    connection: &'c mut Connection,
+    open: bool,
+}
+
+impl<'c> Transaction<'c> {
+    pub(crate) fn begin(connection: &'c mut Connection, how: &str) -> Result<Transaction<'c>> {
+        refuse_nested(&connection.0)?;
+        connection.execute(how, ())?;
+        Ok(Transaction { connection, open: true })
+    }
+
+    /// Commits; returns when the commit is durable.
+    ///
+    /// # Errors
+    /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
+    pub fn commit(mut self) -> Result<()> {
+        self.open = false;
+        crate::connection::wait(refuse_failed(&mut self.connection.0))?;
+        self.connection.execute("COMMIT", ()).map(drop)
+    }
+
+    /// Rolls back.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn roll_back(mut self) -> Result<()> {
+        self.open = false;
+        self.connection.execute("ROLLBACK", ()).map(drop)
+    }
+
+    /// A savepoint. Dropping the guard without [`Savepoint::release`] rolls back to it, also after a statement has failed.
+    ///
+    /// # Errors
+    /// 25P02 in a failed transaction; `Closed`.
+    pub fn savepoint(&mut self) -> Result<Savepoint<'_>> {
+        Savepoint::begin(self.connection)
+    }
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl DerefMut for Transaction<'_> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            // Only a closed database refuses, and that has rolled back.
+            let _ = self.connection.execute("ROLLBACK", ());
+        }
+    }
+}
+
+/// A part of a transaction that can be taken back.
+pub struct Savepoint<'c> {
+    connection: &'c mut Connection,
+    open: bool,
+}
+
+/// Savepoints of one name hide each other like the guards' scopes, so one name is enough.
+const NAME: &str = "clearway_guard";
+
+impl<'c> Savepoint<'c> {
+    fn begin(connection: &'c mut Connection) -> Result<Savepoint<'c>> {
+        connection.execute(&format!("SAVEPOINT {NAME}"), ())?;
+        Ok(Savepoint { connection, open: true })
+    }
+
+    /// Keeps what has been done since.
+    ///
+    /// # Errors
+    /// 25P02 after a statement of it has failed: drop the guard instead.
+    pub fn release(mut self) -> Result<()> {
+        self.connection.execute(&format!("RELEASE SAVEPOINT {NAME}"), ())?;
+        self.open = false;
+        Ok(())
+    }
+
+    /// A savepoint within this one.
+    ///
+    /// # Errors
+    /// As [`Transaction::savepoint`].
+    pub fn savepoint(&mut self) -> Result<Savepoint<'_>> {
+        Savepoint::begin(self.connection)
+    }
+}
+
+impl Deref for Savepoint<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl DerefMut for Savepoint<'_> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection
+    }
+}
+
+impl Drop for Savepoint<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            let undo = format!("ROLLBACK TO SAVEPOINT {NAME}");
+            // The savepoint itself goes too, or it would hide an outer one of the name.
+            let release = format!("RELEASE SAVEPOINT {NAME}");
+            let _ = self.connection.execute(&undo, ()).and_then(|_| self.connection.execute(&release, ()));
+        }
+    }
+}
