@@ -1,6 +1,7 @@
 //! A cache with a lock against stampedes: of all that miss a key at once, one computes the value and the others wait for it.
 //! `cargo run --example cache -p clearway-embedded`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clearway::{Connection, Database, Result};
@@ -13,7 +14,9 @@ fn cached(connection: &mut Connection, key: &str, compute: impl Fn() -> String) 
     }
     let mut transaction = connection.transaction()?;
     // Whoever has the lock computes; the others find the value when they get it.
-    transaction.execute("SELECT pg_advisory_xact_lock(hashtext($1))", [key])?;
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", [hasher.finish().cast_signed()])?;
     if let Some((value,)) = transaction.query_opt::<(String,)>(read, [key])? {
         return Ok(value);
     }
@@ -34,7 +37,8 @@ fn main() -> Result<()> {
         "the answer".to_owned()
     };
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..20).map(|_| scope.spawn(|| cached(&mut db.connect()?, "question", compute))).collect();
+        let readers: Vec<_> =
+            (0..20).map(|_| scope.spawn(|| cached(&mut db.connect()?, "question", compute))).collect();
         readers.into_iter().try_for_each(|reader| reader.join().expect("a reader panicked").map(drop))
     })?;
     println!("20 readers, computed {} time", computed.load(Ordering::Relaxed));

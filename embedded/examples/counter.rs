@@ -4,7 +4,8 @@ use clearway::{Database, Result};
 
 fn main() -> Result<()> {
     let db = Database::in_memory()?;
-    db.connect()?.execute_batch("CREATE TABLE counter (id int PRIMARY KEY, n bigint); INSERT INTO counter VALUES (1, 0)")?;
+    db.connect()?
+        .execute_batch("CREATE TABLE counter (id int PRIMARY KEY, n bigint); INSERT INTO counter VALUES (1, 0)")?;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..8)
             .map(|_| {

@@ -35,7 +35,14 @@ fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?.execute_batch(SETUP)?;
     let done = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..16).map(|n| scope.spawn({ let db = &db; move || work(&mut db.connect()?, n) })).collect();
+        let workers: Vec<_> = (0..16)
+            .map(|n| {
+                scope.spawn({
+                    let db = &db;
+                    move || work(&mut db.connect()?, n)
+                })
+            })
+            .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).sum::<Result<u32>>()
     })?;
     println!("16 workers did {done} jobs, each once");

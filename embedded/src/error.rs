@@ -48,8 +48,15 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How a statement failed: the fields that PostgreSQL's clients know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure(SqlError);
+
+/// As `Display`: a program whose `main` returns the error shows it so.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl Failure {
     /// The SQLSTATE: five characters, as in PostgreSQL's appendix A.

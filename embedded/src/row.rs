@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clearway_sql::session::client::ClientFuture;
-use clearway_sql::session::{Client, CopyIn};
 use clearway_sql::session::client::Column as Described;
+use clearway_sql::session::{Client, CopyIn};
 use clearway_values::types::Oid;
 
 use crate::error::Result;

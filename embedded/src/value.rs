@@ -8,9 +8,6 @@ use clearway_values::types::{Oid, oid};
 
 use crate::error::{Error, Result};
 
-/// Microseconds of a day.
-const DAY_US: i64 = 86_400_000_000;
-
 const TIME: Oid = 1083;
 const UUID: Oid = 2950;
 
@@ -447,8 +444,11 @@ mod with_json {
 
 #[cfg(feature = "chrono")]
 mod with_chrono {
-    use super::{DAY_US, FromSql, Param, ToSql, ValueRef, misfit};
+    use super::{FromSql, Param, ToSql, ValueRef, misfit};
     use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+
+    /// Microseconds of a day.
+    const DAY_US: i64 = 86_400_000_000;
 
     fn epoch() -> NaiveDate {
         NaiveDate::from_ymd_opt(2000, 1, 1).unwrap_or_default()

@@ -14,19 +14,25 @@ fn connection(setup: &str) -> (Database, Connection) {
 
 #[test]
 fn parameters_are_converted_to_what_the_statement_expects() {
-    let (_db, mut c) = connection("CREATE TABLE t (a smallint, b bigint, c numeric, d text, e bytea, f boolean, g float8, h date)");
+    let (_db, mut c) =
+        connection("CREATE TABLE t (a smallint, b bigint, c numeric, d text, e bytea, f boolean, g float8, h date)");
     let insert = "INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let changed = c.execute(insert, (1u8, 2i32, 12.5, "text", b"\x00\xff".to_vec(), true, 3, "2024-02-29"));
     assert_eq!(changed.expect("inserted"), 1);
     assert_eq!(c.execute(insert, (None::<i16>, 1, 0, "", Vec::new(), false, 0.5, None::<&str>)).expect("inserted"), 1);
     type Row = (Option<i16>, i64, String, String, Vec<u8>, bool, f64);
-    let rows: Vec<Row> = c.query("SELECT a, b, c, d, e, f, g FROM t ORDER BY b DESC", ()).expect("rows").collect().expect("all");
+    let rows: Vec<Row> =
+        c.query("SELECT a, b, c, d, e, f, g FROM t ORDER BY b DESC", ()).expect("rows").collect().expect("all");
     assert_eq!(rows[0], (Some(1), 2, "12.5".into(), "text".into(), vec![0, 255], true, 3.0));
     assert_eq!(rows[1].0, None);
     let mut rows = c.query("SELECT h FROM t WHERE a = $1", [1]).expect("rows");
     assert_eq!(rows.next().expect("a row").expect("one").value(0).expect("h"), ValueRef::Date(8_825));
     drop(rows);
-    let found: Vec<(i64,)> = c.query("SELECT b FROM t WHERE b = ANY ($1) ORDER BY b", [Array(&[1i64, 2, 9])]).expect("rows").collect().expect("all");
+    let found: Vec<(i64,)> = c
+        .query("SELECT b FROM t WHERE b = ANY ($1) ORDER BY b", [Array(&[1i64, 2, 9])])
+        .expect("rows")
+        .collect()
+        .expect("all");
     assert_eq!(found, [(1,), (2,)]);
     let error = c.execute("INSERT INTO t (a) VALUES ($1)", [70_000]).expect_err("too large");
     assert_eq!(error.code(), Some("22003"));
@@ -63,16 +69,21 @@ fn structures_are_parameters_and_rows_by_name() {
     for person in [&ada, &grace] {
         c.execute("INSERT INTO people VALUES (:id, :full_name, :age::int)", person).expect("inserted");
     }
-    let people: Vec<Person> = c.query("SELECT age, full_name, id FROM people ORDER BY id", ()).expect("rows").collect().expect("all");
+    let people: Vec<Person> =
+        c.query("SELECT age, full_name, id FROM people ORDER BY id", ()).expect("rows").collect().expect("all");
     assert_eq!(people, [ada, grace]);
-    let found = c.query_opt::<(i64,)>("SELECT id FROM people WHERE full_name = :n AND id < :id", Named(&[("id", &5), (":n", &"Ada")]));
+    let found = c.query_opt::<(i64,)>(
+        "SELECT id FROM people WHERE full_name = :n AND id < :id",
+        Named(&[("id", &5), (":n", &"Ada")]),
+    );
     assert_eq!(found.expect("found"), Some((1,)));
     assert!(c.execute("DELETE FROM people WHERE id = :id", Named(&[("other", &1)])).is_err());
 }
 
 #[test]
 fn rows_stream_in_batches_and_may_be_left_unread() {
-    let (_db, mut c) = connection("CREATE TABLE t AS SELECT g AS a, repeat('x', 100) AS b FROM generate_series(1, 3000) g");
+    let (_db, mut c) =
+        connection("CREATE TABLE t AS SELECT g AS a, repeat('x', 100) AS b FROM generate_series(1, 3000) g");
     let mut sum = 0;
     let mut rows = c.query("SELECT a, b FROM t", ()).expect("rows");
     while let Some(row) = rows.next().expect("no error") {
