@@ -1,27 +1,19 @@
 //! Connections: each has a session of its own. [`Connection`] parks the thread while it waits; [`AsyncConnection`] gives futures that need no
 //! particular runtime.
 
-use std::future::Future;
 use std::sync::Arc;
 
-use clearway_base::sync::block_on;
-use clearway_base::vfs::inline_io_here;
 use clearway_base::waits::with_session;
 
-use crate::database::Sessions;
 use crate::error::{Error, Result};
 use crate::params::Params;
-use crate::row::{Collector, FromRow, Row, rows_of};
+use crate::row::{Collector, FromRow, rows_of};
 use crate::rows::{AsyncRows, Rows};
+use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
 use crate::statement::{BATCH_ROWS, Step};
 use crate::transaction::{AsyncTransaction, Transaction};
-
-/// Drives a future on this thread, which performs its own I/O.
-pub(crate) fn wait<F: Future>(future: F) -> F::Output {
-    let _inline = inline_io_here();
-    block_on(future)
-}
+use crate::wait::wait;
 
 /// A connection whose calls are futures. Each call must be driven to its end: a future that is dropped before rolls the transaction back.
 pub struct AsyncConnection {
@@ -291,12 +283,4 @@ impl Connection {
     pub fn in_transaction(&self) -> Result<bool> {
         self.0.in_transaction()
     }
-}
-
-/// Calls a function for each row.
-pub(crate) fn each(rows: &mut Rows<'_>, mut f: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
-    while let Some(row) = rows.next()? {
-        f(row)?;
-    }
-    Ok(())
 }

@@ -6,9 +6,10 @@ use clearway_base::waits::with_session;
 use clearway_sql::session::client::ClientFuture;
 use clearway_sql::session::{Client, CopyIn};
 
-use crate::connection::{Connection, wait};
+use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::row::rows_of;
+use crate::wait::wait;
 
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;

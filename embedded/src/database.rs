@@ -1,104 +1,22 @@
 //! The open database: connections, transactions as closures, typed tables, closing.
-//!
-//! # Invariants
-//! - EMD-1: closing is final for every clone and every connection. No session begins after it; statements that run are stopped (57P01), open
-//!   transactions are rolled back, and only then the files are closed.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_base::sync::Mutex;
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::Db;
 use clearway_engine::embedded as tables;
-use clearway_sql::context::backend::Who;
-use clearway_sql::session::{Backends, Reason, Session, SessionStart};
 use clearway_storage::buffer::PoolOptions;
 use clearway_storage::store::StoreOptions;
 
-use crate::connection::{AsyncConnection, Connection, wait};
+use crate::connection::{AsyncConnection, Connection};
 use crate::error::{Error, Result};
-use crate::slot::{CancelHandle, Live, Slot};
-use crate::statement::Statements;
+use crate::sessions::Sessions;
 use crate::transaction::Transaction;
 use crate::typed::{Columns, Key, Table, Txn};
+use crate::wait::wait;
 
 /// How often a closure is run again after a conflict before the conflict is told.
 const ATTEMPTS_MAX: u32 = 1_000;
-
-/// What sessions of this database begin with, and those that are open.
-pub(crate) struct Sessions {
-    tables: tables::Database,
-    pub(crate) backends: Arc<Backends>,
-    database: String,
-    user: String,
-    settings: Vec<(String, String)>,
-    open: Mutex<Vec<Arc<Slot>>>,
-    closed: AtomicBool,
-}
-
-impl Sessions {
-    pub(crate) fn db(&self) -> &Arc<Db> {
-        self.tables.engine()
-    }
-
-    /// Begins a session.
-    pub(crate) async fn begin(&self) -> Result<Live> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::Closed);
-        }
-        let waits = SessionStats::new("client backend");
-        let (user, database) = (self.user.clone(), self.database.clone());
-        let name = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        let application_name = name.unwrap_or_default();
-        let who = Who { user: user.clone(), database: database.clone(), client: None, application_name };
-        // Nobody can ask for a cancel over the wire: `CancelHandle` needs no secret.
-        let listed = self.backends.list(Arc::clone(&waits), 0, who);
-        let (backend, backends) = (Arc::clone(listed.backend()), Arc::clone(&self.backends));
-        let options = self.settings.clone();
-        let start = SessionStart { backend, backends, database, user, options };
-        let session = Session::new(self.db(), start).await?;
-        let db = Arc::clone(self.db());
-        let live =
-            Live { db, session, statements: Statements::default(), listed, waits, unfinished: false, cut: false };
-        live.rests();
-        Ok(live)
-    }
-
-    /// Begins a connection.
-    async fn connect(self: &Arc<Self>) -> Result<AsyncConnection> {
-        let live = self.begin().await?;
-        let cancel = CancelHandle(Arc::clone(live.listed.backend()));
-        let slot = Slot::new(live);
-        let mut open = self.open.lock();
-        if self.closed.load(Ordering::SeqCst) {
-            drop(open);
-            slot.end().await;
-            return Err(Error::Closed); // EMD-1
-        }
-        open.push(Arc::clone(&slot));
-        drop(open);
-        Ok(AsyncConnection::new(slot, Arc::clone(self), cancel))
-    }
-
-    pub(crate) fn forget(&self, slot: &Arc<Slot>) {
-        self.open.lock().retain(|open| !Arc::ptr_eq(open, slot));
-    }
-
-    /// Ends all sessions (EMD-1).
-    async fn end(&self) {
-        let open = {
-            let mut open = self.open.lock();
-            self.closed.store(true, Ordering::SeqCst);
-            std::mem::take(&mut *open)
-        };
-        self.backends.all().iter().for_each(|backend| backend.interrupt.raise(Reason::Shutdown));
-        for slot in open {
-            slot.end().await;
-        }
-    }
-}
 
 /// An open database. Clones share it; it is closed by [`Database::close`], or when the last clone and the last connection are gone.
 ///
@@ -212,15 +130,7 @@ impl Builder {
     }
 
     fn on(self, tables: tables::Database) -> Database {
-        let sessions = Sessions {
-            tables,
-            backends: Arc::new(Backends::default()),
-            database: self.database,
-            user: self.user,
-            settings: self.settings,
-            open: Mutex::new("embedded/open", Vec::new()),
-            closed: AtomicBool::new(false),
-        };
+        let sessions = Sessions::new(tables, (self.database, self.user), self.settings);
         Database {
             inner: Arc::new(Inner {
                 sessions: Arc::new(sessions),
@@ -267,7 +177,9 @@ impl Database {
     /// # Errors
     /// As [`Database::connect`].
     pub async fn connect_async(&self) -> Result<AsyncConnection> {
-        self.inner.sessions.connect().await
+        let sessions = &self.inner.sessions;
+        let (slot, cancel) = sessions.open().await?;
+        Ok(AsyncConnection::new(slot, Arc::clone(sessions), cancel))
     }
 
     /// Runs a closure in a transaction at repeatable read and commits it; returns when the commit is durable. After a conflict or a deadlock
@@ -354,6 +266,7 @@ impl Database {
 
 impl Inner {
     fn close(&self) -> Result<()> {
+        // EMD-1
         wait(self.sessions.end());
         // A listener waits until no session is left, so those of the program end first.
         #[cfg(feature = "server")]

@@ -31,7 +31,7 @@
 //! - Rows: [`Row::get`] by name or number, texts and bytes borrowed; whole rows as tuples or by `#[derive(FromRow)]`.
 //! - [`typed`] tables: keys and values of Rust types on the same data.
 //! - Feature `server`: [`Database::serve`](Database::serve) opens the same live database to psql and every other PostgreSQL client.
-//! - Features `chrono`, `uuid`, `serde_json`: their types as parameters and results.
+//! - Features `jiff`, `uuid`, `serde_json`: their types as parameters and results.
 //!
 //! # Threads and processes
 //! A `Database` may be shared by all threads; a connection belongs to one at a time. One process has a directory open; another one is told which.
@@ -49,11 +49,13 @@ mod row;
 mod rows;
 #[cfg(feature = "server")]
 mod serve;
+mod sessions;
 mod slot;
 mod statement;
 mod transaction;
 pub mod typed;
 mod value;
+mod wait;
 
 pub use connection::{AsyncConnection, Connection};
 pub use database::{Builder, Database};

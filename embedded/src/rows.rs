@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use clearway_base::waits::with_session;
 
-use crate::connection::{AsyncConnection, each, wait};
+use crate::connection::AsyncConnection;
 use crate::error::Result;
 use crate::row::{Collector, Column, FromRow, Row, rows_of};
 use crate::statement::{BATCH_ROWS, Step};
+use crate::wait::wait;
 
 /// Rows that a future gives. The connection is borrowed until they are dropped; a query that was not read to its end holds its snapshot until
 /// [`AsyncRows::close`] or the connection's next call.
@@ -150,4 +151,12 @@ impl Drop for Rows<'_> {
         // A commit that fails here had nothing to say yet: whoever wants to know reads to the end.
         let _ = wait(self.0.end());
     }
+}
+
+/// Calls a function for each row.
+fn each(rows: &mut Rows<'_>, mut f: impl FnMut(Row<'_>) -> Result<()>) -> Result<()> {
+    while let Some(row) = rows.next()? {
+        f(row)?;
+    }
+    Ok(())
 }

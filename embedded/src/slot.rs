@@ -12,45 +12,11 @@
 use std::sync::Arc;
 
 use clearway_base::sync::Mutex;
-use clearway_base::waits::SessionStats;
-use clearway_engine::db::Db;
-use clearway_sql::context::backend::Listed;
-use clearway_sql::session::{BackendState, Reason, Session, TransactionStatus};
+use clearway_sql::session::Reason;
 use clearway_storage::sync::Bell;
 
 use crate::error::{Error, Result};
-use crate::statement::Statements;
-
-/// A session with what belongs to it.
-pub(crate) struct Live {
-    pub(crate) db: Arc<Db>,
-    pub(crate) session: Session,
-    pub(crate) statements: Statements,
-    pub(crate) listed: Listed,
-    pub(crate) waits: Arc<SessionStats>,
-    /// A portal is open whose implicit transaction has not ended.
-    pub(crate) unfinished: bool,
-    /// SLT-1
-    pub(crate) cut: bool,
-}
-
-impl Live {
-    /// Rolls back what is open, releases every lock, and takes the session off the list.
-    pub(crate) async fn end(self) {
-        let Live { session, listed, .. } = self;
-        session.end().await;
-        drop(listed);
-    }
-
-    /// What others see of it between two calls.
-    pub(crate) fn rests(&self) {
-        self.listed.backend().rests(match self.session.transaction_status() {
-            TransactionStatus::Idle => BackendState::Idle,
-            TransactionStatus::InBlock => BackendState::IdleInTransaction,
-            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
-        });
-    }
-}
+use crate::statement::Live;
 
 enum State {
     Idle(Box<Live>),

@@ -12,13 +12,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use clearway_base::memory;
-use clearway_sql::session::{Bind, TransactionStatus};
+use clearway_base::waits::SessionStats;
+use clearway_engine::db::Db;
+use clearway_sql::context::backend::Listed;
+use clearway_sql::session::{BackendState, Bind, Session, TransactionStatus};
 use clearway_values::types::Oid;
 
 use crate::error::{Error, Result};
 use crate::params::{Params, are_named, numbered, position};
 use crate::row::{Collector, Column};
-use crate::slot::Live;
 use crate::value::is_binary;
 
 /// Statements that stay prepared.
@@ -51,6 +53,37 @@ pub(crate) struct Statements {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize, bool)>,
     formats: Vec<i16>,
+}
+
+/// A session with what belongs to it.
+pub(crate) struct Live {
+    pub(crate) db: Arc<Db>,
+    pub(crate) session: Session,
+    pub(crate) statements: Statements,
+    pub(crate) listed: Listed,
+    pub(crate) waits: Arc<SessionStats>,
+    /// A portal is open whose implicit transaction has not ended.
+    pub(crate) unfinished: bool,
+    /// See `slot`, SLT-1.
+    pub(crate) cut: bool,
+}
+
+impl Live {
+    /// Rolls back what is open, releases every lock, and takes the session off the list.
+    pub(crate) async fn end(self) {
+        let Live { session, listed, .. } = self;
+        session.end().await;
+        drop(listed);
+    }
+
+    /// What others see of it between two calls.
+    pub(crate) fn rests(&self) {
+        self.listed.backend().rests(match self.session.transaction_status() {
+            TransactionStatus::Idle => BackendState::Idle,
+            TransactionStatus::InBlock => BackendState::IdleInTransaction,
+            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
+        });
+    }
 }
 
 /// What a call has given so far.

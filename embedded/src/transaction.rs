@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::connection::{AsyncConnection, Connection};
 use crate::error::Result;
+use crate::wait::wait;
 
 /// A transaction that is rolled back when the guard is dropped without [`AsyncTransaction::commit`]; the rollback runs before the
 /// connection's next call.
@@ -116,7 +117,7 @@ impl<'c> Transaction<'c> {
     /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
     pub fn commit(mut self) -> Result<()> {
         self.open = false;
-        crate::connection::wait(refuse_failed(&mut self.connection.0))?;
+        wait(refuse_failed(&mut self.connection.0))?;
         self.connection.execute("COMMIT", ()).map(drop)
     }
 

@@ -442,79 +442,60 @@ mod with_json {
     }
 }
 
-#[cfg(feature = "chrono")]
-mod with_chrono {
+#[cfg(feature = "jiff")]
+mod with_jiff {
     use super::{FromSql, Param, ToSql, ValueRef, misfit};
-    use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+    use jiff::civil::{Date, DateTime, Time};
+    use jiff::{Span, Timestamp};
 
-    /// Microseconds of a day.
-    const DAY_US: i64 = 86_400_000_000;
+    const EPOCH: Date = Date::constant(2000, 1, 1);
+    /// Seconds from 1970 to 2000.
+    const EPOCH_S: i64 = 946_684_800;
+    const BEYOND: &str = "the value is beyond what the type can hold";
 
-    fn epoch() -> NaiveDate {
-        NaiveDate::from_ymd_opt(2000, 1, 1).unwrap_or_default()
-    }
-
-    const INFINITE: &str = "infinity has no such value";
-
-    impl<'a> FromSql<'a> for NaiveDate {
+    impl<'a> FromSql<'a> for Date {
         fn from_sql(value: ValueRef<'a>) -> Result<Self, String> {
-            let ValueRef::Date(days) = value else { return Err(misfit::<NaiveDate>(value)) };
-            let distance = Days::new(u64::from(days.unsigned_abs()));
-            let date = if days < 0 { epoch().checked_sub_days(distance) } else { epoch().checked_add_days(distance) };
-            date.ok_or_else(|| INFINITE.to_owned())
+            let ValueRef::Date(days) = value else { return Err(misfit::<Date>(value)) };
+            let span = Span::new().try_days(days).map_err(|_| BEYOND)?;
+            EPOCH.checked_add(span).map_err(|_| BEYOND.to_owned())
         }
     }
 
-    impl<'a> FromSql<'a> for NaiveTime {
+    impl<'a> FromSql<'a> for Time {
         fn from_sql(value: ValueRef<'a>) -> Result<Self, String> {
-            let ValueRef::Time(micros) = value else { return Err(misfit::<NaiveTime>(value)) };
-            // 24:00:00 is a time of PostgreSQL's and none of chrono's.
-            let whole = (0..DAY_US).contains(&micros);
-            let time = whole.then(|| NaiveTime::MIN + TimeDelta::microseconds(micros));
-            time.ok_or_else(|| "24:00:00 has no such value".to_owned())
+            let ValueRef::Time(micros) = value else { return Err(misfit::<Time>(value)) };
+            let span = Span::new().try_microseconds(micros).map_err(|_| BEYOND)?;
+            // 24:00:00 is a time of PostgreSQL's and none of jiff's.
+            Time::midnight().checked_add(span).map_err(|_| BEYOND.to_owned())
         }
     }
 
-    impl<'a> FromSql<'a> for NaiveDateTime {
+    impl<'a> FromSql<'a> for DateTime {
         fn from_sql(value: ValueRef<'a>) -> Result<Self, String> {
-            let ValueRef::Timestamp(micros) = value else { return Err(misfit::<NaiveDateTime>(value)) };
-            epoch()
-                .and_time(NaiveTime::MIN)
-                .checked_add_signed(TimeDelta::microseconds(micros))
-                .ok_or_else(|| INFINITE.to_owned())
+            let ValueRef::Timestamp(micros) = value else { return Err(misfit::<DateTime>(value)) };
+            let span = Span::new().try_microseconds(micros).map_err(|_| BEYOND)?;
+            EPOCH.to_datetime(Time::midnight()).checked_add(span).map_err(|_| BEYOND.to_owned())
         }
     }
 
-    impl<'a> FromSql<'a> for DateTime<Utc> {
+    impl<'a> FromSql<'a> for Timestamp {
         fn from_sql(value: ValueRef<'a>) -> Result<Self, String> {
-            let ValueRef::TimestampTz(micros) = value else { return Err(misfit::<DateTime<Utc>>(value)) };
-            NaiveDateTime::from_sql(ValueRef::Timestamp(micros)).map(|time| time.and_utc())
+            let ValueRef::TimestampTz(micros) = value else { return Err(misfit::<Timestamp>(value)) };
+            let micros = micros.checked_add(EPOCH_S * 1_000_000).ok_or(BEYOND)?;
+            Timestamp::from_microsecond(micros).map_err(|_| BEYOND.to_owned())
         }
     }
 
-    impl ToSql for NaiveDate {
-        fn to_sql(&self) -> Param<'_> {
-            Param::Owned(self.to_string())
-        }
+    macro_rules! as_text {
+        ($($ty:ty),*) => {$(
+            impl ToSql for $ty {
+                fn to_sql(&self) -> Param<'_> {
+                    Param::Owned(self.to_string())
+                }
+            }
+        )*};
     }
-
-    impl ToSql for NaiveTime {
-        fn to_sql(&self) -> Param<'_> {
-            Param::Owned(self.to_string())
-        }
-    }
-
-    impl ToSql for NaiveDateTime {
-        fn to_sql(&self) -> Param<'_> {
-            Param::Owned(self.to_string())
-        }
-    }
-
-    impl ToSql for DateTime<Utc> {
-        fn to_sql(&self) -> Param<'_> {
-            Param::Owned(self.to_rfc3339())
-        }
-    }
+    as_text!(Date, Time, DateTime, Timestamp);
 }
 
 /// An error about a column.

@@ -310,3 +310,25 @@ fn copy_stops_with_the_reader() {
     assert_eq!(c.query_row::<(i64,)>("SELECT count(*) FROM t", ()).expect("count").0, 0);
     assert_eq!(c.execute("COPY t FROM STDIN", ()).expect_err("no reader").code(), Some("57014"));
 }
+
+#[cfg(all(feature = "jiff", feature = "uuid", feature = "serde_json"))]
+#[test]
+fn types_of_other_crates_go_both_ways() {
+    use jiff::Timestamp;
+    use jiff::civil::{Date, DateTime, date};
+    let (_db, mut c) = connection("");
+    let day = date(1995, 2, 28);
+    let noon = day.at(12, 0, 0, 1_000);
+    let moment: Timestamp = "2026-11-22T09:52:27.123456Z".parse().expect("a moment");
+    let sql = "SELECT $1::date, $2::timestamp, $3::timestamptz";
+    assert_eq!(
+        c.query_row::<(Date, DateTime, Timestamp)>(sql, (day, noon, moment)).expect("a row"),
+        (day, noon, moment)
+    );
+    let error = c.query_row::<(Timestamp,)>("SELECT 'infinity'::timestamptz", ()).expect_err("no such moment");
+    assert!(matches!(error, Error::Conversion { .. }), "{error}");
+    let id = uuid::Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    assert_eq!(c.query_row::<(uuid::Uuid,)>("SELECT $1::text", [id]).expect("a row").0, id);
+    let value = serde_json::json!({"a": [1, null, "x"]});
+    assert_eq!(c.query_row::<(serde_json::Value,)>("SELECT $1::text", [&value]).expect("a row").0, value);
+}

@@ -87,8 +87,10 @@ pub fn ci(root: &Path, report: &mut Report) {
     let lints = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
     cargo(root, report, "clippy of tests", &[&lints[..], &allow[..]].concat(), &[]);
     // Apart, so that the time of building is not that of testing.
-    cargo(root, report, "build of tests", &["test", "--workspace", "--no-run"], &[]);
-    cargo_test(root, report, "tests", &["test", "--workspace", "--no-fail-fast"], &[]);
+    // The library's optional parts are tested, too.
+    let all = ["test", "--workspace", "--features", "clearway-embedded/all"];
+    cargo(root, report, "build of tests", &[&all[..], &["--no-run"]].concat(), &[]);
+    cargo_test(root, report, "tests", &[&all[..], &["--no-fail-fast"]].concat(), &[]);
     let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];
     cargo_test(root, report, "planted mistakes are found", &planted, &[]);
     let planted = ["test", "-p", "clearway-engine", "--features", "mutations", "--test", "planted"];
