@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
-use crate::types::{Numeric, Oid, SqlType, binary, oid};
+use crate::types::{Numeric, Oid, SqlType, binary, json, oid};
 use clearway_engine::decimal::{Decimal, Sign};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT2 => Storage::Int(2),
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
-        oid::TIMESTAMP | oid::TIMESTAMPTZ => Storage::Int(8),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME => Storage::Int(8),
+        oid::UUID | oid::TIMETZ | oid::JSON | oid::JSONB => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
@@ -40,7 +41,29 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Interval(_) => wire(oid::INTERVAL, d),
         Datum::Array(a) => wire(crate::types::array_of(a.element).unwrap_or(oid::TEXT_ARRAY), d),
         Datum::Row(_) => Value::Null,
+        // The key of char(n) is its text without blanks at the end; reading gives them back by the column's length.
+        Datum::Bpchar(s) => Value::Bytes(Arc::from(s.trim_end_matches(' ').as_bytes())),
+        Datum::Json(s) => Value::Bytes(Arc::from(s.as_bytes())),
+        Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
+        Datum::Time(t) => Value::Int(*t),
+        Datum::TimeTz(t, west) => Value::Bytes(timetz_bytes(*t, *west).into()),
+        Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
     }
+}
+
+/// timetz: the instant of its day, then the zone, so that the bytes sort as the values do.
+fn timetz_bytes(time: i64, west: i32) -> Vec<u8> {
+    let instant = time + i64::from(west) * 1_000_000;
+    let mut out = ((instant as u64) ^ 1 << 63).to_be_bytes().to_vec();
+    out.extend(((west as u32) ^ 1 << 31).to_be_bytes());
+    out
+}
+
+fn timetz(bytes: &[u8]) -> Option<Datum> {
+    let (instant, west) = bytes.split_first_chunk::<8>()?;
+    let west = (u32::from_be_bytes(west.try_into().ok()?) ^ 1 << 31) as i32;
+    let instant = (u64::from_be_bytes(*instant) ^ 1 << 63) as i64;
+    Some(Datum::TimeTz(instant.checked_sub(i64::from(west) * 1_000_000)?, west))
 }
 
 fn wire(ty: Oid, d: &Datum) -> Value {
@@ -57,7 +80,8 @@ fn damaged(ty: Oid) -> SqlError {
 ///
 /// # Errors
 /// XX001 if it is none of the type.
-pub fn to_datum(v: &Value, ty: Oid) -> Result<Datum> {
+pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
+    let (ty, modifier) = (ty.oid, ty.modifier);
     let narrow = || damaged(ty);
     Ok(match (v, ty) {
         (Value::Null, _) => Datum::Null,
@@ -67,27 +91,38 @@ pub fn to_datum(v: &Value, ty: Oid) -> Result<Datum> {
         (Value::Int(i), oid::DATE) => Datum::Date(i32::try_from(*i).map_err(|_| narrow())?),
         (Value::Int(i), oid::TIMESTAMP) => Datum::Timestamp(*i),
         (Value::Int(i), oid::TIMESTAMPTZ) => Datum::TimestampTz(*i),
+        (Value::Int(i), oid::TIME) => Datum::Time(*i),
         (Value::Int(i), _) => Datum::Oid(u32::try_from(*i).map_err(|_| narrow())?),
         (Value::Bool(b), _) => Datum::Bool(*b),
         (Value::Float(f), oid::FLOAT4) => Datum::Float4(*f as f32),
         (Value::Float(f), _) => Datum::Float8(*f),
         (Value::Decimal(d), _) => Datum::numeric(from_decimal(d).ok_or_else(narrow)?),
         (Value::Bytes(b), oid::BYTEA) => Datum::Bytea(b.clone()),
+        (Value::Bytes(b), oid::UUID) => Datum::Uuid(b[..].try_into().map_err(|_| narrow())?),
+        (Value::Bytes(b), oid::TIMETZ) => timetz(b).ok_or_else(narrow)?,
+        (Value::Bytes(b), oid::JSON) => Datum::Json(std::str::from_utf8(b).map_err(|_| narrow())?.into()),
+        (Value::Bytes(b), oid::JSONB) => Datum::Jsonb(json::stored::decode(b).ok_or_else(narrow)?.into()),
+        (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
     })
 }
 
+/// char(n) with its blanks.
+fn char_n(text: &str, modifier: i32) -> Datum {
+    crate::types::cast::padded(&text.into(), usize::try_from(modifier - 4).unwrap_or(0))
+}
+
 /// The same of a value that still stands in its row.
 ///
 /// # Errors
 /// XX001.
-pub fn borrowed_datum(v: ValueRef<'_>, ty: Oid) -> Result<Datum> {
-    match (v, ty) {
+pub fn borrowed_datum(v: ValueRef<'_>, ty: SqlType) -> Result<Datum> {
+    match (v, ty.oid) {
         (ValueRef::Null, _) => Ok(Datum::Null),
-        (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR | oid::BPCHAR) => {
-            Ok(Datum::text(std::str::from_utf8(b).map_err(|_| damaged(ty))?))
+        (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR) => {
+            Ok(Datum::text(std::str::from_utf8(b).map_err(|_| damaged(ty.oid))?))
         }
         (ValueRef::Bytes(b), _) => to_datum(&Value::bytes(b), ty),
         (ValueRef::Bool(b), _) => to_datum(&Value::Bool(b), ty),
@@ -103,7 +138,7 @@ pub fn borrowed_datum(v: ValueRef<'_>, ty: Oid) -> Result<Datum> {
 /// XX001.
 pub fn read_row(row: &[Value], types: &[SqlType], out: &mut Vec<Datum>) -> Result<()> {
     for (v, ty) in row.iter().zip(types) {
-        out.push(to_datum(v, ty.oid)?);
+        out.push(to_datum(v, *ty)?);
     }
     Ok(())
 }

@@ -253,7 +253,7 @@ pub fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result
     };
     row.resize(from + table.types.len() + 1, Datum::Null);
     let mut damage = Ok(());
-    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column].oid) {
+    let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column]) {
         Ok(value) => row[from + column] = value,
         Err(e) => damage = Err(e),
     };

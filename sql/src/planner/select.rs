@@ -498,8 +498,7 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Column(name) => name.name().to_owned(),
         ExprKind::Call(call) => call.name.name().to_owned(),
         ExprKind::Cast { arg, to } => {
-            let inner = label_of(arg);
-            if inner == "?column?" { to.name.name().to_owned() } else { inner }
+            if is_weak(arg) { to.name.name().to_owned() } else { label_of(arg) }
         }
         ExprKind::Bare(f) => bare_name(f).to_owned(),
         ExprKind::Case { otherwise, .. } => {
@@ -528,11 +527,23 @@ pub fn label_of(e: &Expr) -> String {
     }
 }
 
+/// Whether an expression has no name, or one that a cast around it replaces.
+fn is_weak(e: &Expr) -> bool {
+    match &*e.kind {
+        ExprKind::Cast { arg, .. } => is_weak(arg),
+        ExprKind::Case { otherwise, .. } => otherwise.as_ref().is_none_or(is_weak),
+        ExprKind::Literal(_) => true,
+        _ => label_of(e) == "?column?",
+    }
+}
+
 fn bare_name(f: &BareFunction) -> &'static str {
     match f {
         BareFunction::CurrentDate => "current_date",
         BareFunction::CurrentTimestamp(_) => "current_timestamp",
         BareFunction::LocalTimestamp(_) => "localtimestamp",
+        BareFunction::CurrentTime(_) => "current_time",
+        BareFunction::LocalTime(_) => "localtime",
         BareFunction::CurrentUser => "current_user",
         BareFunction::SessionUser => "session_user",
         BareFunction::CurrentCatalog => "current_catalog",

@@ -110,6 +110,8 @@ pub enum BareFunction {
     CurrentDate,
     CurrentTimestamp(Option<i32>),
     LocalTimestamp(Option<i32>),
+    CurrentTime(Option<i32>),
+    LocalTime(Option<i32>),
     CurrentUser,
     SessionUser,
     CurrentCatalog,

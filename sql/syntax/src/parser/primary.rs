@@ -69,7 +69,14 @@ impl Parser<'_> {
             "session_user" => BareFunction::SessionUser,
             "current_catalog" => BareFunction::CurrentCatalog,
             "current_schema" if *self.peek_at(1) != Tok::Punct(b'(') => BareFunction::CurrentSchema,
-            "current_time" | "localtime" => return Err(self.unsupported("type time")),
+            "current_time" | "localtime" => {
+                let zoned = word == "current_time";
+                self.advance();
+                let precision = self.opt_precision()?;
+                let function =
+                    if zoned { BareFunction::CurrentTime(precision) } else { BareFunction::LocalTime(precision) };
+                return self.node(ExprKind::Bare(function), pos);
+            }
             _ => return self.keyword_form(word, category),
         };
         self.advance();

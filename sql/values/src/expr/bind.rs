@@ -2,6 +2,7 @@
 
 use super::aggregate::AggregateCall;
 use super::bound::{Bound, BoundKind, SubqueryUse};
+use super::functions::Function;
 use super::operator_table::OPERATORS;
 use super::operators::Op;
 use super::resolve::{self, Choice};
@@ -258,26 +259,35 @@ impl Binder<'_> {
     /// A binary operator on bound operands.
     pub fn binary(&mut self, name: &str, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
         let (l, r) = (left.ty.oid, right.ty.oid);
-        let Some(op) = Op::from_name(name) else {
-            return Err(no_operator(name, &[l, r], pos));
-        };
-        if element_of(l).is_some() || element_of(r).is_some() {
+        let op = Op::from_name(name);
+        let called = called_operators(name, 2);
+        if let Some(op) = op
+            && (element_of(l).is_some() || element_of(r).is_some())
+            && !called.iter().any(|f| f.args == [l, r])
+        {
             return self.array_operator(op, left, right, pos);
         }
-        if matches!((&left.kind, &right.kind), (BoundKind::Row(_), BoundKind::Row(_))) {
+        if let (Some(op), BoundKind::Row(_), BoundKind::Row(_)) = (op, &left.kind, &right.kind) {
             return self.row_comparison(op, left, right, pos);
         }
-        let rows = operator_rows(name, false);
+        let rows = if op.is_some() { operator_rows(name, false) } else { Vec::new() };
         // One side unknown: the operator on two of the other side's type, if there is one.
         let assumed = match (l, r) {
             (oid::UNKNOWN, t) if t != oid::UNKNOWN => [t, t],
             (t, oid::UNKNOWN) if t != oid::UNKNOWN => [t, t],
             pair => [pair.0, pair.1],
         };
-        let exact = rows.iter().position(|row| [row.1, row.2] == assumed);
-        let pairs: Vec<[Oid; 2]> = rows.iter().map(|row| [row.1, row.2]).collect();
+        let mut pairs: Vec<[Oid; 2]> = rows.iter().map(|row| [row.1, row.2]).collect();
+        pairs.extend(called.iter().map(|f| [f.args[0], f.args[1]]));
+        let exact = pairs.iter().position(|pair| *pair == assumed);
         let candidates: Vec<&[Oid]> = pairs.iter().map(|p| &p[..]).collect();
         let choice = exact.map_or_else(|| resolve::choose(&[l, r], &candidates), Choice::One);
+        if let Choice::One(i) = choice
+            && let Some(function) = i.checked_sub(rows.len()).map(|i| called[i])
+        {
+            return self.call_operator(function, vec![left, right], pos);
+        }
+        let op = op.ok_or_else(|| no_operator(name, &[l, r], pos))?;
         let row = match choice {
             Choice::One(i) => rows[i],
             Choice::None => return Err(no_operator(name, &[l, r], pos)),
@@ -287,13 +297,22 @@ impl Binder<'_> {
         // date or timestamp beside a timestamptz is taken in the session's zone.
         let to_zoned = op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
         let wanted = |t: Oid| match t {
-            resolve::ANY => oid::TEXT,
+            oid::ANYNONARRAY => oid::TEXT,
             _ if to_zoned => oid::TIMESTAMPTZ,
             t => t,
         };
         let left = Box::new(self.operand(left, wanted(row.1))?);
         let right = Box::new(self.operand(right, wanted(row.2))?);
         Ok(Bound { kind: BoundKind::Binary { op, left, right }, ty: row.3.into(), pos })
+    }
+
+    /// An operator that a function computes.
+    fn call_operator(&mut self, function: &'static Function, args: Vec<Bound>, pos: Pos) -> Result<Bound> {
+        let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+        let (wanted, result) = resolve::solve(function.args, &types, function.result)
+            .ok_or_else(|| no_operator(function.name, &types, pos))?;
+        let args = args.into_iter().zip(wanted).map(|(a, t)| self.argument(a, t)).collect::<Result<_>>()?;
+        Ok(Bound { kind: BoundKind::Call { function, args }, ty: result.into(), pos })
     }
 
     /// Casts an operand; what the chosen row takes as any type may become text by assignment.
@@ -305,7 +324,7 @@ impl Binder<'_> {
     /// Casts an argument to the type that the chosen row wants.
     pub(super) fn argument(&mut self, arg: Bound, to: Oid) -> Result<Bound> {
         let (from, pos) = (arg.ty.oid, arg.pos);
-        if to == resolve::ANY || to == oid::ANYARRAY {
+        if to == resolve::ANY {
             return self.settle(arg);
         }
         self.coerce(arg, to.into(), Context::Implicit)?.ok_or_else(|| cannot_cast(from, to, pos))
@@ -350,9 +369,11 @@ impl Binder<'_> {
     pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {
         let t = arg.ty.oid;
         let rows = operator_rows(name, true);
-        let singles: Vec<[Oid; 1]> = rows.iter().map(|row| [row.2]).collect();
+        let called = called_operators(name, 1);
+        let singles: Vec<[Oid; 1]> = rows.iter().map(|row| [row.2]).chain(called.iter().map(|f| [f.args[0]])).collect();
         let candidates: Vec<&[Oid]> = singles.iter().map(|p| &p[..]).collect();
         match (resolve::choose(&[t], &candidates), Op::from_name(name)) {
+            (Choice::One(i), _) if i >= rows.len() => self.call_operator(called[i - rows.len()], vec![arg], pos),
             (Choice::One(i), Some(op)) => {
                 let arg = Box::new(self.argument(arg, rows[i].2)?);
                 Ok(Bound { kind: BoundKind::Prefix { op, arg }, ty: rows[i].3.into(), pos })
@@ -426,6 +447,15 @@ impl Binder<'_> {
             _ => stack::deeper(|| self.other_node(e)),
         }
     }
+}
+
+/// The operators of a name that functions compute.
+fn called_operators(name: &str, operands: usize) -> Vec<&'static Function> {
+    super::called_operators::TABLES
+        .iter()
+        .flat_map(|table| table.iter())
+        .filter(|f| f.name == name && f.args.len() == operands)
+        .collect()
 }
 
 fn operator_rows(name: &str, prefix: bool) -> Vec<&'static (&'static str, Oid, Oid, Oid)> {

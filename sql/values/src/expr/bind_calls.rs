@@ -3,12 +3,12 @@
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;
 use super::bound::{Bound, BoundKind};
-use super::functions::{self, FUNCTIONS};
+use super::functions;
 use super::host::HOST_FUNCTIONS;
 use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
-use crate::types::{Oid, element_of, format_type, oid};
+use crate::types::{Oid, array_of, element_of, format_type, oid};
 
 impl Binder<'_> {
     /// A call, of an aggregate or of a function.
@@ -23,9 +23,6 @@ impl Binder<'_> {
             let message = format!("DISTINCT, ORDER BY, FILTER or * specified, but {name} is not an aggregate function");
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
         }
-        if call.variadic {
-            return Err(SqlError::unsupported("VARIADIC").at(pos));
-        }
         let args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
         if in_catalog {
@@ -33,10 +30,16 @@ impl Binder<'_> {
                 let value = functions::typeof_value(types[0]);
                 return Ok(Bound::constant(value, oid::REGTYPE, pos));
             }
-            if let Some(bound) = self.host_call(name, &args, &types, pos)? {
+            if call.variadic {
+                if let Some(bound) = self.variadic_call(name, &args, &types, pos)? {
+                    return Ok(bound);
+                }
+            } else if let Some(bound) = self.host_call(name, &args, &types, pos)? {
                 return Ok(bound);
             }
-            if let Some(bound) = self.scalar_call(name, args, &types, pos)? {
+            if !call.variadic
+                && let Some(bound) = self.scalar_call(name, args, &types, pos)?
+            {
                 return Ok(bound);
             }
         }
@@ -60,14 +63,13 @@ impl Binder<'_> {
     }
 
     fn scalar_call(&mut self, name: &str, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
-        let rows: Vec<_> = FUNCTIONS.iter().filter(|f| f.name == name).collect();
+        let rows = functions::named(name);
         let expanded: Vec<Vec<Oid>> = rows
             .iter()
             .map(|f| {
-                let mut list: Vec<Oid> =
-                    f.args.iter().map(|t| if *t == oid::ANYARRAY { array_slot(types) } else { *t }).collect();
+                let mut list = f.args.to_vec();
                 if f.variadic && types.len() >= f.args.len() {
-                    list.resize(types.len(), resolve::ANY);
+                    list.resize(types.len(), f.args.last().copied().unwrap_or(resolve::ANY));
                 }
                 list
             })
@@ -84,9 +86,31 @@ impl Binder<'_> {
                     .at(pos));
             }
         };
-        let args: Vec<Bound> =
-            args.into_iter().zip(&expanded[i]).map(|(a, t)| self.argument(a, *t)).collect::<Result<_>>()?;
-        Ok(Some(Bound { kind: BoundKind::Call { function: rows[i], args }, ty: rows[i].result.into(), pos }))
+        let Some((wanted, result)) = resolve::solve(&expanded[i], types, rows[i].result) else { return Ok(None) };
+        let args: Vec<Bound> = args.into_iter().zip(wanted).map(|(a, t)| self.argument(a, t)).collect::<Result<_>>()?;
+        Ok(Some(Bound { kind: BoundKind::Call { function: rows[i], args }, ty: result.into(), pos }))
+    }
+
+    /// `f(a, VARIADIC array)`.
+    fn variadic_call(&mut self, name: &str, args: &[Bound], types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
+        let Some(function) = functions::named(name).iter().find(|f| f.variadic && f.args.len() == args.len()) else {
+            return Ok(None);
+        };
+        let repeated = function.args.last().copied().unwrap_or(resolve::ANY);
+        let last = types.last().copied().unwrap_or(oid::UNKNOWN);
+        if repeated == resolve::ANY && element_of(last).is_none() && last != oid::UNKNOWN {
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, "VARIADIC argument must be an array").at(pos));
+        }
+        let mut wanted = function.args.to_vec();
+        if let Some(slot) = wanted.last_mut() {
+            *slot = match repeated {
+                resolve::ANY if last == oid::UNKNOWN => oid::TEXT_ARRAY,
+                resolve::ANY => last,
+                t => array_of(t).unwrap_or(oid::TEXT_ARRAY),
+            };
+        }
+        let args = args.iter().zip(wanted).map(|(a, t)| self.argument(a.clone(), t)).collect::<Result<_>>()?;
+        Ok(Some(Bound { kind: BoundKind::Spread { function, args }, ty: function.result.into(), pos }))
     }
 
     fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
@@ -153,8 +177,4 @@ impl Binder<'_> {
         }
         Ok(Some(out))
     }
-}
-
-fn array_slot(types: &[Oid]) -> Oid {
-    types.first().copied().filter(|t| element_of(*t).is_some()).unwrap_or(oid::TEXT_ARRAY)
 }

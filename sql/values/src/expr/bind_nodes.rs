@@ -294,24 +294,83 @@ impl Binder<'_> {
 
     fn subscript(&mut self, arg: &Expr, index: &[Index], pos: Pos) -> Result<Bound> {
         let arg = self.bind(arg)?;
+        if arg.ty.oid == oid::JSONB {
+            return self.json_subscript(arg, index, pos);
+        }
         let Some(element) = element_of(arg.ty.oid) else {
             let message =
                 format!("cannot subscript type {} because it does not support subscripting", format_type(arg.ty));
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(arg.pos));
         };
+        if index.iter().any(|i| matches!(i, Index::Slice(..))) {
+            let (ty, bounds) = (arg.ty, self.slice_bounds(index)?);
+            return Ok(Bound { kind: BoundKind::Slice { arg: Box::new(arg), bounds }, ty, pos });
+        }
         let mut out = Vec::new();
         for i in index {
-            let Index::At(e) = i else {
-                return Err(SqlError::unsupported("an array slice").at(pos));
-            };
-            let bound = self.node(e)?;
-            let at = bound.pos;
-            let int = self.coerce(bound, oid::INT4.into(), Context::Assignment)?.ok_or_else(|| {
-                SqlError::new(code::DATATYPE_MISMATCH, "array subscript must have type integer").at(at)
-            })?;
-            out.push(int);
+            if let Index::At(e) = i {
+                out.push(self.array_index(e)?);
+            }
         }
         Ok(node(BoundKind::Subscript { arg: Box::new(arg), index: out }, element, pos))
+    }
+
+    /// One subscript of an array.
+    pub fn array_index(&mut self, e: &Expr) -> Result<Bound> {
+        let bound = self.node(e)?;
+        let at = bound.pos;
+        self.coerce(bound, oid::INT4.into(), Context::Assignment)?.ok_or_else(|| {
+            SqlError::new(code::DATATYPE_MISMATCH, "array subscript must have type integer").at(at)
+        })
+    }
+
+    /// The bounds of a slice by twos; where one subscript is a slice, a single one means from 1 up to it.
+    pub fn slice_bounds(&mut self, index: &[Index]) -> Result<Vec<Bound>> {
+        let left_out = || Bound::constant(Datum::Null, oid::UNKNOWN, 0);
+        let mut bounds = Vec::new();
+        for i in index {
+            match i {
+                Index::At(e) => {
+                    bounds.push(Bound::constant(Datum::Int4(1), oid::INT4, e.pos));
+                    bounds.push(self.array_index(e)?);
+                }
+                Index::Slice(low, high) => {
+                    for side in [low, high] {
+                        bounds.push(match side {
+                            Some(e) => self.array_index(e)?,
+                            None => left_out(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(bounds)
+    }
+
+    fn json_subscript(&mut self, arg: Bound, index: &[Index], pos: Pos) -> Result<Bound> {
+        let mut args = vec![arg];
+        for i in index {
+            let Index::At(e) = i else {
+                return Err(SqlError::new(code::DATATYPE_MISMATCH, "jsonb subscript does not support slices").at(pos));
+            };
+            args.push(self.json_key(e)?);
+        }
+        Ok(node(BoundKind::Call { function: &super::json_functions::SUBSCRIPT, args }, oid::JSONB, pos))
+    }
+
+    /// One subscript of a document: an integer or a text.
+    pub fn json_key(&mut self, e: &Expr) -> Result<Bound> {
+        let key = self.bind(e)?;
+        let (ty, at) = (key.ty.oid, key.pos);
+        for wanted in [oid::INT4, oid::TEXT] {
+            if ty == wanted || types::cast::can(ty, wanted, Context::Implicit) && (wanted == oid::TEXT || ty != oid::TEXT) {
+                return self.argument(key, wanted);
+            }
+        }
+        let message = format!("subscript type {} is not supported", format_type(ty.into()));
+        Err(SqlError::new(code::DATATYPE_MISMATCH, message)
+            .hint("jsonb subscript must be coercible to either integer or text.")
+            .at(at))
     }
 
     fn collate(&mut self, arg: &Expr, collation: &QualName, pos: Pos) -> Result<Bound> {
@@ -336,6 +395,8 @@ impl Binder<'_> {
             BareFunction::LocalTimestamp(p) => {
                 ("now", SqlType { oid: oid::TIMESTAMP, modifier: p.map_or(-1, |p| p.min(6)) })
             }
+            BareFunction::CurrentTime(p) => ("now", SqlType { oid: oid::TIMETZ, modifier: p.map_or(-1, |p| p.min(6)) }),
+            BareFunction::LocalTime(p) => ("now", SqlType { oid: oid::TIME, modifier: p.map_or(-1, |p| p.min(6)) }),
             BareFunction::CurrentUser => ("current_user", SqlType::new(oid::NAME)),
             BareFunction::SessionUser => ("session_user", SqlType::new(oid::NAME)),
             BareFunction::CurrentCatalog => ("current_database", SqlType::new(oid::NAME)),

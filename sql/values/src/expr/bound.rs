@@ -5,8 +5,10 @@ use super::host::HostFunction;
 use super::operators::Op;
 use crate::error::Pos;
 use crate::syntax::ast::Truth;
+use crate::types::datum::RowShape;
 use crate::types::{Datum, SqlType};
 use clearway_base::stack;
+use std::sync::Arc;
 
 /// A bound expression.
 #[derive(Clone, Debug)]
@@ -105,6 +107,22 @@ pub enum BoundKind {
         function: &'static Function,
         args: Vec<Bound>,
     },
+    /// A call whose last argument is an array of the arguments that repeat.
+    Spread {
+        function: &'static Function,
+        args: Vec<Bound>,
+    },
+    /// `a[i:j]`.
+    Slice {
+        arg: Box<Bound>,
+        /// Lower and upper bound of each dimension; a constant NULL of type unknown stands for one that is left out.
+        bounds: Vec<Bound>,
+    },
+    /// A whole row of known shape.
+    Record {
+        items: Vec<Bound>,
+        shape: Arc<RowShape>,
+    },
     Host {
         function: HostFunction,
         args: Vec<Bound>,
@@ -148,6 +166,8 @@ impl Bound {
                 whens.iter().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&**otherwise)).collect()
             }
             K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter().collect(),
+            K::Spread { args, .. } | K::Record { items: args, .. } => args.iter().collect(),
+            K::Slice { arg, bounds } => std::iter::once(&**arg).chain(bounds).collect(),
             K::Subscript { arg, index } => std::iter::once(&**arg).chain(index).collect(),
         }
     }
@@ -168,6 +188,8 @@ impl Bound {
                 whens.iter_mut().flat_map(|(a, b)| [a, b]).chain(std::iter::once(&mut **otherwise)).collect()
             }
             K::Call { args, .. } | K::Host { args, .. } | K::Subquery { args, .. } => args.iter_mut().collect(),
+            K::Spread { args, .. } | K::Record { items: args, .. } => args.iter_mut().collect(),
+            K::Slice { arg, bounds } => std::iter::once(&mut **arg).chain(bounds).collect(),
             K::Subscript { arg, index } => std::iter::once(&mut **arg).chain(index).collect(),
         }
     }
@@ -199,6 +221,8 @@ impl Bound {
                 arg.any(f) || list.iter().any(|e| e.any(f))
             }
             K::Quantified { left, array, .. } => left.any(f) || array.any(f),
+            K::Spread { args: list, .. } | K::Record { items: list, .. } => list.iter().any(|e| e.any(f)),
+            K::Slice { arg, bounds } => arg.any(f) || bounds.iter().any(|e| e.any(f)),
             K::Case { .. } | K::Host { .. } | K::Subquery { .. } => self.children().into_iter().any(|c| c.any(f)),
         }
     }
@@ -206,7 +230,7 @@ impl Bound {
     /// Whether it may have another value for each row though it names no column: it calls a volatile function, or the session.
     pub fn is_volatile(&self) -> bool {
         self.any(&|e| match &e.kind {
-            BoundKind::Call { function, .. } => function.volatile,
+            BoundKind::Call { function, .. } | BoundKind::Spread { function, .. } => function.volatile,
             BoundKind::Host { .. } | BoundKind::Subquery { .. } => true,
             _ => false,
         })

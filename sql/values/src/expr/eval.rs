@@ -6,8 +6,8 @@ use super::host::{Host, Session};
 use super::operators::{self, Op};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::Truth;
-use crate::types::datum::{Array, compare};
-use crate::types::{Datum, cast, element_of};
+use crate::types::datum::{Array, Record, RowShape, compare};
+use crate::types::{Datum, Oid, cast, element_of, oid};
 use clearway_base::{breath, memory, stack};
 use std::future::Future;
 use std::pin::Pin;
@@ -100,7 +100,33 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         }
         K::Row(items) => {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
-            Ok(Datum::Row(values.into()))
+            let types = items.iter().map(|i| i.ty).collect();
+            let shape = RowShape { oid: oid::RECORD, names: None, types }.into();
+            Ok(Datum::Row(Record { shape, values }.into()))
+        }
+        K::Record { items, shape } => {
+            let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
+            Ok(Datum::Row(Record { shape: shape.clone(), values }.into()))
+        }
+        K::Spread { function, args } => {
+            let mut values: Vec<Datum> = args.iter().map(|a| eval(a, env)).collect::<Result<_>>()?;
+            let Some(Datum::Array(array)) = values.pop() else { return Ok(Datum::Null) };
+            values.extend(array.values.iter().cloned());
+            if function.strict && values.iter().take(function.args.len() - 1).any(Datum::is_null) {
+                return Ok(Datum::Null);
+            }
+            call(function, &values, env)
+        }
+        K::Slice { arg, bounds } => {
+            let array = eval(arg, env)?;
+            let mut given = Vec::new();
+            for bound in bounds {
+                given.push(match &bound.kind {
+                    K::Const(Datum::Null) if bound.ty.oid == oid::UNKNOWN => None,
+                    _ => Some(eval(bound, env)?),
+                });
+            }
+            super::array_parts::slice(&array, &given)
         }
         K::Host { .. } | K::Subquery { .. } => {
             Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
@@ -147,7 +173,7 @@ fn is_truth(v: Option<bool>, truth: Truth) -> bool {
 /// `row IS NULL` asks for all fields, `row IS NOT NULL` too.
 fn is_null(v: &Datum, negated: bool) -> bool {
     match v {
-        Datum::Row(fields) => fields.iter().all(|f| f.is_null() != negated),
+        Datum::Row(row) => row.values.iter().all(|f| f.is_null() != negated),
         v => v.is_null() != negated,
     }
 }
@@ -356,3 +382,31 @@ pub fn eval_async<'a>(
 /// A host that may be shared between threads.
 pub trait HostSync: Host + Send + Sync {}
 impl<T: Host + Send + Sync> HostSync for T {}
+
+/// The type of a value by itself: that of the elements of an array that is made of it.
+pub(super) fn element_type(value: &Datum) -> Oid {
+    match value {
+        Datum::Null | Datum::Text(_) | Datum::Void => oid::TEXT,
+        Datum::Bool(_) => oid::BOOL,
+        Datum::Int2(_) => oid::INT2,
+        Datum::Int4(_) => oid::INT4,
+        Datum::Int8(_) => oid::INT8,
+        Datum::Float4(_) => oid::FLOAT4,
+        Datum::Float8(_) => oid::FLOAT8,
+        Datum::Oid(_) => oid::OID,
+        Datum::Numeric(_) => oid::NUMERIC,
+        Datum::Bytea(_) => oid::BYTEA,
+        Datum::Date(_) => oid::DATE,
+        Datum::Timestamp(_) => oid::TIMESTAMP,
+        Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
+        Datum::Interval(_) => oid::INTERVAL,
+        Datum::Array(a) => a.element,
+        Datum::Row(r) => r.shape.oid,
+        Datum::Bpchar(_) => oid::BPCHAR,
+        Datum::Uuid(_) => oid::UUID,
+        Datum::Time(_) => oid::TIME,
+        Datum::TimeTz(..) => oid::TIMETZ,
+        Datum::Json(_) => oid::JSON,
+        Datum::Jsonb(_) => oid::JSONB,
+    }
+}

@@ -5,6 +5,8 @@ use super::text_functions as t;
 use super::{operators, resolve};
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, Numeric, Oid, datetime, facts, oid};
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// The body of a function.
 pub type Body = fn(&[Datum], &Env<'_>) -> Result<Datum>;
@@ -13,9 +15,9 @@ pub type Body = fn(&[Datum], &Env<'_>) -> Result<Datum>;
 pub struct Function {
     /// Its name.
     pub name: &'static str,
-    /// Types of its arguments; the polymorphic one accepts any.
+    /// Types of its arguments; polymorphic ones as in PostgreSQL.
     pub args: &'static [Oid],
-    /// The type of its result; polymorphic: that of the first argument.
+    /// The type of its result; a polymorphic one follows from the arguments.
     pub result: Oid,
     /// NULL in, NULL out.
     pub strict: bool,
@@ -34,36 +36,71 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGCLASS, REGTYPE, TEXT, TIMESTAMP,
+    BOOL, BPCHAR, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGCLASS, REGTYPE, TEXT, TIMESTAMP,
     TIMESTAMPTZ,
 };
 const ANY: Oid = resolve::ANY;
-const ANYARRAY: Oid = oid::ANYARRAY;
 
+/// Rows of a table of functions: `"name"(TYPES) RESULT mode body;`. The modes: strict (NULL in, NULL out), lenient, volatile (strict), variadic
+/// (lenient, the last argument may repeat), spread (strict, the last argument may repeat).
 macro_rules! table {
     ($($name:literal ($($arg:ident),*) $ret:ident $mode:ident $body:expr;)*) => {
-        &[$(Function {
+        &[$($crate::expr::functions::Function {
             name: $name, args: &[$($arg),*], result: $ret,
-            strict: table!(@strict $mode), variadic: table!(@variadic $mode),
-            volatile: table!(@volatile $mode), body: $body,
+            strict: $crate::expr::functions::table!(@strict $mode),
+            variadic: $crate::expr::functions::table!(@variadic $mode),
+            volatile: $crate::expr::functions::table!(@volatile $mode), body: $body,
         }),*]
     };
     (@strict strict) => { true };
     (@strict volatile) => { true };
+    (@strict spread) => { true };
     (@strict lenient) => { false };
     (@strict variadic) => { false };
     (@variadic variadic) => { true };
+    (@variadic spread) => { true };
     (@variadic $other:ident) => { false };
     (@volatile volatile) => { true };
     (@volatile $other:ident) => { false };
 }
+pub(super) use table;
+
+/// Every table of functions.
+static TABLES: &[&[Function]] = &[
+    FUNCTIONS,
+    super::json_functions::FUNCTIONS,
+    super::json_build::FUNCTIONS,
+    super::byte_functions::FUNCTIONS,
+    super::time_functions::FUNCTIONS,
+    super::array_functions::FUNCTIONS,
+];
 
 /// All scalar functions.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    TABLES.iter().flat_map(|table| table.iter())
+}
+
+/// The functions of a name.
+pub fn named(name: &str) -> &'static [&'static Function] {
+    static BY_NAME: OnceLock<HashMap<&'static str, Vec<&'static Function>>> = OnceLock::new();
+    let by_name = BY_NAME.get_or_init(|| {
+        clearway_base::memory::uncharged(|| {
+            let mut map: HashMap<&'static str, Vec<&'static Function>> = HashMap::new();
+            all().for_each(|f| map.entry(f.name).or_default().push(f));
+            map
+        })
+    });
+    by_name.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Functions on text, numbers, dates and the session.
 #[rustfmt::skip]
 pub static FUNCTIONS: &[Function] = table! {
     "length"(TEXT) INT4 strict t::length; "char_length"(TEXT) INT4 strict t::length;
     "character_length"(TEXT) INT4 strict t::length; "length"(BYTEA) INT4 strict t::octet_length;
     "octet_length"(TEXT) INT4 strict t::octet_length; "octet_length"(BYTEA) INT4 strict t::octet_length;
+    "octet_length"(BPCHAR) INT4 strict t::octet_length; "length"(BPCHAR) INT4 strict t::bpchar_length;
+    "char_length"(BPCHAR) INT4 strict t::bpchar_length; "character_length"(BPCHAR) INT4 strict t::bpchar_length;
     "lower"(TEXT) TEXT strict t::lower; "upper"(TEXT) TEXT strict t::upper; "initcap"(TEXT) TEXT strict t::initcap;
     "substring"(TEXT, INT4) TEXT strict t::substring; "substring"(TEXT, INT4, INT4) TEXT strict t::substring;
     "substr"(TEXT, INT4) TEXT strict t::substring; "substr"(TEXT, INT4, INT4) TEXT strict t::substring;
@@ -128,9 +165,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "extract"(TEXT, DATE) NUMERIC strict extract; "extract"(TEXT, INTERVAL) NUMERIC strict extract;
     "date_trunc"(TEXT, TIMESTAMP) TIMESTAMP strict date_trunc; "date_trunc"(TEXT, TIMESTAMPTZ) TIMESTAMPTZ strict date_trunc;
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
-    "array_length"(ANYARRAY, INT4) INT4 strict array_length; "array_upper"(ANYARRAY, INT4) INT4 strict array_upper;
-    "array_lower"(ANYARRAY, INT4) INT4 strict array_lower; "cardinality"(ANYARRAY) INT4 strict cardinality;
-    "array_to_string"(ANYARRAY, TEXT) TEXT strict t::array_to_string;
     "obj_description"(OID, NAME) TEXT strict absent; "obj_description"(OID) TEXT strict absent;
     "shobj_description"(OID, NAME) TEXT strict absent; "col_description"(OID, INT4) TEXT strict absent;
     "pg_get_ruledef"(OID) TEXT strict absent; "pg_get_ruledef"(OID, BOOL) TEXT strict absent;
@@ -358,7 +392,7 @@ fn extract(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     Ok(Datum::numeric(n.trunc(scale)))
 }
 
-fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+pub(super) fn date_trunc(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     let zone = &e.session.format().zone;
     let (local, zoned) = match &a[1] {
         Datum::Timestamp(t) => (*t, false),
@@ -397,33 +431,6 @@ fn timezone(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         Datum::TimestampTz(t) => Datum::Timestamp(datetime::utc_to_zone(*t, name)?),
         _ => return Err(wrong()),
     })
-}
-
-fn dimension(a: &[Datum], of: impl Fn((i32, i32)) -> i32) -> Result<Datum> {
-    let Datum::Array(array) = &a[0] else {
-        return Err(wrong());
-    };
-    let dim = usize::try_from(i(a, 1) - 1).ok().and_then(|n| array.dims.get(n));
-    Ok(dim.map_or(Datum::Null, |d| Datum::Int4(of(*d))))
-}
-
-fn array_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    dimension(a, |(len, _)| len)
-}
-
-fn array_upper(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    dimension(a, |(len, low)| low + len - 1)
-}
-
-fn array_lower(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    dimension(a, |(_, low)| low)
-}
-
-fn cardinality(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let Datum::Array(array) = &a[0] else {
-        return Err(wrong());
-    };
-    Ok(Datum::Int4(array.values.len() as i32))
 }
 
 /// The type name that pg_typeof shows for an oid; kept here beside its row in the table.

@@ -12,13 +12,20 @@
 //! Not here: where rows come from, and the plans of subqueries.
 
 pub mod aggregate;
+mod array_functions;
+pub mod array_parts;
 pub mod bind;
 mod bind_calls;
 mod bind_nodes;
 pub mod bound;
+mod byte_functions;
+mod called_operators;
 pub mod eval;
-mod functions;
+pub mod functions;
 pub mod host;
+mod json_build;
+mod json_change;
+mod json_functions;
 pub mod like;
 pub mod long_regex;
 pub mod long_text;
@@ -27,6 +34,7 @@ pub mod operators;
 mod pattern;
 mod resolve;
 mod text_functions;
+mod time_functions;
 
 pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bound::{Bound, BoundKind};

@@ -98,7 +98,7 @@ fn others(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<
     use Datum as D;
     match (l, r) {
         (D::Numeric(a), D::Numeric(b)) => numerics(op, a, b),
-        (D::Text(a), D::Text(b)) => texts(op, a, b),
+        (D::Text(a) | D::Bpchar(a), D::Text(b)) => texts(op, a, b),
         (D::Bytea(a), D::Bytea(b)) if op == Op::Concat => Ok(D::Bytea([&a[..], &b[..]].concat().into())),
         (D::Array(a), D::Array(b)) => arrays(op, a, b),
         (D::Array(a), item) if op == Op::Concat => append(a, item, false),
@@ -347,6 +347,35 @@ fn dates(op: Op, l: &Datum, r: &Datum, session: &dyn super::Session) -> Result<D
         }
         (Op::Div, D::Interval(_), D::Float8(0.0)) => return Err(zero()),
         (Op::Div, D::Interval(i), D::Float8(f)) => D::Interval(i.checked_div(*f)?),
+        _ => return times(op, l, r),
+    })
+}
+
+/// Arithmetic of time and timetz; a time of day begins anew at midnight.
+fn times(op: Op, l: &Datum, r: &Datum) -> Result<Datum> {
+    use Datum as D;
+    const DAY: i64 = 86_400_000_000;
+    Ok(match (op, l, r) {
+        (Op::Add, D::Time(t), D::Interval(i)) | (Op::Add, D::Interval(i), D::Time(t)) => {
+            D::Time((t + i.micros % DAY).rem_euclid(DAY))
+        }
+        (Op::Sub, D::Time(t), D::Interval(i)) => D::Time((t - i.micros % DAY).rem_euclid(DAY)),
+        (Op::Add, D::TimeTz(t, west), D::Interval(i)) | (Op::Add, D::Interval(i), D::TimeTz(t, west)) => {
+            D::TimeTz((t + i.micros % DAY).rem_euclid(DAY), *west)
+        }
+        (Op::Sub, D::TimeTz(t, west), D::Interval(i)) => D::TimeTz((t - i.micros % DAY).rem_euclid(DAY), *west),
+        (Op::Sub, D::Time(a), D::Time(b)) => {
+            D::Interval(crate::types::interval::Interval { micros: a - b, ..Default::default() })
+        }
+        (Op::Add, D::Date(d), D::Time(t)) | (Op::Add, D::Time(t), D::Date(d)) => {
+            let time = crate::types::interval::Interval { micros: *t, ..Default::default() };
+            D::Timestamp(datetime::add_interval(datetime::date_to_timestamp(*d), &time)?)
+        }
+        (Op::Add, D::Date(d), D::TimeTz(t, west)) | (Op::Add, D::TimeTz(t, west), D::Date(d)) => {
+            let micros = t + i64::from(*west) * 1_000_000;
+            let time = crate::types::interval::Interval { micros, ..Default::default() };
+            D::TimestampTz(datetime::add_interval(datetime::date_to_timestamp(*d), &time)?)
+        }
         _ => return Err(missing(op)),
     })
 }

@@ -2,7 +2,7 @@
 //! `func_select_candidate` and `oper_select_candidate`.
 
 use crate::types::cast::{Context, can};
-use crate::types::{Oid, category, facts, oid};
+use crate::types::{Oid, array_of, category, element_of, facts, oid};
 
 /// What a choice came to.
 pub enum Choice {
@@ -51,11 +51,71 @@ pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
 }
 
 fn accepts(input: Oid, target: Oid) -> bool {
-    target == ANY || can(input, target, Context::Implicit)
+    let unknown = input == oid::UNKNOWN;
+    match target {
+        ANY | oid::ANYELEMENT | oid::ANYCOMPATIBLE => true,
+        oid::ANYNONARRAY => element_of(input).is_none(),
+        oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => unknown || element_of(input).is_some(),
+        oid::ANYENUM => unknown || category(input) == b'E',
+        oid::ANYRANGE | oid::ANYMULTIRANGE => unknown || category(input) == b'R',
+        _ => can(input, target, Context::Implicit),
+    }
 }
 
-/// Stands for a polymorphic argument.
-pub const ANY: Oid = oid::ANYELEMENT;
+/// An argument of any type whatever the others are (PostgreSQL's "any").
+pub const ANY: Oid = oid::ANY;
+
+/// The types that a signature comes to for these arguments: each polymorphic type is replaced by what the arguments say. None: they disagree.
+pub fn solve(signature: &[Oid], inputs: &[Oid], result: Oid) -> Option<(Vec<Oid>, Oid)> {
+    if signature.iter().all(|t| !is_polymorphic(*t)) {
+        return Some((signature.to_vec(), result));
+    }
+    let mut element: Option<Oid> = None;
+    let mut compatible = Vec::new();
+    for (wanted, input) in signature.iter().zip(inputs).filter(|(_, input)| **input != oid::UNKNOWN) {
+        match *wanted {
+            oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => same(&mut element, *input)?,
+            oid::ANYARRAY => same(&mut element, element_of(*input)?)?,
+            oid::ANYCOMPATIBLE => compatible.push(*input),
+            oid::ANYCOMPATIBLEARRAY => compatible.push(element_of(*input)?),
+            _ => {}
+        }
+    }
+    let element = element.unwrap_or(oid::TEXT);
+    let compatible = common_type(&compatible).ok()?;
+    let concrete = |t: Oid| match t {
+        oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => Some(element),
+        oid::ANYARRAY => array_of(element),
+        oid::ANYCOMPATIBLE => Some(compatible),
+        oid::ANYCOMPATIBLEARRAY => array_of(compatible),
+        t => Some(t),
+    };
+    let concrete_input = |(t, input): (&Oid, &Oid)| match *t {
+        // int2vector and oidvector are arrays, too.
+        oid::ANYARRAY if *input != oid::UNKNOWN => Some(*input),
+        t => concrete(t),
+    };
+    let arguments = signature.iter().zip(inputs).map(concrete_input).collect::<Option<Vec<Oid>>>()?;
+    Some((arguments, concrete(result)?))
+}
+
+fn is_polymorphic(t: Oid) -> bool {
+    matches!(
+        t,
+        oid::ANYELEMENT
+            | oid::ANYNONARRAY
+            | oid::ANYENUM
+            | oid::ANYARRAY
+            | oid::ANYCOMPATIBLE
+            | oid::ANYCOMPATIBLEARRAY
+            | oid::ANYRANGE
+            | oid::ANYMULTIRANGE
+    )
+}
+
+fn same(known: &mut Option<Oid>, new: Oid) -> Option<()> {
+    (*known.get_or_insert(new) == new).then_some(())
+}
 
 fn preferred(t: Oid) -> bool {
     facts(t).is_some_and(|f| f.preferred)

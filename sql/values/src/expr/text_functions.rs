@@ -18,12 +18,17 @@ fn text(out: impl Into<std::sync::Arc<str>>) -> Result<Datum> {
     Ok(Datum::text(out))
 }
 
-fn too_large() -> SqlError {
+pub(super) fn too_large() -> SqlError {
     SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
 
 pub fn length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Int4(long_text::count(s(a, 0))? as i32))
+}
+
+/// Blanks at the end of char(n) do not count.
+pub fn bpchar_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    Ok(Datum::Int4(long_text::count(s(a, 0).trim_end_matches(' '))? as i32))
 }
 
 pub fn octet_length(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
@@ -295,7 +300,7 @@ pub fn quote_literal(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     text(quoted_literal(s(a, 0))?)
 }
 
-fn shown(d: &Datum, e: &Env<'_>) -> String {
+pub(super) fn shown(d: &Datum, e: &Env<'_>) -> String {
     text::output(SqlType::new(oid::TEXT), d, &e.session.conversion())
 }
 
@@ -304,7 +309,7 @@ pub fn concat(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 }
 
 /// Values as text, without nulls, with a separator between them.
-fn join(values: &[Datum], separator: &str, e: &Env<'_>) -> Result<Datum> {
+pub(super) fn join(values: &[Datum], separator: &str, e: &Env<'_>) -> Result<Datum> {
     let (mut out, mut first) = (String::new(), true);
     for d in values.iter().filter(|d| !d.is_null()) {
         if !std::mem::replace(&mut first, false) {
@@ -393,11 +398,4 @@ pub fn like_escape(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         }
     }
     text(out)
-}
-
-pub fn array_to_string(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
-    let Datum::Array(array) = &a[0] else {
-        return Ok(Datum::Null);
-    };
-    join(&array.values, s(a, 1), e)
 }

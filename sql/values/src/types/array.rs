@@ -7,23 +7,82 @@ fn malformed(text: &str, detail: &str) -> SqlError {
     SqlError::new(code::INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{text}\"")).detail(detail)
 }
 
+/// What PostgreSQL's array_in takes for white space; nothing beyond ASCII is.
+pub(super) fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+/// The most dimensions of an array.
+const DIMENSIONS_MAX: usize = 6;
+
 /// Reads an array, each element by `element`.
 pub fn parse(text: &str, oid: super::Oid, mut element: impl FnMut(&str) -> Result<Datum>) -> Result<Array> {
-    let body = text.trim();
-    if body.starts_with('[') {
-        return Err(SqlError::unsupported("an array with explicit bounds"));
-    }
+    let (bounds, body) = bounds(text, text.trim_matches(is_blank))?;
     if !body.starts_with('{') {
-        return Err(malformed(text, "Array value must start with \"{\" or dimension information."));
+        let detail = match bounds {
+            None => "Array value must start with \"{\" or dimension information.",
+            Some(_) => "Array contents must start with \"{\".",
+        };
+        return Err(malformed(text, detail));
     }
     let mut reader = Reader { text, rest: body, values: Vec::new(), dims: Vec::new() };
     reader.level(0, &mut element)?;
-    if !reader.rest.trim().is_empty() {
+    if !reader.rest.trim_start_matches(is_blank).is_empty() {
         return Err(malformed(text, "Junk after closing right brace."));
     }
-    let dims =
-        if reader.values.is_empty() { Vec::new() } else { reader.dims.iter().map(|d| (d.unwrap_or(0), 1)).collect() };
+    let empty = reader.values.is_empty();
+    // An array without elements has no dimensions, and is not written as nested braces.
+    if empty && reader.dims.len() > 1 {
+        return Err(malformed(text, "Unexpected \"}\" character."));
+    }
+    let dims: Vec<(i32, i32)> =
+        if empty { Vec::new() } else { reader.dims.iter().map(|d| (d.unwrap_or(0), 1)).collect() };
+    let dims = match bounds {
+        None => dims,
+        Some(given) if given.iter().map(|d| d.0).eq(dims.iter().map(|d| d.0)) => given,
+        Some(_) => return Err(malformed(text, "Specified array dimensions do not match array contents.")),
+    };
     Ok(Array { element: oid, dims, values: reader.values })
+}
+
+/// `[1:2][0:1]=`: length and lower bound of each dimension, and the rest of the text.
+#[allow(clippy::type_complexity)]
+fn bounds<'a>(text: &str, body: &'a str) -> Result<(Option<Vec<(i32, i32)>>, &'a str)> {
+    let mut rest = body;
+    let mut dims = Vec::new();
+    while let Some(after) = rest.strip_prefix('[') {
+        if dims.len() == DIMENSIONS_MAX {
+            return Err(too_many(dims.len() + 1));
+        }
+        let end = after.find(']').ok_or_else(|| malformed(text, "Missing \"]\" in array dimensions."))?;
+        let number = |s: &str| {
+            s.parse::<i32>().map_err(|_| malformed(text, "\"[\" must introduce explicitly-specified array dimensions."))
+        };
+        let (low, high) = match after[..end].split_once(':') {
+            Some((low, high)) => (number(low)?, number(high)?),
+            None => (1, number(&after[..end])?),
+        };
+        if high < low {
+            let message = "upper bound cannot be less than lower bound";
+            return Err(SqlError::new(code::ARRAY_SUBSCRIPT_ERROR, message));
+        }
+        let length = i64::from(high) - i64::from(low) + 1;
+        let length = i32::try_from(length).ok().filter(|l| *l <= 134_217_727);
+        let message = "array size exceeds the maximum allowed (134217727)";
+        dims.push((length.ok_or_else(|| SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message))?, low));
+        rest = after[end + 1..].trim_start_matches(is_blank);
+    }
+    if dims.is_empty() {
+        return Ok((None, rest));
+    }
+    let rest = rest.strip_prefix('=').ok_or_else(|| malformed(text, "Missing \"=\" after array dimensions."))?;
+    Ok((Some(dims), rest.trim_start_matches(is_blank)))
+}
+
+fn too_many(dimensions: usize) -> SqlError {
+    let message =
+        format!("number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
+    SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message)
 }
 
 struct Reader<'a> {
@@ -45,24 +104,24 @@ impl Reader<'_> {
     }
 
     fn level(&mut self, depth: usize, element: &mut impl FnMut(&str) -> Result<Datum>) -> Result<()> {
-        if depth >= 6 {
-            return Err(SqlError::new(
-                code::PROGRAM_LIMIT_EXCEEDED,
-                "number of array dimensions exceeds the maximum allowed (6)",
-            ));
+        if depth >= DIMENSIONS_MAX {
+            return Err(too_many(depth + 1));
         }
         self.next();
         if self.dims.len() == depth {
             self.dims.push(None);
         }
         let mut count = 0;
-        self.rest = self.rest.trim_start();
+        self.rest = self.rest.trim_start_matches(is_blank);
         if self.rest.starts_with('}') {
             self.next();
         } else {
             loop {
-                self.rest = self.rest.trim_start();
+                self.rest = self.rest.trim_start_matches(is_blank);
                 if self.rest.starts_with('{') {
+                    if count > 0 && self.dims.len() == depth + 1 {
+                        return Err(malformed(self.text, "Unexpected \"{\" character."));
+                    }
                     self.level(depth + 1, element)?;
                 } else if self.dims.len() > depth + 1 {
                     return Err(self.ragged());
@@ -71,7 +130,7 @@ impl Reader<'_> {
                     self.values.push(value);
                 }
                 count += 1;
-                self.rest = self.rest.trim_start();
+                self.rest = self.rest.trim_start_matches(is_blank);
                 match self.next() {
                     Some(',') => {}
                     Some('}') => break,
@@ -120,7 +179,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let trimmed = out.trim_end();
+        let trimmed = out.trim_end_matches(is_blank);
         if trimmed.is_empty() {
             let c = self.rest.chars().next().unwrap_or('}');
             return Err(malformed(self.text, &format!("Unexpected \"{c}\" character.")));
@@ -137,7 +196,7 @@ pub fn format(array: &Array, mut element: impl FnMut(&Datum) -> String) -> Strin
     let mut out = String::new();
     if array.dims.iter().any(|d| d.1 != 1) {
         for (len, low) in &array.dims {
-            out.push_str(&format!("[{low}:{}]", low + len - 1));
+            out.push_str(&format!("[{low}:{}]", i64::from(*low) + i64::from(*len) - 1));
         }
         out.push('=');
     }
@@ -174,7 +233,7 @@ fn write_level<'a>(
 }
 
 fn quote(text: &str, out: &mut String) {
-    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_whitespace();
+    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || is_blank(c);
     if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(special) {
         return out.push_str(text);
     }

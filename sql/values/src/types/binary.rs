@@ -31,6 +31,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).ok().filter(|t| !t.contains('\0')).ok_or_else(|| {
+        SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
+    })
+}
+
 /// Bytes to a value of `ty`.
 pub fn input(ty: SqlType, bytes: &[u8]) -> Result<Datum> {
     let mut r = Reader(bytes);
@@ -53,13 +59,29 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(r.take()?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::CHAR => {
-            let rest = r.bytes(r.0.len())?;
-            let text = std::str::from_utf8(rest).ok().filter(|t| !t.contains('\0')).ok_or_else(|| {
-                SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
-            })?;
-            Datum::text(if ty == oid::BPCHAR { text.trim_end_matches(' ') } else { text })
+            let text = utf8(r.bytes(r.0.len())?)?;
+            if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
+        oid::UUID => Datum::Uuid(r.take()?),
+        oid::TIME => Datum::Time(super::time::checked(i64::from_be_bytes(r.take()?))?),
+        oid::TIMETZ => {
+            let time = super::time::checked(i64::from_be_bytes(r.take()?))?;
+            Datum::TimeTz(time, super::time::checked_zone(r.i32()?)?)
+        }
+        oid::JSON => {
+            let text = utf8(r.bytes(r.0.len())?)?;
+            super::json::validate(text)?;
+            Datum::Json(text.into())
+        }
+        oid::JSONB => {
+            let [version] = r.take::<1>()?;
+            if version != 1 {
+                let message = format!("unsupported jsonb version number {version}");
+                return Err(SqlError::new(code::INTERNAL_ERROR, message));
+            }
+            Datum::Jsonb(super::json::parse(utf8(r.bytes(r.0.len())?)?)?.into())
+        }
         oid::DATE => Datum::Date(r.i32()?),
         oid::TIMESTAMP => Datum::Timestamp(i64::from_be_bytes(r.take()?)),
         oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_be_bytes(r.take()?)),
@@ -132,12 +154,16 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Oid(v) => out.extend(v.to_be_bytes()),
         Datum::Float4(v) => out.extend(v.to_be_bytes()),
         Datum::Float8(v) => out.extend(v.to_be_bytes()),
-        Datum::Text(s) => {
-            out.extend(s.as_bytes());
-            if ty.oid == oid::BPCHAR && ty.modifier > 4 {
-                let blanks = (ty.modifier as usize - 4).saturating_sub(s.chars().count());
-                out.extend(std::iter::repeat_n(b' ', blanks));
-            }
+        Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) => out.extend(s.as_bytes()),
+        Datum::Uuid(u) => out.extend(u),
+        Datum::Time(t) => out.extend(t.to_be_bytes()),
+        Datum::TimeTz(t, west) => {
+            out.extend(t.to_be_bytes());
+            out.extend(west.to_be_bytes());
+        }
+        Datum::Jsonb(j) => {
+            out.push(1);
+            out.extend(j.to_string().as_bytes());
         }
         Datum::Bytea(b) => out.extend(b.iter()),
         Datum::Interval(i) => {
@@ -163,12 +189,11 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             }
             a.values.iter().for_each(|v| field(element, v, out));
         }
-        Datum::Row(fields) => {
-            out.extend((fields.len() as i32).to_be_bytes());
-            for f in fields.iter() {
-                let ty = type_of(f);
-                out.extend(ty.to_be_bytes());
-                field(ty.into(), f, out);
+        Datum::Row(row) => {
+            out.extend((row.values.len() as i32).to_be_bytes());
+            for (value, ty) in row.values.iter().zip(&row.shape.types) {
+                out.extend(ty.oid.to_be_bytes());
+                field(*ty, value, out);
             }
         }
     }
@@ -184,26 +209,4 @@ fn field(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
     output(ty, value, out);
     let len = (out.len() - at - 4) as i32;
     out[at..at + 4].copy_from_slice(&len.to_be_bytes());
-}
-
-fn type_of(value: &Datum) -> Oid {
-    match value {
-        Datum::Null | Datum::Text(_) => oid::TEXT,
-        Datum::Bool(_) => oid::BOOL,
-        Datum::Int2(_) => oid::INT2,
-        Datum::Int4(_) => oid::INT4,
-        Datum::Int8(_) => oid::INT8,
-        Datum::Float4(_) => oid::FLOAT4,
-        Datum::Float8(_) => oid::FLOAT8,
-        Datum::Oid(_) => oid::OID,
-        Datum::Numeric(_) => oid::NUMERIC,
-        Datum::Bytea(_) => oid::BYTEA,
-        Datum::Date(_) => oid::DATE,
-        Datum::Timestamp(_) => oid::TIMESTAMP,
-        Datum::TimestampTz(_) => oid::TIMESTAMPTZ,
-        Datum::Interval(_) => oid::INTERVAL,
-        Datum::Array(a) => super::array_of(a.element).unwrap_or(oid::ANYARRAY),
-        Datum::Row(_) => oid::RECORD,
-        Datum::Void => oid::VOID,
-    }
 }

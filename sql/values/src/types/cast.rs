@@ -7,6 +7,7 @@ use super::numeric::Numeric;
 use super::text::{self, Conversion};
 use super::{Oid, SqlType, category, element_of, facts, format_type, numeric_modifier, oid};
 use crate::error::{Result, SqlError, code};
+use std::sync::Arc;
 
 /// Where a cast applies without being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,17 +56,17 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         return Ok(value);
     }
     Ok(match (&value, ty.oid) {
-        (Datum::Text(s), oid::VARCHAR | oid::BPCHAR) => {
+        (Datum::Text(s) | Datum::Bpchar(s), oid::VARCHAR | oid::BPCHAR) => {
             let max = (ty.modifier - 4).max(0) as usize;
             let Some((cut, _)) = s.char_indices().nth(max) else {
-                return Ok(value);
+                return Ok(if ty.oid == oid::BPCHAR { padded(s, max) } else { value });
             };
             if !explicit && s[cut..].contains(|c| c != ' ') {
                 let message = format!("value too long for type {}", format_type(ty));
                 return Err(SqlError::new(code::STRING_DATA_RIGHT_TRUNCATION, message));
             }
             let kept = &s[..cut];
-            Datum::text(if ty.oid == oid::BPCHAR { kept.trim_end_matches(' ') } else { kept })
+            if ty.oid == oid::BPCHAR { Datum::Bpchar(kept.into()) } else { Datum::text(kept) }
         }
         (Datum::Numeric(n), oid::NUMERIC) => {
             let (precision, scale) = numeric_modifier(ty.modifier);
@@ -73,6 +74,8 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         }
         (Datum::Timestamp(t), oid::TIMESTAMP) => Datum::Timestamp(datetime::fit(*t, ty.modifier)),
         (Datum::TimestampTz(t), oid::TIMESTAMPTZ) => Datum::TimestampTz(datetime::fit(*t, ty.modifier)),
+        (Datum::Time(t), oid::TIME) => Datum::Time(datetime::fit(*t, ty.modifier)),
+        (Datum::TimeTz(t, west), oid::TIMETZ) => Datum::TimeTz(datetime::fit(*t, ty.modifier), *west),
         (Datum::Array(a), _) if element_of(ty.oid).is_some() => {
             let element = SqlType { oid: a.element, modifier: ty.modifier };
             let values: Result<Vec<Datum>> = a.values.iter().map(|v| fit(v.clone(), element, explicit)).collect();
@@ -80,6 +83,12 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
         }
         _ => value,
     })
+}
+
+/// A text with blanks behind it up to a length in characters.
+pub fn padded(text: &Arc<str>, length: usize) -> Datum {
+    let missing = length.saturating_sub(text.chars().count());
+    Datum::Bpchar(if missing == 0 { text.clone() } else { format!("{text}{}", " ".repeat(missing)).into() })
 }
 
 fn out_of_range(ty: Oid) -> SqlError {
@@ -161,6 +170,35 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Numeric(n), oid::FLOAT4 | oid::FLOAT8) => float_to(n.to_f64(), false, to.oid)?,
         (D::Numeric(n), t) if is_number => int_to(n.to_i64(facts(t).map_or("integer", |f| f.sql_name))?, t)?,
         (D::Text(s), oid::TEXT | oid::VARCHAR) => D::Text(s.clone()),
+        (D::Text(s), oid::BPCHAR) => D::Bpchar(s.clone()),
+        (D::Bpchar(s), _) if text_target => {
+            text::input(SqlType::new(to.oid), if from.oid == oid::BPCHAR { s.trim_end_matches(' ') } else { s }, c)?
+        }
+        (D::Bpchar(s), _) => text::input(SqlType::new(to.oid), s, c)?,
+        (D::Json(s), oid::JSONB) => D::Jsonb(Arc::new(super::json::parse(s)?)),
+        (D::Jsonb(j), oid::JSON) => D::Json(j.to_string().into()),
+        (D::Jsonb(j), t) if is_number || t == oid::BOOL => return json_scalar(j, to, c),
+        (D::Interval(i), oid::TIME) => D::Time(i.micros.rem_euclid(86_400_000_000)),
+        (D::Time(t), oid::INTERVAL) => {
+            D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t })
+        }
+        (D::Time(t), oid::TIMETZ) => {
+            let today = datetime::utc_to_local(c.now, &c.format.zone).div_euclid(86_400_000_000) * 86_400_000_000;
+            let utc = datetime::local_to_utc(today + t, &c.format.zone)?;
+            D::TimeTz(*t, -(datetime::offset_at(utc, &c.format.zone) as i32))
+        }
+        (D::TimeTz(t, _), oid::TIME) => D::Time(*t),
+        (D::Timestamp(t), oid::TIME) if infinite(*t) => D::Null,
+        (D::TimestampTz(t), oid::TIME | oid::TIMETZ) if infinite(*t) => D::Null,
+        (D::Timestamp(t), oid::TIME) => D::Time(t.rem_euclid(86_400_000_000)),
+        (D::TimestampTz(t), oid::TIME) => {
+            D::Time(datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000))
+        }
+        (D::TimestampTz(t), oid::TIMETZ) => {
+            let time = datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000);
+            D::TimeTz(time, -(datetime::offset_at(*t, &c.format.zone) as i32))
+        }
+        (D::Row(_), oid::RECORD) => value,
         (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8))),
         (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::date_to_timestamp(*d)),
         (D::Date(d), oid::TIMESTAMPTZ) => {
@@ -187,6 +225,34 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })
+}
+
+fn infinite(t: i64) -> bool {
+    matches!(t, i64::MAX | i64::MIN)
+}
+
+/// A number or boolean of a document that is nothing else.
+fn json_scalar(json: &super::json::Json, to: SqlType, c: &Conversion<'_>) -> Result<Datum> {
+    use super::json::Json;
+    let name = facts(to.oid).map_or("", |f| f.sql_name);
+    match json {
+        Json::Number(n) if to.oid == oid::NUMERIC => Ok(Datum::Numeric(n.clone())),
+        Json::Number(n) if to.oid != oid::BOOL => {
+            convert_plain(Datum::Numeric(n.clone()), oid::NUMERIC.into(), to, true, c)
+        }
+        Json::Bool(b) if to.oid == oid::BOOL => Ok(Datum::Bool(*b)),
+        other => {
+            let kind = match other {
+                Json::Null | Json::String(_) | Json::Bool(_) => other.type_name(),
+                Json::Number(_) => "numeric",
+                _ if other.is_scalar() => other.type_name(),
+                Json::Array(_) => "array",
+                Json::Object(_) => "object",
+            };
+            let message = format!("cannot cast jsonb {kind} to type {name}");
+            Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
+        }
+    }
 }
 
 fn day_of(t: i64) -> i32 {

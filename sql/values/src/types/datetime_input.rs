@@ -77,6 +77,60 @@ pub(super) fn read(text: &str, ty: &str, f: &Format, now: i64) -> Result<Read> {
     }
 }
 
+/// A time of day, its day and zone if the text has them.
+pub(super) struct TimeOfDay {
+    pub(super) time: i64,
+    pub(super) days: Option<i64>,
+    pub(super) zone: Option<Named>,
+}
+
+/// Reads a time, with a date before or behind it perhaps.
+pub(super) fn read_time(text: &str, ty: &str, f: &Format, now: i64) -> Result<TimeOfDay> {
+    let local_now = utc_to_local(now, &f.zone);
+    let offset_now = ((local_now - now) / SECOND) as i32;
+    let fields = fields(text).ok_or(Refusal::Format);
+    let dated = |fields: &[Field]| {
+        fields.iter().any(|f| match f.kind {
+            FieldKind::Date => f.text.starts_with(|c: char| c.is_ascii_digit()),
+            FieldKind::Word => matches!(token(&f.text), Some(Token::Month(_) | Token::Today(_) | Token::Now | Token::Epoch)),
+            _ => false,
+        })
+    };
+    let read = fields.and_then(|fields| {
+        // Without a date in the text, digits are a time.
+        let without_date = !dated(&fields);
+        let have = if without_date { DATE } else { 0 };
+        let mut decoder =
+            Decoder { order: f.date_order, local_now, offset_now, have, julian: without_date, ..Decoder::default() };
+        if without_date {
+            decoder.set_days(local_now.div_euclid(DAY));
+        }
+        match decoder.decode(&fields)? {
+            Some(_) => Err(Refusal::Format),
+            None if decoder.have & TIME != TIME => Err(Refusal::Format),
+            None => {
+                let days = days_from_civil(decoder.year, decoder.month, decoder.day);
+                let days = (!without_date).then_some(days);
+                let named = matches!(&decoder.zone, Some(Named::Zone(_) | Named::Meant(..)));
+                // The offset of a named zone is that of a day, which the text must give.
+                if named && without_date && ty != "time" && !fixed(&decoder.zone) {
+                    return Err(Refusal::Format);
+                }
+                Ok(TimeOfDay { time: decoder.time(), days, zone: decoder.zone.take() })
+            }
+        }
+    });
+    read.map_err(|refusal| refused(refusal, text, ty))
+}
+
+/// Whether a zone has one offset for all time.
+fn fixed(zone: &Option<Named>) -> bool {
+    match zone {
+        Some(Named::Zone(zone)) => zone.to_fixed_offset().is_ok(),
+        _ => true,
+    }
+}
+
 fn short(ty: &str) -> &str {
     if ty == "date" { "date" } else { "timestamp" }
 }

@@ -1,6 +1,7 @@
 //! A value in memory: 24 bytes, machine words inline, everything larger shared.
 
 use super::interval::Interval;
+use super::json::Json;
 use super::numeric::Numeric;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -41,8 +42,20 @@ pub enum Datum {
     Interval(Interval),
     /// Any array, int2vector and oidvector included.
     Array(Arc<Array>),
-    /// A row: what ROW(...) makes.
-    Row(Arc<[Datum]>),
+    /// A row: what ROW(...) makes, or a value of a composite type.
+    Row(Arc<Record>),
+    /// char(n) with its blanks; they do not count when values are compared.
+    Bpchar(Arc<str>),
+    /// uuid.
+    Uuid([u8; 16]),
+    /// time: microseconds since midnight.
+    Time(i64),
+    /// timetz: microseconds since midnight, and seconds west of Greenwich.
+    TimeTz(i64, i32),
+    /// json: its text.
+    Json(Arc<str>),
+    /// jsonb.
+    Jsonb(Arc<Json>),
     /// The value of void.
     Void,
 }
@@ -55,6 +68,34 @@ pub struct Array {
     /// Length and lower bound per dimension; none: an empty array.
     pub dims: Vec<(i32, i32)>,
     /// The elements, last dimension fastest.
+    pub values: Vec<Datum>,
+}
+
+/// What the fields of a row are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowShape {
+    /// The row's type: record, or a composite type.
+    pub oid: super::Oid,
+    /// The names of the fields; none: f1, f2, ...
+    pub names: Option<Vec<String>>,
+    /// Their types.
+    pub types: Vec<super::SqlType>,
+}
+
+impl RowShape {
+    /// The name of a field, from 0.
+    pub fn name(&self, field: usize) -> String {
+        let given = self.names.as_ref().and_then(|n| n.get(field));
+        given.cloned().unwrap_or_else(|| format!("f{}", field + 1))
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// What its fields are.
+    pub shape: Arc<RowShape>,
+    /// Their values.
     pub values: Vec<Datum>,
 }
 
@@ -86,14 +127,16 @@ impl Datum {
             Self::Text(s) => s.len(),
             Self::Bytea(b) => b.len(),
             Self::Array(a) => a.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
-            Self::Row(r) => r.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
+            Self::Row(r) => r.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
+            Self::Bpchar(s) | Self::Json(s) => s.len(),
+            Self::Jsonb(j) => size_of::<Json>() + j.heap_bytes(),
             _ => 0,
         }
     }
     /// The value of a text type.
     pub fn as_str(&self) -> Option<&str> {
         match self {
-            Self::Text(s) => Some(s),
+            Self::Text(s) | Self::Bpchar(s) | Self::Json(s) => Some(s),
             _ => None,
         }
     }
@@ -131,7 +174,7 @@ fn float_order(a: f64, b: f64) -> Ordering {
 
 /// Orders two values of comparable types; neither is NULL except inside arrays and rows, where NULL is last.
 ///
-/// Values of char(n) carry no trailing blanks here (TYP-1): input and casts strip them.
+/// Trailing blanks of char(n) do not count (TYP-1).
 #[inline]
 pub fn compare(a: &Datum, b: &Datum) -> Ordering {
     use Datum as D;
@@ -168,11 +211,26 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
             elements.unwrap_or_else(|| x.values.len().cmp(&y.values.len()).then_with(|| x.dims.cmp(&y.dims)))
         }
         (D::Row(x), D::Row(y)) => {
-            let fields = x.iter().zip(y.iter()).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
-            fields.unwrap_or_else(|| x.len().cmp(&y.len()))
+            let fields = x.values.iter().zip(&y.values).map(|(p, q)| compare(p, q)).find(|o| o.is_ne());
+            fields.unwrap_or_else(|| x.values.len().cmp(&y.values.len()))
+        }
+        (D::Uuid(x), D::Uuid(y)) => x.cmp(y),
+        (D::Time(x), D::Time(y)) => x.cmp(y),
+        (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
+        (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
+        (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
+            without_blanks(a).cmp(without_blanks(b))
         }
         // The binder never pairs other types; an order by kind keeps sorting total.
         _ => kind(a).cmp(&kind(b)),
+    }
+}
+
+/// The bytes by which a text is compared (TYP-1).
+fn without_blanks(d: &Datum) -> &[u8] {
+    match d {
+        Datum::Bpchar(s) => s.trim_end_matches(' ').as_bytes(),
+        other => other.as_str().unwrap_or("").as_bytes(),
     }
 }
 
@@ -183,7 +241,7 @@ fn kind(d: &Datum) -> u8 {
         D::Int2(_) | D::Int4(_) | D::Int8(_) | D::Oid(_) => 1,
         D::Float4(_) | D::Float8(_) => 2,
         D::Numeric(_) => 3,
-        D::Text(_) => 4,
+        D::Text(_) | D::Bpchar(_) | D::Json(_) => 4,
         D::Bytea(_) => 5,
         D::Date(_) | D::Timestamp(_) => 6,
         D::TimestampTz(_) => 7,
@@ -192,6 +250,10 @@ fn kind(d: &Datum) -> u8 {
         D::Row(_) => 10,
         D::Void => 11,
         D::Null => 12,
+        D::Uuid(_) => 13,
+        D::Time(_) => 14,
+        D::TimeTz(..) => 15,
+        D::Jsonb(_) => 16,
     }
 }
 
@@ -229,7 +291,13 @@ impl Hash for Datum {
             D::Timestamp(t) | D::TimestampTz(t) => t.hash(state),
             D::Interval(i) => i.span().hash(state),
             D::Array(a) => a.values.hash(state),
-            D::Row(r) => r.hash(state),
+            D::Row(r) => r.values.hash(state),
+            D::Bpchar(s) => s.trim_end_matches(' ').hash(state),
+            D::Json(s) => s.hash(state),
+            D::Uuid(u) => u.hash(state),
+            D::Time(t) => t.hash(state),
+            D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
+            D::Jsonb(j) => j.hash_into(state),
             _ => kind(self).hash(state),
         }
     }

@@ -5,7 +5,7 @@
 //! `binary` are the two forms on the wire; `cast` converts between types.
 //!
 //! Invariants:
-//! - TYP-1 Values of text types compare by their bytes (C.UTF-8), char(n) without its trailing blanks.
+//! - TYP-1 Values of text types compare by their bytes (C.UTF-8), char(n) without its trailing blanks, which its values carry.
 //! - TYP-2 No arithmetic wraps: what does not fit is 22003, 22008 or 22012.
 //! - TYP-3 Bytes from the wire never panic: a form that does not decode is 22P02 or 22P03.
 
@@ -20,9 +20,12 @@ pub mod datum;
 mod facts;
 pub mod float;
 pub mod interval;
+pub mod json;
 pub mod numeric;
 mod numeric_math;
 pub mod text;
+pub mod time;
+pub mod uuid;
 mod zone;
 mod zone_abbreviations;
 
@@ -72,7 +75,24 @@ pub mod oid {
     pub const VOID: Oid = 2278;
     pub const ANYELEMENT: Oid = 2283;
     pub const NAME_ARRAY: Oid = 1003;
+    pub const UUID: Oid = 2950;
+    pub const TIME: Oid = 1083;
+    pub const TIMETZ: Oid = 1266;
+    pub const JSON: Oid = 114;
+    pub const JSONB: Oid = 3802;
+    pub const JSONPATH: Oid = 4072;
+    pub const CSTRING: Oid = 2275;
+    pub const ANY: Oid = 2276;
+    pub const ANYNONARRAY: Oid = 2776;
+    pub const ANYENUM: Oid = 3500;
+    pub const ANYRANGE: Oid = 3831;
+    pub const ANYMULTIRANGE: Oid = 4537;
+    pub const ANYCOMPATIBLE: Oid = 5077;
+    pub const ANYCOMPATIBLEARRAY: Oid = 5078;
     pub const INT4_ARRAY: Oid = 1007;
+    pub const INT8_ARRAY: Oid = 1016;
+    pub const JSON_ARRAY: Oid = 199;
+    pub const JSONB_ARRAY: Oid = 3807;
     pub const TEXT_ARRAY: Oid = 1009;
 }
 
@@ -162,6 +182,8 @@ pub fn format_type(ty: SqlType) -> String {
             let (p, s) = numeric_modifier(m);
             format!("numeric({p},{s})")
         }
+        oid::TIME => format!("time({m}) without time zone"),
+        oid::TIMETZ => format!("time({m}) with time zone"),
         oid::TIMESTAMP => format!("timestamp({m}) without time zone"),
         oid::TIMESTAMPTZ => format!("timestamp({m}) with time zone"),
         _ => f.sql_name.to_owned(),
@@ -174,6 +196,15 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
     ((v >> 16) & 0xffff, ((v & 0x7ff) ^ 1024) - 1024)
 }
 
+/// PostgreSQL's types that no value can have here.
+const NOT_HERE: &[&str] = &[
+    "bit", "varbit", "money", "inet", "cidr", "macaddr", "macaddr8", "point", "line", "lseg", "box", "path", "polygon",
+    "circle", "tsvector", "tsquery", "xml", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
+    "int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange", "datemultirange", "jsonpath",
+    "pg_lsn", "txid_snapshot", "pg_snapshot", "tid", "xid8", "regprocedure", "regoper", "regoperator", "regrole",
+    "regcollation", "regconfig", "regdictionary",
+];
+
 /// Looks a written type up and packs its modifiers.
 pub fn resolve(name: &TypeName) -> Result<SqlType> {
     let pos = name.name.pos;
@@ -184,46 +215,16 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
         other => by_name(other),
     };
     let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
-    let Some(f) = aliased.filter(|f| in_catalog && f.name != "anyarray" && f.name != "anyelement") else {
-        let known = [
-            "time",
-            "timetz",
-            "json",
-            "jsonb",
-            "uuid",
-            "money",
-            "inet",
-            "cidr",
-            "macaddr",
-            "macaddr8",
-            "point",
-            "line",
-            "lseg",
-            "box",
-            "path",
-            "polygon",
-            "circle",
-            "varbit",
-            "bit",
-            "tsvector",
-            "tsquery",
-            "xml",
-            "int4range",
-            "int8range",
-            "numrange",
-            "tsrange",
-            "tstzrange",
-            "daterange",
-            "jsonpath",
-            "pg_lsn",
-            "txid_snapshot",
-        ];
-        if in_catalog && known.contains(&written) {
+    let Some(f) = aliased.filter(|f| in_catalog && !f.name.starts_with("any")) else {
+        if in_catalog && NOT_HERE.contains(&written) {
             return Err(SqlError::unsupported(format!("type {written}")).at(pos));
         }
         let message = format!("type \"{}\" does not exist", name.name.dotted());
         return Err(SqlError::new(code::UNDEFINED_OBJECT, message).at(pos));
     };
+    if NOT_HERE.contains(&f.name) {
+        return Err(SqlError::unsupported(format!("type {}", f.name)).at(pos));
+    }
     let modifier = modifier(f, &name.modifiers).map_err(|e| e.at(pos))?;
     let mut ty = SqlType { oid: f.oid, modifier };
     if name.array_dims > 0 {
@@ -256,15 +257,16 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
             }
             Ok(((p << 16) | (s & 0x7ff)) + 4)
         }
-        (oid::TIMESTAMP | oid::TIMESTAMPTZ, [p]) => {
+        (oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ, [p]) => {
             if *p < 0 {
-                let zone = if f.oid == oid::TIMESTAMPTZ { " WITH TIME ZONE" } else { "" };
-                return bad(format!("TIMESTAMP({p}){zone} precision must not be negative"));
+                let zone = if matches!(f.oid, oid::TIMESTAMPTZ | oid::TIMETZ) { " WITH TIME ZONE" } else { "" };
+                let name = if matches!(f.oid, oid::TIME | oid::TIMETZ) { "TIME" } else { "TIMESTAMP" };
+                return bad(format!("{name}({p}){zone} precision must not be negative"));
             }
             Ok((*p).min(6))
         }
         (oid::NUMERIC, _) => bad("invalid NUMERIC type modifier".to_owned()),
-        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ, _) => bad("invalid type modifier".to_owned()),
+        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ, _) => bad("invalid type modifier".to_owned()),
         (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
         _ => Err(SqlError::new(code::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", f.name))),
     }

@@ -89,6 +89,11 @@ fn bytea(text: &str) -> Result<Vec<u8>> {
         }
         return digits.chunks(2).map(|c| Ok((digit(c[0])? * 16 + digit(c[1])?) as u8)).collect();
     }
+    escaped_bytes(text)
+}
+
+/// Bytes of a text in which `\\` is a backslash and `\ooo` any byte.
+pub(crate) fn escaped_bytes(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&b, tail)) = rest.split_first() {
@@ -137,7 +142,16 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN => Datum::text(text),
-        oid::BPCHAR => Datum::text(text.trim_end_matches(' ')),
+        oid::BPCHAR => Datum::Bpchar(text.into()),
+        oid::CSTRING => Datum::text(text),
+        oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
+        oid::TIME => Datum::Time(super::time::parse(text, c)?),
+        oid::TIMETZ => super::time::parse_zoned(text, c)?,
+        oid::JSON => {
+            super::json::validate(text)?;
+            Datum::Json(text.into())
+        }
+        oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
         oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
         oid::CHAR => Datum::text(text.chars().next().map(String::from).unwrap_or_default()),
         oid::BYTEA => Datum::Bytea(bytea(text)?.into()),
@@ -205,10 +219,11 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Float4(v) => float::format4(*v),
         Datum::Float8(v) => float::format8(*v),
         Datum::Numeric(n) => n.to_string(),
-        Datum::Text(s) if ty.oid == oid::BPCHAR && ty.modifier > 4 => {
-            let blanks = (ty.modifier as usize - 4).saturating_sub(s.chars().count());
-            format!("{s}{}", " ".repeat(blanks))
-        }
+        Datum::Bpchar(s) | Datum::Json(s) => s.to_string(),
+        Datum::Uuid(u) => super::uuid::format(u),
+        Datum::Time(t) => super::time::format(*t),
+        Datum::TimeTz(t, west) => super::time::format_zoned(*t, *west),
+        Datum::Jsonb(j) => j.to_string(),
         Datum::Text(s) => s.to_string(),
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);
@@ -224,19 +239,19 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
             a.values.iter().map(|v| output(a.element.into(), v, c)).collect::<Vec<_>>().join(" ")
         }
         Datum::Array(a) => array::format(a, |v| output(SqlType { oid: a.element, modifier: ty.modifier }, v, c)),
-        Datum::Row(fields) => {
-            let fields: Vec<String> = fields.iter().map(|f| row_field(f, c)).collect();
-            format!("({})", fields.join(","))
+        Datum::Row(row) => {
+            let fields = row.values.iter().zip(&row.shape.types).map(|(f, ty)| row_field(f, *ty, c));
+            format!("({})", fields.collect::<Vec<String>>().join(","))
         }
     }
 }
 
-fn row_field(field: &Datum, c: &Conversion<'_>) -> String {
+fn row_field(field: &Datum, ty: SqlType, c: &Conversion<'_>) -> String {
     if field.is_null() {
         return String::new();
     }
-    let text = output(oid::TEXT.into(), field, c);
-    let special = |ch: char| matches!(ch, '(' | ')' | ',' | '"' | '\\') || ch.is_whitespace();
+    let text = output(ty, field, c);
+    let special = |ch: char| matches!(ch, '(' | ')' | ',' | '"' | '\\') || array::is_blank(ch);
     if !text.is_empty() && !text.contains(special) {
         return text;
     }

@@ -1,0 +1,6 @@
+//! Operators that functions compute; their rows are those of functions, under the operator's name.
+
+use super::functions::Function;
+
+/// Every table of them.
+pub static TABLES: &[&[Function]] = &[super::json_functions::OPERATORS, super::byte_functions::OPERATORS];
