@@ -498,7 +498,11 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Column(name) => name.name().to_owned(),
         ExprKind::Call(call) => call.name.name().to_owned(),
         ExprKind::Cast { arg, to } => {
-            if is_weak(arg) { to.name.name().to_owned() } else { label_of(arg) }
+            if is_weak(arg) {
+                to.name.name().to_owned()
+            } else {
+                label_of(arg)
+            }
         }
         ExprKind::Bare(f) => bare_name(f).to_owned(),
         ExprKind::Case { otherwise, .. } => {

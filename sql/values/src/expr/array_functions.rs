@@ -9,9 +9,7 @@ use crate::types::datum::{Array, compare};
 use crate::types::{Datum, Oid, oid};
 use clearway_base::{breath, memory};
 
-use oid::{
-    ANYARRAY, ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYELEMENT, ANYNONARRAY, INT4, INT4_ARRAY, TEXT, TEXT_ARRAY,
-};
+use oid::{ANYARRAY, ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYELEMENT, ANYNONARRAY, INT4, INT4_ARRAY, TEXT, TEXT_ARRAY};
 const ANY: Oid = super::resolve::ANY;
 
 #[rustfmt::skip]
@@ -179,7 +177,8 @@ fn fill(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         let message = format!("number of array dimensions ({}) exceeds the maximum allowed (6)", lengths.len());
         return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message));
     }
-    let too_large = || SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)");
+    let too_large =
+        || SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)");
     let count = lengths.iter().try_fold(1i64, |n, l| n.checked_mul(i64::from(*l)));
     let count = count.filter(|n| (0..=134_217_727).contains(n)).ok_or_else(too_large)? as usize;
     let element = super::eval::element_type(&a[0]);
@@ -208,7 +207,8 @@ fn to_string(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     match a.get(2).filter(|d| !d.is_null()) {
         None => join(&array.values, s(a, 1), e),
         Some(null) => {
-            let values: Vec<Datum> = array.values.iter().map(|v| if v.is_null() { null.clone() } else { v.clone() }).collect();
+            let values: Vec<Datum> =
+                array.values.iter().map(|v| if v.is_null() { null.clone() } else { v.clone() }).collect();
             join(&values, s(a, 1), e)
         }
     }

@@ -153,8 +153,9 @@ pub fn assign_slice(
         let given = |n: usize| bounds[2 * d + n].as_ref().map(bound).transpose();
         let (low, high) = (given(0)?.or(own.map(|o| o.0)), given(1)?.or(own.map(|o| o.1)));
         let (Some(low), Some(high)) = (low, high) else {
-            return Err(subscript("array slice subscript must provide both boundaries")
-                .detail("When assigning to a slice of an empty array value, slice boundaries must be fully specified."));
+            return Err(subscript("array slice subscript must provide both boundaries").detail(
+                "When assigning to a slice of an empty array value, slice boundaries must be fully specified.",
+            ));
         };
         if low > high {
             return Err(subscript("upper bound cannot be less than lower bound"));
@@ -188,9 +189,10 @@ pub fn assign_slice(
     let mut place = ranges.iter().map(|r| r.0).collect::<Vec<i64>>();
     for _ in 0..size {
         breath::step(8)?;
-        let at = place.iter().zip(&a.dims).fold(0usize, |at, (i, (len, low))| {
-            at * *len as usize + (i - i64::from(*low)) as usize
-        });
+        let at = place
+            .iter()
+            .zip(&a.dims)
+            .fold(0usize, |at, (i, (len, low))| at * *len as usize + (i - i64::from(*low)) as usize);
         a.values[at] = from.next().cloned().unwrap_or(Datum::Null);
         for d in (0..place.len()).rev() {
             place[d] += 1;

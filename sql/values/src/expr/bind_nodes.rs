@@ -319,9 +319,8 @@ impl Binder<'_> {
     pub fn array_index(&mut self, e: &Expr) -> Result<Bound> {
         let bound = self.node(e)?;
         let at = bound.pos;
-        self.coerce(bound, oid::INT4.into(), Context::Assignment)?.ok_or_else(|| {
-            SqlError::new(code::DATATYPE_MISMATCH, "array subscript must have type integer").at(at)
-        })
+        self.coerce(bound, oid::INT4.into(), Context::Assignment)?
+            .ok_or_else(|| SqlError::new(code::DATATYPE_MISMATCH, "array subscript must have type integer").at(at))
     }
 
     /// The bounds of a slice by twos; where one subscript is a slice, a single one means from 1 up to it.
@@ -363,7 +362,9 @@ impl Binder<'_> {
         let key = self.bind(e)?;
         let (ty, at) = (key.ty.oid, key.pos);
         for wanted in [oid::INT4, oid::TEXT] {
-            if ty == wanted || types::cast::can(ty, wanted, Context::Implicit) && (wanted == oid::TEXT || ty != oid::TEXT) {
+            if ty == wanted
+                || types::cast::can(ty, wanted, Context::Implicit) && (wanted == oid::TEXT || ty != oid::TEXT)
+            {
                 return self.argument(key, wanted);
             }
         }

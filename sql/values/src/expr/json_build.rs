@@ -74,7 +74,13 @@ fn iso(d: &Datum, session: &dyn super::Session) -> Option<String> {
 ///
 /// # Errors
 /// 53200, and the reason for which the statement must end.
-pub fn write(d: &Datum, ty: SqlType, lines: Option<&str>, session: &dyn super::Session, out: &mut String) -> Result<()> {
+pub fn write(
+    d: &Datum,
+    ty: SqlType,
+    lines: Option<&str>,
+    session: &dyn super::Session,
+    out: &mut String,
+) -> Result<()> {
     breath::step(16)?;
     memory::check()?;
     match d {
@@ -223,9 +229,8 @@ fn even(a: &[Datum], function: &str) -> Result<()> {
     if a.len().is_multiple_of(2) {
         return Ok(());
     }
-    Err(invalid("argument list must have even number of elements").hint(format!(
-        "The arguments of {function}() must consist of alternating keys and values."
-    )))
+    Err(invalid("argument list must have even number of elements")
+        .hint(format!("The arguments of {function}() must consist of alternating keys and values.")))
 }
 
 fn build_object(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
@@ -258,7 +263,8 @@ fn build_object_b(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 /// The members that json_object is given: in one array by turns or in rows of two, or names and values in two arrays.
 fn pairs(a: &[Datum]) -> Result<Vec<(Datum, Datum)>> {
     let subscript = |m: &str| SqlError::new(code::ARRAY_SUBSCRIPT_ERROR, m);
-    let arrays: Vec<&Array> = a.iter().filter_map(|d| if let Datum::Array(a) = d { Some(&**a) } else { None }).collect();
+    let arrays: Vec<&Array> =
+        a.iter().filter_map(|d| if let Datum::Array(a) = d { Some(&**a) } else { None }).collect();
     let list: Vec<(Datum, Datum)> = match arrays.as_slice() {
         [one] => {
             match one.dims.as_slice() {

@@ -41,10 +41,8 @@ fn at_path(json: &mut Json, path: &[&str], level: usize, new: Option<&Json>, cha
             let found = members.binary_search_by(|m| name_order(&m.0, key));
             match (found, last) {
                 (Ok(at), false) => stack::deeper(|| at_path(&mut members[at].1, path, level + 1, new, change)),
-                (Ok(_), true) if matches!(change, Change::Insert(_)) => {
-                    Err(invalid("cannot replace existing key")
-                        .hint("Try using the function jsonb_set to replace key value."))
-                }
+                (Ok(_), true) if matches!(change, Change::Insert(_)) => Err(invalid("cannot replace existing key")
+                    .hint("Try using the function jsonb_set to replace key value.")),
                 (Ok(at), true) => {
                     match new {
                         Some(new) if change != Change::Delete => members[at].1 = new.clone(),

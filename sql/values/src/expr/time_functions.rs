@@ -70,8 +70,11 @@ fn field(a: &[Datum]) -> Result<(i64, i32)> {
         ("timezone", Some(west)) => whole(-west),
         ("timezone_hour", Some(west)) => whole(-west / 3600),
         ("timezone_minute", Some(west)) => whole(-west / 60 % 60),
-        ("day" | "month" | "year" | "week" | "decade" | "century" | "dow" | "doy" | "isodow" | "isoyear" | "quarter"
-        | "millennium" | "julian" | "timezone" | "timezone_hour" | "timezone_minute", _) => {
+        (
+            "day" | "month" | "year" | "week" | "decade" | "century" | "dow" | "doy" | "isodow" | "isoyear" | "quarter"
+            | "millennium" | "julian" | "timezone" | "timezone_hour" | "timezone_minute",
+            _,
+        ) => {
             let message = format!("unit \"{name}\" not supported for type {ty}");
             Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message))
         }
@@ -302,7 +305,9 @@ fn age(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
 }
 
 fn bin(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
-    let (Datum::Interval(stride), zoned) = (&a[0], matches!(a[1], Datum::TimestampTz(_))) else { return Ok(Datum::Null) };
+    let (Datum::Interval(stride), zoned) = (&a[0], matches!(a[1], Datum::TimestampTz(_))) else {
+        return Ok(Datum::Null);
+    };
     let at = |d: &Datum| match d {
         Datum::Timestamp(t) | Datum::TimestampTz(t) => *t,
         _ => 0,
@@ -348,8 +353,9 @@ fn trunc_interval(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         "microsecond" => *v,
         "week" => {
             let message = "unit \"week\" not supported for type interval";
-            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message)
-                .detail("Months usually have fractional weeks."));
+            return Err(
+                SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail("Months usually have fractional weeks.")
+            );
         }
         _ => {
             let message = format!("unit \"{name}\" not recognized for type interval");

@@ -80,8 +80,7 @@ fn bounds<'a>(text: &str, body: &'a str) -> Result<(Option<Vec<(i32, i32)>>, &'a
 }
 
 fn too_many(dimensions: usize) -> SqlError {
-    let message =
-        format!("number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
+    let message = format!("number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})");
     SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message)
 }
 

@@ -32,9 +32,10 @@ impl<'a> Reader<'a> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).ok().filter(|t| !t.contains('\0')).ok_or_else(|| {
-        SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
-    })
+    std::str::from_utf8(bytes)
+        .ok()
+        .filter(|t| !t.contains('\0'))
+        .ok_or_else(|| SqlError::new(code::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\""))
 }
 
 /// Bytes to a value of `ty`.

@@ -179,9 +179,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Jsonb(j), oid::JSON) => D::Json(j.to_string().into()),
         (D::Jsonb(j), t) if is_number || t == oid::BOOL => return json_scalar(j, to, c),
         (D::Interval(i), oid::TIME) => D::Time(i.micros.rem_euclid(86_400_000_000)),
-        (D::Time(t), oid::INTERVAL) => {
-            D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t })
-        }
+        (D::Time(t), oid::INTERVAL) => D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t }),
         (D::Time(t), oid::TIMETZ) => {
             let today = datetime::utc_to_local(c.now, &c.format.zone).div_euclid(86_400_000_000) * 86_400_000_000;
             let utc = datetime::local_to_utc(today + t, &c.format.zone)?;

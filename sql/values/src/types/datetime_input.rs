@@ -92,7 +92,9 @@ pub(super) fn read_time(text: &str, ty: &str, f: &Format, now: i64) -> Result<Ti
     let dated = |fields: &[Field]| {
         fields.iter().any(|f| match f.kind {
             FieldKind::Date => f.text.starts_with(|c: char| c.is_ascii_digit()),
-            FieldKind::Word => matches!(token(&f.text), Some(Token::Month(_) | Token::Today(_) | Token::Now | Token::Epoch)),
+            FieldKind::Word => {
+                matches!(token(&f.text), Some(Token::Month(_) | Token::Today(_) | Token::Now | Token::Epoch))
+            }
             _ => false,
         })
     };

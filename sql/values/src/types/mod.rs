@@ -198,11 +198,48 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
 
 /// PostgreSQL's types that no value can have here.
 const NOT_HERE: &[&str] = &[
-    "bit", "varbit", "money", "inet", "cidr", "macaddr", "macaddr8", "point", "line", "lseg", "box", "path", "polygon",
-    "circle", "tsvector", "tsquery", "xml", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
-    "int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange", "datemultirange", "jsonpath",
-    "pg_lsn", "txid_snapshot", "pg_snapshot", "tid", "xid8", "regprocedure", "regoper", "regoperator", "regrole",
-    "regcollation", "regconfig", "regdictionary",
+    "bit",
+    "varbit",
+    "money",
+    "inet",
+    "cidr",
+    "macaddr",
+    "macaddr8",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "tsvector",
+    "tsquery",
+    "xml",
+    "int4range",
+    "int8range",
+    "numrange",
+    "tsrange",
+    "tstzrange",
+    "daterange",
+    "int4multirange",
+    "int8multirange",
+    "nummultirange",
+    "tsmultirange",
+    "tstzmultirange",
+    "datemultirange",
+    "jsonpath",
+    "pg_lsn",
+    "txid_snapshot",
+    "pg_snapshot",
+    "tid",
+    "xid8",
+    "regprocedure",
+    "regoper",
+    "regoperator",
+    "regrole",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
 ];
 
 /// Looks a written type up and packs its modifiers.
@@ -266,7 +303,9 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
             Ok((*p).min(6))
         }
         (oid::NUMERIC, _) => bad("invalid NUMERIC type modifier".to_owned()),
-        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ, _) => bad("invalid type modifier".to_owned()),
+        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ, _) => {
+            bad("invalid type modifier".to_owned())
+        }
         (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
         _ => Err(SqlError::new(code::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", f.name))),
     }

@@ -31,7 +31,12 @@ pub fn parse_zoned(text: &str, c: &Conversion<'_>) -> Result<Datum> {
 
 /// time to text.
 pub fn format(time: i64) -> String {
-    format!("{:02}:{:02}:{}", time / (3600 * SECOND), time / (60 * SECOND) % 60, seconds((time % (60 * SECOND)) as u64, 2))
+    format!(
+        "{:02}:{:02}:{}",
+        time / (3600 * SECOND),
+        time / (60 * SECOND) % 60,
+        seconds((time % (60 * SECOND)) as u64, 2)
+    )
 }
 
 /// timetz to text.
@@ -58,7 +63,11 @@ pub fn zoned_order(a: (i64, i32), b: (i64, i32)) -> Ordering {
 /// # Errors
 /// 22008.
 pub fn checked(time: i64) -> Result<i64> {
-    if (0..=DAY).contains(&time) { Ok(time) } else { Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, "time out of range")) }
+    if (0..=DAY).contains(&time) {
+        Ok(time)
+    } else {
+        Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, "time out of range"))
+    }
 }
 
 /// A zone from outside: less than sixteen hours.

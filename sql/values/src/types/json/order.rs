@@ -29,7 +29,8 @@ fn inner(a: &Json, b: &Json) -> Ordering {
         (Json::Number(x), Json::Number(y)) => x.compare(y),
         (Json::String(x), Json::String(y)) => x.as_bytes().cmp(y.as_bytes()),
         (Json::Array(x), Json::Array(y)) => {
-            let elements = || clearway_base::stack::deeper(|| x.iter().zip(y).map(|(a, b)| inner(a, b)).find(|o| o.is_ne()));
+            let elements =
+                || clearway_base::stack::deeper(|| x.iter().zip(y).map(|(a, b)| inner(a, b)).find(|o| o.is_ne()));
             x.len().cmp(&y.len()).then_with(|| elements().unwrap_or(Ordering::Equal))
         }
         (Json::Object(x), Json::Object(y)) => {
