@@ -127,6 +127,26 @@ fn grow(a: &mut Array, low: i64, high: i64) -> Result<()> {
     Ok(())
 }
 
+/// The first and last subscript of each dimension of a slice; what is left out is the array's own.
+fn ranges(a: &Array, bounds: &[Option<Datum>]) -> Result<Vec<(i64, i64)>> {
+    let mut ranges = Vec::new();
+    for d in 0..bounds.len() / 2 {
+        let own = a.dims.get(d).map(|(len, low)| (i64::from(*low), i64::from(*low) + i64::from(*len) - 1));
+        let given = |n: usize| bounds[2 * d + n].as_ref().map(bound).transpose();
+        let (low, high) = (given(0)?.or(own.map(|o| o.0)), given(1)?.or(own.map(|o| o.1)));
+        let (Some(low), Some(high)) = (low, high) else {
+            return Err(subscript("array slice subscript must provide both boundaries").detail(
+                "When assigning to a slice of an empty array value, slice boundaries must be fully specified.",
+            ));
+        };
+        if low > high {
+            return Err(subscript("upper bound cannot be less than lower bound"));
+        }
+        ranges.push((low, high));
+    }
+    Ok(ranges)
+}
+
 /// `a[i:j]... = value`, an array that has at least as many elements as the slice.
 ///
 /// # Errors
@@ -147,21 +167,7 @@ pub fn assign_slice(
     if !fresh && a.dims.len() != count {
         return Err(subscript("wrong number of array subscripts"));
     }
-    let mut ranges = Vec::new();
-    for d in 0..count {
-        let own = a.dims.get(d).map(|(len, low)| (i64::from(*low), i64::from(*low) + i64::from(*len) - 1));
-        let given = |n: usize| bounds[2 * d + n].as_ref().map(bound).transpose();
-        let (low, high) = (given(0)?.or(own.map(|o| o.0)), given(1)?.or(own.map(|o| o.1)));
-        let (Some(low), Some(high)) = (low, high) else {
-            return Err(subscript("array slice subscript must provide both boundaries").detail(
-                "When assigning to a slice of an empty array value, slice boundaries must be fully specified.",
-            ));
-        };
-        if low > high {
-            return Err(subscript("upper bound cannot be less than lower bound"));
-        }
-        ranges.push((low, high));
-    }
+    let ranges = ranges(&a, bounds)?;
     let size: i64 = ranges.iter().try_fold(1i64, |n, (low, high)| n.checked_mul(high - low + 1)).unwrap_or(i64::MAX);
     if size > ELEMENTS_MAX {
         let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");

@@ -98,6 +98,20 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             let index: Vec<Datum> = index.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
             Ok(element(&array, &index))
         }
+        K::Row(_) | K::Record { .. } | K::Spread { .. } | K::Slice { .. } => composite(e, env),
+        K::Host { .. } | K::Subquery { .. } => {
+            Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
+        }
+        K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => {
+            Err(SqlError::internal("a value without parts has parts"))
+        }
+    }
+}
+
+/// Rows, slices, and calls whose last argument is spread.
+fn composite(e: &Bound, env: &Env<'_>) -> Result<Datum> {
+    use BoundKind as K;
+    match &e.kind {
         K::Row(items) => {
             let values: Vec<Datum> = items.iter().map(|i| eval(i, env)).collect::<Result<_>>()?;
             let types = items.iter().map(|i| i.ty).collect();
@@ -128,12 +142,7 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
             }
             super::array_parts::slice(&array, &given)
         }
-        K::Host { .. } | K::Subquery { .. } => {
-            Err(SqlError::internal("an expression that can wait was evaluated in place (EXP-2)"))
-        }
-        K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => {
-            Err(SqlError::internal("a value without parts has parts"))
-        }
+        _ => Err(SqlError::internal("an expression of another kind was taken for a composite one")),
     }
 }
 

@@ -178,24 +178,8 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Json(s), oid::JSONB) => D::Jsonb(Arc::new(super::json::parse(s)?)),
         (D::Jsonb(j), oid::JSON) => D::Json(j.to_string().into()),
         (D::Jsonb(j), t) if is_number || t == oid::BOOL => return json_scalar(j, to, c),
-        (D::Interval(i), oid::TIME) => D::Time(i.micros.rem_euclid(86_400_000_000)),
+        (_, oid::TIME | oid::TIMETZ) if !matches!(value, D::Text(_)) => return time_of(&value, to, c),
         (D::Time(t), oid::INTERVAL) => D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t }),
-        (D::Time(t), oid::TIMETZ) => {
-            let today = datetime::utc_to_local(c.now, &c.format.zone).div_euclid(86_400_000_000) * 86_400_000_000;
-            let utc = datetime::local_to_utc(today + t, &c.format.zone)?;
-            D::TimeTz(*t, -(datetime::offset_at(utc, &c.format.zone) as i32))
-        }
-        (D::TimeTz(t, _), oid::TIME) => D::Time(*t),
-        (D::Timestamp(t), oid::TIME) if infinite(*t) => D::Null,
-        (D::TimestampTz(t), oid::TIME | oid::TIMETZ) if infinite(*t) => D::Null,
-        (D::Timestamp(t), oid::TIME) => D::Time(t.rem_euclid(86_400_000_000)),
-        (D::TimestampTz(t), oid::TIME) => {
-            D::Time(datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000))
-        }
-        (D::TimestampTz(t), oid::TIMETZ) => {
-            let time = datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000);
-            D::TimeTz(time, -(datetime::offset_at(*t, &c.format.zone) as i32))
-        }
         (D::Row(_), oid::RECORD) => value,
         (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8))),
         (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::date_to_timestamp(*d)),
@@ -220,6 +204,35 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         _ => {
             let message =
                 format!("cannot cast type {} to {}", format_type(from.oid.into()), format_type(to.oid.into()));
+            return Err(SqlError::new(code::CANNOT_COERCE, message));
+        }
+    })
+}
+
+/// The time of day of a value.
+fn time_of(value: &Datum, to: SqlType, c: &Conversion<'_>) -> Result<Datum> {
+    use Datum as D;
+    Ok(match (value, to.oid) {
+        (D::Interval(i), oid::TIME) => D::Time(i.micros.rem_euclid(86_400_000_000)),
+        (D::Time(t), oid::INTERVAL) => D::Interval(super::interval::Interval { months: 0, days: 0, micros: *t }),
+        (D::Time(t), oid::TIMETZ) => {
+            let today = datetime::utc_to_local(c.now, &c.format.zone).div_euclid(86_400_000_000) * 86_400_000_000;
+            let utc = datetime::local_to_utc(today + t, &c.format.zone)?;
+            D::TimeTz(*t, -(datetime::offset_at(utc, &c.format.zone) as i32))
+        }
+        (D::TimeTz(t, _), oid::TIME) => D::Time(*t),
+        (D::Timestamp(t), oid::TIME) if infinite(*t) => D::Null,
+        (D::TimestampTz(t), oid::TIME | oid::TIMETZ) if infinite(*t) => D::Null,
+        (D::Timestamp(t), oid::TIME) => D::Time(t.rem_euclid(86_400_000_000)),
+        (D::TimestampTz(t), oid::TIME) => {
+            D::Time(datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000))
+        }
+        (D::TimestampTz(t), oid::TIMETZ) => {
+            let time = datetime::utc_to_local(*t, &c.format.zone).rem_euclid(86_400_000_000);
+            D::TimeTz(time, -(datetime::offset_at(*t, &c.format.zone) as i32))
+        }
+        _ => {
+            let message = format!("cannot cast to type {}", format_type(to.oid.into()));
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })

@@ -8,7 +8,8 @@ use super::datetime::{
     DAY, DateOrder, EPOCH_DAYS, Format, SECOND, check_range, civil_from_days, days_from_civil, month_days, utc_to_local,
 };
 use super::datetime_fields::{Field, FieldKind, Token, Unit, fields, token};
-use super::zone::{Named, fixed_zone, zone};
+use super::datetime_numbers::{Refusal, Step, displacement, fraction, integer, refused, short};
+use super::zone::{Named, zone};
 use crate::error::{Result, SqlError, code};
 
 /// What a text says.
@@ -26,18 +27,6 @@ pub(super) struct Moment {
     pub(super) local: i64,
     pub(super) zone: Option<Named>,
 }
-
-/// Why a text is no date; PostgreSQL's DTERR codes.
-enum Refusal {
-    Format,
-    Field,
-    /// Month and day may be the wrong way round.
-    MonthOrDay,
-    Displacement,
-    ZoneName(String),
-}
-
-type Step<T> = std::result::Result<T, Refusal>;
 
 const YEAR: u32 = 1;
 const MONTH: u32 = 2;
@@ -133,26 +122,6 @@ fn fixed(zone: &Option<Named>) -> bool {
     }
 }
 
-fn short(ty: &str) -> &str {
-    if ty == "date" { "date" } else { "timestamp" }
-}
-
-fn refused(refusal: Refusal, text: &str, ty: &str) -> SqlError {
-    let overflow =
-        || SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
-    match refusal {
-        Refusal::Format => {
-            SqlError::new(code::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {ty}: \"{text}\""))
-        }
-        Refusal::Field => overflow(),
-        Refusal::MonthOrDay => overflow().hint("Perhaps you need a different \"datestyle\" setting."),
-        Refusal::Displacement => SqlError::new("22009", format!("time zone displacement out of range: \"{text}\"")),
-        Refusal::ZoneName(name) => {
-            SqlError::new(code::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized"))
-        }
-    }
-}
-
 #[derive(Default)]
 struct Decoder {
     order: DateOrder,
@@ -177,20 +146,6 @@ struct Decoder {
     short_year: bool,
     /// What the next number is.
     unit: Option<Unit>,
-}
-
-fn integer(text: &str) -> Step<i64> {
-    text.parse::<i32>().map(i64::from).map_err(|_| if text.is_empty() { Refusal::Format } else { Refusal::Field })
-}
-
-/// `.25` in microseconds.
-fn fraction(text: &str) -> Step<i64> {
-    let digits = text.strip_prefix('.').ok_or(Refusal::Format)?;
-    if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Refusal::Format);
-    }
-    let value: f64 = format!("0.{digits}0").parse().map_err(|_| Refusal::Format)?;
-    Ok((value * 1e6).round_ties_even() as i64)
 }
 
 impl Decoder {
@@ -589,31 +544,6 @@ impl Decoder {
 enum Word {
     Fills(u32),
     Special(Read),
-}
-
-/// `+hh`, `-hh:mm`, `+hhmm`, `+hh:mm:ss`: the sign counts hours east of Greenwich.
-fn displacement(text: &str) -> Step<Named> {
-    let body = text.strip_prefix(['+', '-']).ok_or(Refusal::Format)?;
-    let mut parts = body.splitn(3, ':');
-    let number = |text: &str| match text.parse::<i32>() {
-        Ok(n) => Ok(n),
-        Err(_) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => Err(Refusal::Displacement),
-        Err(_) => Err(Refusal::Format),
-    };
-    let first = number(parts.next().unwrap_or(""))?;
-    let (h, m, s) = match (parts.next(), parts.next()) {
-        (None, _) if text.len() > 3 => (first / 100, first % 100, 0),
-        (None, _) => (first, 0, 0),
-        (Some(m), s) => (first, number(m)?, s.map_or(Ok(0), number)?),
-    };
-    // PostgreSQL's MAX_TZDISP_HOUR.
-    if h > 15 || m > 59 || s > 59 {
-        return Err(Refusal::Displacement);
-    }
-    let seconds = h * 3600 + m * 60 + s;
-    let seconds = if text.starts_with('-') { -seconds } else { seconds };
-    debug_assert!(fixed_zone(seconds).is_some(), "{seconds} seconds are less than a day");
-    Ok(Named::Offset(seconds))
 }
 
 /// Seconds of the epoch's instant, for timestamps.

@@ -16,6 +16,7 @@ mod cast_table;
 pub mod datetime;
 mod datetime_fields;
 mod datetime_input;
+mod datetime_numbers;
 pub mod datum;
 mod facts;
 pub mod float;

@@ -1,6 +1,6 @@
 //! Writing JSON as jsonb is shown.
 
-use super::Json;
+use super::document::Json;
 use std::fmt;
 
 /// A string in quotes, escaped as PostgreSQL's `escape_json` does.

@@ -1,6 +1,6 @@
 //! The order of jsonb (`compareJsonbContainers` of src/backend/utils/adt/jsonb_util.c).
 
-use super::Json;
+use super::document::Json;
 use std::cmp::Ordering;
 
 fn rank(json: &Json) -> u8 {

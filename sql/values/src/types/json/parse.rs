@@ -1,8 +1,8 @@
 //! Reading JSON text, with PostgreSQL's judgement and words (src/common/jsonapi.c).
 
-use super::{DEPTH_MAX, Json};
+use super::document::{DEPTH_MAX, Json};
 use crate::error::{Result, SqlError, code};
-use crate::types::Numeric;
+use crate::types::numeric::Numeric;
 use clearway_base::{breath, stack};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Sink for Build {
         Json::Bool(b)
     }
     fn number(&mut self, text: &str) -> Result<Json> {
-        let n = Numeric::parse(text).unwrap_or_else(|| Err(crate::types::text::invalid("numeric", text)))?;
+        let n = Numeric::parse(text).unwrap_or_else(|| Err(SqlError::internal("a number of JSON is none of SQL")))?;
         Ok(Json::number(n))
     }
     fn string(&mut self, text: String) -> Json {

@@ -2,7 +2,7 @@
 //!
 //! The text has been judged before; what it lacks here ends a walk early and never panics.
 
-use super::Json;
+use super::document::Json;
 use crate::error::Result;
 use clearway_base::breath;
 
@@ -93,7 +93,7 @@ pub fn members(text: &str) -> Result<Vec<(String, &str)>> {
 /// # Errors
 /// 22P05.
 pub fn string(text: &str) -> Result<String> {
-    Ok(match super::parse(text)? {
+    Ok(match super::parse::parse(text)? {
         Json::String(s) => s.to_string(),
         other => other.to_string(),
     })

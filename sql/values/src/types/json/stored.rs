@@ -1,6 +1,6 @@
 //! jsonb on disk: a byte for the kind of a value, then what it holds; lengths and counts are four bytes, little-endian.
 
-use super::{DEPTH_MAX, Json};
+use super::document::{DEPTH_MAX, Json};
 use crate::types::Numeric;
 use clearway_base::stack;
 use std::sync::Arc;
