@@ -6,11 +6,13 @@
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
+//! sample  how the values of columns are spread
 //! ```
 
 pub mod ghosts;
 pub mod pick;
 pub mod row_id;
+pub mod sample;
 pub mod scan;
 pub mod shape;
 pub mod statistics;

@@ -1,4 +1,5 @@
-//! How many rows tables have: counted in the background when enough rows have changed, or when ANALYZE asks; never when the database is opened.
+//! How many rows tables have and how their values are spread: found out in the background when enough rows have changed, or when ANALYZE asks;
+//! never when the database is opened. A table is walked once; its rows are counted, and a sample of them is judged (`sample`).
 //!
 //! # Life of a table's statistics
 //! unknown -> sessions report changed rows in batches -> due -> counted, some leaves at each step of upkeep -> known, until enough rows have
@@ -9,11 +10,14 @@
 //! - STA-2: known figures may be old: at most `CHANGES_MIN` rows and a tenth of the table have been changed and reported before the table is
 //!   due again.
 //!
+//! - STA-3: `generation` rises after new figures are known; a plan that was made before may be made anew.
+//!
 //! # Not here
-//! Distributions of values: the planner chooses by the form of conditions. The figures do not survive the process.
+//! Locks: a walk reads leaves as they stand, and nobody waits for it. The figures do not survive the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
 use clearway_base::waits::wall_us;
@@ -21,6 +25,8 @@ use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_storage::ids::TreeId;
 use clearway_txn::transactions::Transactions;
 
+use super::sample::{ColumnStatistics, Sample};
+use super::shape::TableShape;
 use crate::catalog::{Catalog, Oid};
 use crate::error::EngineError;
 
@@ -45,6 +51,7 @@ pub struct TableStatistics {
 #[derive(Debug, Default)]
 struct Known {
     statistics: Option<TableStatistics>,
+    columns: Option<Arc<[ColumnStatistics]>>,
     changes: u64,
     queued: bool,
 }
@@ -59,6 +66,7 @@ struct Walk {
     leaves: u64,
     /// Changes that were reported before the count began: the count includes them.
     changes: u64,
+    sample: Sample,
 }
 
 #[derive(Debug, Default)]
@@ -72,11 +80,13 @@ struct Tables {
 #[derive(Debug)]
 pub struct Statistics {
     tables: Mutex<Tables>,
+    /// How often figures have been found out.
+    generation: AtomicU64,
 }
 
 impl Default for Statistics {
     fn default() -> Self {
-        Statistics { tables: Mutex::new("engine/statistics", Tables::default()) }
+        Statistics { tables: Mutex::new("engine/statistics", Tables::default()), generation: AtomicU64::new(0) }
     }
 }
 
@@ -112,6 +122,16 @@ impl Statistics {
         self.tables.lock().known.get(&table).and_then(|known| known.statistics)
     }
 
+    /// What is known of a table's columns, by their places.
+    pub fn columns(&self, table: Oid) -> Option<Arc<[ColumnStatistics]>> {
+        self.tables.lock().known.get(&table).and_then(|known| known.columns.clone())
+    }
+
+    /// A number that changes when new figures are known (STA-3).
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
     /// How many tables are due.
     pub fn due(&self) -> usize {
         let tables = self.tables.lock();
@@ -136,7 +156,7 @@ impl Statistics {
     pub async fn analyze(&self, all: &Transactions, catalog: &Catalog, table: Oid) -> Result<(), EngineError> {
         let Some(mut walk) = self.begin(catalog, table) else { return Ok(()) };
         while !walk.step(&all.store().tree(walk.tree)).await? {}
-        self.end(walk);
+        self.end(catalog, walk);
         Ok(())
     }
 
@@ -162,7 +182,7 @@ impl Statistics {
             },
         };
         match walk.step(&all.store().tree(walk.tree)).await {
-            Ok(true) => self.end(walk),
+            Ok(true) => self.end(catalog, walk),
             Ok(false) => self.tables.lock().walk = Some(walk),
             Err(error) => {
                 self.tables.lock().known.remove(&walk.table);
@@ -175,13 +195,17 @@ impl Statistics {
     fn begin(&self, catalog: &Catalog, table: Oid) -> Option<Walk> {
         let tree = catalog.relation(table).map(|relation| TreeId(relation.tree)).filter(|tree| tree.0 != 0)?;
         let changes = self.tables.lock().known.entry(table).or_default().changes;
-        Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes })
+        Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes, sample: Sample::default() })
     }
 
-    fn end(&self, walk: Walk) {
+    fn end(&self, catalog: &Catalog, walk: Walk) {
+        // A table that has gone meanwhile, or whose columns have changed, is not judged.
+        let shape = TableShape::new(catalog, walk.table).ok().filter(|shape| shape.tree == walk.tree);
+        let columns = shape.map(|shape| walk.sample.judge(&shape, walk.rows).into());
         let mut tables = self.tables.lock();
         let known = tables.known.entry(walk.table).or_default();
         known.statistics = Some(TableStatistics { rows: walk.rows, leaves: walk.leaves, at_us: wall_us() });
+        known.columns = columns;
         known.changes = known.changes.saturating_sub(walk.changes);
         known.queued = false;
         // The changes that were reported since the count began.
@@ -190,6 +214,8 @@ impl Statistics {
         if is_due {
             tables.due.push_back(walk.table);
         }
+        drop(tables);
+        self.generation.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -208,7 +234,13 @@ impl Walk {
         for _ in 0..LEAVES {
             let Some(leaf) = cursor.next_leaf().await? else { return Ok(true) };
             self.leaves += 1;
-            self.rows += leaf.iter().filter(|(_, row)| !row.ghost).count() as u64;
+            for (key, row) in leaf.iter().filter(|(_, row)| !row.ghost) {
+                self.rows += 1;
+                // A row whose value stands elsewhere is not fetched for a sample.
+                if !row.overflow {
+                    self.sample.offer(key, row.value);
+                }
+            }
             if let Some((key, _)) = leaf.iter().next_back() {
                 self.from = key.to_vec();
                 self.from.push(0);

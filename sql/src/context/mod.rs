@@ -10,6 +10,7 @@
 
 pub mod backend;
 pub mod cell;
+pub mod convert;
 pub mod core;
 pub mod errors;
 pub mod interrupt;

@@ -7,6 +7,7 @@ use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
 use crate::types::{Oid, SqlType};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX};
+use clearway_engine::table::statistics::Statistics;
 use std::sync::Arc;
 
 /// What the planner knows of the session.
@@ -22,6 +23,8 @@ pub struct PlanEnv<'a> {
     pub judge: Judge<'a>,
     /// How literals are read.
     pub conversion: Conversion<'a>,
+    /// What is known of tables.
+    pub statistics: &'a Statistics,
 }
 
 /// A relation that a name leads to.

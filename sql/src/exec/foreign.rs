@@ -185,7 +185,8 @@ impl<'a> Cx<'a> {
         let session: &dyn crate::expr::Session = &host;
         let conversion = session.conversion();
         let judge = Judge::of(self.run.core, catalog);
-        f(&mut Planner::new(&PlanEnv { catalog, database: names.database, path: &names.path, judge, conversion }))
+        let (database, path, statistics) = (names.database, &names.path, self.run.core.db.statistics());
+        f(&mut Planner::new(&PlanEnv { catalog, database, path, judge, conversion, statistics }))
     }
 
     /// Checks that the row referred to is there, and keeps its key there.

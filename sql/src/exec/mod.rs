@@ -13,16 +13,17 @@
 mod backup;
 pub mod catalog_functions;
 pub mod change;
-pub mod convert;
 pub mod foreign;
 pub mod host;
 pub mod lock;
 pub mod nodes;
 pub mod query;
+pub mod ranges;
 pub mod scan;
 pub mod series;
 pub mod sort;
 
+pub use crate::context::convert;
 use crate::context::core::Core;
 use crate::context::views::SystemView;
 use crate::error::Result;

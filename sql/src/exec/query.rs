@@ -263,8 +263,10 @@ impl Cx<'_> {
 /// Whether a source gives its rows in the order that the plan wants. An index that is younger than the snapshot is not
 /// read, and then its order is missing.
 fn in_order(source: &Node, cx: Cx<'_>) -> bool {
-    relied_on(source).is_some_and(|scan| match scan.access {
-        Access::Index(place, _) => scan.table.shape.indexes[place].valid_from_lsn <= cx.run.view.read_lsn.0,
+    let readable = |scan: &Scan, place: usize| scan.table.shape.indexes[place].valid_from_lsn <= cx.run.view.read_lsn.0;
+    relied_on(source).is_some_and(|scan| match &scan.access {
+        Access::Index(place, _) => readable(scan, *place),
+        Access::Ranges(ranges) => ranges.parts.iter().all(|p| p.index.is_none_or(|place| readable(scan, place))),
         Access::Full | Access::Keys(_) | Access::KeyRange(_) => true,
     })
 }

@@ -1,6 +1,7 @@
 //! Rows of tables: by key, by ranges, in whole.
 
 use super::convert::{borrowed_datum, read_row, to_value};
+use super::ranges::RangeRows;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
@@ -26,9 +27,11 @@ pub enum TableRows {
     Table(Box<TableScan>),
     /// A walk by an index.
     Index(Box<IndexScan>),
+    /// Several walks.
+    Ranges(Box<RangeRows>),
 }
 
-fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
+pub(super) fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
     let shape = &scan.table.shape;
     shape.key.iter().map(|c| KeyColumn::ascending(shape.columns[*c].storage)).collect()
 }
@@ -76,6 +79,7 @@ impl Cx<'_> {
                 Some(range) => self.walk(scan, range),
                 None => TableRows::Keys(Vec::new().into_iter()),
             }),
+            Access::Ranges(ranges) => Box::pin(self.open_ranges(scan, ranges, prefix)).await,
             Access::Index(place, range) => {
                 let shape = &scan.table.shape;
                 let Some(range) = self.range(range, &shape.indexes[*place].key, prefix).await? else {
@@ -139,7 +143,7 @@ impl Cx<'_> {
         }
     }
 
-    fn walk(self, scan: &Scan, range: KeyRange) -> TableRows {
+    pub(super) fn walk(self, scan: &Scan, range: KeyRange) -> TableRows {
         let session = self.run.core.engine.take();
         let walk = session.scan(&scan.table.shape, range, scan.order.unwrap_or(Direction::Forward), &self.run.view);
         TableRows::Table(Box::new(walk))
@@ -207,6 +211,9 @@ impl Cx<'_> {
             }
             return walk.buffered().map(|(key, value)| row_of(scan, key, value, prefix)).transpose();
         }
+        if let TableRows::Ranges(ranges) = rows {
+            return self.next_of_ranges(ranges, scan, prefix).await;
+        }
         let table = &scan.table;
         let (key, found) = {
             let mut session = self.run.core.engine.take();
@@ -224,7 +231,7 @@ impl Cx<'_> {
                         break (key, row);
                     }
                 },
-                TableRows::Table(_) => return Ok(None),
+                TableRows::Table(_) | TableRows::Ranges(_) => return Ok(None),
                 TableRows::Index(walk) => match session.next_by_index(walk).await.map_err(from_engine)? {
                     Some(found) => (found.key, found.row),
                     None => return Ok(None),

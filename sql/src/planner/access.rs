@@ -1,60 +1,23 @@
-//! How a table is read: by whole keys, by a range of its key or of an index, or all of it.
+//! How a table is read: by whole keys, by ranges of its key or of indexes, or all of it; whichever is estimated to cost least.
+//!
+//! Structure: `facts` says what conditions say of columns; here they are laid over the key and over each index. A condition with OR is
+//! laid over by its arms: if each of them finds its rows by a range, the table is read by the union of these ranges.
+//!
+//! Invariants:
+//! - ACC-1 A range finds every row that meets the conditions from which it was made; a condition that is `covered` is met by every row that
+//!   the range finds, so that it need not be looked at again (but by a snapshot that is older than the index).
 
-use super::plan::{Access, Range, TableSlot};
-use super::walk;
+use super::cost::{Figures, INDEX_ROW, PROBE, SORT};
+use super::facts::{Fact, Said, said};
+use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
 use crate::expr::operators::Op;
-use crate::types::oid;
 use clearway_engine::catalog::IndexState;
+use clearway_storage::btree::Direction;
 
-/// A condition that compares a column of the table with something known before the table is read.
-struct Usable<'b> {
-    column: usize,
-    op: Op,
-    value: &'b Bound,
-    /// Its place in the list of conditions.
-    at: usize,
-}
-
-/// The column of a table that an expression is, casts aside that change no value.
-fn as_column(e: &Bound, table: &TableSlot) -> Option<usize> {
-    match &e.kind {
-        BoundKind::Column { index, level: 0 } => index.checked_sub(table.base).filter(|c| *c < table.types.len()),
-        BoundKind::Cast { arg, explicit: _ } => {
-            let relabel = matches!((arg.ty.oid, e.ty.oid), (oid::VARCHAR, oid::TEXT) | (oid::TEXT, oid::VARCHAR))
-                && e.ty.modifier < 0;
-            if relabel { as_column(arg, table) } else { None }
-        }
-        _ => None,
-    }
-}
-
-/// Whether an expression is known before the table is read.
-fn is_known(e: &Bound, table: &TableSlot) -> bool {
-    !walk::stays_above(e) && walk::slots(e).is_none_or(|(_, high)| high < table.base)
-}
-
-fn comparable(column_type: u32, value_type: u32) -> bool {
-    let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
-    let text = |t: u32| matches!(t, oid::TEXT | oid::VARCHAR | oid::UNKNOWN | oid::NAME);
-    (column_type == value_type && super::order::sorts_by_bytes(column_type))
-        || (integer(column_type) && integer(value_type))
-        || (text(column_type) && text(value_type))
-}
-
-fn usable<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Usable<'b>> {
-    let BoundKind::Binary { op, left, right } = &e.kind else { return None };
-    if !op.is_comparison() || *op == Op::Ne {
-        return None;
-    }
-    let (column, op, value) = match (as_column(left, table), as_column(right, table)) {
-        (Some(c), _) if is_known(right, table) => (c, *op, &**right),
-        (_, Some(c)) if is_known(left, table) => (c, op.commuted()?, &**left),
-        _ => return None,
-    };
-    comparable(table.types[column].oid, value.ty.oid).then_some(Usable { column, op, value, at })
-}
+/// Arms of an OR above which the table is read in whole: each arm is planned by itself.
+const ARMS_MAX: usize = 2_000;
 
 /// What was chosen.
 pub struct Chosen {
@@ -64,79 +27,289 @@ pub struct Chosen {
     pub covered: Vec<usize>,
     /// How many columns it finds by equality.
     pub equal: usize,
+    /// Estimated cost, in rows read one after the other.
+    pub cost: f64,
 }
 
-fn range_over(columns: &[usize], ascending: impl Fn(usize) -> bool, list: &[Usable<'_>]) -> (Range, Vec<usize>) {
-    let mut range = Range::default();
-    let mut covered = Vec::new();
-    for (i, column) in columns.iter().enumerate() {
-        if let Some(u) = list.iter().find(|u| u.column == *column && u.op == Op::Eq) {
-            range.equal.push(u.value.clone());
-            covered.push(u.at);
-            continue;
-        }
-        if ascending(i) {
-            for u in list.iter().filter(|u| u.column == *column) {
-                let end = match u.op {
-                    Op::Gt | Op::Ge => &mut range.low,
-                    _ => &mut range.high,
-                };
-                if end.is_none() {
-                    *end = Some((u.value.clone(), matches!(u.op, Op::Ge | Op::Le)));
-                    covered.push(u.at);
-                }
-            }
-        }
-        break;
-    }
-    (range, covered)
+/// Conditions laid over the columns of one key.
+#[derive(Default)]
+struct Laid {
+    part: RangePart,
+    covered: Vec<usize>,
+    /// The share of the table's rows that is in the ranges.
+    share: f64,
+    /// How many ranges there are.
+    ranges: f64,
+    /// Rows that one range finds at most.
+    rows_max: f64,
 }
 
-/// `key IN (...)` for a key of one column.
-fn key_list(table: &TableSlot, conditions: &[Bound]) -> Option<Chosen> {
-    let [key] = table.shape.key.as_slice() else { return None };
-    conditions.iter().enumerate().find_map(|(at, e)| {
-        let BoundKind::InList { arg, list, negated: false } = &e.kind else { return None };
-        let fits = as_column(arg, table) == Some(*key)
-            && list.iter().all(|v| is_known(v, table) && comparable(table.types[*key].oid, v.ty.oid));
-        fits.then(|| Chosen {
-            access: Access::Keys(list.iter().map(|v| vec![v.clone()]).collect()),
-            covered: vec![at],
-            equal: 1,
-        })
+fn one<'f, 'b>(list: &'f [Fact<'b>], column: usize) -> Option<&'f Fact<'b>> {
+    list.iter().find(|f| f.column == column && matches!(f.said, Said::Compared(Op::Eq, _)))
+}
+
+/// Values of one column out of a fact that names several or NULL.
+fn several(fact: &Fact<'_>) -> Option<KeyValues> {
+    Some(match &fact.said {
+        Said::Among(list) => KeyValues::List(list.to_vec()),
+        Said::InArray(array) => KeyValues::Array((**array).clone()),
+        Said::InRows(rows) => KeyValues::Array((**rows).clone()),
+        Said::Null => KeyValues::Null,
+        Said::Compared(..) | Said::Begins(..) => return None,
     })
 }
 
-/// Chooses how to read a table under conditions that must all hold.
-pub fn choose(table: &TableSlot, conditions: &[Bound]) -> Chosen {
-    let list: Vec<Usable<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| usable(table, e, at)).collect();
-    let shape = &table.shape;
-    let (range, covered) = range_over(&shape.key, |_| true, &list);
-    if !shape.key.is_empty() && range.equal.len() == shape.key.len() {
-        let equal = range.equal.len();
-        return Chosen { access: Access::Keys(vec![range.equal]), covered, equal };
-    }
-    if let Some(chosen) = key_list(table, conditions) {
-        return chosen;
-    }
-    let score = |r: &Range| 2 * r.equal.len() + usize::from(r.low.is_some() || r.high.is_some());
-    let mut best_score = score(&range);
-    let mut best = Chosen { equal: range.equal.len(), access: Access::KeyRange(range), covered };
-    for (place, index) in shape.indexes.iter().enumerate() {
-        if index.state != IndexState::Public {
+/// Lays facts over the columns of a key; `is_key`: the primary key, which holds no nulls.
+fn lay(table: &TableSlot, columns: &[usize], index: Option<usize>, list: &[Fact<'_>], figures: &Figures<'_>) -> Laid {
+    let mut laid = Laid { share: 1.0, ranges: 1.0, rows_max: f64::MAX, ..Laid::default() };
+    laid.part.index = index;
+    for column in columns {
+        if let Some(fact) = one(list, *column) {
+            let Said::Compared(_, value) = fact.said else { break };
+            laid.part.columns.push(KeyValues::One(value.clone()));
+            laid.covered.push(fact.at);
+            laid.share *= figures.equal(table, *column, Some(value));
             continue;
         }
-        let (range, covered) = range_over(&index.columns, |i| !index.key[i].descending, &list);
-        // A unique key found whole beats everything.
-        let whole = index.unique && range.equal.len() == index.columns.len();
-        let points = if whole { usize::MAX } else { score(&range) };
-        if points > best_score {
-            best_score = points;
-            best = Chosen { equal: range.equal.len(), access: Access::Index(place, range), covered };
+        let many = list.iter().filter(|f| f.column == *column).find_map(|f| Some((f, several(f)?)));
+        // The values of several columns multiply: two lists are enough.
+        if let Some((fact, values)) = many
+            && laid.part.columns.iter().filter(|c| !matches!(c, KeyValues::One(_))).count() < 2
+        {
+            laid.ranges *= figures.values(&values);
+            laid.share *= match &values {
+                KeyValues::Null => figures.null(table, *column),
+                _ => (figures.values(&values) * figures.equal(table, *column, None)).min(1.0),
+            };
+            laid.part.columns.push(values);
+            laid.covered.push(fact.at);
+            continue;
+        }
+        bound(table, *column, list, &mut laid, figures);
+        break;
+    }
+    laid
+}
+
+/// Bounds the column behind those with known values.
+fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], laid: &mut Laid, figures: &Figures<'_>) {
+    let mut ends = [None, None];
+    for fact in list.iter().filter(|f| f.column == column) {
+        match &fact.said {
+            Said::Compared(op, value) if *op != Op::Eq => {
+                let end = &mut ends[usize::from(matches!(op, Op::Lt | Op::Le))];
+                if end.is_none() {
+                    *end = Some(((*value).clone(), matches!(op, Op::Ge | Op::Le)));
+                    laid.covered.push(fact.at);
+                }
+            }
+            Said::Begins(op, pattern) if laid.part.pattern.is_none() => {
+                laid.part.pattern = Some((*op, (*pattern).clone()));
+            }
+            _ => {}
         }
     }
-    if best_score == 0 {
-        return Chosen { access: Access::Full, covered: Vec::new(), equal: 0 };
+    let [low, high] = ends;
+    if low.is_some() || high.is_some() {
+        laid.part.pattern = None;
+        laid.share *= figures.between(table, column, low.as_ref().map(|l| &l.0), high.as_ref().map(|h| &h.0));
+    } else if laid.part.pattern.is_some() {
+        laid.share *= figures.pattern();
     }
-    best
+    (laid.part.low, laid.part.high) = (low, high);
+}
+
+impl Laid {
+    fn is_useful(&self) -> bool {
+        !self.part.columns.is_empty()
+            || self.part.low.is_some()
+            || self.part.high.is_some()
+            || self.part.pattern.is_some()
+    }
+
+    fn equal(&self) -> usize {
+        self.part.columns.iter().filter(|c| matches!(c, KeyValues::One(_))).count()
+    }
+
+    /// The cost of reading its rows out of a table of so many.
+    fn cost(&self, rows: f64) -> f64 {
+        let each = if self.part.index.is_some() { INDEX_ROW } else { 1.0 };
+        self.ranges * PROBE + (rows * self.share).min(self.ranges * self.rows_max) * each
+    }
+
+    /// Whether a plain range says all of it.
+    fn is_plain(&self, table: &TableSlot) -> bool {
+        let bounded = self.part.low.is_some() || self.part.high.is_some();
+        let backward = |i: usize| table.shape.indexes[i].key.get(self.part.columns.len()).is_some_and(|k| k.descending);
+        self.part.pattern.is_none()
+            && self.part.columns.iter().all(|c| matches!(c, KeyValues::One(_)))
+            && !(bounded && self.part.index.is_some_and(backward))
+    }
+
+    fn into_range(self) -> Range {
+        let equal = self.part.columns.into_iter().filter_map(|c| match c {
+            KeyValues::One(e) => Some(e),
+            _ => None,
+        });
+        Range { equal: equal.collect(), low: self.part.low, high: self.part.high }
+    }
+}
+
+/// The best way by one key for conditions that are all facts about columns.
+fn best(table: &TableSlot, list: &[Fact<'_>], figures: &Figures<'_>) -> Option<Laid> {
+    let rows = figures.rows(table);
+    let shape = &table.shape;
+    let mut found: Option<Laid> = None;
+    let mut offer = |laid: Laid| {
+        // Of equal cost is the one that says more.
+        let cost = |l: &Laid| (l.cost(rows), std::cmp::Reverse(l.covered.len()));
+        if laid.is_useful() && found.as_ref().is_none_or(|f| cost(&laid) < cost(f)) {
+            found = Some(laid);
+        }
+    };
+    let mut by_key = lay(table, &shape.key, None, list, figures);
+    if !shape.key.is_empty() && by_key.part.columns.len() == shape.key.len() {
+        by_key.rows_max = 1.0;
+    }
+    offer(by_key);
+    for (place, index) in shape.indexes.iter().enumerate().filter(|(_, i)| i.state == IndexState::Public) {
+        let mut laid = lay(table, &index.columns, Some(place), list, figures);
+        let no_null = laid.part.columns.iter().all(|c| !matches!(c, KeyValues::Null));
+        if index.unique && no_null && laid.part.columns.len() == index.columns.len() {
+            laid.rows_max = 1.0;
+        }
+        offer(laid);
+    }
+    found
+}
+
+/// The arms of an OR as ranges.
+struct Union {
+    parts: Vec<Laid>,
+    cost: f64,
+    /// Whether each row of the ranges meets the whole of an arm.
+    is_exact: bool,
+}
+
+/// The arms of an OR, each with the other conditions, as ranges; none: an arm finds its rows by none.
+fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figures<'_>) -> Option<Union> {
+    if arms.len() > ARMS_MAX {
+        return None;
+    }
+    let rows = figures.rows(table);
+    let mut out = Union { parts: Vec::new(), cost: 0.0, is_exact: true };
+    for arm in arms {
+        let own = split(arm.clone());
+        // A range has to be found by the arm itself; the conditions beside the OR may narrow it.
+        let mut list: Vec<Fact<'_>> = own.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+        let nested = own.iter().find_map(|e| match &e.kind {
+            BoundKind::Or(inner) if list.is_empty() => union(table, inner, conditions, figures),
+            _ => None,
+        });
+        if let Some(nested) = nested {
+            out.parts.extend(nested.parts);
+            out.cost += nested.cost;
+            out.is_exact &= nested.is_exact && own.len() == 1;
+            continue;
+        }
+        let by_itself = best(table, &list, figures)?;
+        list.extend(conditions.iter().filter_map(|e| said(table, e, usize::MAX)));
+        let laid = best(table, &list, figures).unwrap_or(by_itself);
+        out.cost += laid.cost(rows);
+        out.is_exact &= (0..own.len()).all(|at| laid.covered.contains(&at));
+        out.parts.push(laid);
+    }
+    (!out.parts.is_empty() && out.parts.len() <= ARMS_MAX).then_some(out)
+}
+
+/// Chooses how to read a table under conditions that must all hold.
+pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) -> Chosen {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+    // A whole key needs no figures.
+    let by_key: Option<Vec<&Fact<'_>>> = table.shape.key.iter().map(|c| one(&list, *c)).collect();
+    if let Some(facts) = by_key.filter(|facts| !facts.is_empty()) {
+        let value = |f: &&Fact<'_>| match f.said {
+            Said::Compared(_, value) => Some(value.clone()),
+            _ => None,
+        };
+        let covered = facts.iter().map(|f| f.at).collect();
+        let key: Vec<Bound> = facts.iter().filter_map(value).collect();
+        return Chosen { equal: key.len(), access: Access::Keys(vec![key]), covered, cost: PROBE };
+    }
+    let rows = figures.rows(table);
+    let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: rows };
+    let found = best(table, &list, figures);
+    let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.cost(rows));
+    let mut union_of: Option<(usize, Union)> = None;
+    for (at, e) in conditions.iter().enumerate() {
+        if let BoundKind::Or(arms) = &e.kind
+            && let Some(union) = union(table, arms, conditions, figures)
+            && union.cost < cheapest
+        {
+            cheapest = union.cost;
+            union_of = Some((at, union));
+        }
+    }
+    if cheapest >= rows && figures.is_known(table) && rows > figures.small() {
+        return whole;
+    }
+    if let Some((at, union)) = union_of {
+        let covered = if union.is_exact { vec![at] } else { Vec::new() };
+        let parts = union.parts.into_iter().map(|l| l.part).collect();
+        let guarantees = Some(conditions[at].clone());
+        let access = Access::Ranges(Box::new(Ranges { parts, guarantees }));
+        return Chosen { access, covered, equal: 0, cost: cheapest };
+    }
+    let Some(laid) = found else { return whole };
+    let (equal, covered) = (laid.equal(), laid.covered.clone());
+    let access = match (laid.is_plain(table), laid.part.index) {
+        (true, None) => Access::KeyRange(laid.into_range()),
+        (true, Some(place)) => Access::Index(place, laid.into_range()),
+        (false, _) => ranges(laid, conditions),
+    };
+    Chosen { access, covered, equal, cost: cheapest }
+}
+
+fn ranges(laid: Laid, conditions: &[Bound]) -> Access {
+    if let (None, true, [KeyValues::List(list)]) = (laid.part.index, laid.rows_max <= 1.0, &laid.part.columns[..]) {
+        return Access::Keys(list.iter().map(|v| vec![v.clone()]).collect());
+    }
+    one_part(laid, conditions)
+}
+
+/// The cheapest way along the key or an index whose order somebody wants, of which `few` rows will be read; `fits` says whether a key has
+/// that order behind so many columns of one value each. None: no way costs less than sorting.
+pub fn along(
+    table: &TableSlot,
+    conditions: &[Bound],
+    fits: &dyn Fn(Option<usize>, usize) -> Option<Direction>,
+    few: Option<f64>,
+    figures: &Figures<'_>,
+) -> Option<(Access, Direction)> {
+    let list: Vec<Fact<'_>> = conditions.iter().enumerate().filter_map(|(at, e)| said(table, e, at)).collect();
+    let rows = figures.rows(table);
+    let met = (rows * conditions.iter().map(|e| figures.share(table, e)).product::<f64>()).max(1.0);
+    let read = few.map_or(1.0, |few| (few / met).min(1.0));
+    let sorting = met * (met + 2.0).log2() * SORT;
+    let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
+    let mut found = None;
+    for (place, index) in table.shape.indexes.iter().enumerate().filter(|(_, i)| i.state == IndexState::Public) {
+        let laid = lay(table, &index.columns, Some(place), &list, figures);
+        let equal = laid.part.columns.iter().take_while(|c| c.one().is_some()).count();
+        let cost = laid.cost(rows) * read;
+        if cost < least
+            && let Some(direction) = fits(Some(place), equal)
+        {
+            least = cost;
+            let plain = laid.is_plain(table);
+            let access = if plain { Access::Index(place, laid.into_range()) } else { one_part(laid, conditions) };
+            found = Some((access, direction));
+        }
+    }
+    found
+}
+
+fn one_part(laid: Laid, conditions: &[Bound]) -> Access {
+    let guarantees = conjunction(laid.covered.iter().map(|at| conditions[*at].clone()).collect());
+    Access::Ranges(Box::new(Ranges { parts: vec![laid.part], guarantees }))
 }

@@ -431,7 +431,7 @@ impl Planner<'_> {
         set.iter().for_each(|(column, _)| used.updates.note(*column));
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
-        let (source, filter) = layout.finish(conditions);
+        let (source, filter) = layout.finish(conditions, &self.figures());
         let update = Update { target, source, width, filter, recheck, set, returning };
         Ok((Action::Update(Box::new(update)), out))
     }
@@ -443,7 +443,7 @@ impl Planner<'_> {
         let scope = Scope { columns: layout.columns.clone(), parent: None };
         let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
-        let (source, filter) = layout.finish(conditions);
+        let (source, filter) = layout.finish(conditions, &self.figures());
         let delete = Delete { target, source, width, filter, recheck, returning };
         Ok((Action::Delete(Box::new(delete)), out))
     }

@@ -83,6 +83,13 @@ fn node(n: &Node, depth: usize, out: &mut Vec<String>) {
             let what = match &s.access {
                 Access::Full => format!("Seq Scan on {name}"),
                 Access::Keys(_) | Access::KeyRange(_) => format!("Primary Key Scan on {name}"),
+                Access::Ranges(ranges) => match &ranges.parts[..] {
+                    [part] => match part.index {
+                        Some(i) => format!("Index Scan using {} on {name}", s.table.shape.indexes[i].name),
+                        None => format!("Primary Key Scan on {name}"),
+                    },
+                    _ => format!("Index Union Scan on {name}"),
+                },
                 Access::Index(i, _) => format!("Index Scan using {} on {name}", s.table.shape.indexes[*i].name),
             };
             line(depth, &what, out);

@@ -1,6 +1,7 @@
 //! FROM: the layout of a level's rows, the tree of its joins, and the pushdown of conditions into that tree.
 
 use super::access;
+use super::cost::Figures;
 use super::leaf::{derived_leaf, named, system_leaf};
 use super::plan::{
     Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
@@ -145,22 +146,22 @@ impl Item {
     }
 
     /// The executable tree.
-    fn into_node(self) -> Node {
+    fn into_node(self, figures: &Figures<'_>) -> Node {
         match self {
-            Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters),
-            Item::Join { kind, left, right, on } => join_node(kind, *left, *right, on),
+            Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters, figures),
+            Item::Join { kind, left, right, on } => join_node(kind, *left, *right, on, figures),
         }
     }
 }
 
-fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
+fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figures: &Figures<'_>) -> Node {
     match kind {
         Leaf::One => match conjunction(filters) {
             Some(filter) => Node::Filter { input: Arc::new(Node::One), filter },
             None => Node::One,
         },
         Leaf::Table(table) => {
-            let chosen = access::choose(&table, &filters);
+            let chosen = access::choose(&table, &filters, figures);
             let mut at = 0;
             // An index may be younger than a snapshot, which then reads the whole table: its conditions stay.
             let by_key = !matches!(chosen.access, super::plan::Access::Index(..));
@@ -185,7 +186,7 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>) -> Node {
     }
 }
 
-fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>) -> Node {
+fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>, figures: &Figures<'_>) -> Node {
     let (right_base, end) = (right.base(), right.end());
     let (waiting, mut on): (Vec<Bound>, Vec<Bound>) = on.into_iter().partition(walk::stays_above);
     let mut left = left;
@@ -202,7 +203,7 @@ fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>) -> Nod
         on = rest;
         if let Item::Leaf { kind: Leaf::Table(table), filters, .. } = &mut right {
             let all: Vec<Bound> = filters.iter().chain(&on).cloned().collect();
-            let chosen = access::choose(table, &all);
+            let chosen = access::choose(table, &all, figures);
             if chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= filters.len()) {
                 filters.append(&mut on);
             }
@@ -227,8 +228,8 @@ fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>) -> Nod
     on.extend(waiting);
     Node::Join(Join {
         kind,
-        left: Arc::new(left.into_node()),
-        right: Arc::new(right.into_node()),
+        left: Arc::new(left.into_node(figures)),
+        right: Arc::new(right.into_node(figures)),
         right_base,
         end,
         on: conjunction(on),
@@ -251,7 +252,7 @@ fn equal_sides(e: &Bound, right_base: usize) -> Option<(Bound, Bound)> {
 
 impl Layout {
     /// Hands conditions down; what has to stay above is given back with the tree.
-    pub(super) fn finish(self, conditions: Vec<Bound>) -> (Arc<Node>, Option<Bound>) {
+    pub(super) fn finish(self, conditions: Vec<Bound>, figures: &Figures<'_>) -> (Arc<Node>, Option<Bound>) {
         let mut item = self.item;
         let mut above = Vec::new();
         for e in conditions {
@@ -261,7 +262,7 @@ impl Layout {
                 above.extend(item.take(e));
             }
         }
-        (Arc::new(item.into_node()), conjunction(above))
+        (Arc::new(item.into_node(figures)), conjunction(above))
     }
 }
 

@@ -7,13 +7,16 @@
 //! - PLN-3 A condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
 //! - PLN-4 Host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
 //!
-//! Not here: statistics. The order of joins is the order in the text; an index lookup is preferred to a hash
-//! table wherever a condition allows one.
+//! Not here: the order of joins, which is the order in the text; an index lookup is preferred to a hash table wherever a condition
+//! allows one.
 
 pub mod access;
 mod checks;
+pub mod cost;
 pub mod dml;
 pub mod explain;
+mod extremes;
+pub mod facts;
 pub mod from;
 mod leaf;
 pub mod order;
@@ -91,6 +94,11 @@ impl<'a> Planner<'a> {
             view_depth: 0,
             meaning: view::Meaning::default(),
         }
+    }
+
+    /// What is known of tables.
+    pub(crate) fn figures(&self) -> cost::Figures<'a> {
+        cost::Figures { statistics: self.env.statistics }
     }
 
     /// Plans the query of a new view; with what its names and stars mean.

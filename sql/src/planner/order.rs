@@ -4,10 +4,11 @@
 //! - PLN-5 `Scan::order` is set only where the rows of the whole source come in the requested order: the scan is the leftmost one, and all
 //!   joins above it keep the order of their left side.
 
-use super::plan::{Access, JoinType, Node, Scan, SortKey, TableSlot};
+use super::access;
+use super::cost::Figures;
+use super::plan::{Access, JoinType, Node, Ranges, Scan, SortKey, TableSlot, split};
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;
-use clearway_engine::catalog::IndexState;
 use clearway_storage::btree::Direction;
 use std::sync::Arc;
 
@@ -98,9 +99,9 @@ fn direction_of(backward: Option<bool>) -> Option<Direction> {
     Some(if backward == Some(true) { Direction::Backward } else { Direction::Forward })
 }
 
-/// Makes a source give its rows in an order, if it can; `few`: only the first ones will be read, so that an index
-/// that finds no rows but sorts them is worth its while.
-pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: bool) {
+/// Makes a source give its rows in an order, if it can; `few`: how many rows will be read, so that an index that finds no rows but sorts
+/// them may be worth its while.
+pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: Option<f64>, figures: &Figures<'_>) {
     let Some((scan, joined)) = Arc::get_mut(source).and_then(leftmost) else { return };
     let table = &scan.table;
     let by_key: Vec<OrderedBy> = key_order(table).collect();
@@ -110,16 +111,35 @@ pub fn serve(source: &mut Arc<Node>, sort: &[SortKey], few: bool) {
         Access::Keys(_) | Access::Full => direction(table, &by_key, 0, joined, sort),
         Access::KeyRange(range) => direction(table, &by_key, range.equal.len(), joined, sort),
         Access::Index(place, range) => direction(table, &index_order(table, *place), range.equal.len(), joined, sort),
+        Access::Ranges(ranges) => along_ranges(table, ranges, joined, sort),
     };
-    if scan.order.is_none() && few && !joined && scan.filter.is_none() && matches!(scan.access, Access::Full) {
-        for (place, index) in table.shape.indexes.iter().enumerate() {
-            if index.state == IndexState::Public
-                && let Some(found) = direction(table, &index_order(table, place), 0, joined, sort)
-            {
-                scan.order = Some(found);
-                scan.access = Access::Index(place, Default::default());
-                return;
-            }
+    // A scan by its key has given conditions away; the others have all of theirs in their filter.
+    let complete = matches!(scan.access, Access::Full | Access::Index(..)) && !joined;
+    if scan.order.is_none() && complete && !matches!(scan.filter.as_ref().map(Bound::may_wait), Some(true)) {
+        let conditions: Vec<Bound> = scan.filter.iter().cloned().flat_map(split).collect();
+        let fits = |place: Option<usize>, equal: usize| match place {
+            None => direction(table, &by_key, equal, joined, sort),
+            Some(place) => direction(table, &index_order(table, place), equal, joined, sort),
+        };
+        if let Some((access, order)) = access::along(table, &conditions, &fits, few, figures) {
+            (scan.access, scan.order) = (access, Some(order));
         }
     }
+}
+
+/// The direction of a union of ranges: they are read in the order of their one key.
+fn along_ranges(table: &TableSlot, ranges: &Ranges, joined: bool, sort: &[SortKey]) -> Option<Direction> {
+    let first = ranges.parts.first()?;
+    if ranges.parts.iter().any(|p| p.index != first.index) {
+        return None;
+    }
+    let equal = match &ranges.parts[..] {
+        [part] => part.columns.iter().take_while(|c| c.one().is_some()).count(),
+        _ => 0,
+    };
+    let by: Vec<OrderedBy> = match first.index {
+        None => key_order(table).collect(),
+        Some(place) => index_order(table, place),
+    };
+    direction(table, &by, equal, joined, sort)
 }

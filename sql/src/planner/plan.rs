@@ -13,6 +13,7 @@
 use crate::context::views::SystemView;
 use crate::error::Pos;
 use crate::expr::aggregate::AggregateCall;
+use crate::expr::operators::Op;
 use crate::expr::{Bound, Reads};
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
@@ -35,7 +36,7 @@ pub struct OutputColumn {
 }
 
 /// One level of a query.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Query {
     /// Where the rows come from.
     pub body: Body,
@@ -50,7 +51,7 @@ pub struct Query {
 }
 
 /// The body of a query.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Body {
     /// SELECT. Sort keys are over its rows before the target list.
     Select(Box<Select>),
@@ -81,7 +82,7 @@ pub enum Body {
 }
 
 /// SELECT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Select {
     /// FROM and what of WHERE it takes over.
     pub source: Arc<Node>,
@@ -102,7 +103,7 @@ pub struct Select {
 }
 
 /// GROUP BY.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Grouping {
     /// The keys; none: one group.
     pub keys: Vec<Bound>,
@@ -113,7 +114,7 @@ pub struct Grouping {
 }
 
 /// DISTINCT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Distinct {
     /// By the whole output row.
     Row,
@@ -164,7 +165,7 @@ impl TableSlot {
 }
 
 /// A source of rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Node {
     /// One row: the prefix.
     One,
@@ -190,7 +191,7 @@ pub enum Node {
 }
 
 /// A scan of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scan {
     /// The table.
     pub table: TableSlot,
@@ -205,7 +206,7 @@ pub struct Scan {
 }
 
 /// How to get at the rows of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Access {
     /// All of them, in the order of the key.
     Full,
@@ -215,10 +216,59 @@ pub enum Access {
     KeyRange(Range),
     /// A range of an index, by its place among the shape's indexes.
     Index(usize, Range),
+    /// Several ranges.
+    Ranges(Box<Ranges>),
+}
+
+/// Ranges of the primary key and of indexes: the rows of their union, each once.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    /// What gives them.
+    pub parts: Vec<RangePart>,
+    /// The conditions that they guarantee: rows are judged by them where an index can't be read.
+    pub guarantees: Option<Bound>,
+}
+
+/// Ranges of one key.
+#[derive(Clone, Debug, Default)]
+pub struct RangePart {
+    /// The index, by its place among the shape's indexes; none: the primary key.
+    pub index: Option<usize>,
+    /// Values of the leading columns; each combination is a range.
+    pub columns: Vec<KeyValues>,
+    /// The bound below of the next column; whether it belongs to the range.
+    pub low: Option<(Bound, bool)>,
+    /// The bound above.
+    pub high: Option<(Bound, bool)>,
+    /// The next column fits a pattern, which need not be judged by the beginning of its text alone.
+    pub pattern: Option<(Op, Bound)>,
+}
+
+/// The values of a column of a key.
+#[derive(Clone, Debug)]
+pub enum KeyValues {
+    /// One.
+    One(Bound),
+    /// Each of these.
+    List(Vec<Bound>),
+    /// The elements of an array.
+    Array(Bound),
+    /// NULL.
+    Null,
+}
+
+impl KeyValues {
+    /// The one value.
+    pub fn one(&self) -> Option<&Bound> {
+        match self {
+            KeyValues::One(e) => Some(e),
+            _ => None,
+        }
+    }
 }
 
 /// A range of a key: leading columns equal, the next one bounded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Range {
     /// Values of the leading columns.
     pub equal: Vec<Bound>,
@@ -229,7 +279,7 @@ pub struct Range {
 }
 
 /// A scan of a system view.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SystemScan {
     /// The view.
     pub view: &'static SystemView,
@@ -240,7 +290,7 @@ pub struct SystemScan {
 }
 
 /// A scan of a recursive query's working table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WorkScan {
     /// Which.
     pub id: usize,
@@ -251,7 +301,7 @@ pub struct WorkScan {
 }
 
 /// A function in FROM.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FunctionScan {
     /// Which.
     pub function: TableFunction,
@@ -275,7 +325,7 @@ pub enum TableFunction {
 }
 
 /// A query in FROM.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Derived {
     /// The query.
     pub query: Arc<Query>,
@@ -319,7 +369,7 @@ pub enum JoinType {
 }
 
 /// A join.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Join {
     /// Its kind.
     pub kind: JoinType,

@@ -1,13 +1,14 @@
 //! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
 
 use super::checks::{check_distinct, check_grouped, first_target, leftmost};
+use super::extremes::extreme;
 use super::from::Layout;
 use super::plan::{
     Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
 };
 use super::{Planner, order, series};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::aggregate::{AggregateCall, Kind};
+use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
     BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody, Select as AstSelect, SetOp,
@@ -17,6 +18,9 @@ use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
 use clearway_base::{breath, stack};
 use std::sync::Arc;
+
+/// Rows that LIMIT is taken for where its value is not known yet.
+const FEW_ROWS: f64 = 100.0;
 
 impl Planner<'_> {
     /// Plans a query whose outer names resolve in `parent`.
@@ -121,18 +125,19 @@ impl Planner<'_> {
             conjunction(all)
         };
         let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
-        let (mut source, filter) = layout.finish(conditions);
+        let (mut source, filter) = layout.finish(conditions, &self.figures());
         let [limit, offset] = self.limits(q, parent, params)?;
         match &grouping {
             None if sort.is_empty() => {}
-            None => order::serve(&mut source, &sort, limit.is_some()),
+            None => order::serve(&mut source, &sort, few(&limit, &offset), &self.figures()),
             Some(grouping) => {
                 if let Some(key) = extreme(grouping) {
-                    order::serve(&mut source, &[key], true);
+                    order::serve(&mut source, &[key], Some(1.0), &self.figures());
                 }
             }
         }
-        let body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
+        let mut body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
+        self.split_extremes(&mut body, &mut sort, &self.figures());
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
         super::wanted::narrow(&mut query);
         Ok(query)
@@ -480,16 +485,11 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
     }
 }
 
-/// The order whose first row holds the one extreme that a query asks for.
-fn extreme(grouping: &Grouping) -> Option<SortKey> {
-    let [call] = grouping.calls.as_slice() else { return None };
-    let ([arg], None, true) = (call.args.as_slice(), &call.filter, grouping.keys.is_empty()) else { return None };
-    let descending = match call.kind {
-        Kind::Min => false,
-        Kind::Max => true,
-        _ => return None,
-    };
-    Some(SortKey { expr: arg.clone(), descending, nulls_first: descending })
+/// How many rows a query gives at most; none: all of them.
+fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<f64> {
+    let count = |e: &Bound| constant(e).map_or(Some(FEW_ROWS), |v| v.as_i64().map(|n| n.max(0) as f64));
+    let limit = count(limit.as_ref()?)?;
+    Some(limit + offset.as_ref().and_then(count).unwrap_or(0.0))
 }
 
 /// The label that PostgreSQL gives a target without AS.

@@ -1,6 +1,6 @@
 //! Walks over expressions and plans: which slots an expression names, whether a query refers outward.
 
-use super::plan::{Access, Body, Distinct, Node, Query, Range, Subplan};
+use super::plan::{Access, Body, Distinct, KeyValues, Node, Query, Range, Subplan};
 use crate::expr::{Bound, BoundKind};
 use clearway_base::stack;
 
@@ -71,11 +71,7 @@ fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
         Node::One => {}
         Node::Scan(s) => {
             s.filter.iter().for_each(|e| f(e, depth));
-            match &s.access {
-                Access::Full => {}
-                Access::Keys(keys) => keys.iter().flatten().for_each(|e| f(e, depth)),
-                Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(|e| f(e, depth)),
-            }
+            access_exprs(&s.access, &mut |e| f(e, depth));
         }
         Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
         Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
@@ -95,6 +91,29 @@ fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
         Node::Filter { input, filter } => {
             node_exprs(input, depth, f);
             f(filter, depth);
+        }
+    }
+}
+
+/// Calls `f` for every expression of an access.
+pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
+    match access {
+        Access::Full => {}
+        Access::Keys(keys) => keys.iter().flatten().for_each(f),
+        Access::KeyRange(r) | Access::Index(_, r) => range_exprs(r).for_each(f),
+        Access::Ranges(ranges) => {
+            for part in &ranges.parts {
+                for values in &part.columns {
+                    match values {
+                        KeyValues::One(e) | KeyValues::Array(e) => f(e),
+                        KeyValues::List(list) => list.iter().for_each(&mut *f),
+                        KeyValues::Null => {}
+                    }
+                }
+                part.low.iter().chain(&part.high).for_each(|b| f(&b.0));
+                part.pattern.iter().for_each(|p| f(&p.1));
+            }
+            ranges.guarantees.iter().for_each(f);
         }
     }
 }

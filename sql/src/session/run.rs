@@ -143,7 +143,8 @@ fn plan_or_locks(
     let names = core.names(&catalog);
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
-    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion };
+    let statistics = core.db.statistics();
+    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion, statistics };
     let plan = Planner::new(&env).plan_or_locks(statement, params);
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
     let path = names.path.clone();

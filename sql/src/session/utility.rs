@@ -28,7 +28,14 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
     let format = core.settings.lock().format.clone();
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, catalog);
-    f(&PlanEnv { catalog, database: core.database, path: &names.path, judge, conversion })
+    f(&PlanEnv {
+        catalog,
+        database: core.database,
+        path: &names.path,
+        judge,
+        conversion,
+        statistics: core.db.statistics(),
+    })
 }
 
 /// Values of constant expressions, cast to types.

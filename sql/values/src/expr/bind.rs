@@ -358,12 +358,36 @@ impl Binder<'_> {
             return Err(SqlError::new(code::SYNTAX_ERROR, "unequal number of entries in row expressions").at(pos));
         }
         if !matches!(op, Op::Eq | Op::Ne) {
-            return Err(SqlError::unsupported("an ordering comparison of rows").at(pos));
+            return self.row_order(op, l, r, pos);
         }
         let fields: Vec<Bound> =
             l.into_iter().zip(r).map(|(a, b)| self.binary(op.name(), a, b, pos)).collect::<Result<_>>()?;
         let kind = if op == Op::Eq { BoundKind::And(fields) } else { BoundKind::Or(fields) };
         Ok(Bound { kind, ty: oid::BOOL.into(), pos })
+    }
+
+    /// (a, b) < (c, d): a < c, or a = c and b < d. Fields are named twice, so they may not change from one look to the next.
+    fn row_order(&mut self, op: Op, l: Vec<Bound>, r: Vec<Bound>, pos: Pos) -> Result<Bound> {
+        let strict = match op {
+            Op::Lt | Op::Le => Op::Lt,
+            Op::Gt | Op::Ge => Op::Gt,
+            _ => return Err(SqlError::unsupported(format!("operator {} of rows", op.name())).at(pos)),
+        };
+        if l.iter().chain(&r).any(Bound::is_volatile) {
+            return Err(SqlError::unsupported("an ordering comparison of rows with a volatile field").at(pos));
+        }
+        let mut test: Option<Bound> = None;
+        for (a, b) in l.into_iter().zip(r).rev() {
+            let Some(rest) = test else {
+                test = Some(self.binary(op.name(), a, b, pos)?);
+                continue;
+            };
+            let beyond = self.binary(strict.name(), a.clone(), b.clone(), pos)?;
+            let same = self.binary("=", a, b, pos)?;
+            let node = |kind| Bound { kind, ty: oid::BOOL.into(), pos };
+            test = Some(node(BoundKind::Or(vec![beyond, node(BoundKind::And(vec![same, rest]))])));
+        }
+        test.ok_or_else(|| SqlError::unsupported("a comparison of rows without fields").at(pos))
     }
 
     pub(super) fn prefix(&mut self, name: &str, arg: Bound, pos: Pos) -> Result<Bound> {

@@ -1,0 +1,243 @@
+//! Estimates: how many rows there are, and which share of them meets a condition.
+//!
+//! One unit of cost is the reading of one row in the order of its table's key.
+
+use super::facts::{Fact, Said, said};
+use super::plan::{KeyValues, TableSlot};
+use super::select::constant;
+use crate::context::convert::to_value;
+use crate::expr::bound::{Bound, BoundKind};
+use crate::expr::operators::Op;
+use clearway_engine::codec::key::{KeyColumn, encode_value};
+use clearway_engine::table::sample::ColumnStatistics;
+use clearway_engine::table::statistics::Statistics;
+use clearway_engine::value::Value;
+use std::sync::Arc;
+
+/// Reading a row to which an index leads.
+pub const INDEX_ROW: f64 = 3.0;
+/// Finding where a range begins.
+pub const PROBE: f64 = 2.0;
+/// Sorting a row, for each doubling of their number.
+pub const SORT: f64 = 0.1;
+/// Rows of a table of which nothing is known.
+const ROWS_UNKNOWN: f64 = 10_000.0;
+/// A table below this is read by whatever way fits its conditions.
+const SMALL: f64 = 50.0;
+/// The share of rows that meets `column = value`, where nothing is known.
+const EQUAL: f64 = 0.005;
+/// The same of a comparison by order, and of two.
+const BELOW: f64 = 0.2;
+const WITHIN: f64 = 0.01;
+/// The least share that a range is taken for.
+const LEAST: f64 = 1e-6;
+/// The same of a pattern that begins with text.
+const BEGINS: f64 = 0.005;
+/// Values of an array that is not known yet, and rows of a query.
+const ARRAY_VALUES: f64 = 10.0;
+const QUERY_VALUES: f64 = 30.0;
+
+/// What is known of tables.
+#[derive(Clone, Copy)]
+pub struct Figures<'a> {
+    /// The database's statistics.
+    pub statistics: &'a Statistics,
+}
+
+impl Figures<'_> {
+    /// Rows of a table.
+    pub fn rows(&self, table: &TableSlot) -> f64 {
+        self.statistics.of(table.shape.oid).map_or(ROWS_UNKNOWN, |s| (s.rows as f64).max(1.0))
+    }
+
+    /// Whether its rows have been counted.
+    pub fn is_known(&self, table: &TableSlot) -> bool {
+        self.statistics.of(table.shape.oid).is_some()
+    }
+
+    /// Rows below which no way of access is refused for its cost.
+    pub fn small(&self) -> f64 {
+        SMALL
+    }
+
+    /// What is known of a column.
+    fn column(&self, table: &TableSlot, column: usize) -> Option<Column> {
+        let columns = self.statistics.columns(table.shape.oid)?;
+        let is_there = column < columns.len() && columns.len() == table.shape.columns.len();
+        is_there.then(|| Column {
+            columns,
+            at: column,
+            form: KeyColumn::ascending(table.shape.columns[column].storage),
+        })
+    }
+
+    /// Different values of a column; none: not known.
+    pub fn distinct(&self, table: &TableSlot, column: usize) -> Option<f64> {
+        let alone = |columns: &[usize]| columns == [column];
+        if table.shape.indexes.iter().any(|i| i.unique && alone(&i.columns)) || alone(&table.shape.key) {
+            return Some(self.rows(table));
+        }
+        let known = self.column(table, column)?;
+        let n = known.get().distinct;
+        Some(if n < 0.0 { -n * self.rows(table) } else { n.max(1.0) })
+    }
+
+    /// The share of rows with a value in a column, which may be known.
+    pub fn equal(&self, table: &TableSlot, column: usize, value: Option<&Bound>) -> f64 {
+        let Some(distinct) = self.distinct(table, column) else { return EQUAL };
+        let Some(known) = self.column(table, column) else { return 1.0 / distinct.max(1.0) };
+        let present = 1.0 - known.get().null_fraction;
+        let Some(value) = value.and_then(constant) else { return present / distinct.max(1.0) };
+        known.equal(&to_value(value), distinct)
+    }
+
+    /// The share of rows with NULL in a column.
+    pub fn null(&self, table: &TableSlot, column: usize) -> f64 {
+        match self.column(table, column) {
+            _ if table.shape.columns[column].not_null => 0.0,
+            Some(known) => known.get().null_fraction,
+            None => EQUAL,
+        }
+    }
+
+    /// The share of rows between two values.
+    pub fn between(&self, table: &TableSlot, column: usize, low: Option<&Bound>, high: Option<&Bound>) -> f64 {
+        let unknown = if low.is_some() && high.is_some() { WITHIN } else { BELOW };
+        let Some(known) = self.column(table, column) else { return unknown };
+        let value = |e: Option<&Bound>| match e {
+            None => Some(None),
+            Some(e) => constant(e).map(|v| Some(to_value(v))),
+        };
+        let (Some(low), Some(high)) = (value(low), value(high)) else { return unknown };
+        known.between(low.as_ref(), high.as_ref()).unwrap_or(unknown)
+    }
+
+    /// The share of rows that fits a pattern that begins with text.
+    pub fn pattern(&self) -> f64 {
+        BEGINS
+    }
+
+    /// How many values are listed.
+    pub fn values(&self, values: &KeyValues) -> f64 {
+        match values {
+            KeyValues::One(_) | KeyValues::Null => 1.0,
+            KeyValues::List(list) => list.len() as f64,
+            KeyValues::Array(e) => match &e.kind {
+                BoundKind::Array(list) => list.len() as f64,
+                BoundKind::Const(crate::types::Datum::Array(a)) => a.values.len() as f64,
+                BoundKind::Subquery { .. } => QUERY_VALUES,
+                _ => ARRAY_VALUES,
+            },
+        }
+    }
+
+    /// The share of a table's rows that meets a condition.
+    pub fn share(&self, table: &TableSlot, e: &Bound) -> f64 {
+        if let Some(fact) = said(table, e, 0) {
+            return self.share_of(table, &fact);
+        }
+        match &e.kind {
+            BoundKind::And(list) => list.iter().map(|e| self.share(table, e)).product(),
+            BoundKind::Or(list) => 1.0 - list.iter().map(|e| 1.0 - self.share(table, e)).product::<f64>(),
+            BoundKind::Not(arg) => 1.0 - self.share(table, arg),
+            BoundKind::IsNull { negated: true, .. } => 1.0 - EQUAL,
+            BoundKind::Binary { op: Op::Ne | Op::NotLike | Op::NotMatch, .. } => 1.0 - EQUAL,
+            BoundKind::Binary { op: Op::Eq, .. } => EQUAL,
+            _ => 1.0 / 3.0,
+        }
+    }
+
+    fn share_of(&self, table: &TableSlot, fact: &Fact<'_>) -> f64 {
+        let column = fact.column;
+        let among = |n: f64| (n * self.equal(table, column, None)).min(1.0);
+        match &fact.said {
+            Said::Compared(Op::Eq, value) => self.equal(table, column, Some(value)),
+            Said::Compared(Op::Lt | Op::Le, value) => self.between(table, column, None, Some(value)),
+            Said::Compared(_, value) => self.between(table, column, Some(value), None),
+            Said::Among(list) => among(list.len() as f64),
+            Said::InArray(e) => among(self.values(&KeyValues::Array((*e).clone()))),
+            Said::InRows(_) => among(QUERY_VALUES),
+            Said::Null => self.null(table, column),
+            Said::Begins(..) => BEGINS,
+        }
+    }
+}
+
+/// What is known of one column.
+struct Column {
+    columns: Arc<[ColumnStatistics]>,
+    at: usize,
+    form: KeyColumn,
+}
+
+impl Column {
+    fn get(&self) -> &ColumnStatistics {
+        &self.columns[self.at]
+    }
+
+    /// The bytes by which a value is compared; none: no value of the column equals it.
+    fn bytes(&self, value: &Value) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        if value.is_null() || !value.fits(self.form.storage) {
+            return None;
+        }
+        encode_value(self.form, value, &mut out);
+        Some(out)
+    }
+
+    /// The share of rows with a value.
+    fn equal(&self, value: &Value, distinct: f64) -> f64 {
+        let known = self.get();
+        if let Some((_, share)) = known.common.iter().find(|c| c.0 == *value) {
+            return *share;
+        }
+        let common: f64 = known.common.iter().map(|c| c.1).sum();
+        let others = (distinct - known.common.len() as f64).max(1.0);
+        let rest = (1.0 - known.null_fraction - common).max(0.0);
+        // No value is more common than the common ones.
+        let most = known.common.last().map_or(1.0, |c| c.1);
+        (rest / others).min(most)
+    }
+
+    /// The share of rows between two values; none: nothing is known of their spread.
+    fn between(&self, low: Option<&Value>, high: Option<&Value>) -> Option<f64> {
+        let known = self.get();
+        let (low, high) = (low.map(|v| self.bytes(v)), high.map(|v| self.bytes(v)));
+        let (Some(low), Some(high)) =
+            (low.map_or(Some(None), |b| b.map(Some)), high.map_or(Some(None), |b| b.map(Some)))
+        else {
+            return None;
+        };
+        let inside = |bytes: &[u8]| {
+            low.as_ref().is_none_or(|l| bytes >= &l[..]) && high.as_ref().is_none_or(|h| bytes <= &h[..])
+        };
+        let common_in = known.common.iter().filter(|c| self.bytes(&c.0).is_some_and(|b| inside(&b)));
+        let common: f64 = common_in.map(|c| c.1).sum();
+        let all: f64 = known.common.iter().map(|c| c.1).sum();
+        let rest = (1.0 - known.null_fraction - all).max(0.0);
+        if known.histogram.len() < 2 {
+            return (!known.common.is_empty()).then_some(common.max(LEAST));
+        }
+        let bounds: Vec<Vec<u8>> = known.histogram.iter().filter_map(|v| self.bytes(v)).collect();
+        let place = |bytes: &[u8]| {
+            let parts = (bounds.len() - 1) as f64;
+            let at = bounds.partition_point(|b| &b[..] < bytes);
+            match at {
+                0 => 0.0,
+                at if at == bounds.len() => 1.0,
+                at => (at as f64 - 1.0 + within(&bounds[at - 1], &bounds[at], bytes)) / parts,
+            }
+        };
+        let from = low.as_ref().map_or(0.0, |b| place(b));
+        let to = high.as_ref().map_or(1.0, |b| place(b));
+        Some((common + rest * (to - from).max(0.0)).clamp(LEAST, 1.0))
+    }
+}
+
+/// Where bytes stand between two others, as a share, by the eight bytes behind what all of them begin with.
+fn within(low: &[u8], high: &[u8], bytes: &[u8]) -> f64 {
+    let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    let number = |b: &[u8]| (0..8).fold(0.0, |n, i| n * 256.0 + f64::from(b.get(same + i).copied().unwrap_or(0)));
+    let (low, high, at) = (number(low), number(high), number(bytes));
+    if high > low { ((at - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+}

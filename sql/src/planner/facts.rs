@@ -1,0 +1,181 @@
+//! What a condition says of one column of a table, by values that are known before the table is read.
+
+use super::plan::TableSlot;
+use super::walk;
+use crate::expr::Bound;
+use crate::expr::bound::{BoundKind, SubqueryUse};
+use crate::expr::operators::Op;
+use crate::types::{element_of, oid};
+
+/// A condition about a column.
+pub struct Fact<'b> {
+    /// The column's place in the table.
+    pub column: usize,
+    /// What is said.
+    pub said: Said<'b>,
+    /// The condition's place in the list of conditions.
+    pub at: usize,
+}
+
+/// What a condition says of a column.
+pub enum Said<'b> {
+    /// `column op value`; never `<>`.
+    Compared(Op, &'b Bound),
+    /// `column IN (...)`.
+    Among(&'b [Bound]),
+    /// `column = ANY (array)`.
+    InArray(&'b Bound),
+    /// `column IN (SELECT ...)`, where the query is the same for all rows: its rows as an array.
+    InRows(Box<Bound>),
+    /// `column IS NULL`.
+    Null,
+    /// `column LIKE pattern`, or `column ~ pattern`.
+    Begins(Op, &'b Bound),
+}
+
+/// The column of a table that an expression is, casts aside that change no value.
+pub fn as_column(e: &Bound, table: &TableSlot) -> Option<usize> {
+    match &e.kind {
+        BoundKind::Column { index, level: 0 } => index.checked_sub(table.base).filter(|c| *c < table.types.len()),
+        BoundKind::Cast { arg, explicit: _ } => {
+            let relabel = matches!((arg.ty.oid, e.ty.oid), (oid::VARCHAR, oid::TEXT) | (oid::TEXT, oid::VARCHAR))
+                && e.ty.modifier < 0;
+            if relabel { as_column(arg, table) } else { None }
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression is known before the table is read.
+fn is_known(e: &Bound, table: &TableSlot) -> bool {
+    !walk::stays_above(e) && !is_random(e) && walk::slots(e).is_none_or(|(_, high)| high < table.base)
+}
+
+/// Whether it may have another value each time it is evaluated.
+fn is_random(e: &Bound) -> bool {
+    e.any(&|e| matches!(&e.kind, BoundKind::Call { function, .. } if function.volatile))
+}
+
+fn comparable(column_type: u32, value_type: u32) -> bool {
+    let integer = |t: u32| matches!(t, oid::INT2 | oid::INT4 | oid::INT8);
+    (column_type == value_type && super::order::sorts_by_bytes(column_type))
+        || (integer(column_type) && integer(value_type))
+        || (is_text(column_type) && (is_text(value_type) || value_type == oid::UNKNOWN))
+}
+
+fn is_text(ty: u32) -> bool {
+    matches!(ty, oid::TEXT | oid::VARCHAR | oid::NAME)
+}
+
+/// What a condition says of a column of the table, if it is of that kind.
+pub fn said<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> {
+    match &e.kind {
+        BoundKind::Binary { op, left, right } if matches!(op, Op::Like | Op::Match) => {
+            let column = as_column(left, table)?;
+            let fits = is_text(table.types[column].oid) && is_known(right, table) && has_prefix(*op, right);
+            fits.then_some(Fact { column, said: Said::Begins(*op, right), at })
+        }
+        BoundKind::Binary { op, left, right } if op.is_comparison() && *op != Op::Ne => {
+            let (column, op, value) = match (as_column(left, table), as_column(right, table)) {
+                (Some(c), _) if is_known(right, table) => (c, *op, &**right),
+                (_, Some(c)) if is_known(left, table) => (c, op.commuted()?, &**left),
+                _ => return None,
+            };
+            let fits = comparable(table.types[column].oid, value.ty.oid);
+            fits.then_some(Fact { column, said: Said::Compared(op, value), at })
+        }
+        BoundKind::InList { arg, list, negated: false } => {
+            let column = as_column(arg, table)?;
+            let ty = table.types[column].oid;
+            let fits = list.iter().all(|v| is_known(v, table) && comparable(ty, v.ty.oid));
+            fits.then_some(Fact { column, said: Said::Among(list), at })
+        }
+        BoundKind::Quantified { left, op: Op::Eq, all: false, array } => {
+            let column = as_column(left, table)?;
+            let fits = is_known(array, table) && comparable(table.types[column].oid, element_of(array.ty.oid)?);
+            fits.then_some(Fact { column, said: Said::InArray(array), at })
+        }
+        BoundKind::IsNull { arg, negated: false } => {
+            Some(Fact { column: as_column(arg, table)?, said: Said::Null, at })
+        }
+        BoundKind::Subquery { id, usage, args, correlated: false } => {
+            let (SubqueryUse::Quantified { op: Op::Eq, all: false }, [left]) = (usage, args.as_slice()) else {
+                return None;
+            };
+            let column = as_column(left, table)?;
+            // Both sides of the comparison were made one type; a type without arrays has no such list.
+            let ty = crate::types::array_of(left.ty.oid).filter(|_| comparable(left.ty.oid, left.ty.oid))?;
+            let kind = BoundKind::Subquery { id: *id, usage: SubqueryUse::Array, args: Vec::new(), correlated: false };
+            let rows = Bound { kind, ty: ty.into(), pos: e.pos };
+            Some(Fact { column, said: Said::InRows(Box::new(rows)), at })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a pattern that is known by now begins with text; one that is not known may.
+fn has_prefix(op: Op, pattern: &Bound) -> bool {
+    match super::select::constant(pattern) {
+        Some(value) => value.as_str().is_some_and(|p| !prefix(op, p).is_empty()),
+        None => true,
+    }
+}
+
+/// The text with which everything begins that fits a pattern of LIKE or `~`.
+pub fn prefix(op: Op, pattern: &str) -> String {
+    let mut out = String::new();
+    if op == Op::Like {
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '%' | '_' => break,
+                '\\' => match chars.next() {
+                    Some(c) => out.push(c),
+                    None => break,
+                },
+                c => out.push(c),
+            }
+        }
+        return out;
+    }
+    let Some(rest) = pattern.strip_prefix('^').filter(|rest| !rest.contains('|')) else { return out };
+    for c in rest.chars() {
+        match c {
+            // The character before a quantifier may be missing.
+            '*' | '?' | '{' => {
+                out.pop();
+                break;
+            }
+            '+' | '.' | '[' | ']' | '(' | ')' | '}' | '\\' | '^' | '$' => break,
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_pattern_may_vary() {
+        for (pattern, expected) in
+            [("abc%", "abc"), ("a_c", "a"), ("%a", ""), ("a\\%b%", "a%b"), ("ab\\", "ab"), ("", "")]
+        {
+            assert_eq!(prefix(Op::Like, pattern), expected, "LIKE {pattern}");
+        }
+        for (pattern, expected) in [
+            ("^abc", "abc"),
+            ("abc", ""),
+            ("^ab*c", "a"),
+            ("^ab?", "a"),
+            ("^ab+", "ab"),
+            ("^a|b", ""),
+            ("^a.c", "a"),
+            ("^ab{0}", "a"),
+            ("^a\\d", "a"),
+        ] {
+            assert_eq!(prefix(Op::Match, pattern), expected, "~ {pattern}");
+        }
+    }
+}

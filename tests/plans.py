@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Random queries whose answer must not depend on how they are planned: with and without indexes, before and after ANALYZE, and by a
+PostgreSQL 15 beside it.
+
+  tests/plans.py CLEARWAY [--queries N] [--seconds S] [--seed N] [--postgres PORT]
+
+PostgreSQL is started for the occasion, or is the one that listens at a port of 127.0.0.1 (superuser postgres).
+Where answers differ, the query and the seed are told. The last line is `N passed, N failed`."""
+import argparse, os, random, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lockstep"))
+from servers import Clearway, Postgres  # noqa: E402
+from wire import Session  # noqa: E402
+
+TABLES = """
+create table {s}.t (id int {key}, a int, b int, c text, d numeric(8,2), e date, f bigint, g varchar(20));
+create table {s}.u (k int, m int, v text, w int {pair});
+create table {s}.s (id int, a int, n text);
+"""
+INDEXES = """
+create index on i.t (a); create index on i.t (b, f); create index on i.t (c); create index on i.t (d desc, a);
+create index on i.t (e); create unique index on i.t (g); create index on i.u (w, v); create index on i.u (m);
+"""
+
+
+def rows(rng):
+    """INSERT statements; values are few, many, NULL, and skewed."""
+    null = lambda share, value: "null" if rng.random() < share else value
+    word = lambda: "".join(rng.choice("abc_%") for _ in range(rng.randint(0, 4)))
+    t = [f"({i}, {null(.1, rng.randint(0, 40))}, {null(.1, min(rng.randint(0, 30), rng.randint(0, 30)))}, {null(.1, repr(word()))}, "
+         f"{null(.1, rng.randint(-500, 500) / 4)}, {null(.1, repr(f'2020-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}'))}, "
+         f"{null(.2, rng.choice([1, 2, 3, 2**40 + rng.randint(0, 9)]))}, {null(.3, repr(word() + str(i)))})" for i in range(600)]
+    u = {(rng.randint(0, 30), rng.randint(0, 30)) for _ in range(300)}
+    u = [f"({k}, {m}, {null(.1, repr(word()))}, {null(.1, rng.randint(0, 50))})" for k, m in sorted(u)]
+    s = [f"({null(.1, rng.randint(0, 700))}, {null(.2, rng.randint(0, 40))}, {null(.2, repr(word()))})" for _ in range(60)]
+    return [f"insert into {{s}}.{name} values {', '.join(values)}" for name, values in (("t", t), ("u", u), ("s", s))]
+
+
+class Queries:
+    def __init__(self, rng):
+        self.rng = rng
+        self.depth = 0
+
+    def number(self):
+        return str(self.rng.choice([self.rng.randint(-2, 45), self.rng.randint(0, 10), 2**31 + 5, -(2**33)]) if self.rng.random() < .1
+                   else self.rng.randint(-1, 42))
+
+    def text(self):
+        return repr("".join(self.rng.choice("abc_") for _ in range(self.rng.randint(0, 3))))
+
+    def value(self, column):
+        if self.rng.random() < .03:
+            return "null"
+        name = column.split(".")[-1]
+        if name in "cgvn":
+            return self.text()
+        if name == "d":
+            return str(self.rng.randint(-500, 500) / 4)
+        if name == "e":
+            return f"date '2020-{self.rng.randint(1, 12):02}-{self.rng.randint(1, 28):02}'"
+        return self.number()
+
+    def columns(self, table, alias):
+        names = {"t": "id a b c d e f g", "u": "k m v w", "s": "id a n"}[table].split()
+        return [f"{alias}.{n}" for n in names]
+
+    def same_kind(self, column, others):
+        kind = lambda c: {"c": "text", "g": "text", "v": "text", "n": "text", "d": "d", "e": "e"}.get(c.split(".")[-1], "int")
+        fit = [o for o in others if kind(o) == kind(column)]
+        return self.rng.choice(fit) if fit else None
+
+    def predicate(self, table, alias, outer=()):
+        """A condition over one table; `outer`: columns of queries around."""
+        rng, pick = self.rng, self.rng.random()
+        columns = self.columns(table, alias)
+        column = rng.choice(columns)
+        if outer and rng.random() < .7 and (other := self.same_kind(column, outer)):
+            return f"{column} {rng.choice(['=', '=', '=', '<', '>='])} {other}"
+        texts = [c for c in columns if c.split(".")[-1] in "cgvn"]
+        ints = [c for c in columns if c.split(".")[-1] in ("id", "a", "b", "f", "k", "m", "w")]
+        if pick < .25:
+            return f"{column} {rng.choice(['=', '=', '=', '<', '<=', '>', '>=', '<>'])} {self.value(column)}"
+        if pick < .33:
+            return f"{column} {rng.choice(['in', 'in', 'not in'])} ({', '.join(self.value(column) for _ in range(rng.randint(1, 4)))})"
+        if pick < .42:
+            c = rng.choice(ints)
+            return f"{c} = any (array[{', '.join(self.number() for _ in range(rng.randint(1, 5)))}]::bigint[])"
+        if pick < .47:
+            return f"{column} is {rng.choice(['', '', 'not '])}null"
+        if pick < .55:
+            c, pattern = rng.choice(texts), self.text()[1:-1]
+            return rng.choice([f"{c} like '{pattern}%'", f"{c} like '{pattern}'", f"{c} ~ '^{pattern.replace('_', '')}'",
+                               f"{c} like '{pattern}\\_%'", f"{c} not like '{pattern}%'"])
+        if pick < .65:
+            x, y = rng.sample(ints, 2)
+            return f"({x}, {y}) {rng.choice(['<', '<=', '>', '>=', '='])} ({self.number()}, {self.number()})"
+        if pick < .7:
+            x, y = rng.sample(ints, 2)
+            pairs = ", ".join(f"({self.number()}, {self.number()})" for _ in range(rng.randint(1, 3)))
+            return f"({x}, {y}) in ({pairs})"
+        if pick < .8 and self.depth < 3:
+            self.depth += 1
+            arms = [self.conditions(table, alias, 2) for _ in range(rng.randint(2, 3))]
+            self.depth -= 1
+            return "(" + " or ".join(f"({a})" for a in arms) + ")"
+        if pick < .92 and self.depth < 2:
+            return self.sub_select(columns, column)
+        return f"{column} between {self.value(column)} and {self.value(column)}"
+
+    def sub_select(self, columns, column):
+        rng = self.rng
+        self.depth += 1
+        inner = rng.choice("tus")
+        alias = f"x{self.depth}"
+        other = self.same_kind(column, self.columns(inner, alias))
+        correlated = columns if rng.random() < .6 else ()
+        where = self.conditions(inner, alias, 2, correlated)
+        self.depth -= 1
+        if other and rng.random() < .5:
+            return f"{column} {rng.choice(['', '', 'not '])}in (select {other} from {inner} {alias} where {where})"
+        if other and rng.random() < .2:
+            return f"{column} = (select {rng.choice(['min', 'max'])}({other}) from {inner} {alias} where {where})"
+        return f"{rng.choice(['', 'not '])}exists (select 1 from {inner} {alias} where {where})"
+
+    def conditions(self, table, alias, most, outer=()):
+        return " and ".join(self.predicate(table, alias, outer) for _ in range(self.rng.randint(1, most)))
+
+    def join(self):
+        rng = self.rng
+        tables = [(rng.choice("tus"), f"r{i}") for i in range(rng.randint(2, 4))]
+        text = " ".join(tables[0])
+        for i, (table, alias) in enumerate(tables[1:], 1):
+            mine, before = self.columns(table, alias), [c for t, a in tables[:i] for c in self.columns(t, a)]
+            pairs = [(m, o) for m in rng.sample(mine, 2) if (o := self.same_kind(m, before))]
+            on = " and ".join(f"{m} = {o}" for m, o in pairs[:rng.randint(1, 2)]) or "true"
+            if rng.random() < .3:
+                on += " and " + self.predicate(table, alias)
+            kind = rng.choice(["join", "join", "left join", "left join", "right join", "full join" if on.count("=") and "r0" in on and rng.random() < .3 else "join"])
+            if kind == "full join":
+                on = f"{pairs[0][0]} = {pairs[0][1]}" if pairs else "true"
+                if not pairs:
+                    kind = "join"
+            if on == "true" and kind == "join":
+                on += f" and {alias}.{mine[0].split('.')[1]} < 5"
+            text += f" {kind} {table} {alias} on {on}"
+        where = " and ".join(self.predicate(*rng.choice(tables)) for _ in range(rng.randint(1, 3)))
+        out = [c for t, a in tables for c in self.columns(t, a)[:2]]
+        return text, where, out
+
+    def derived(self):
+        """A view-like query in FROM or WITH."""
+        rng = self.rng
+        table = rng.choice("tus")
+        columns = self.columns(table, "y")
+        kind = rng.random()
+        where = self.conditions(table, "y", 2)
+        if kind < .5:
+            inner = f"select {', '.join(columns)} from {table} y where {where}"
+            names = [c.split(".")[1] for c in columns]
+        elif kind < .8:
+            key = rng.choice(columns)
+            inner = f"select {key}, count(*) as q, min({columns[0]}) as r from {table} y where {where} group by {key}"
+            names = [key.split(".")[1], "q", "r"]
+        else:
+            inner = f"select distinct {columns[1]} from {table} y where {where}"
+            names = [columns[1].split(".")[1]]
+        column = rng.choice(names)
+        test = f"z.{column} {rng.choice(['=', '<', '>='])} {self.value('z.' + column)}"
+        if rng.random() < .5:
+            return f"select * from ({inner}) z where {test} order by {self.all(len(names))}"
+        kept = rng.choice(["", "materialized ", "not materialized "])
+        return f"with z as {kept}({inner}) select * from z where {test} order by {self.all(len(names))}"
+
+    @staticmethod
+    def all(n):
+        return ", ".join(str(i + 1) for i in range(n))
+
+    def query(self):
+        rng, pick = self.rng, self.rng.random()
+        self.depth = 0
+        if pick < .5:
+            table = rng.choice("ttu")
+            columns = self.columns(table, table)
+            where = self.conditions(table, table, 3)
+            if rng.random() < .15:
+                least = ", ".join(f"{rng.choice(['min', 'max', 'count'])}({c})" for c in rng.sample(columns, 2))
+                return f"select {least} from {table} where {where}"
+            key = f"{table}.id" if table == "t" else "u.k, u.m"
+            first = rng.choice(columns)
+            down = rng.choice(["", " desc", " nulls first", " desc nulls last"])
+            limit = rng.choice(["", f" limit {rng.randint(0, 5)}", f" limit {rng.randint(1, 9)} offset {rng.randint(0, 9)}"])
+            return f"select * from {table} where {where} order by {first}{down}, {key}{limit}"
+        if pick < .8:
+            text, where, out = self.join()
+            if rng.random() < .3:
+                return f"select count(*), {', '.join(f'min({c})' for c in out)} from {text} where {where}"
+            return f"select {', '.join(out)} from {text} where {where} order by {self.all(len(out))}"
+        if pick < .9:
+            return self.derived()
+        table = rng.choice("tu")
+        where = self.conditions(table, table, 2)
+        column = "a" if table == "t" else "w"
+        source = self.columns("s", "s")
+        if rng.random() < .4:
+            return f"update {table} set {column} = {column} + 1 where {where}"
+        if rng.random() < .5:
+            join = self.predicate(table, table, source)
+            return f"update {table} set {column} = 7 from s where {join} and {self.predicate('s', 's')}"
+        return f"delete from {table} where {where}"
+
+
+def answer(session, query):
+    """What a server answers: rows, or the SQLSTATE of an error. Changes are taken back."""
+    if query.startswith(("update", "delete")):
+        table = query.split()[2] if query.startswith("delete") else query.split()[1]
+        session.ask("begin")
+        told = run(session, query)
+        after = run(session, f"select * from {table} order by 1, 2") if isinstance(told, list) else told
+        session.ask("rollback")
+        return after
+    return run(session, query)
+
+
+def run(session, query):
+    reply = session.ask(query)
+    return reply.error[0] + " " + reply.error[1] if reply.error else reply.results[-1][1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clearway")
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--postgres", type=int)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chmod(scratch, 0o755)
+        clearway = Clearway(scratch, os.path.realpath(chosen.clearway))
+        clearway.start()
+        postgres = None
+        if chosen.postgres is None:
+            postgres = Postgres(scratch)
+            postgres.start()
+        try:
+            passed, failed = compare(chosen, clearway.port, postgres.port if postgres else chosen.postgres)
+        finally:
+            clearway.stop()
+            if postgres:
+                postgres.stop()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def compare(chosen, port, postgres):
+    rng = random.Random(chosen.seed)
+    sessions = {name: Session(p, f"-c search_path={schema}")
+                for name, p, schema in (("with indexes", port, "i"), ("without", port, "n"), ("PostgreSQL", postgres, "i"))}
+    fill = rows(rng)
+    for name, session in sessions.items():
+        schema = "n" if name == "without" else "i"
+        key, pair = ("", "") if schema == "n" else ("primary key", ", primary key (k, m)")
+        prepare = [f"drop schema if exists {schema} cascade"] if name == "PostgreSQL" else []
+        prepare += [f"create schema {schema}", *TABLES.format(s=schema, key=key, pair=pair).strip().split(";\n")]
+        prepare += [statement.format(s=schema) for statement in fill] + (INDEXES.replace("\n", " ").split(";") if schema == "i" else [])
+        for statement in prepare:
+            if statement.strip() and isinstance(told := run(session, statement), str):
+                raise SystemExit(f"{name}: {told}: {statement[:200]}")
+    passed = failed = 0
+    began = time.monotonic()
+    for n in range(chosen.queries):
+        if time.monotonic() - began > chosen.seconds:
+            break
+        if n == chosen.queries // 2:
+            for name in ("with indexes", "without"):
+                run(sessions[name], "analyze")
+        query = Queries(rng).query()
+        answers = {name: answer(session, query) for name, session in sessions.items()}
+        if len({repr(a) for a in answers.values()}) == 1:
+            passed += 1
+            continue
+        failed += 1
+        print(f"seed {chosen.seed}, query {n}: {query}")
+        for name, told in answers.items():
+            print(f"  {name}: {told if isinstance(told, str) else f'{len(told)} rows, {str(told)[:300]}'}")
+    return passed, failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
