@@ -21,6 +21,7 @@ pub mod from;
 mod leaf;
 pub mod order;
 pub mod plan;
+pub mod ranges;
 pub mod select;
 pub mod series;
 mod view;

@@ -10,10 +10,10 @@
 //! - PLN-6 A slot that a scan leaves out (`wanted`) is named by no expression of its level, and its level has no subquery.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
+pub use super::ranges::{KeyValues, RangePart, Ranges};
 use crate::context::views::SystemView;
 use crate::error::Pos;
 use crate::expr::aggregate::AggregateCall;
-use crate::expr::operators::Op;
 use crate::expr::{Bound, Reads};
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
@@ -218,53 +218,6 @@ pub enum Access {
     Index(usize, Range),
     /// Several ranges.
     Ranges(Box<Ranges>),
-}
-
-/// Ranges of the primary key and of indexes: the rows of their union, each once.
-#[derive(Clone, Debug)]
-pub struct Ranges {
-    /// What gives them.
-    pub parts: Vec<RangePart>,
-    /// The conditions that they guarantee: rows are judged by them where an index can't be read.
-    pub guarantees: Option<Bound>,
-}
-
-/// Ranges of one key.
-#[derive(Clone, Debug, Default)]
-pub struct RangePart {
-    /// The index, by its place among the shape's indexes; none: the primary key.
-    pub index: Option<usize>,
-    /// Values of the leading columns; each combination is a range.
-    pub columns: Vec<KeyValues>,
-    /// The bound below of the next column; whether it belongs to the range.
-    pub low: Option<(Bound, bool)>,
-    /// The bound above.
-    pub high: Option<(Bound, bool)>,
-    /// The next column fits a pattern, which need not be judged by the beginning of its text alone.
-    pub pattern: Option<(Op, Bound)>,
-}
-
-/// The values of a column of a key.
-#[derive(Clone, Debug)]
-pub enum KeyValues {
-    /// One.
-    One(Bound),
-    /// Each of these.
-    List(Vec<Bound>),
-    /// The elements of an array.
-    Array(Bound),
-    /// NULL.
-    Null,
-}
-
-impl KeyValues {
-    /// The one value.
-    pub fn one(&self) -> Option<&Bound> {
-        match self {
-            KeyValues::One(e) => Some(e),
-            _ => None,
-        }
-    }
 }
 
 /// A range of a key: leading columns equal, the next one bounded.

@@ -1,10 +1,11 @@
 //! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
 
 use super::checks::{check_distinct, check_grouped, first_target, leftmost};
+use super::cost::Figures;
 use super::extremes::extreme;
 use super::from::Layout;
 use super::plan::{
-    Body, Distinct, Grouping, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
+    Body, Distinct, Grouping, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
 };
 use super::{Planner, order, series};
 use crate::error::{Pos, Result, SqlError, code};
@@ -127,15 +128,7 @@ impl Planner<'_> {
         let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
         let (mut source, filter) = layout.finish(conditions, &self.figures());
         let [limit, offset] = self.limits(q, parent, params)?;
-        match &grouping {
-            None if sort.is_empty() => {}
-            None => order::serve(&mut source, &sort, few(&limit, &offset), &self.figures()),
-            Some(grouping) => {
-                if let Some(key) = extreme(grouping) {
-                    order::serve(&mut source, &[key], Some(1.0), &self.figures());
-                }
-            }
-        }
+        serve(&mut source, &grouping, &sort, few(&limit, &offset), &self.figures());
         let mut body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
         self.split_extremes(&mut body, &mut sort, &self.figures());
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
@@ -482,6 +475,25 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
             Err(SqlError::new(code::SYNTAX_ERROR, format!("non-integer constant in {clause}")).at(e.pos))
         }
         _ => Ok(None),
+    }
+}
+
+/// Makes the source give its rows in the order that the query wants, if it can.
+fn serve(
+    source: &mut Arc<Node>,
+    grouping: &Option<Grouping>,
+    sort: &[SortKey],
+    few: Option<f64>,
+    figures: &Figures<'_>,
+) {
+    match grouping {
+        None if sort.is_empty() => {}
+        None => order::serve(source, sort, few, figures),
+        Some(grouping) => {
+            if let Some(key) = extreme(grouping) {
+                order::serve(source, &[key], Some(1.0), figures);
+            }
+        }
     }
 }
 
