@@ -14,7 +14,9 @@
 
 mod build;
 mod ddl;
+pub mod load;
 pub mod online;
+pub mod rewrite;
 mod rows;
 pub(crate) mod temporary;
 
@@ -155,6 +157,8 @@ pub struct Session {
     private: Option<(Lsn, (u64, usize), Arc<Catalog>)>,
     temporary: temporary::Temporary,
     dropped: Vec<TreeId>,
+    /// The last savepoint to which the transaction can go back.
+    savepoint: Option<TxnMark>,
     row_ids: RowIdRanges,
     counted: Changes,
     reading: Reading,
@@ -189,6 +193,7 @@ impl Session {
             private: None,
             temporary: temporary::Temporary::default(),
             dropped: Vec::new(),
+            savepoint: None,
             row_ids: RowIdRanges::default(),
             counted: Changes::default(),
             reading: Reading::default(),
@@ -420,6 +425,7 @@ impl Session {
         }
         self.changes.clear();
         self.dropped.clear();
+        self.savepoint = None;
         self.temporary.rolled_back();
         // What was made with changes of the transaction is no use to the next one.
         self.private = self.private.take().filter(|(_, (_, changes), _)| *changes == 0);

@@ -216,12 +216,13 @@ impl Scan {
             let Some(leaf) = self.cursor.next_leaf().await? else {
                 return Ok(false);
             };
-            let mut last: Option<Vec<u8>> = None;
+            // Rows that were loaded share a tag: what the view sees of one, it sees of all.
+            let mut current = Tag::SETTLED;
             let mut take = |(key, row): (&[u8], Row<'_>)| {
-                if let Some(tag) = take_row((book, &self.fetched), &self.view, key, row, &mut dep, out, &mut chains) {
+                let seen = (&self.view, &mut current);
+                if let Some(tag) = take_row((book, &self.fetched), seen, key, row, &mut dep, out, &mut chains) {
                     spilled.push(tag);
                 }
-                last = Some(key.to_vec());
             };
             match self.direction {
                 Direction::Forward => leaf.iter().for_each(&mut take),
@@ -238,12 +239,14 @@ impl Scan {
                 continue;
             }
             *dep_lsn = dep;
+            let last = match self.direction {
+                _ if leaf.is_empty() => None,
+                Direction::Forward => Some(leaf.get(leaf.len() - 1).0),
+                Direction::Backward => Some(leaf.get(0).0),
+            };
             match (last, self.direction) {
-                (Some(mut key), Direction::Forward) => {
-                    key.push(0);
-                    self.range.from = key;
-                }
-                (Some(key), Direction::Backward) => self.range.to = Some(key),
+                (Some(key), Direction::Forward) => self.range.from = [key, &[0]].concat(),
+                (Some(key), Direction::Backward) => self.range.to = Some(key.to_vec()),
                 (None, _) => {}
             }
             if !chains.is_empty() {
@@ -272,7 +275,7 @@ impl Scan {
 /// Puts a row into the batch as the view sees it, or returns the tag that has to be fetched first.
 fn take_row(
     (book, fetched): (&VersionBook, &Fetched),
-    view: &View,
+    (view, current): (&View, &mut Tag),
     key: &[u8],
     row: Row<'_>,
     dep: &mut Lsn,
@@ -289,10 +292,13 @@ fn take_row(
         out.push(key, if overflow { &[] } else { value });
     };
     let mut bears = Lsn::ZERO;
-    let visible = match row.tag.is_settled() {
+    let visible = match row.tag.is_settled() || row.tag == *current {
         true => Visible::Current,
         false => book.resolve(row.tag, view, &mut bears, fetched),
     };
+    if let Visible::Current = visible {
+        *current = row.tag;
+    }
     note(dep, bears, !matches!(visible, Visible::Current) || !row.ghost);
     match visible {
         Visible::Nothing => {}

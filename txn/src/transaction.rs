@@ -11,15 +11,15 @@
 //! - TXN-3, 6, 7, 8 and 9 in judge.rs.
 
 mod judge;
+pub mod load;
 mod outcome;
 
 use std::sync::{Arc, OnceLock};
 
 use clearway_storage::btree::{Edit, LeafRow, Tree};
-use clearway_storage::ids::{Lsn, Tag, TreeId, TxnId};
+use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{TxnLog, UndoEntry};
 use clearway_storage::recovery::Loser;
-use clearway_storage::space::TreeKind;
 use clearway_storage::undo::{end_abort, undo_one};
 
 use crate::error::TxnError;
@@ -53,6 +53,8 @@ pub struct Transaction {
     fetched: Fetched,
     /// The latest change replaced a version of its own transaction.
     over_own: bool,
+    /// The trees that it has created.
+    created: Vec<load::Created>,
 }
 
 impl Transaction {
@@ -69,6 +71,7 @@ impl Transaction {
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
+            created: Vec::new(),
         }
     }
 
@@ -80,6 +83,7 @@ impl Transaction {
         self.snapshot = None;
         self.read_only = read_only;
         self.dep_lsn = Lsn::ZERO;
+        self.created.clear();
     }
 
     /// Adopts a transaction that a restart found unfinished, to roll it back. Each undo record is stored under the tag that its row carries.
@@ -122,20 +126,8 @@ impl Transaction {
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
+            created: Vec::new(),
         }
-    }
-
-    /// Creates an empty tree. A rollback of the transaction removes the tree.
-    ///
-    /// # Errors
-    /// From the store.
-    pub async fn create_tree(&mut self) -> Result<TreeId, TxnError> {
-        let state = self.assign()?;
-        let store = self.all.store().clone();
-        let (tree, entry) = store.create_tree(&mut self.log, TreeKind::Logged).await?;
-        keep_undo(&self.all, &state, entry);
-        state.moved(&self.log);
-        Ok(tree)
     }
 
     /// Its id, if it has changed something.
@@ -438,6 +430,7 @@ impl Transaction {
             return Ok(());
         };
         let book = self.all.book().clone();
+        self.back_to(left);
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
@@ -474,6 +467,7 @@ impl Transaction {
     /// `publish` is called with the commit LSN before the locks are released.
     pub async fn commit(&mut self, body: &[u8], publish: impl FnOnce(Lsn) + Send) -> Result<Option<Lsn>, TxnError> {
         self.fetched.clear();
+        self.check_loads()?;
         let Some(state) = self.state.clone() else {
             self.all.locks().release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);

@@ -43,8 +43,10 @@ use crate::value::Value;
 pub const RUN_BYTES: usize = 256 << 20;
 /// Entries of a chunk; sorting a chunk takes some milliseconds.
 const CHUNK_ENTRIES: usize = 32 << 10;
+/// The most bytes of a chunk, about.
+const CHUNK_BYTES: usize = 16 << 20;
 /// How many entries a merge puts in before it yields to other tasks.
-const BREATH_ENTRIES: u64 = 1_024;
+pub(super) const BREATH_ENTRIES: u64 = 1_024;
 /// Value of `prefix` for an entry that is not subject to uniqueness.
 const FREE: u16 = u16::MAX;
 
@@ -54,6 +56,8 @@ struct Place {
     /// The first eight bytes of the key, compared first.
     head: u64,
     at: u32,
+    /// Bytes of the value, which follows the key.
+    value_len: u32,
     len: u16,
     /// How many bytes of the key have to be unique, or [`FREE`].
     prefix: u16,
@@ -61,24 +65,43 @@ struct Place {
 
 /// Entries; in the order of their keys once sorted.
 #[derive(Default)]
-struct Chunk {
+pub(super) struct Chunk {
     bytes: Vec<u8>,
     places: Vec<Place>,
 }
 
 impl Chunk {
+    /// An entry of an index.
     fn push(&mut self, prefix: &[u8], row_key: &[u8], constrains: bool) {
+        self.put(prefix, row_key, &[], if constrains { prefix.len() } else { usize::from(FREE) });
+    }
+
+    /// A row of a table, whose key is unique.
+    pub(super) fn push_row(&mut self, key: &[u8], value: &[u8]) {
+        self.put(key, &[], value, key.len());
+    }
+
+    fn put(&mut self, first: &[u8], rest: &[u8], value: &[u8], unique: usize) {
         let at = self.bytes.len();
-        self.bytes.extend_from_slice(prefix);
-        self.bytes.extend_from_slice(row_key);
+        self.bytes.extend_from_slice(first);
+        self.bytes.extend_from_slice(rest);
         let key = &self.bytes[at..];
         let mut head = [0; 8];
         let len = key.len().min(8);
         head[..len].copy_from_slice(&key[..len]);
         // The load refuses keys of more than KEY_BYTES_MAX bytes. A longer key is cut here and refused there.
         let key_len = u16::try_from(key.len()).unwrap_or(u16::MAX - 1);
-        let prefix = if constrains { u16::try_from(prefix.len()).unwrap_or(u16::MAX - 1) } else { FREE };
-        self.places.push(Place { head: u64::from_be_bytes(head), at: at as u32, len: key_len, prefix });
+        let prefix = if unique == usize::from(FREE) { FREE } else { u16::try_from(unique).unwrap_or(u16::MAX - 1) };
+        self.bytes.truncate(at + usize::from(key_len));
+        self.bytes.extend_from_slice(value);
+        let (at, value_len) = (at as u32, value.len() as u32);
+        self.places.push(Place { head: u64::from_be_bytes(head), at, value_len, len: key_len, prefix });
+    }
+
+    fn value(&self, n: usize) -> &[u8] {
+        let place = self.places[n];
+        let at = place.at as usize + usize::from(place.len);
+        &self.bytes[at..at + place.value_len as usize]
     }
 
     fn key(&self, n: usize) -> (&[u8], u16) {
@@ -98,21 +121,21 @@ impl Chunk {
 }
 
 /// A run: sorted chunks, and the open chunk that is being filled.
-struct Run {
+pub(super) struct Run {
     chunks: Vec<Chunk>,
-    open: Chunk,
+    pub(super) open: Chunk,
     bytes: usize,
     bytes_max: usize,
     held: Held,
 }
 
 impl Run {
-    fn new(bytes_max: usize) -> Run {
+    pub(super) fn new(bytes_max: usize) -> Run {
         Run { chunks: Vec::new(), open: Chunk::default(), bytes: 0, bytes_max, held: Held::new(Kind::IndexBuild) }
     }
 
     /// Sorts the open chunk and adds it to the sorted chunks.
-    async fn close_chunk(&mut self) {
+    pub(super) async fn close_chunk(&mut self) {
         let mut chunk = std::mem::take(&mut self.open);
         chunk.sort();
         self.bytes += chunk.heap_bytes();
@@ -121,20 +144,63 @@ impl Run {
         yield_now().await;
     }
 
+    /// Whether the open chunk is to be closed.
+    pub(super) fn has_chunk(&self) -> bool {
+        let bytes = self.open.heap_bytes();
+        self.open.places.len() == CHUNK_ENTRIES || bytes > CHUNK_BYTES.min(self.bytes_max)
+    }
+
+    /// The entries in the order of their keys: each once, with the chunk and the place in it.
+    pub(super) fn sorted(&self) -> Sorted<'_> {
+        let mut heap = BinaryHeap::with_capacity(self.chunks.len());
+        for (chunk, entries) in self.chunks.iter().enumerate() {
+            if !entries.places.is_empty() {
+                heap.push(Reverse((entries.key(0).0, chunk, 0)));
+            }
+        }
+        Sorted { run: self, heap }
+    }
+
     /// Whether another chunk would exceed the limit of BLD-4.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let chunk = self.chunks.last().map_or(0, Chunk::heap_bytes);
         self.bytes + chunk > self.bytes_max || memory::claim(2 * chunk).is_err()
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.chunks.is_empty() && self.open.places.is_empty()
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.chunks.clear();
         self.bytes = 0;
         self.held.measure();
+    }
+}
+
+/// The entries of a run in the order of their keys.
+pub(super) struct Sorted<'r> {
+    run: &'r Run,
+    heap: BinaryHeap<Reverse<(&'r [u8], usize, usize)>>,
+}
+
+/// One of them.
+pub(super) struct Entry<'r> {
+    pub(super) key: &'r [u8],
+    pub(super) value: &'r [u8],
+    prefix: u16,
+}
+
+impl<'r> Iterator for Sorted<'r> {
+    type Item = Entry<'r>;
+
+    fn next(&mut self) -> Option<Entry<'r>> {
+        let Reverse((key, chunk, n)) = self.heap.pop()?;
+        let entries = &self.run.chunks[chunk];
+        if n + 1 < entries.places.len() {
+            self.heap.push(Reverse((entries.key(n + 1).0, chunk, n + 1)));
+        }
+        Some(Entry { key, value: entries.value(n), prefix: entries.key(n).1 })
     }
 }
 
@@ -148,19 +214,11 @@ enum Into<'a> {
 
 /// Puts the entries of a run into the index in the order of their keys.
 async fn merge(run: &Run, index: &IndexShape, into: &mut Into<'_>) -> Result<(), EngineError> {
-    let mut heap: BinaryHeap<Reverse<(&[u8], usize, usize)>> = BinaryHeap::with_capacity(run.chunks.len());
-    for (chunk, entries) in run.chunks.iter().enumerate() {
-        if !entries.places.is_empty() {
-            heap.push(Reverse((entries.key(0).0, chunk, 0)));
-        }
-    }
-    let (mut last, mut count) = (&[][..], 0u64);
-    while let Some(Reverse((key, chunk, n))) = heap.pop() {
-        count += 1;
+    let mut last = &[][..];
+    for (count, Entry { key, prefix, .. }) in (1u64..).zip(run.sorted()) {
         if count.is_multiple_of(BREATH_ENTRIES) {
             yield_now().await;
         }
-        let prefix = run.chunks[chunk].key(n).1;
         let unique = usize::from(prefix);
         // BLD-3
         if prefix != FREE && last.len() >= unique && last[..unique] == key[..unique] {
@@ -171,9 +229,6 @@ async fn merge(run: &Run, index: &IndexShape, into: &mut Into<'_>) -> Result<(),
             Into::Insert(txn) => write::insert_built(txn, index, key, (prefix != FREE).then_some(unique)).await?,
         }
         last = if prefix == FREE { &[] } else { key };
-        if n + 1 < run.chunks[chunk].places.len() {
-            heap.push(Reverse((run.chunks[chunk].key(n + 1).0, chunk, n + 1)));
-        }
     }
     Ok(())
 }
@@ -226,7 +281,7 @@ impl Session {
         while let Some(found) = self.next(scan).await? {
             let row: &[Value] = &found.row;
             run.open.push(&index.prefix_of(row), &found.key, index.constrains(row));
-            if run.open.places.len() == CHUNK_ENTRIES || run.open.heap_bytes() > run.bytes_max {
+            if run.has_chunk() {
                 run.close_chunk().await;
                 if run.is_full() {
                     return Ok(true);

@@ -98,15 +98,19 @@ impl Session {
     /// `Duplicate`, `DoesNotFit`; go back to a mark then: the row may be half there.
     pub async fn insert(&mut self, shape: &TableShape, row: &[Value]) -> Result<Vec<u8>, EngineError> {
         shape.check_fit(row)?;
-        let db = self.db.clone();
-        let key = if shape.has_row_id() {
-            db.row_ids().next(&mut self.row_ids, shape.rows(db.transactions())).await?.to_vec()
-        } else {
-            shape.key_of(row)
-        };
+        let key = self.new_key(shape, row).await?;
         write::insert(self.txn(), shape, &key, row).await?;
-        self.counted.note(db.statistics(), shape.oid);
+        self.counted.note(self.db.statistics(), shape.oid);
         Ok(key)
+    }
+
+    /// The key of a row that is to be inserted.
+    pub(super) async fn new_key(&mut self, shape: &TableShape, row: &[Value]) -> Result<Vec<u8>, EngineError> {
+        if !shape.has_row_id() {
+            return Ok(shape.key_of(row));
+        }
+        let all = self.db.transactions();
+        Ok(self.db.row_ids().next(&mut self.row_ids, shape.rows(all)).await?.to_vec())
     }
 
     /// Replaces a row.

@@ -35,14 +35,44 @@ enum Found {
 /// # Errors
 /// `ConcurrentDelete` if the transaction's snapshot has a row there; `Duplicate`; part of the row may then be in place, so the caller goes back to a mark.
 pub async fn insert(txn: &mut Transaction, shape: &TableShape, key: &[u8], row: &[Value]) -> Result<(), EngineError> {
+    insert_row(txn, shape, key, row).await?;
+    insert_entries(txn, shape, key, row).await
+}
+
+/// The first half of [`insert`].
+pub(crate) async fn insert_row(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    row: &[Value],
+) -> Result<(), EngineError> {
+    insert_value(txn, shape, key, &shape.value_of(row)).await
+}
+
+/// The same of an encoded row.
+pub(crate) async fn insert_value(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), EngineError> {
     let tree = shape.rows(txn.all());
-    let value = shape.value_of(row);
-    let change = Change::Insert { value: &value };
+    let change = Change::Insert { value };
     match txn.change(tree, key, change, Basis::Locked, IfTaken::Wait).await? {
         Changed::Done => {}
         Changed::Newer => return Err(TxnError::ConcurrentDelete.into()),
         Changed::Exists { .. } | Changed::Again => return Err(duplicate_key(shape)),
     }
+    Ok(())
+}
+
+/// The second half of [`insert`].
+pub(crate) async fn insert_entries(
+    txn: &mut Transaction,
+    shape: &TableShape,
+    key: &[u8],
+    row: &[Value],
+) -> Result<(), EngineError> {
     for index in &shape.indexes {
         insert_entry(txn, (shape, index), key, row).await?;
     }
@@ -117,7 +147,7 @@ pub async fn delete(
     Ok(Changed::Done)
 }
 
-fn duplicate_key(shape: &TableShape) -> EngineError {
+pub(crate) fn duplicate_key(shape: &TableShape) -> EngineError {
     let (oid, index) = shape.primary.clone().unwrap_or((shape.oid, format!("{}_pkey", shape.name)));
     EngineError::Duplicate { index, oid }
 }

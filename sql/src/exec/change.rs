@@ -15,6 +15,7 @@ use crate::types::Datum;
 use crate::types::text;
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
+use clearway_engine::session::load::Loading;
 use clearway_engine::value::Value;
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::{Basis, Changed};
@@ -50,10 +51,17 @@ pub fn engine_row(row: &[Datum]) -> Vec<Value> {
     row.iter().map(to_value).collect()
 }
 
+/// What an INSERT keeps from row to row.
+#[derive(Default)]
+struct Intake {
+    loading: Loading,
+    pending: Pending,
+}
+
 /// Rows that come from outside of the plan: an INSERT that is fed, for COPY.
 pub struct Feed {
     filter: Option<Bound>,
-    pending: Pending,
+    intake: Intake,
     out: Changes,
     /// Rows taken so far, whether or not they were inserted.
     pub taken: u64,
@@ -62,7 +70,7 @@ pub struct Feed {
 impl Feed {
     /// Nothing yet. Rows that do not meet `filter`, over the columns of the table, are passed over.
     pub fn new(filter: Option<Bound>) -> Self {
-        Feed { filter, pending: Pending::default(), out: Changes::default(), taken: 0 }
+        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0 }
     }
 }
 
@@ -74,16 +82,17 @@ impl Cx<'_> {
             self.breathe().await?;
             let row = self.row_to_insert(insert, &given).await?;
             if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
-                self.insert_one(insert, row, &mut feed.pending, &mut feed.out).await?;
+                self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out).await?;
             }
         }
         Ok(())
     }
 
     /// There are no more rows; how many were inserted.
-    pub async fn end_feed(self, feed: Feed) -> Result<u64> {
-        if !feed.pending.is_empty() {
-            self.settle(feed.pending).await?;
+    pub async fn end_feed(self, mut feed: Feed) -> Result<u64> {
+        self.end_loading(&mut feed.intake.loading).await?;
+        if !feed.intake.pending.is_empty() {
+            self.settle(feed.intake.pending).await?;
         }
         Ok(feed.out.count)
     }
@@ -119,14 +128,26 @@ impl Cx<'_> {
             return Ok(out);
         }
         let mut source = QueryRows::new(insert.source.clone());
+        let mut loading = Loading::default();
         while let Some(given) = source.next(self).await? {
             let row = self.row_to_insert(insert, &given).await?;
-            self.insert_one(insert, row, pending, &mut out).await?;
+            self.insert_one(insert, row, (&mut loading, pending), &mut out).await?;
         }
+        self.end_loading(&mut loading).await?;
         Ok(out)
     }
 
-    async fn insert_one(self, insert: &Insert, row: Row, pending: &mut Pending, out: &mut Changes) -> Result<()> {
+    async fn end_loading(self, loading: &mut Loading) -> Result<()> {
+        self.run.core.engine.take().end_loading(loading).await.map_err(from_engine)
+    }
+
+    async fn insert_one(
+        self,
+        insert: &Insert,
+        row: Row,
+        (loading, pending): (&mut Loading, &mut Pending),
+        out: &mut Changes,
+    ) -> Result<()> {
         let target = &insert.target;
         self.check_row(target, &row)?;
         let values = engine_row(&row);
@@ -145,10 +166,15 @@ impl Cx<'_> {
                     }
                 }
             }
-            let mark = self.run.core.engine.take().mark();
-            let inserted = {
+            let (inserted, mark) = {
                 let mut session = self.run.core.engine.take();
-                self.run.core.lock_wait(pin!(session.insert(&target.table.shape, &values))).await
+                let mark = insert.conflict.is_some().then(|| session.mark());
+                let shape = &target.table.shape;
+                let inserted = match mark {
+                    Some(_) => self.run.core.lock_wait(pin!(session.insert(shape, &values))).await,
+                    None => self.run.core.lock_wait(pin!(session.insert_one_of(loading, shape, &values))).await,
+                };
+                (inserted, mark)
             };
             let key = match inserted {
                 Ok(key) => key,
@@ -158,8 +184,9 @@ impl Cx<'_> {
                         return Err(self.duplicate(target, &index, oid, &row));
                     }
                     // Somebody has put it there since the search.
-                    let mut session = self.run.core.engine.take();
-                    session.roll_back_to(&mark).await.map_err(from_engine)?;
+                    if let Some(mark) = mark {
+                        self.run.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+                    }
                     continue;
                 }
                 Err(e) => return Err(from_engine(e)),

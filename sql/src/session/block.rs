@@ -96,6 +96,7 @@ impl Session {
                 let mark = self.core.engine.take().mark();
                 let settings = self.core.settings.lock().mark();
                 self.savepoints.push(Savepoint { name: name.clone(), mark, settings, wrote: false });
+                self.note_savepoint();
                 Ok("SAVEPOINT".to_owned())
             }
             Transaction::Release(name) => {
@@ -103,6 +104,7 @@ impl Session {
                 let at = self.savepoint(name)?;
                 let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
                 self.savepoints.truncate(at);
+                self.note_savepoint();
                 // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
                 if let Some(below) = self.savepoints.last_mut() {
                     below.wrote |= wrote;
@@ -117,6 +119,7 @@ impl Session {
                 let at = self.savepoint(name)?;
                 self.portals.clear();
                 self.savepoints.truncate(at + 1);
+                self.note_savepoint();
                 self.savepoints[at].wrote = false;
                 self.show_savepoints();
                 let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
@@ -194,6 +197,11 @@ impl Session {
         }
         engine.set_options(options);
         Ok(())
+    }
+
+    /// Tells the engine how far the transaction can go back.
+    fn note_savepoint(&self) {
+        self.core.engine.take().note_savepoint(self.savepoints.last().map(|s| &s.mark));
     }
 
     /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.

@@ -6,8 +6,9 @@
 //! leaves the rows of the records that were durable, and no leaked page.
 //!
 //! # Invariants
-//! - BTR-14: loaded rows are settled: no other transaction sees the tree before the loading transaction commits, and
-//!   its rollback drops the tree. Keys ascend, and are above all keys that the tree had.
+//! - BTR-14: no other transaction sees the tree before the loading transaction commits, and its rollback drops the tree.
+//!   So loaded rows need no undo of their own: they are settled, or all carry the tag of one row that was put in as usual.
+//!   Keys ascend, and are above all keys that the tree had.
 
 use super::descend::{Descent, Pending, Target};
 use super::edit::separator;
@@ -30,6 +31,7 @@ const GUESS_BYTES: usize = 128;
 /// A load in progress. Rows that were pushed but not finished are lost if it is dropped.
 pub struct BulkLoad {
     tree: Tree,
+    tag: Tag,
     rows: Rows,
     // Bytes of the rows without a common prefix taken off.
     raw_bytes: usize,
@@ -46,7 +48,13 @@ enum Flushed {
 impl Tree {
     /// Begins to load rows in key order (BTR-14).
     pub fn bulk_load(&self) -> BulkLoad {
-        BulkLoad { tree: self.clone(), rows: Rows::default(), raw_bytes: 0, loaded: 0 }
+        self.bulk_load_as(Tag::SETTLED)
+    }
+
+    /// The same for rows that all carry `tag`, which a record of a row in this tree has put into the log before: recovery
+    /// knows by that record that the tag was given out.
+    pub fn bulk_load_as(&self, tag: Tag) -> BulkLoad {
+        BulkLoad { tree: self.clone(), tag, rows: Rows::default(), raw_bytes: 0, loaded: 0 }
     }
 }
 
@@ -71,7 +79,7 @@ impl BulkLoad {
         if self.rows.len() > 0 && self.rows.get(self.rows.len() - 1).key >= key {
             return Err(StorageError::Invalid("rows to load must come in key order".into()));
         }
-        let row = NodeRow { key, value, tag: Tag::SETTLED, ghost: false, overflow };
+        let row = NodeRow { key, value, tag: self.tag, ghost: false, overflow };
         self.rows.insert(self.rows.len(), &row);
         self.raw_bytes += row_bytes(key.len(), value.len(), overflow, false);
         let prefix = common_prefix(self.rows.get(0).key, key);
@@ -79,6 +87,11 @@ impl BulkLoad {
             self.flush().await?;
         }
         Ok(())
+    }
+
+    /// Ends the load without a leaf that is not full: gives the rows that have not been loaded, less than a page of them.
+    pub fn into_rest(self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.rows.iter().map(|row| (row.key.to_vec(), row.value.to_vec())).collect()
     }
 
     /// The last rows; gives the number of rows loaded.
@@ -159,11 +172,13 @@ impl BulkLoad {
             all.insert(all.len(), &row);
         }
         let frame = Frame::of(node);
+        let shared_tag = if old == 0 || frame.shared_tag.is_settled() { self.tag } else { frame.shared_tag };
+        let frame = Frame { shared_tag, ..frame };
         let next_id = pins[needed - 1].id();
         let full_id = if is_root { pins[0].id() } else { page.id() };
         let (full, keep, fence) = fill(&frame, &all, full_id, next_id, old);
         let mut next = Image::new();
-        let next_frame = Frame { id: next_id, low: fence.clone(), ..frame.clone() };
+        let next_frame = Frame { id: next_id, low: fence.clone(), shared_tag: self.tag, ..frame.clone() };
         // Rows of the old leaf that the new fence left no room for move on.
         assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
         let taken = keep.saturating_sub(old);

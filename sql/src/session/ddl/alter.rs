@@ -12,10 +12,8 @@ use crate::syntax::ddl::{
     AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint,
     TableConstraintKind,
 };
-use clearway_base::breath;
 use clearway_engine::catalog::{Catalog, Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::table::shape::{TableShape, encode_missing};
-use clearway_storage::btree::{Direction, KeyRange};
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
@@ -374,42 +372,15 @@ impl Ddl<'_> {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", r.name);
             return Err(SqlError::new("42P16", message));
         }
-        for c in &columns {
-            self.no_nulls(&r, *c).await?;
-        }
         let catalog = self.catalog();
         let name = name.map_or_else(|| free_name(&catalog, r.schema, &[], &[&r.name], "pkey"), str::to_owned);
-        let mut index = self.index_of(&r, name.clone(), &columns, include, true)?;
+        let index = self.index_of(&r, name, &columns, include, true)?;
         let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
         for c in &columns {
             r.columns[*c].not_null = true;
         }
         r.key = columns;
-        self.fresh_trees(&r).await?;
-        let Some(fresh) = self.catalog().relation(r.oid).cloned() else { return Ok(()) };
-        index.tree = fresh.tree;
-        self.put(Object::Index(index)).await?;
-        self.move_rows(&old, r.oid, &name).await
-    }
-
-    /// Copies the newest rows of a table's old tree into its new one, indexes included.
-    async fn move_rows(&self, old: &std::sync::Arc<TableShape>, table: u32, constraint: &str) -> Result<()> {
-        let catalog = self.catalog();
-        let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
-        let mut engine = self.engine();
-        let view = crate::exec::change::newest_view(&mut engine);
-        let mut walk = engine.scan(old, KeyRange::all(), Direction::Forward, &view);
-        while let Some(found) = engine.next(&mut walk).await.map_err(from_engine)? {
-            engine.insert(&shape, &found.row).await.map_err(|e| match e {
-                clearway_engine::error::EngineError::Duplicate { .. } => {
-                    SqlError::new("23505", format!("could not create unique index \"{constraint}\""))
-                        .detail("Key values are duplicated.")
-                }
-                e => from_engine(e),
-            })?;
-            breath::breathe(4 * breath::ROW).await?;
-        }
-        Ok(())
+        self.rewrite(&old, r, Some(index)).await
     }
 
     async fn drop_constraint(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
@@ -447,8 +418,7 @@ impl Ddl<'_> {
         let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
         self.engine().drop_object(index.oid).await.map_err(from_engine)?;
         r.key.clear();
-        self.fresh_trees(&r).await?;
-        self.move_rows(&old, r.oid, name).await
+        self.rewrite(&old, r, None).await
     }
 
     /// Whether the session's role may rename something of a schema, or a part of it.

@@ -10,6 +10,7 @@ mod index;
 mod objects;
 mod owner;
 mod reindex;
+mod rewrite;
 mod roles;
 mod table;
 mod table_as;

@@ -12,6 +12,7 @@ use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
 use crate::types::oid;
 use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
+use clearway_engine::session::load::Loading;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
 use std::sync::Arc;
@@ -89,7 +90,10 @@ impl Ddl<'_> {
     pub(super) async fn fill(&self, table: u32, execution: &mut Execution) -> Result<u64> {
         let catalog = self.catalog();
         let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
-        execution.give_to(self.core, &mut Filling { core: self.core, shape, rows: Vec::new() }).await
+        let mut filling = Filling { core: self.core, shape, rows: Vec::new(), loading: Loading::default() };
+        let given = execution.give_to(self.core, &mut filling).await?;
+        self.engine().end_loading(&mut filling.loading).await.map_err(from_engine)?;
+        Ok(given)
     }
 }
 
@@ -101,6 +105,7 @@ struct Filling<'a> {
     core: &'a Core,
     shape: Arc<TableShape>,
     rows: Vec<Vec<Value>>,
+    loading: Loading,
 }
 
 impl Sink for Filling<'_> {
@@ -117,7 +122,7 @@ impl Sink for Filling<'_> {
         Box::pin(async {
             let mut engine = self.core.engine.take();
             for values in self.rows.drain(..) {
-                engine.insert(&self.shape, &values).await.map_err(from_engine)?;
+                engine.insert_one_of(&mut self.loading, &self.shape, &values).await.map_err(from_engine)?;
             }
             Ok(())
         })

@@ -1,0 +1,206 @@
+//! The rows of a table move to another tree, by another key: ADD PRIMARY KEY, and the drop of one.
+//!
+//! # Life of a rewrite
+//! ```text
+//! scan of the old tree -> rows in the order of the new key    -> loaded as they come
+//!                      -> a row out of that order: `Unordered`; the caller goes back and asks for `Rows::Sorted`
+//! Rows::Sorted: rows gather in a run -> the first run, sorted -> loaded
+//!                                    -> the later ones        -> inserted in the order of their keys
+//!               rows too long for a leaf, which a run does not hold -> inserted by a second scan
+//! at last each index is built from the new tree (build.rs)
+//! ```
+//!
+//! # Invariants
+//! - RWR-1: the transaction has created the new tree, and the caller's lock keeps all others away from the table (LOD-1).
+//! - RWR-2: two rows with the same new key are neighbours in their run, or the second one meets the first in the tree. So a duplicate is
+//!   never loaded unnoticed.
+//!
+//! # Crash safety
+//! As for a load (txn/src/transaction/load.rs): until the commit, the undo of the new tree's creation drops it.
+
+use std::sync::Arc;
+
+use clearway_base::sync::yield_now;
+use clearway_storage::btree::{Direction, KEY_BYTES_MAX, KeyRange, Tree};
+use clearway_txn::transaction::load::Load;
+
+use super::Session;
+use super::build::{BREATH_ENTRIES, RUN_BYTES, Run};
+use super::load::Loading;
+use crate::error::EngineError;
+use crate::table::scan::TableScan;
+use crate::table::shape::TableShape;
+use crate::table::write;
+
+/// How the rows of the old tree are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// As they come, which has to be the order of the new key.
+    AsTheyCome,
+    /// Sorted in runs of at most so many bytes.
+    Sorted(usize),
+}
+
+impl Rows {
+    /// Sorted in runs of the usual size.
+    pub const SORTED: Rows = Rows::Sorted(RUN_BYTES);
+}
+
+/// The outcome of a rewrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    /// All rows stand in the new tree, and in its indexes.
+    Done,
+    /// The rows do not come in the order of the new key. The caller goes back to a mark before the tree was created.
+    Unordered,
+    /// A row has a null in this column of the new key.
+    Null(usize),
+}
+
+impl Session {
+    /// Moves the newest rows of `old` to the trees of `new`, which are empty (RWR-1).
+    ///
+    /// # Errors
+    /// `Duplicate`.
+    pub async fn rewrite(
+        &mut self,
+        old: &Arc<TableShape>,
+        new: &Arc<TableShape>,
+        rows: Rows,
+    ) -> Result<Rewritten, EngineError> {
+        let read_lsn = self.db.transactions().visible_lsn();
+        let snapshot = self.reader.begin(|| read_lsn);
+        let moved = match rows {
+            Rows::AsTheyCome => self.move_as_they_come(old, new).await,
+            Rows::Sorted(run_bytes) => self.move_sorted(old, new, run_bytes).await,
+        };
+        self.reader.end(snapshot);
+        let moved = moved?;
+        if moved != Rewritten::Done {
+            return Ok(moved);
+        }
+        for index in 0..new.indexes.len() {
+            self.build_index(new, index).await?;
+        }
+        Ok(Rewritten::Done)
+    }
+
+    fn all_of(&self, shape: &Arc<TableShape>) -> TableScan {
+        let read_lsn = self.db.transactions().visible_lsn();
+        let view = self.txn.as_ref().expect("a transaction is open").view(read_lsn);
+        self.scan(shape, KeyRange::all(), Direction::Forward, &view)
+    }
+
+    async fn move_as_they_come(
+        &mut self,
+        old: &Arc<TableShape>,
+        new: &Arc<TableShape>,
+    ) -> Result<Rewritten, EngineError> {
+        let mut scan = self.all_of(old);
+        let (mut loading, mut count) = (Loading::rows_alone(), 0u64);
+        while let Some(found) = self.next(&mut scan).await? {
+            count += 1;
+            if count.is_multiple_of(BREATH_ENTRIES) {
+                yield_now().await;
+            }
+            if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
+                return Ok(Rewritten::Null(*column));
+            }
+            if !self.insert_in_order(&mut loading, new, &found.row).await? {
+                return Ok(Rewritten::Unordered);
+            }
+        }
+        self.end_loading(&mut loading).await?;
+        Ok(Rewritten::Done)
+    }
+
+    async fn move_sorted(
+        &mut self,
+        old: &Arc<TableShape>,
+        new: &Arc<TableShape>,
+        run_bytes: usize,
+    ) -> Result<Rewritten, EngineError> {
+        let mut scan = self.all_of(old);
+        let (mut run, mut is_first, mut long) = (Run::new(run_bytes), true, false);
+        let mut more = true;
+        while more {
+            more = false;
+            while let Some(found) = self.next(&mut scan).await? {
+                if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
+                    return Ok(Rewritten::Null(*column));
+                }
+                let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
+                if is_long(&key, &value) {
+                    long = true;
+                    continue;
+                }
+                run.open.push_row(&key, &value);
+                if run.has_chunk() {
+                    run.close_chunk().await;
+                    if run.is_full() {
+                        more = true;
+                        break;
+                    }
+                }
+            }
+            run.close_chunk().await;
+            self.put_rows(&run, new, is_first).await?;
+            run.clear();
+            is_first = false;
+        }
+        if long {
+            self.move_long(old, new).await?;
+        }
+        Ok(Rewritten::Done)
+    }
+
+    /// Puts the rows of a run into the new tree in the order of their keys.
+    async fn put_rows(&mut self, run: &Run, new: &TableShape, is_first: bool) -> Result<(), EngineError> {
+        let tree = new.rows(self.db.transactions()).clone();
+        let mut load: Option<Load> = None;
+        let txn = self.txn.as_mut().expect("a transaction is open");
+        for (count, entry) in (1u64..).zip(run.sorted()) {
+            if count.is_multiple_of(BREATH_ENTRIES) {
+                yield_now().await;
+            }
+            match &mut load {
+                // RWR-2: a row that is not taken has the key of the row before it.
+                Some(load) => match load.takes(entry.key, entry.value.len()) {
+                    true => txn.load_row(load, entry.key, entry.value).await?,
+                    false => return Err(write::duplicate_key(new)),
+                },
+                None => {
+                    write::insert_value(txn, new, entry.key, entry.value).await?;
+                    if is_first {
+                        load = Some(txn.begin_load(&tree, entry.key.to_vec()));
+                    }
+                }
+            }
+        }
+        if let Some(load) = load {
+            txn.end_load(load).await?;
+        }
+        Ok(())
+    }
+
+    /// Inserts the rows whose values are too long for a leaf.
+    async fn move_long(&mut self, old: &Arc<TableShape>, new: &Arc<TableShape>) -> Result<(), EngineError> {
+        let mut scan = self.all_of(old);
+        let mut count = 0u64;
+        while let Some(found) = self.next(&mut scan).await? {
+            count += 1;
+            if count.is_multiple_of(BREATH_ENTRIES) {
+                yield_now().await;
+            }
+            let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
+            if is_long(&key, &value) {
+                write::insert_value(self.txn(), new, &key, &value).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_long(key: &[u8], value: &[u8]) -> bool {
+    key.len() > KEY_BYTES_MAX || value.len() > Tree::inline_max(key.len())
+}

@@ -1,0 +1,129 @@
+//! Loading: rows in the order of their keys, as whole leaves, into a tree that the transaction has created.
+//!
+//! # Life of a load
+//! a row is put in as any change is -> `begin_load`: later rows take its tag -> `load_row`, in the order of the keys -> `end_load`
+//!
+//! # Invariants
+//! - LOD-1: rows are loaded only into a tree that this transaction has created, after every savepoint that it can still go back to. So a
+//!   rollback that takes loaded rows away drops their tree, and no other transaction sees the tree before the commit.
+//! - LOD-2: loaded rows carry the tag of the row that was put in first. Its undo record gives every view the right answer for all of them:
+//!   nothing stood there before, and one transaction wrote all of them, at one position.
+//! - LOD-3: a transaction that went back to a point between the creation of a tree and a load into it does not commit: the loaded rows still
+//!   stand in the tree, and their tag says nothing any more.
+//! - LOD-4: a row with an overflow chain is not loaded: its chain has undo of its own, and the drop of a tree frees the chains of its rows.
+//!
+//! # Crash safety
+//! A page of loaded rows is one structure record. The record of the first row names the tag, so no tag is given out twice after a restart.
+//! A crash before the commit leaves a tree that the undo of its creation drops.
+
+use clearway_storage::btree::{BulkLoad, KEY_BYTES_MAX, Tree};
+use clearway_storage::error::StorageError;
+use clearway_storage::ids::TreeId;
+use clearway_storage::space::TreeKind;
+
+use super::{Basis, Change, Changed, IfTaken, Mark, Transaction, keep_undo};
+use crate::error::TxnError;
+
+/// A tree that the transaction has created.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Created {
+    tree: TreeId,
+    /// How many changes stood before the creation, and after the first row of the latest load into it.
+    changes: usize,
+    loaded: usize,
+    /// LOD-3
+    spoiled: bool,
+}
+
+/// A load in progress. The rows that were given to it last stand in no tree before [`Transaction::end_load`].
+pub struct Load {
+    tree: Tree,
+    bulk: BulkLoad,
+    last: Vec<u8>,
+}
+
+impl Load {
+    /// Whether a key stands behind those of all rows before it.
+    pub fn is_behind(&self, key: &[u8]) -> bool {
+        key > &self.last[..]
+    }
+
+    /// Whether a row can be loaded behind those before it.
+    pub fn takes(&self, key: &[u8], value_len: usize) -> bool {
+        // LOD-4
+        self.is_behind(key) && key.len() <= KEY_BYTES_MAX && value_len <= Tree::inline_max(key.len())
+    }
+}
+
+impl Transaction {
+    /// Creates an empty tree. A rollback of the transaction removes the tree.
+    ///
+    /// # Errors
+    /// From the store.
+    pub async fn create_tree(&mut self) -> Result<TreeId, TxnError> {
+        let state = self.assign()?;
+        let changes = state.changes();
+        let store = self.all.store().clone();
+        let (tree, entry) = store.create_tree(&mut self.log, TreeKind::Logged).await?;
+        keep_undo(&self.all, &state, entry);
+        state.moved(&self.log);
+        self.created.push(Created { tree, changes, loaded: 0, spoiled: false });
+        Ok(tree)
+    }
+
+    /// LOD-1: whether the transaction has created this tree after `since`, the last savepoint to which it can go back.
+    pub fn may_load(&self, tree: TreeId, since: Option<&Mark>) -> bool {
+        self.created.iter().any(|c| c.tree == tree && since.is_none_or(|mark| c.changes >= mark.changes))
+    }
+
+    /// Begins to load rows behind the row with key `last`, which the transaction has just put into the tree and which is the last one there.
+    ///
+    /// # Panics
+    /// If the transaction has not created the tree, or has changed nothing.
+    pub fn begin_load(&mut self, tree: &Tree, last: Vec<u8>) -> Load {
+        let state = self.state.as_ref().expect("a row was put in");
+        let tag = state.last_change().expect("a row was put in");
+        let created = self.created.iter_mut().find(|c| c.tree == tree.id()).expect("LOD-1: a tree of this transaction");
+        created.loaded = state.changes();
+        Load { tree: tree.clone(), bulk: tree.bulk_load_as(tag), last }
+    }
+
+    /// The next row, which [`Load::takes`].
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn load_row(&mut self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<(), TxnError> {
+        assert!(load.takes(key, value.len()), "LOD-4: rows in the order of their keys, without chains");
+        load.last.clear();
+        load.last.extend_from_slice(key);
+        Ok(load.bulk.push(key, value).await?)
+    }
+
+    /// Ends a load. Rows that do not fill a leaf are put in as any change is.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub async fn end_load(&mut self, load: Load) -> Result<(), TxnError> {
+        for (key, value) in load.bulk.into_rest() {
+            let change = Change::Insert { value: &value };
+            let done = self.change(&load.tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
+            assert_eq!(done, Changed::Done, "LOD-1: behind all rows of a tree of its own");
+        }
+        Ok(())
+    }
+
+    /// Changes are undone until `left` of them stand.
+    pub(super) fn back_to(&mut self, left: usize) {
+        self.created.retain(|c| c.changes < left);
+        self.created.iter_mut().for_each(|c| c.spoiled |= c.loaded > left);
+    }
+
+    /// LOD-3
+    pub(super) fn check_loads(&self) -> Result<(), TxnError> {
+        if self.created.iter().any(|c| c.spoiled) {
+            let what = "the transaction went back to a point between the creation of a tree and a load into it";
+            return Err(StorageError::Invalid(what.into()).into());
+        }
+        Ok(())
+    }
+}
