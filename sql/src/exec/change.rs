@@ -82,7 +82,8 @@ impl Cx<'_> {
             self.breathe().await?;
             let row = self.row_to_insert(insert, &given).await?;
             if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
-                self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out).await?;
+                self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out)
+                    .await?;
             }
         }
         Ok(())
