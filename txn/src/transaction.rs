@@ -10,6 +10,7 @@
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them are released.
 //! - TXN-3, 6, 7, 8 and 9 in judge.rs.
 
+mod created;
 mod judge;
 pub mod load;
 mod outcome;
@@ -30,6 +31,7 @@ use crate::mvcc::record::NewUndo;
 use crate::mvcc::state::TxnState;
 use crate::mvcc::undo::{Fetched, Look};
 use crate::transactions::Transactions;
+use created::CreatedTrees;
 use judge::{Attempt, Judge, LockAttempt};
 pub use outcome::{Basis, Change, Changed, LockedRow, Since};
 
@@ -54,7 +56,7 @@ pub struct Transaction {
     /// The latest change replaced a version of its own transaction.
     over_own: bool,
     /// The trees that it has created.
-    created: Vec<load::Created>,
+    created: CreatedTrees,
 }
 
 impl Transaction {
@@ -71,7 +73,7 @@ impl Transaction {
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
-            created: Vec::new(),
+            created: CreatedTrees::default(),
         }
     }
 
@@ -126,7 +128,7 @@ impl Transaction {
             dep_lsn: Lsn::ZERO,
             fetched: Fetched::default(),
             over_own: false,
-            created: Vec::new(),
+            created: CreatedTrees::default(),
         }
     }
 
@@ -430,7 +432,7 @@ impl Transaction {
             return Ok(());
         };
         let book = self.all.book().clone();
-        self.back_to(left);
+        self.created.back_to(left);
         while state.changes() > left {
             let Some(tag) = state.last_change() else {
                 break;
@@ -467,7 +469,7 @@ impl Transaction {
     /// `publish` is called with the commit LSN before the locks are released.
     pub async fn commit(&mut self, body: &[u8], publish: impl FnOnce(Lsn) + Send) -> Result<Option<Lsn>, TxnError> {
         self.fetched.clear();
-        self.check_loads()?;
+        self.created.check()?;
         let Some(state) = self.state.clone() else {
             self.all.locks().release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);

@@ -82,6 +82,7 @@ impl Session {
             if load.takes(&key, value.len()) {
                 loading.rows = loading.rows.saturating_add(1);
                 self.txn().load_row(load, &key, &value).await?;
+                // LDG-1
                 write::insert_entries(self.txn(), shape, &key, row).await?;
                 self.counted.note(self.db.statistics(), shape.oid);
                 return Ok(key);

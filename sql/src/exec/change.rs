@@ -138,6 +138,7 @@ impl Cx<'_> {
         Ok(out)
     }
 
+    /// LDG-3
     async fn end_loading(self, loading: &mut Loading) -> Result<()> {
         self.run.core.engine.take().end_loading(loading).await.map_err(from_engine)
     }

@@ -95,8 +95,7 @@ impl Session {
                 self.need_block("SAVEPOINT")?;
                 let mark = self.core.engine.take().mark();
                 let settings = self.core.settings.lock().mark();
-                self.savepoints.push(Savepoint { name: name.clone(), mark, settings, wrote: false });
-                self.note_savepoint();
+                self.add_savepoint(Savepoint { name: name.clone(), mark, settings, wrote: false });
                 Ok("SAVEPOINT".to_owned())
             }
             Transaction::Release(name) => {
@@ -104,7 +103,6 @@ impl Session {
                 let at = self.savepoint(name)?;
                 let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
                 self.savepoints.truncate(at);
-                self.note_savepoint();
                 // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
                 if let Some(below) = self.savepoints.last_mut() {
                     below.wrote |= wrote;
@@ -119,7 +117,6 @@ impl Session {
                 let at = self.savepoint(name)?;
                 self.portals.clear();
                 self.savepoints.truncate(at + 1);
-                self.note_savepoint();
                 self.savepoints[at].wrote = false;
                 self.show_savepoints();
                 let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
@@ -204,8 +201,14 @@ impl Session {
         self.core.engine.take().note_savepoint(self.savepoints.last().map(|s| &s.mark));
     }
 
+    fn add_savepoint(&mut self, savepoint: Savepoint) {
+        self.savepoints.push(savepoint);
+        self.note_savepoint();
+    }
+
     /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.
     pub(super) fn show_savepoints(&self) {
+        self.note_savepoint();
         let levels = self.savepoints.iter().rposition(|s| s.wrote).map_or(0, |at| at + 1);
         self.core.backend.subtransactions.store(levels as u32, std::sync::atomic::Ordering::Relaxed);
     }

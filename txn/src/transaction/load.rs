@@ -17,23 +17,11 @@
 //! A crash before the commit leaves a tree that the undo of its creation drops.
 
 use clearway_storage::btree::{BulkLoad, KEY_BYTES_MAX, Tree};
-use clearway_storage::error::StorageError;
 use clearway_storage::ids::TreeId;
 use clearway_storage::space::TreeKind;
 
 use super::{Basis, Change, Changed, IfTaken, Mark, Transaction, keep_undo};
 use crate::error::TxnError;
-
-/// A tree that the transaction has created.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Created {
-    tree: TreeId,
-    /// How many changes stood before the creation, and after the first row of the latest load into it.
-    changes: usize,
-    loaded: usize,
-    /// LOD-3
-    spoiled: bool,
-}
 
 /// A load in progress. The rows that were given to it last stand in no tree before [`Transaction::end_load`].
 pub struct Load {
@@ -67,13 +55,13 @@ impl Transaction {
         let (tree, entry) = store.create_tree(&mut self.log, TreeKind::Logged).await?;
         keep_undo(&self.all, &state, entry);
         state.moved(&self.log);
-        self.created.push(Created { tree, changes, loaded: 0, spoiled: false });
+        self.created.add(tree, changes);
         Ok(tree)
     }
 
     /// LOD-1: whether the transaction has created this tree after `since`, the last savepoint to which it can go back.
     pub fn may_load(&self, tree: TreeId, since: Option<&Mark>) -> bool {
-        self.created.iter().any(|c| c.tree == tree && since.is_none_or(|mark| c.changes >= mark.changes))
+        self.created.has(tree, since.map_or(0, |mark| mark.changes))
     }
 
     /// Begins to load rows behind the row with key `last`, which the transaction has just put into the tree and which is the last one there.
@@ -83,8 +71,7 @@ impl Transaction {
     pub fn begin_load(&mut self, tree: &Tree, last: Vec<u8>) -> Load {
         let state = self.state.as_ref().expect("a row was put in");
         let tag = state.last_change().expect("a row was put in");
-        let created = self.created.iter_mut().find(|c| c.tree == tree.id()).expect("LOD-1: a tree of this transaction");
-        created.loaded = state.changes();
+        self.created.loaded(tree.id(), state.changes());
         Load { tree: tree.clone(), bulk: tree.bulk_load_as(tag), last }
     }
 
@@ -108,21 +95,6 @@ impl Transaction {
             let change = Change::Insert { value: &value };
             let done = self.change(&load.tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
             assert_eq!(done, Changed::Done, "LOD-1: behind all rows of a tree of its own");
-        }
-        Ok(())
-    }
-
-    /// Changes are undone until `left` of them stand.
-    pub(super) fn back_to(&mut self, left: usize) {
-        self.created.retain(|c| c.changes < left);
-        self.created.iter_mut().for_each(|c| c.spoiled |= c.loaded > left);
-    }
-
-    /// LOD-3
-    pub(super) fn check_loads(&self) -> Result<(), TxnError> {
-        if self.created.iter().any(|c| c.spoiled) {
-            let what = "the transaction went back to a point between the creation of a tree and a load into it";
-            return Err(StorageError::Invalid(what.into()).into());
         }
         Ok(())
     }
