@@ -15,7 +15,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME => Storage::Int(8),
-        oid::UUID | oid::TIMETZ | oid::JSON | oid::JSONB => Storage::Bytes,
+        oid::UUID | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
@@ -48,6 +48,8 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Time(t) => Value::Int(*t),
         Datum::TimeTz(t, west) => Value::Bytes(timetz_bytes(*t, *west).into()),
         Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
+        Datum::JsonPath(p) => Value::Bytes(p.to_string().into_bytes().into()),
+        Datum::Enum(e) => Value::Float(e.order),
     }
 }
 
@@ -102,6 +104,10 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Bytes(b), oid::TIMETZ) => timetz(b).ok_or_else(narrow)?,
         (Value::Bytes(b), oid::JSON) => Datum::Json(std::str::from_utf8(b).map_err(|_| narrow())?.into()),
         (Value::Bytes(b), oid::JSONB) => Datum::Jsonb(json::stored::decode(b).ok_or_else(narrow)?.into()),
+        (Value::Bytes(b), oid::JSONPATH) => {
+            let text = std::str::from_utf8(b).map_err(|_| narrow())?;
+            Datum::JsonPath(crate::types::jsonpath::parse(text).map_err(|_| narrow())?.into())
+        }
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,

@@ -541,6 +541,6 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
 
 /// Whether a type can be the key of a tree.
 pub fn can_be_key(ty: u32) -> bool {
-    !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB)
+    !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH)
         && crate::types::element_of(ty).is_none()
 }

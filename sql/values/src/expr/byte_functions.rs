@@ -35,9 +35,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "rtrim"(BYTEA, BYTEA) BYTEA strict |a, _| Ok(trimmed(a, false, true));
 };
 
-/// Operators on bytes.
-pub static OPERATORS: &[Function] = &[];
-
 fn bytes(a: &[Datum], n: usize) -> &[u8] {
     match a.get(n) {
         Some(Datum::Bytea(b)) => b,

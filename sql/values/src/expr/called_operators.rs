@@ -3,4 +3,5 @@
 use super::functions::Function;
 
 /// Every table of them.
-pub static TABLES: &[&[Function]] = &[super::json_functions::OPERATORS, super::byte_functions::OPERATORS];
+pub static TABLES: &[&[Function]] =
+    &[super::json_functions::OPERATORS, super::json_path::OPERATORS, super::math_functions::OPERATORS];

@@ -417,5 +417,7 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::TimeTz(..) => oid::TIMETZ,
         Datum::Json(_) => oid::JSON,
         Datum::Jsonb(_) => oid::JSONB,
+        Datum::JsonPath(_) => oid::JSONPATH,
+        Datum::Enum(e) => e.ty,
     }
 }

@@ -26,13 +26,18 @@ pub mod host;
 mod json_build;
 mod json_change;
 mod json_functions;
+mod json_path;
+mod json_path_run;
 pub mod like;
 pub mod long_regex;
 pub mod long_text;
+mod math_functions;
 mod operator_table;
 pub mod operators;
 mod pattern;
+mod regexp;
 mod resolve;
+pub mod set_table;
 mod text_functions;
 mod time_functions;
 

@@ -48,6 +48,19 @@ impl Pattern {
         }
     }
 
+    /// The first match from byte `from` on: where it and its groups begin and end.
+    ///
+    /// # Errors
+    /// The reason for which the statement must end.
+    pub fn groups_at(&self, text: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+        breath::step_bytes(8 * text.len().saturating_sub(from).min(1 << 14))?;
+        let mut slots = self.short.capture_locations();
+        Ok(self
+            .short
+            .captures_read_at(&mut slots, text, from)
+            .map(|_| (0..slots.len()).map(|i| slots.get(i)).collect()))
+    }
+
     /// The part of the text that the first group matches, or the whole pattern if it has no group; none: no match, or none of the group.
     ///
     /// # Errors

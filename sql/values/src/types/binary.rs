@@ -83,6 +83,14 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             }
             Datum::Jsonb(super::json::parse(utf8(r.bytes(r.0.len())?)?)?.into())
         }
+        oid::JSONPATH => {
+            let [version] = r.take::<1>()?;
+            if version != 1 {
+                let message = format!("unsupported jsonpath version number: {version}");
+                return Err(SqlError::new(code::INTERNAL_ERROR, message));
+            }
+            Datum::JsonPath(super::jsonpath::parse(utf8(r.bytes(r.0.len())?)?)?.into())
+        }
         oid::DATE => Datum::Date(r.i32()?),
         oid::TIMESTAMP => Datum::Timestamp(i64::from_be_bytes(r.take()?)),
         oid::TIMESTAMPTZ => Datum::TimestampTz(i64::from_be_bytes(r.take()?)),
@@ -166,6 +174,11 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             out.push(1);
             out.extend(j.to_string().as_bytes());
         }
+        Datum::JsonPath(p) => {
+            out.push(1);
+            out.extend(p.to_string().as_bytes());
+        }
+        Datum::Enum(e) => out.extend(e.text.as_bytes()),
         Datum::Bytea(b) => out.extend(b.iter()),
         Datum::Interval(i) => {
             out.extend(i.micros.to_be_bytes());

@@ -2,6 +2,7 @@
 
 use super::interval::Interval;
 use super::json::Json;
+use super::jsonpath::JsonPath;
 use super::numeric::Numeric;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -56,6 +57,10 @@ pub enum Datum {
     Json(Arc<str>),
     /// jsonb.
     Jsonb(Arc<Json>),
+    /// jsonpath.
+    JsonPath(Arc<JsonPath>),
+    /// A label of an enum.
+    Enum(Arc<EnumLabel>),
     /// The value of void.
     Void,
 }
@@ -69,6 +74,19 @@ pub struct Array {
     pub dims: Vec<(i32, i32)>,
     /// The elements, last dimension fastest.
     pub values: Vec<Datum>,
+}
+
+/// A label of an enum.
+#[derive(Clone, Debug)]
+pub struct EnumLabel {
+    /// The enum.
+    pub ty: super::Oid,
+    /// The label's own oid.
+    pub oid: super::Oid,
+    /// Its place among the labels; a label that is put between others lies between theirs.
+    pub order: f64,
+    /// Its text.
+    pub text: Arc<str>,
 }
 
 /// What the fields of a row are.
@@ -218,6 +236,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Time(x), D::Time(y)) => x.cmp(y),
         (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
+        (D::Enum(x), D::Enum(y)) => x.order.total_cmp(&y.order),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
         }
@@ -254,6 +273,8 @@ fn kind(d: &Datum) -> u8 {
         D::Time(_) => 14,
         D::TimeTz(..) => 15,
         D::Jsonb(_) => 16,
+        D::JsonPath(_) => 17,
+        D::Enum(_) => 18,
     }
 }
 
@@ -298,6 +319,7 @@ impl Hash for Datum {
             D::Time(t) => t.hash(state),
             D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
             D::Jsonb(j) => j.hash_into(state),
+            D::Enum(e) => e.order.to_bits().hash(state),
             _ => kind(self).hash(state),
         }
     }

@@ -22,6 +22,7 @@ mod facts;
 pub mod float;
 pub mod interval;
 pub mod json;
+pub mod jsonpath;
 pub mod numeric;
 mod numeric_math;
 pub mod text;
@@ -228,7 +229,6 @@ const NOT_HERE: &[&str] = &[
     "tsmultirange",
     "tstzmultirange",
     "datemultirange",
-    "jsonpath",
     "pg_lsn",
     "txid_snapshot",
     "pg_snapshot",

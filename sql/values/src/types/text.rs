@@ -152,6 +152,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
             Datum::Json(text.into())
         }
         oid::JSONB => Datum::Jsonb(super::json::parse(text)?.into()),
+        oid::JSONPATH => Datum::JsonPath(super::jsonpath::parse(text)?.into()),
         oid::NAME => Datum::text(crate::syntax::lexer::truncate_name(text.into()).into_owned()),
         oid::CHAR => Datum::text(text.chars().next().map(String::from).unwrap_or_default()),
         oid::BYTEA => Datum::Bytea(bytea(text)?.into()),
@@ -224,6 +225,8 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Time(t) => super::time::format(*t),
         Datum::TimeTz(t, west) => super::time::format_zoned(*t, *west),
         Datum::Jsonb(j) => j.to_string(),
+        Datum::JsonPath(p) => p.to_string(),
+        Datum::Enum(e) => e.text.to_string(),
         Datum::Text(s) => s.to_string(),
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);

@@ -1,0 +1,8 @@
+//! jsonpath: the tree of a path, and its text (src/backend/utils/adt/jsonpath.c). What runs a path stands in `expr`.
+
+mod parse;
+mod text;
+mod tree;
+
+pub use parse::parse;
+pub use tree::{JsonPath, Method, Node, Operand, PathOp, Step};

@@ -1,0 +1,22 @@
+-- jsonpath, and the functions on regular expressions and numbers
+SELECT '$.a[*] ? (@.b > 1 && @.c == "x")'::jsonpath, 'strict $."a b".**{1 to last}.type()'::jsonpath, '$[0 to last, 1] + -2 * ($.x - 1)'::jsonpath, '!($.a like_regex "^a" flag "i") || exists($.b)'::jsonpath, '$v.size()'::jsonpath;
+SELECT '$ ? ((@.a == 1) is unknown)'::jsonpath, '1 + 2 > 2'::jsonpath, '$.a.b.c ? (@ starts with "x")'::jsonpath;
+SELECT '$.'::jsonpath;
+SELECT ''::jsonpath;
+SELECT '@.a'::jsonpath;
+SELECT 'last'::jsonpath;
+SELECT jsonb_path_query_array('{"a":[1,2,3,4,5]}', '$.a[*] ? (@ >= 2 && @ <= 4)'), jsonb_path_query_array('{"a":[1,2,3]}', '$.a[last]'), jsonb_path_query_first('[{"a":1},{"a":2}]', '$.a'), jsonb_path_exists('{"a":1}', '$.b'), jsonb_path_exists('{"a":1}', 'strict $.b', '{}', true), jsonb_path_match('{"a":1}', '$.a == 1'), jsonb_path_query_array('{"a":[1,[2,{"b":3}]]}', '$.**.b'), jsonb_path_query_array('[1,"x",null,{},[2]]', '$[*].type()'), jsonb_path_query_array('[1,2,3]', '$.size()'), jsonb_path_query_array('[-1.5]', '$[*].abs() + $[0].floor()'), jsonb_path_query_first('{"x":2}', '$.x * $m', '{"m":21}');
+SELECT jsonb_path_query_array('["abc","ABd","x"]', '$[*] ? (@ like_regex "^ab" flag "i")'), jsonb_path_query_array('[{"a":1,"b":2}]', '$[*].keyvalue().key'), jsonb_path_query_array('"1.5"', '$.double()');
+SELECT jsonb_path_match('{"a":1}', '$.a');
+SELECT jsonb_path_query_array('{"a":1}', 'strict $.b');
+SELECT jsonb_path_query_array('[1]', 'strict $[3]');
+SELECT jsonb_path_query_array('{"a":"x"}', '$.a + 1');
+SELECT jsonb_path_query_first('1', '$x');
+SELECT '{"a":[1,2]}'::jsonb @? '$.a[*] ? (@ > 1)', '{"a":[1,2]}'::jsonb @@ '$.a[*] > 2', '{"a":1}'::jsonb @@ '$.a', '[1,2]'::jsonb @? 'strict $.a';
+SELECT regexp_match('foobarbequebaz', '(bar)(beque)'), regexp_match('abc', 'd'), regexp_match('ABC', 'b', 'i'), regexp_replace('foobarbaz', 'b..', 'X'), regexp_replace('foobarbaz', 'b..', 'X', 'g'), regexp_replace('foobarbaz', 'b(..)', 'X\1Y', 'g'), regexp_replace('abcabc', 'b', '[\&]', 3), regexp_replace('aaa', 'a', 'b', 1, 2);
+SELECT regexp_split_to_array('the quick  fox', '\s+'), regexp_split_to_array('abc', ''), regexp_count('abcabc', 'b'), regexp_instr('abcabc', 'c', 1, 2), regexp_like('Hello', '^h', 'i'), regexp_substr('abcdef', 'c(.)', 1, 1, '', 1), regexp_count('ABC', 'b', 1, 'i');
+SELECT regexp_match('x', 'x', 'g');
+SELECT regexp_replace('x', 'x', 'y', 'z');
+SELECT sind(30), cosd(60), tand(45), asind(0.5), atan2d(1, 1), degrees(pi()), radians(180), ||/ 8, sinh(0), atanh(0), cot(1) > 0.6, factorial(20), gcd(12, 18), lcm(4, 6), gcd(1.5, 0.6), lcm(1.5, 0.6), scale(1.50), min_scale(1.500), trim_scale(1.500), width_bucket(5.35, 0.024, 10.06, 5), width_bucket(3::float8, 0, 10, 5);
+SELECT asin(2);
+SELECT factorial(-1);
