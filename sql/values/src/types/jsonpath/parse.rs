@@ -2,7 +2,7 @@
 
 use super::tree::{DEPTH_MAX, JsonPath, Method, Node, Operand, PathOp, Step};
 use crate::error::{Result, SqlError, code};
-use crate::types::Numeric;
+use crate::types::numeric::Numeric;
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,8 @@ pub fn parse(text: &str) -> Result<JsonPath> {
     let mut r = Reader { text, at: 0, tok: Tok::End, start: 0, depth: 0, in_filter: 0, in_subscript: 0 };
     r.advance()?;
     if r.tok == Tok::End {
-        return Err(crate::types::text::invalid("jsonpath", text));
+        let message = format!("invalid input syntax for type jsonpath: \"{text}\"");
+        return Err(SqlError::new(code::INVALID_TEXT_REPRESENTATION, message));
     }
     let strict = r.eat_word("strict")?;
     if !strict {

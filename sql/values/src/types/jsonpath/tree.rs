@@ -1,6 +1,6 @@
 //! The tree of a path.
 
-use crate::types::Numeric;
+use crate::types::numeric::Numeric;
 use std::sync::Arc;
 
 /// How deep a path may be nested.
