@@ -8,7 +8,7 @@ use clearway_base::waits::with_session;
 use crate::error::{Error, Result};
 use crate::params::Params;
 use crate::row::{Collector, FromRow, rows_of};
-use crate::rows::{AsyncRows, Rows};
+use crate::rows::{AsyncRows, Query, Rows};
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
 use crate::statement::{BATCH_ROWS, Step};
@@ -115,17 +115,25 @@ impl AsyncConnection {
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<AsyncRows<'_>> {
+        let query = self.begin_query(sql, params).await?;
+        Ok(AsyncRows::new(self, query))
+    }
+
+    /// As [`AsyncConnection::query`], without borrowing the connection: see [`Query`].
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub async fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
         let mut out = Collector::default();
         let mut lease = self.lease().await?;
-        let begun = {
-            let live = lease.live();
-            let waits = Arc::clone(&live.waits);
-            with_session(waits, live.begin(sql, &params, BATCH_ROWS, &mut out)).await
-        };
+        let live = lease.live();
+        let waits = Arc::clone(&live.waits);
+        let begun = with_session(waits, live.begin(sql, &params, BATCH_ROWS, &mut out)).await;
+        let number = live.number;
         lease.done();
         let (prepared, step) = begun?;
         let columns = prepared.columns.clone().unwrap_or_else(|| Arc::from([]));
-        Ok(AsyncRows::new(self, columns, out, matches!(step, Step::Part)))
+        Ok(Query::new(columns, out, matches!(step, Step::Part), number))
     }
 
     /// The first row, converted; further rows are not read.
@@ -224,6 +232,30 @@ impl Connection {
     /// The statement's; `Closed`.
     pub fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Rows<'_>> {
         wait(self.0.query(sql, params)).map(Rows)
+    }
+
+    /// As [`Connection::query`], without borrowing the connection: see [`Query`].
+    ///
+    /// # Errors
+    /// The statement's; `Closed`.
+    pub fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
+        wait(self.0.begin_query(sql, params))
+    }
+
+    /// See [`Query::fetch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fetch(&mut self, query: &mut Query) -> Result<bool> {
+        wait(query.fetch(&mut self.0))
+    }
+
+    /// See [`Query::end`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn end_query(&mut self, query: &mut Query) -> Result<()> {
+        wait(query.end(&mut self.0))
     }
 
     /// Runs a statement; its rows, converted, as an iterator.

@@ -119,6 +119,7 @@ impl Connection {
             let live = lease.live();
             let waits = std::sync::Arc::clone(&live.waits);
             let work = async {
+                live.number += 1;
                 if live.unfinished {
                     live.finish().await?;
                 }

@@ -27,7 +27,7 @@
 //! # What there is
 //! - [`Database`]: opens a directory or memory, gives connections, runs closures as transactions that are repeated after conflicts, closes.
 //! - [`Connection`] parks the thread; [`AsyncConnection`] gives futures that are `Send` and need no particular runtime.
-//! - Parameters: `$1` with tuples, arrays and slices; `:name` with [`Named`] or `#[derive(Params)]`. Statements are prepared once and kept.
+//! - Parameters: `$1` or `?` with tuples, arrays and slices; `:name` with [`Named`] or `#[derive(Params)]`. Statements are prepared once and kept.
 //! - Rows: [`Row::get`] by name or number, texts and bytes borrowed; whole rows as tuples or by `#[derive(FromRow)]`.
 //! - [`typed`] tables: keys and values of Rust types on the same data.
 //! - Feature `server`: [`Database::serve`](Database::serve) opens the same live database to psql and every other PostgreSQL client.
@@ -62,7 +62,7 @@ pub use database::{Builder, Database};
 pub use error::{Error, Failure, Result};
 pub use params::{Named, Params};
 pub use row::{Column, ColumnIndex, FromRow, Row};
-pub use rows::{AsyncRows, Rows};
+pub use rows::{AsyncRows, Query, Rows};
 #[cfg(feature = "server")]
 pub use serve::Server;
 pub use slot::CancelHandle;

@@ -1,4 +1,4 @@
-//! Parameters of a statement: by position (`$1`), or by name (`:id`).
+//! Parameters of a statement: by position (`$1`, or `?` as SQLite has it), or by name (`:id`).
 
 use clearway_syntax::lexer::{Tok, tokens};
 
@@ -142,6 +142,37 @@ pub(crate) fn numbered(sql: &str) -> Result<(String, Vec<String>)> {
     Ok((out, names))
 }
 
+/// A text with each `?` replaced by `$1`, `$2` and so on; none if it has none, or has `$n` itself: then `?` is an operator.
+pub(crate) fn marked(sql: &str) -> Result<Option<String>> {
+    if !sql.contains('?') {
+        return Ok(None);
+    }
+    let list = tokens(sql)?;
+    if list.iter().any(|token| matches!(token.kind, Tok::Param(_))) {
+        return Ok(None);
+    }
+    let (mut out, mut count, mut copied) = (String::with_capacity(sql.len() + 8), 0, 0);
+    for token in &list {
+        // Neighbours stick to the mark: `=?` is one operator to the lexer. These are operators of jsonb.
+        if !matches!(token.kind, Tok::Op(op) if op.contains('?') && !matches!(op, "?|" | "?&" | "@?")) {
+            continue;
+        }
+        let (from, to) = (token.start as usize, token.end as usize);
+        out.push_str(sql.get(copied..from).unwrap_or_default());
+        for c in sql.get(from..to).unwrap_or_default().chars() {
+            if c == '?' {
+                count += 1;
+                out.push_str(&format!(" ${count} "));
+            } else {
+                out.push(c);
+            }
+        }
+        copied = to;
+    }
+    out.push_str(sql.get(copied..).unwrap_or_default());
+    Ok((count > 0).then_some(out))
+}
+
 /// Which of the given parameters is that of a name.
 pub(crate) fn position(params: &(impl Params + ?Sized), name: &str) -> Result<usize> {
     let found = (0..params.count()).find(|at| params.name(*at) == Some(name));
@@ -150,7 +181,22 @@ pub(crate) fn position(params: &(impl Params + ?Sized), name: &str) -> Result<us
 
 #[cfg(test)]
 mod tests {
-    use super::numbered;
+    use super::{marked, numbered};
+
+    #[test]
+    fn marks_become_numbers_where_they_are_no_operators() {
+        let marked = |sql| marked(sql).expect("tokens");
+        assert_eq!(
+            marked("SELECT ?, '?' WHERE a=? AND b>=?||?"),
+            Some("SELECT  $1 , '?' WHERE a= $2  AND b>= $3 || $4 ".into())
+        );
+        assert_eq!(marked("SELECT data ? 'key' WHERE id = $1"), None);
+        assert_eq!(
+            marked("SELECT data ?| array['a'] WHERE id = ?"),
+            Some("SELECT data ?| array['a'] WHERE id =  $1 ".into())
+        );
+        assert_eq!(marked("SELECT 1"), None);
+    }
 
     #[test]
     fn names_become_numbers_outside_of_texts_casts_and_slices() {

@@ -5,29 +5,25 @@ use std::sync::Arc;
 use clearway_base::waits::with_session;
 
 use crate::connection::AsyncConnection;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::row::{Collector, Column, FromRow, Row, rows_of};
 use crate::statement::{BATCH_ROWS, Step};
 use crate::wait::wait;
 
-/// Rows that a future gives. The connection is borrowed until they are dropped; a query that was not read to its end holds its snapshot until
-/// [`AsyncRows::close`] or the connection's next call.
-pub struct AsyncRows<'c> {
-    connection: &'c mut AsyncConnection,
+/// A query that has begun, apart from its connection: for bindings of other languages, whose objects can't borrow. The connection's next
+/// statement ends it.
+pub struct Query {
     columns: Arc<[Column]>,
     out: Collector,
     next: usize,
     more: bool,
+    /// Which of the connection's statements it is.
+    number: u64,
 }
 
-impl<'c> AsyncRows<'c> {
-    pub(crate) fn new(
-        connection: &'c mut AsyncConnection,
-        columns: Arc<[Column]>,
-        out: Collector,
-        more: bool,
-    ) -> AsyncRows<'c> {
-        AsyncRows { connection, columns, out, next: 0, more }
+impl Query {
+    pub(crate) fn new(columns: Arc<[Column]>, out: Collector, more: bool, number: u64) -> Query {
+        Query { columns, out, next: 0, more, number }
     }
 
     /// The columns.
@@ -35,9 +31,83 @@ impl<'c> AsyncRows<'c> {
         &self.columns
     }
 
+    /// PostgreSQL's command tag (`INSERT 0 1`), once the last row has been fetched.
+    pub fn tag(&self) -> &str {
+        &self.out.tag
+    }
+
+    /// Whether rows may be left on the connection, beyond those of the batch that is here.
+    pub fn has_more(&self) -> bool {
+        self.more
+    }
+
+    /// The next row of the batch that is here.
+    pub fn buffered(&mut self) -> Option<Row<'_>> {
+        if self.next == self.out.batch.rows() {
+            return None;
+        }
+        self.next += 1;
+        Some(Row { columns: &self.columns, batch: &self.out.batch, number: self.next - 1 })
+    }
+
+    /// Fetches the next batch; false: there was none.
+    ///
+    /// # Errors
+    /// The statement's; `Parameters` if the connection has run another statement since.
+    pub async fn fetch(&mut self, connection: &mut AsyncConnection) -> Result<bool> {
+        if !std::mem::take(&mut self.more) {
+            return Ok(false);
+        }
+        let mut lease = connection.lease().await?;
+        let live = lease.live();
+        let step = if live.number == self.number {
+            let waits = Arc::clone(&live.waits);
+            with_session(waits, live.more(BATCH_ROWS, &mut self.out)).await
+        } else {
+            Err(Error::Parameters("the query has ended: its connection has run another statement since".to_owned()))
+        };
+        lease.done();
+        self.next = 0;
+        self.more = matches!(step?, Step::Part);
+        Ok(true)
+    }
+
+    /// Ends the query; rows that have not been fetched are not read.
+    ///
+    /// # Errors
+    /// The commit's, where the statement was a transaction of its own.
+    pub async fn end(&mut self, connection: &mut AsyncConnection) -> Result<()> {
+        if std::mem::take(&mut self.more) {
+            let mut lease = connection.lease().await?;
+            let live = lease.live();
+            let ended = if live.number == self.number { live.finish().await } else { Ok(()) };
+            lease.done();
+            ended?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows that a future gives. The connection is borrowed until they are dropped; a query that was not read to its end holds its snapshot until
+/// [`AsyncRows::close`] or the connection's next call.
+pub struct AsyncRows<'c> {
+    connection: &'c mut AsyncConnection,
+    query: Query,
+}
+
+impl<'c> AsyncRows<'c> {
+    pub(crate) fn new(connection: &'c mut AsyncConnection, query: Query) -> AsyncRows<'c> {
+        AsyncRows { connection, query }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.query.columns
+    }
+
     /// How many rows the statement has changed, once the last row has been read: what `INSERT ... RETURNING` reports.
     pub fn changed(&self) -> u64 {
-        rows_of(&self.out.tag)
+        rows_of(self.query.tag())
     }
 
     /// The next row.
@@ -45,25 +115,12 @@ impl<'c> AsyncRows<'c> {
     /// # Errors
     /// The statement's; `Closed`.
     pub async fn next(&mut self) -> Result<Option<Row<'_>>> {
-        while self.next == self.out.batch.rows() {
-            if !self.more {
+        while self.query.next == self.query.out.batch.rows() {
+            if !self.query.fetch(self.connection).await? {
                 return Ok(None);
             }
-            self.fetch().await?;
         }
-        self.next += 1;
-        Ok(Some(Row { columns: &self.columns, batch: &self.out.batch, number: self.next - 1 }))
-    }
-
-    async fn fetch(&mut self) -> Result<()> {
-        self.more = false;
-        let mut lease = self.connection.lease().await?;
-        let waits = Arc::clone(&lease.live().waits);
-        let step = with_session(waits, lease.live().more(BATCH_ROWS, &mut self.out)).await;
-        lease.done();
-        self.next = 0;
-        self.more = matches!(step?, Step::Part);
-        Ok(())
+        Ok(self.query.buffered())
     }
 
     /// Ends the query; rows that have not been read are not read.
@@ -75,13 +132,7 @@ impl<'c> AsyncRows<'c> {
     }
 
     async fn end(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.more) {
-            let mut lease = self.connection.lease().await?;
-            let ended = lease.live().finish().await;
-            lease.done();
-            ended?;
-        }
-        Ok(())
+        self.query.end(self.connection).await
     }
 
     /// All rows that are left, converted.
@@ -117,9 +168,8 @@ impl Rows<'_> {
     /// The statement's; `Closed`.
     #[allow(clippy::should_implement_trait, reason = "a row borrows from the rows, which an iterator's item can't")]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
-        if self.0.next < self.0.out.batch.rows() {
-            self.0.next += 1;
-            return Ok(Some(Row { columns: &self.0.columns, batch: &self.0.out.batch, number: self.0.next - 1 }));
+        if self.0.query.next < self.0.query.out.batch.rows() {
+            return Ok(self.0.query.buffered());
         }
         wait(self.0.next())
     }

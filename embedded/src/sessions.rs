@@ -61,8 +61,16 @@ impl Sessions {
         let start = SessionStart { backend, backends, database, user, options };
         let session = Session::new(self.db(), start).await?;
         let db = Arc::clone(self.db());
-        let live =
-            Live { db, session, statements: Statements::default(), listed, waits, unfinished: false, cut: false };
+        let live = Live {
+            db,
+            session,
+            statements: Statements::default(),
+            listed,
+            waits,
+            unfinished: false,
+            number: 0,
+            cut: false,
+        };
         live.rests();
         Ok(live)
     }

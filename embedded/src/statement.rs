@@ -19,7 +19,7 @@ use clearway_sql::session::{BackendState, Bind, Session, TransactionStatus};
 use clearway_values::types::Oid;
 
 use crate::error::{Error, Result};
-use crate::params::{Params, are_named, numbered, position};
+use crate::params::{Params, are_named, marked, numbered, position};
 use crate::row::{Collector, Column};
 use crate::value::is_binary;
 
@@ -64,6 +64,8 @@ pub(crate) struct Live {
     pub(crate) waits: Arc<SessionStats>,
     /// A portal is open whose implicit transaction has not ended.
     pub(crate) unfinished: bool,
+    /// Statements that were begun so far.
+    pub(crate) number: u64,
     /// See `slot`, SLT-1.
     pub(crate) cut: bool,
 }
@@ -97,7 +99,8 @@ pub(crate) enum Step {
 impl Live {
     /// The statement of a text, prepared now or earlier. DDL of anybody makes the connection prepare its statements anew, so that a
     /// `SELECT *` has the columns of today.
-    async fn prepared(&mut self, sql: &str, named: bool) -> Result<Arc<Prepared>> {
+    async fn prepared(&mut self, sql: &str, params: &(impl Params + ?Sized)) -> Result<Arc<Prepared>> {
+        let named = are_named(params);
         let version = self.db.catalog_version();
         if version != self.statements.version {
             self.forget_statements();
@@ -107,11 +110,14 @@ impl Live {
         if let Some(prepared) = known.get(sql) {
             return Ok(Arc::clone(prepared));
         }
-        let (text, names) = if named { numbered(sql)? } else { (String::new(), Vec::new()) };
-        let text = if named { text.as_str() } else { sql };
+        let (text, names) = match named {
+            true => numbered(sql)?,
+            false if params.count() > 0 => (marked(sql)?.unwrap_or_else(|| sql.to_owned()), Vec::new()),
+            false => (sql.to_owned(), Vec::new()),
+        };
         self.statements.counter += 1;
         let name = format!("embedded {}", self.statements.counter);
-        self.session.parse(&name, text, &[]).await?;
+        self.session.parse(&name, &text, &[]).await?;
         let mut collector = Collector::default();
         self.session.describe_statement(&name, &mut collector).await?;
         let columns = collector.columns.take();
@@ -171,7 +177,8 @@ impl Live {
         if self.unfinished {
             self.finish().await?;
         }
-        let prepared = self.prepared(sql, are_named(params)).await?;
+        self.number += 1;
+        let prepared = self.prepared(sql, params).await?;
         self.unfinished = true;
         self.bind(&prepared, params).await?;
         out.batch.clear();
@@ -273,6 +280,7 @@ impl Live {
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.
     pub(crate) async fn batch(&mut self, sql: &str) -> Result<()> {
+        self.number += 1;
         if self.unfinished {
             self.finish().await?;
         }

@@ -1,0 +1,520 @@
+"""Connections and cursors, as sqlite3 has them."""
+
+import os
+import re
+import threading
+import weakref
+
+from . import errors, types
+from .clearway_native import Database as NativeDatabase
+from .clearway_native import NativeError
+
+#: Statements before which a transaction is begun, unless isolation_level is None.
+CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|replace|copy)\b", re.IGNORECASE | re.DOTALL)
+
+ISOLATION_LEVELS = {
+    "": "BEGIN",
+    "DEFERRED": "BEGIN",
+    "IMMEDIATE": "BEGIN",
+    "EXCLUSIVE": "BEGIN",
+    "READ COMMITTED": "BEGIN ISOLATION LEVEL READ COMMITTED",
+    "REPEATABLE READ": "BEGIN ISOLATION LEVEL REPEATABLE READ",
+}
+
+_open = {}
+_opening = threading.Lock()
+
+
+def _call(function, *arguments):
+    try:
+        return function(*arguments)
+    except NativeError as error:
+        raise errors.of(error) from None
+
+
+class Database:
+    """An open database; its connections share it. The connections of `connect(path)` share one, too."""
+
+    def __init__(self, path=":memory:", *, cache_bytes=None, user=None, database=None):
+        self.path = None if path == ":memory:" else os.path.realpath(os.fspath(path))
+        self._native = _call(NativeDatabase.open, self.path, cache_bytes, user, database)
+        self._users = None
+
+    def connect(self, **options):
+        """A connection; each thread that works at the same time as others has its own."""
+        return options.pop("factory", Connection)(self, **options)
+
+    def serve(self, address="127.0.0.1:0"):
+        """Opens the live database to psql and other clients of PostgreSQL's protocol; the addresses where it listens."""
+        return _call(self._native.serve, address)
+
+    def close(self):
+        """Closes for good: connections answer ProgrammingError from now on, open transactions are rolled back."""
+        with _opening:
+            if _open.get(self.path) is self:
+                del _open[self.path]
+        _call(self._native.close)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _leave(self):
+        """A connection of `connect(path)` has closed; the last one closes the database."""
+        if self._users is None:
+            return
+        with _opening:
+            self._users -= 1
+            last = self._users == 0
+            if last:
+                _open.pop(self.path, None)
+                _call(self._native.close)
+
+
+def connect(database, timeout=5.0, detect_types=0, isolation_level="", check_same_thread=False, factory=None, cached_statements=128, uri=False):
+    """Opens the directory `database`, or makes it, and returns a connection. Several connections of this process share it.
+
+    `timeout` is the longest wait for a lock in seconds (lock_timeout); 0 or None: no limit. `detect_types`, `check_same_thread`,
+    `cached_statements` and `uri` have nothing to do here: values have the types of their columns, any thread may use a connection.
+    """
+    if uri:
+        raise errors.NotSupportedError("URIs are not supported: give the path of a directory, or ':memory:'")
+    options = {"isolation_level": isolation_level, "timeout": timeout}
+    if isinstance(database, Database):
+        return (factory or Connection)(database, **options)
+    name = os.fspath(database)
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    if name == ":memory:":
+        shared = Database()
+        shared._users = 1
+        return (factory or Connection)(shared, **options)
+    path = os.path.realpath(name)
+    with _opening:
+        shared = _open.get(path)
+        if shared is None:
+            shared = Database(path)
+            shared._users = 0
+            _open[path] = shared
+        shared._users += 1
+    try:
+        return (factory or Connection)(shared, **options)
+    except BaseException:
+        shared._leave()
+        raise
+
+
+class Row:
+    """A row whose values are found by number or by name, in any case; `row_factory = clearway.Row` asks for it."""
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, cursor, values):
+        self._names = tuple(column[0] for column in cursor.description or ())
+        self._values = tuple(values)
+
+    def keys(self):
+        return list(self._names)
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            lower = key.lower()
+            for name, value in zip(self._names, self._values):
+                if name.lower() == lower:
+                    return value
+            raise IndexError("No item with that key")
+        return self._values[key]
+
+    def __len__(self):
+        return len(self._values)
+
+    def __iter__(self):
+        return iter(self._values)
+
+    def __eq__(self, other):
+        return isinstance(other, Row) and (self._names, self._values) == (other._names, other._values)
+
+    def __hash__(self):
+        return hash((self._names, self._values))
+
+    def __repr__(self):
+        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self._names, self._values))
+        return f"Row({fields})"
+
+
+class Connection:
+    """A connection. Its methods may be called from any thread, one at a time."""
+
+    Error = errors.Error
+    Warning = errors.Warning
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+
+    def __init__(self, database, isolation_level="", timeout=None):
+        self._native = None
+        if not isinstance(database, Database):
+            database = Database(database)
+            database._users = 1
+        self.database = database
+        self.row_factory = None
+        self.text_factory = str
+        self.total_changes = 0
+        self._lock = threading.RLock()
+        self._cursor = lambda: None
+        self._native = _call(database._native.connect)
+        self.isolation_level = isolation_level
+        if timeout:
+            _call(self._native.batch_text, f"SET lock_timeout = {int(timeout * 1000)}")
+
+    @property
+    def isolation_level(self):
+        """'' (a transaction begins before the first change), None (each statement by itself), or REPEATABLE READ."""
+        return self._isolation_level
+
+    @isolation_level.setter
+    def isolation_level(self, level):
+        if level is not None and (not isinstance(level, str) or level.upper() not in ISOLATION_LEVELS):
+            raise ValueError(f"isolation_level must be None or one of {', '.join(repr(name) for name in ISOLATION_LEVELS)}")
+        self._isolation_level = level
+        if level is None and self._native is not None and self.in_transaction:
+            self.commit()
+
+    @property
+    def in_transaction(self):
+        """Whether a transaction is open."""
+        return _call(self._checked().in_transaction)
+
+    @property
+    def pid(self):
+        """The connection's number in pg_stat_activity and in lock views."""
+        return self._checked().pid
+
+    def cursor(self, factory=None):
+        """A cursor."""
+        self._checked()
+        cursor = (factory or Cursor)(self)
+        if not isinstance(cursor, Cursor):
+            raise TypeError(f"factory must return a cursor, not {type(cursor).__name__}")
+        if self.row_factory is not None:
+            cursor.row_factory = self.row_factory
+        return cursor
+
+    def execute(self, sql, parameters=()):
+        """Runs a statement with a new cursor."""
+        return self.cursor().execute(sql, parameters)
+
+    def executemany(self, sql, parameters):
+        """Runs a statement for each set of parameters."""
+        return self.cursor().executemany(sql, parameters)
+
+    def executescript(self, script):
+        """Runs all statements of a text."""
+        return self.cursor().executescript(script)
+
+    def begin(self):
+        """Begins a transaction at the isolation level of the connection."""
+        with self._lock:
+            self._set_aside(None)
+            _call(self._checked().execute, ISOLATION_LEVELS[(self._isolation_level or "").upper()], None)
+
+    def commit(self):
+        """Ends the transaction and returns when it is durable; nothing happens if none is open."""
+        self._end("COMMIT")
+
+    def rollback(self):
+        """Undoes the transaction; nothing happens if none is open."""
+        self._end("ROLLBACK")
+
+    def _end(self, how):
+        native = self._checked()
+        with self._lock:
+            self._set_aside(None)
+            if not _call(native.in_transaction):
+                return
+            tag = _call(native.execute, how, None)[3]
+        if how == "COMMIT" and tag == "ROLLBACK":
+            raise errors.InternalError("the transaction is rolled back: one of its statements failed", "25P02")
+
+    def interrupt(self):
+        """Stops what the connection runs, from any thread: it fails with OperationalError, SQLSTATE 57014."""
+        self._checked().cancel()
+
+    def copy_in(self, sql, data):
+        """Runs COPY ... FROM STDIN with these bytes; how many rows there were."""
+        with self._lock:
+            self._set_aside(None)
+            self._begin(sql)
+            return _call(self._checked().copy_in, sql, bytes(data))
+
+    def copy_out(self, sql):
+        """The bytes of COPY ... TO STDOUT."""
+        with self._lock:
+            self._set_aside(None)
+            return _call(self._checked().copy_out, sql)
+
+    def close(self):
+        """Closes; an open transaction is rolled back."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+            self.database._leave()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            try:
+                self.commit()
+            except errors.Error:
+                self.rollback()
+                raise
+        else:
+            self.rollback()
+        return False
+
+    def __call__(self, sql):
+        raise errors.NotSupportedError("statements are kept prepared by their text; there are no statement objects")
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001 (nobody is there to be told)
+            pass
+
+    def __getattr__(self, name):
+        if name in UNSUPPORTED:
+            raise errors.NotSupportedError(f"{name} is not supported: {UNSUPPORTED[name]}")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _checked(self):
+        native = self.__dict__.get("_native")
+        if native is None:
+            raise errors.ProgrammingError("Cannot operate on a closed database.")
+        return native
+
+    def _begin(self, sql):
+        if self._isolation_level is not None and CHANGES.match(sql):
+            native = self._checked()
+            if not _call(native.in_transaction):
+                _call(native.execute, ISOLATION_LEVELS[self._isolation_level.upper()], None)
+
+    def _set_aside(self, cursor):
+        """Another cursor wants the connection: the one whose rows are being fetched takes the rest of them into memory."""
+        active = self._cursor()
+        if active is not None and active is not cursor:
+            active._take_rest()
+        self._cursor = (lambda: None) if cursor is None else weakref.ref(cursor)
+
+
+#: Methods of sqlite3 that have no counterpart.
+UNSUPPORTED = {
+    "backup": "`clearway backup` copies a running database",
+    "blobopen": "values are read and written whole",
+    "create_aggregate": "functions in Python do not run in the database",
+    "create_collation": "texts are ordered by their bytes (C.UTF-8)",
+    "create_function": "functions in Python do not run in the database",
+    "create_window_function": "functions in Python do not run in the database",
+    "deserialize": "a database is a directory",
+    "enable_load_extension": "there are no extensions to load",
+    "iterdump": "`pg_dump` writes a database that is served",
+    "load_extension": "there are no extensions to load",
+    "serialize": "a database is a directory",
+    "set_authorizer": "GRANT and REVOKE say what a role may do",
+    "set_progress_handler": "statement_timeout and interrupt() stop a statement",
+    "set_trace_callback": "pg_stat_activity and log_statement show statements",
+}
+
+
+class Cursor:
+    """A statement's rows."""
+
+    def __init__(self, connection):
+        if not isinstance(connection, Connection):
+            raise TypeError("a cursor belongs to a connection")
+        self.connection = connection
+        self.arraysize = 1
+        self.row_factory = None
+        self._closed = False
+        self._reset()
+
+    def _reset(self):
+        self.description = None
+        self.rowcount = -1
+        self.lastrowid = None
+        self._rows = []
+        self._next = 0
+        self._more = False
+        self._converters = ()
+
+    def execute(self, sql, parameters=()):
+        """Runs a statement."""
+        connection = self._ready()
+        given = self._given(parameters)
+        with connection._lock:
+            connection._set_aside(self)
+            self._reset()
+            connection._begin(sql)
+            self._run(sql, given)
+        return self
+
+    def executemany(self, sql, parameters):
+        """Runs a statement for each set of parameters."""
+        connection = self._ready()
+        count = 0
+        with connection._lock:
+            connection._set_aside(self)
+            self._reset()
+            connection._begin(sql)
+            for given in parameters:
+                self._reset()
+                self._run(sql, self._given(given))
+                if self.description is not None:
+                    raise errors.ProgrammingError("executemany() can only execute statements that return no rows")
+                count += max(self.rowcount, 0)
+        self.rowcount = count
+        return self
+
+    def executescript(self, script):
+        """Runs all statements of a text; an open transaction is committed first."""
+        connection = self._ready()
+        if not isinstance(script, str):
+            raise TypeError("the script must be a str")
+        with connection._lock:
+            connection.commit()
+            connection._set_aside(self)
+            self._reset()
+            _call(connection._checked().batch_text, script)
+        return self
+
+    @staticmethod
+    def _given(parameters):
+        if isinstance(parameters, dict) or (hasattr(parameters, "keys") and not isinstance(parameters, Row)):
+            return {name: types.adapt(parameters[name]) for name in parameters.keys()} or None
+        if isinstance(parameters, (str, bytes)):
+            raise errors.ProgrammingError("parameters are a sequence or a mapping, not a text")
+        return [types.adapt(value) for value in parameters] or None
+
+    def _run(self, sql, given):
+        if not isinstance(sql, str):
+            raise TypeError("the statement must be a str")
+        native = self.connection._checked()
+        try:
+            columns, rows, more, tag = _call(native.execute, sql, given)
+        except TypeError as error:
+            raise errors.ProgrammingError(str(error)) from None
+        if columns is not None:
+            self.description = tuple((name, oid, None, None, None, None, None) for name, oid in columns)
+            self._converters = tuple((at, types.converter(oid)) for at, (_, oid) in enumerate(columns))
+            self._converters = tuple(pair for pair in self._converters if pair[1] is not None)
+        self._accept(rows, more, tag)
+
+    def _accept(self, rows, more, tag):
+        if self._converters:
+            rows = [self._converted(row) for row in rows]
+        self._rows = rows
+        self._next = 0
+        self._more = more
+        if not more and tag:
+            word, _, number = tag.rpartition(" ")
+            changed = number.isdigit() and not word.startswith("SELECT")
+            if changed:
+                self.rowcount = int(number)
+                self.connection.total_changes += self.rowcount
+            elif number.isdigit() and self.rowcount < 0:
+                self.rowcount = -1
+
+    def _converted(self, row):
+        values = list(row)
+        for at, convert in self._converters:
+            if values[at] is not None:
+                values[at] = convert(values[at])
+        return tuple(values)
+
+    def _take_rest(self):
+        rows = self._rows[self._next :]
+        while self._more:
+            self._fetch()
+            rows.extend(self._rows)
+        self._rows = rows
+        self._next = 0
+
+    def _fetch(self):
+        self._accept(*_call(self.connection._checked().fetch))
+
+    def fetchone(self):
+        """The next row, or None."""
+        self._ready()
+        while self._next == len(self._rows):
+            if not self._more:
+                return None
+            with self.connection._lock:
+                self._fetch()
+        row = self._rows[self._next]
+        self._next += 1
+        factory = self.row_factory
+        return row if factory is None else factory(self, row)
+
+    def fetchmany(self, size=None):
+        """The next rows, at most `size`."""
+        rows = []
+        for _ in range(self.arraysize if size is None else size):
+            row = self.fetchone()
+            if row is None:
+                break
+            rows.append(row)
+        return rows
+
+    def fetchall(self):
+        """All rows that are left."""
+        return list(self)
+
+    def fetch_arrow_table(self):
+        """All rows that are left as a table of pyarrow, which must be installed."""
+        import pyarrow
+
+        names = [column[0] for column in self.description or ()]
+        factory, self.row_factory = self.row_factory, None
+        try:
+            columns = list(zip(*self)) or [()] * len(names)
+        finally:
+            self.row_factory = factory
+        return pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], names=names)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def close(self):
+        """Ends the query."""
+        if self._more:
+            with self.connection._lock:
+                if self.connection._cursor() is self and self.connection._native is not None:
+                    _call(self.connection._native.end)
+        self._reset()
+        self._closed = True
+
+    def setinputsizes(self, sizes):
+        """Does nothing; DB-API 2.0 wants it."""
+
+    def setoutputsize(self, size, column=None):
+        """Does nothing; DB-API 2.0 wants it."""
+
+    def _ready(self):
+        if self._closed:
+            raise errors.ProgrammingError("Cannot operate on a closed cursor.")
+        self.connection._checked()
+        return self.connection

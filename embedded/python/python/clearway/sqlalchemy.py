@@ -1,0 +1,140 @@
+"""The dialect of SQLAlchemy: `create_engine("clearway:///path/of/directory")`, `create_engine("clearway://")` for memory.
+
+The language is PostgreSQL's, and so is the dialect, but for the module through which it speaks.
+"""
+
+from sqlalchemy import pool, types
+from sqlalchemy.dialects.postgresql import base, json
+
+
+class _Integer(types.Integer):
+    render_bind_cast = True
+
+
+class _SmallInteger(types.SmallInteger):
+    render_bind_cast = True
+
+
+class _BigInteger(types.BigInteger):
+    render_bind_cast = True
+
+
+class _Float(types.Float):
+    render_bind_cast = True
+
+
+class _Numeric(types.Numeric):
+    render_bind_cast = True
+
+    def bind_processor(self, dialect):
+        return None
+
+    def result_processor(self, dialect, coltype):
+        return None if self.asdecimal else (lambda value: None if value is None else float(value))
+
+
+class _Boolean(types.Boolean):
+    render_bind_cast = True
+
+
+class _Date(types.Date):
+    render_bind_cast = True
+
+
+class _DateTime(types.DateTime):
+    render_bind_cast = True
+
+
+class _Time(types.Time):
+    render_bind_cast = True
+
+
+class _Interval(base.INTERVAL):
+    render_bind_cast = True
+
+
+class _Uuid(types.Uuid):
+    render_bind_cast = True
+
+    def bind_processor(self, dialect):
+        return None if self.as_uuid else str
+
+    def result_processor(self, dialect, coltype):
+        return None if self.as_uuid else (lambda value: None if value is None else value.hex)
+
+
+class _Json(json.JSON):
+    render_bind_cast = True
+
+    def result_processor(self, dialect, coltype):
+        return None
+
+
+class _Jsonb(json.JSONB):
+    render_bind_cast = True
+
+    def result_processor(self, dialect, coltype):
+        return None
+
+
+class ClearwayDialect(base.PGDialect):
+    """PostgreSQL's dialect over the module `clearway`."""
+
+    driver = "clearway"
+    supports_statement_cache = True
+    supports_server_side_cursors = False
+    supports_sane_multi_rowcount = True
+    use_insertmanyvalues_wo_returning = True
+    default_paramstyle = "numeric_dollar"
+    execution_ctx_cls = type("ClearwayContext", (base.PGExecutionContext,), {})
+    colspecs = {
+        **base.PGDialect.colspecs,
+        types.Integer: _Integer,
+        types.SmallInteger: _SmallInteger,
+        types.BigInteger: _BigInteger,
+        types.Float: _Float,
+        types.Numeric: _Numeric,
+        types.Boolean: _Boolean,
+        types.Date: _Date,
+        types.DateTime: _DateTime,
+        types.Time: _Time,
+        types.Interval: _Interval,
+        types.Uuid: _Uuid,
+        types.JSON: _Json,
+        json.JSON: _Json,
+        json.JSONB: _Jsonb,
+    }
+
+    @classmethod
+    def import_dbapi(cls):
+        import clearway
+
+        return clearway
+
+    @classmethod
+    def get_pool_class(cls, url):
+        # One connection is one database in memory: it has to stay.
+        return pool.QueuePool if url.database else pool.SingletonThreadPool
+
+    def create_connect_args(self, url):
+        options = url.translate_connect_args()
+        return [options.get("database") or ":memory:"], dict(url.query)
+
+    def get_isolation_level_values(self, dbapi_connection):
+        return ("AUTOCOMMIT", "READ COMMITTED", "REPEATABLE READ")
+
+    def set_isolation_level(self, dbapi_connection, level):
+        dbapi_connection.isolation_level = None if level == "AUTOCOMMIT" else level
+
+    def get_default_isolation_level(self, dbapi_connection):
+        return "READ COMMITTED"
+
+    def do_begin(self, dbapi_connection):
+        if dbapi_connection.isolation_level is not None and not dbapi_connection.in_transaction:
+            dbapi_connection.begin()
+
+    def is_disconnect(self, error, connection, cursor):
+        return "closed database" in str(error)
+
+
+dialect = ClearwayDialect
