@@ -85,7 +85,6 @@ class ClearwayDialect(base.PGDialect):
     supports_server_side_cursors = False
     supports_sane_multi_rowcount = True
     use_insertmanyvalues_wo_returning = True
-    default_paramstyle = "numeric_dollar"
     execution_ctx_cls = type("ClearwayContext", (base.PGExecutionContext,), {})
     colspecs = {
         **base.PGDialect.colspecs,
@@ -104,6 +103,11 @@ class ClearwayDialect(base.PGDialect):
         json.JSON: _Json,
         json.JSONB: _Jsonb,
     }
+
+    def __init__(self, **options):
+        # `?` is an operator of jsonb.
+        options.setdefault("paramstyle", "numeric_dollar")
+        super().__init__(**options)
 
     @classmethod
     def import_dbapi(cls):
