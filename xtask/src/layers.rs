@@ -21,7 +21,7 @@ pub const LAYERS: [(&str, &str); 11] = [
 /// Crates of tools: what they may depend on.
 const TOOLS: [(&str, &str, &[&str]); 6] = [
     // The library for Python; it sees what every program sees.
-    ("embedded/python", "clearway-python", &["clearway-embedded"]),
+    ("embedded/python", "clearway-python", &["clearway-base", "clearway-embedded"]),
     // Derive macros: a compiler plug-in.
     ("embedded/derive", "clearway-derive", &[]),
     // The lab reads every server through its SQL views (and starts Clearway as a process).

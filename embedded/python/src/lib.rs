@@ -3,9 +3,8 @@
 //!
 //! The interpreter's lock is released during every call into the database.
 
-use std::sync::{Mutex, PoisonError};
-
 use clearway::{CancelHandle, Error, Named, Param, Query, ToSql, ValueRef};
+use clearway_base::sync::Mutex;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
@@ -164,7 +163,8 @@ impl Database {
     fn connect(&self, py: Python<'_>) -> PyResult<Connection> {
         let inner = py.detach(|| self.inner.connect()).map_err(raise)?;
         let cancel = inner.cancel_handle();
-        Ok(Connection { state: Mutex::new(Some(State { inner, query: None })), cancel })
+        let place = Place::Free(Box::new(State { inner, query: None }));
+        Ok(Connection { place: Mutex::new("python/connection", place), cancel })
     }
 
     /// Serves the database at ADDRESS:PORT; the addresses where it listens.
@@ -182,8 +182,15 @@ impl Database {
 /// A connection, and the query whose rows are being fetched.
 #[pyclass(frozen)]
 struct Connection {
-    state: Mutex<Option<State>>,
+    place: Mutex<Place>,
     cancel: CancelHandle,
+}
+
+/// Where a connection stands. A call takes it out, so that nothing waits with the mutex held.
+enum Place {
+    Free(Box<State>),
+    Taken,
+    Closed,
 }
 
 struct State {
@@ -282,27 +289,55 @@ impl Connection {
     }
 
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.state.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        py.detach(|| drop(std::mem::replace(&mut *self.place.lock(), Place::Closed)));
     }
 }
 
 impl Connection {
-    /// Works with the connection; another thread that has it is waited for.
+    /// Works with the connection.
+    ///
+    /// # Errors
+    /// It is closed; another thread is at work with it (the Python side lets one after the other).
     fn with<T>(&self, f: impl FnOnce(&mut State) -> Result<T, Error>) -> PyResult<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = state.as_mut().ok_or_else(|| raise(Error::Closed))?;
-        f(state).map_err(raise)
+        let taken = {
+            let mut place = self.place.lock();
+            match std::mem::replace(&mut *place, Place::Taken) {
+                Place::Free(state) => Some(state),
+                Place::Taken => None,
+                Place::Closed => {
+                    *place = Place::Closed;
+                    return Err(raise(Error::Closed));
+                }
+            }
+        };
+        let busy = || raise(Error::Parameters("another thread is at work with the connection".to_owned()));
+        let mut state = taken.ok_or_else(busy)?;
+        let result = f(&mut state);
+        let mut place = self.place.lock();
+        // Closed meanwhile: the connection ends here.
+        if matches!(*place, Place::Taken) {
+            *place = Place::Free(state);
+        }
+        result.map_err(raise)
     }
 
     fn batch<'py>(&self, py: Python<'py>) -> PyResult<(Option<Columns>, Bound<'py, PyList>, bool, String)> {
-        // The rows are made with the interpreter's lock and this one; whoever waits for this one has released the interpreter's.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let query = state.as_mut().and_then(|state| state.query.as_mut());
-        let query = query.ok_or_else(|| PyRuntimeError::new_err("no query is open"))?;
-        let columns: Columns = query.columns().iter().map(|column| (column.name.clone(), column.type_oid)).collect();
-        let list = rows(py, query)?;
-        let (more, tag) = (query.has_more(), query.tag().to_owned());
-        Ok(((!columns.is_empty()).then_some(columns), list, more, tag))
+        let mut made = None;
+        self.with(|state| {
+            made = Some(match &mut state.query {
+                Some(query) => {
+                    let columns = query.columns().iter().map(|column| (column.name.clone(), column.type_oid));
+                    let columns: Columns = columns.collect();
+                    rows(py, query).map(|list| {
+                        let (more, tag) = (query.has_more(), query.tag().to_owned());
+                        ((!columns.is_empty()).then_some(columns), list, more, tag)
+                    })
+                }
+                None => Err(PyRuntimeError::new_err("no query is open")),
+            });
+            Ok(())
+        })?;
+        made.unwrap_or_else(|| Err(PyRuntimeError::new_err("no query is open")))
     }
 }
 

@@ -190,7 +190,8 @@ class Connection:
     @property
     def in_transaction(self):
         """Whether a transaction is open."""
-        return _call(self._checked().in_transaction)
+        with self._lock:
+            return _call(self._checked().in_transaction)
 
     @property
     def pid(self):
