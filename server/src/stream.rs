@@ -20,6 +20,15 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// The server's own address on a TCP connection.
+    pub fn local_address(&self) -> Option<std::net::SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+        }
+    }
+
     /// Writes what the system takes without waiting; none where that can't be told beforehand.
     pub fn try_write(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
         match self {

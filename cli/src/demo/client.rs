@@ -44,6 +44,7 @@ impl Local {
     pub fn open(db: &Arc<Db>, backends: &Arc<Backends>, name: &str) -> Result<Local, SqlError> {
         let waits = SessionStats::new(name);
         let who = Who {
+            server: None,
             user: "postgres".to_owned(),
             database: "clearway".to_owned(),
             application_name: name.to_owned(),

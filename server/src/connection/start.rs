@@ -83,6 +83,7 @@ async fn attempt<D: Sessions>(
     peer: Peer,
     waits: Arc<SessionStats>,
 ) -> Result<Started<D::Session>, Refusal> {
+    let address = stream.local_address();
     let (mut channel, version, parameters) = greet(server, stream).await?;
     if version >> 16 != PROTOCOL_MAJOR {
         let (major, minor) = (version >> 16, version & 0xffff);
@@ -115,6 +116,7 @@ async fn attempt<D: Sessions>(
         user: wanted.user.clone(),
         database: wanted.database.clone(),
         client: peer.address(),
+        server: address,
         application_name: wanted.application_name(),
     };
     let listed = server.backends.list(waits, secret, who);

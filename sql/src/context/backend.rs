@@ -75,6 +75,8 @@ pub struct Backend {
     pub database: String,
     /// Address and port of the client; None for a Unix socket or an embedded session.
     pub client: Option<std::net::SocketAddr>,
+    /// The server's own address on that connection.
+    pub server: Option<std::net::SocketAddr>,
     /// When it began, in microseconds since 1970.
     pub started_us: i64,
     /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
@@ -88,6 +90,8 @@ pub struct Backend {
 pub struct Backends {
     list: Mutex<BTreeMap<i32, Arc<Backend>>>,
     log: OnceLock<Log>,
+    /// When the server or the embedded database began, in microseconds since 2000.
+    pub started: i64,
 }
 
 /// Where lines of the server's log go.
@@ -101,7 +105,7 @@ impl fmt::Debug for Log {
 
 impl Default for Backends {
     fn default() -> Self {
-        Self { list: Mutex::new("sql/backends", BTreeMap::new()), log: OnceLock::new() }
+        Self { list: Mutex::new("sql/backends", BTreeMap::new()), log: OnceLock::new(), started: super::core::now() }
     }
 }
 
@@ -134,6 +138,8 @@ pub struct Who {
     pub database: String,
     /// The client's address.
     pub client: Option<std::net::SocketAddr>,
+    /// The server's own address on that connection.
+    pub server: Option<std::net::SocketAddr>,
     /// `application_name` as the client gave it at the start.
     pub application_name: String,
 }
@@ -159,6 +165,7 @@ impl Backends {
             role: AtomicU32::new(0),
             database: who.database,
             client: who.client,
+            server: who.server,
             started_us: now_us,
             subtransactions: AtomicU32::new(0),
             activity: Mutex::new("sql/activity", activity),

@@ -89,6 +89,12 @@ impl Names for CatalogNames {
             name => self.catalog.schema(self.database, name).map(|s| s.oid),
         }
     }
+    fn role(&self, name: &str) -> Option<Oid> {
+        self.catalog.role(name).map(|role| role.oid)
+    }
+    fn role_name(&self, oid: Oid) -> Option<String> {
+        super::privileges::role_by_oid(&self.catalog, oid).map(|role| quote(&role.name))
+    }
     fn schema_name(&self, oid: Oid) -> Option<String> {
         match oid {
             views::PG_CATALOG => Some("pg_catalog".to_owned()),

@@ -1,9 +1,9 @@
-//! Functions that look up the catalog by name for clients: `current_schemas`, the `to_reg*` functions, `pg_get_serial_sequence`.
+//! Functions that look things up in the catalog for clients: `current_schemas`, the `to_reg*` functions, `pg_get_serial_sequence`,
+//! definitions, properties, default rights. `rights` has those about the rights of roles.
 
 use super::Cx;
 use crate::context::names::{own_path, quote};
 use crate::error::{Result, SqlError, code};
-use crate::expr::HostFunction;
 use crate::types::datum::Array;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, oid};
@@ -14,20 +14,199 @@ fn text(args: &[Datum], i: usize) -> &str {
     args.get(i).and_then(Datum::as_str).unwrap_or("")
 }
 
+fn oid_at(args: &[Datum], i: usize) -> Oid {
+    args.get(i).and_then(Datum::as_i64).unwrap_or(0) as Oid
+}
+
+/// INSERT, UPDATE and DELETE, by the numbers of PostgreSQL's commands.
+const UPDATABLE: i32 = (1 << 2) | (1 << 3) | (1 << 4);
+
+/// The oid of the access method btree.
+const BTREE: Oid = 403;
+
+/// The value of a property; NULL for a name that is none.
+fn property(name: &str, known: &[(&str, bool)]) -> Datum {
+    let found = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map_or(Datum::Null, |(_, value)| Datum::Bool(*value))
+}
+
 impl Cx<'_> {
-    /// Calls one of these functions; none if it is another one.
-    pub(super) fn catalog_call(self, function: HostFunction, args: &[Datum]) -> Option<Result<Datum>> {
-        use HostFunction as F;
-        Some(match function {
-            F::CurrentSchemas => Ok(self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false))),
-            F::ToRegclass => self.by_name(oid::REGCLASS, text(args, 0)),
-            F::ToRegtype => self.by_name(oid::REGTYPE, text(args, 0)),
-            F::ToRegnamespace => self.by_name(oid::REGNAMESPACE, text(args, 0)),
-            F::SerialSequence => self.serial_sequence(text(args, 0), text(args, 1)),
-            // Sessions begin when recovery has ended.
-            F::IsInRecovery => Ok(Datum::Bool(false)),
-            _ => return None,
+    /// Answers one of the questions of `expr::inquiries`.
+    pub(super) fn catalog_call(self, name: &'static str, args: &[Datum]) -> Result<Datum> {
+        Ok(match name {
+            "current_schemas" => self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false)),
+            "to_regclass" => self.by_name(oid::REGCLASS, text(args, 0))?,
+            "to_regtype" => self.by_name(oid::REGTYPE, text(args, 0))?,
+            "to_regnamespace" => self.by_name(oid::REGNAMESPACE, text(args, 0))?,
+            "to_regproc" => self.by_name(oid::REGPROC, text(args, 0))?,
+            "to_regprocedure" => self.by_name(oid::REGPROCEDURE, text(args, 0))?,
+            "to_regoper" => self.by_name(oid::REGOPER, text(args, 0))?,
+            "to_regoperator" => self.by_name(oid::REGOPERATOR, text(args, 0))?,
+            "to_regrole" => self.by_name(oid::REGROLE, text(args, 0))?,
+            "to_regcollation" => self.by_name(oid::REGCOLLATION, text(args, 0))?,
+            "pg_get_serial_sequence" => self.serial_sequence(text(args, 0), text(args, 1))?,
+            // Sessions begin when recovery has ended; no libraries compile; there are no triggers, no temporary schemas of others and
+            // no policies for rows.
+            "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => Datum::Bool(false),
+            "pg_trigger_depth" => Datum::Int4(0),
+            "pg_my_temp_schema" => Datum::Oid(0),
+            "pg_relation_is_publishable" => {
+                let relation = self.run.names.catalog.relation(oid_at(args, 0));
+                Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
+            }
+            "inet_client_addr" => self.run.core.backend.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
+            "inet_client_port" => self.run.core.backend.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
+            "inet_server_addr" => self.run.core.backend.server.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
+            "inet_server_port" => self.run.core.backend.server.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
+            // Settings are read when the server starts.
+            "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(self.run.core.backends.started),
+            "pg_relation_is_updatable" | "pg_column_is_updatable" => {
+                let relation = self.run.names.catalog.relation(oid_at(args, 0));
+                let table = relation.is_some_and(|r| r.kind == RelationKind::Table);
+                match name {
+                    "pg_relation_is_updatable" => Datum::Int4(if table { UPDATABLE } else { 0 }),
+                    _ => Datum::Bool(table),
+                }
+            }
+            "pg_get_ruledef" => {
+                self.run.views.rule_definition(oid_at(args, 0), self.run).map_or(Datum::Null, Datum::text)
+            }
+            "pg_get_viewdef" => match &args[0] {
+                Datum::Text(name) => {
+                    let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
+                    self.view_definition(crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?)
+                }
+                _ => self.view_definition(oid_at(args, 0)),
+            },
+            "pg_relation_filenode" => match self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) {
+                Some(Object::Relation(r)) if r.kind != RelationKind::View => Datum::Oid(r.oid),
+                Some(Object::Index(i)) => Datum::Oid(i.oid),
+                Some(Object::Sequence(s)) => Datum::Oid(s.oid),
+                _ => Datum::Null,
+            },
+            "getpgusername" => Datum::text(self.run.core.current_user()?),
+            "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
+            "txid_current_if_assigned" => {
+                let mut session = self.run.core.engine.take();
+                session.txn().id().map_or(Datum::Null, |t| Datum::Int8(t.0 as i64))
+            }
+            "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
+            "makeaclitem" => self.acl_item(args)?,
+            "_pg_index_position" => self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0)),
+            "pg_index_column_has_property" => self.index_column_property(args),
+            "pg_index_has_property" => match self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) {
+                Some(Object::Index(_)) => property(text(args, 1), &[("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)]),
+                _ => Datum::Null,
+            },
+            "pg_indexam_has_property" if oid_at(args, 0) == BTREE => property(
+                text(args, 1),
+                &[("can_order", true), ("can_unique", true), ("can_multi_col", true), ("can_exclude", false), ("can_include", true)],
+            ),
+            "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),
+            // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
+            // were written in SQL.
+            "pg_collation_actual_version" | "pg_database_collation_actual_version" | "pg_get_partition_constraintdef"
+            | "pg_get_statisticsobjdef" | "pg_get_functiondef" | "pg_get_function_sqlbody" | "pg_indexam_has_property" => Datum::Null,
+            name => self.has_privilege(name, args)?,
         })
+    }
+
+    /// pg_get_viewdef: the query of a view.
+    pub(super) fn view_definition(self, relation: Oid) -> Datum {
+        let query = match crate::context::views::by_oid(relation) {
+            Some(view) => view.text(),
+            None => self.run.names.catalog.relation(relation).and_then(|r| r.query.as_deref()),
+        };
+        query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))
+    }
+
+    /// acldefault: the rights on an object of a kind on which nothing was granted or revoked.
+    fn default_acl(self, kind: &str, owner: Oid) -> Result<Datum> {
+        let (public, own) = match kind {
+            "c" => ("", ""),
+            "r" => ("", "arwdDxt"),
+            "s" => ("", "rwU"),
+            "d" => ("Tc", "CTc"),
+            "f" => ("X", "X"),
+            "l" | "T" => ("U", "U"),
+            "L" => ("", "rw"),
+            "n" => ("", "UC"),
+            "p" => ("", "sA"),
+            "t" => ("", "C"),
+            "F" | "S" => ("", "U"),
+            _ => return Err(SqlError::internal(format!("unrecognized objtype abbreviation: {kind}"))),
+        };
+        let owner = crate::types::text::Names::role_name(&self.run.names, owner).unwrap_or_else(|| owner.to_string());
+        let mut items = Vec::new();
+        if !public.is_empty() {
+            items.push(Datum::text(format!("={public}/{owner}")));
+        }
+        if !own.is_empty() {
+            items.push(Datum::text(format!("{owner}={own}/{owner}")));
+        }
+        Ok(Datum::Array(Array::one_dimensional(oid::TEXT, items).into()))
+    }
+
+    /// makeaclitem: the text of one entry.
+    fn acl_item(self, args: &[Datum]) -> Result<Datum> {
+        let role = |oid: Oid| match oid {
+            0 => String::new(),
+            oid => crate::types::text::Names::role_name(&self.run.names, oid).unwrap_or_else(|| oid.to_string()),
+        };
+        let star = if args.get(3).and_then(Datum::as_bool) == Some(true) { "*" } else { "" };
+        let mut letters = String::new();
+        for asked in text(args, 2).split(',') {
+            letters.push(crate::context::privileges::letter(asked.trim())?);
+            letters.push_str(star);
+        }
+        Ok(Datum::text(format!("{}={letters}/{}", role(oid_at(args, 0)), role(oid_at(args, 1)))))
+    }
+
+    /// information_schema._pg_index_position: where a column of the table stands in an index, from 1.
+    fn index_position(self, index: Oid, column: i64) -> Datum {
+        let Some(Object::Index(index)) = self.run.names.catalog.get(index).map(|o| &**o) else { return Datum::Null };
+        let at = index.columns.iter().position(|c| c.column as i64 + 1 == column);
+        at.map_or(Datum::Null, |at| Datum::Int4(at as i32 + 1))
+    }
+
+    fn index_column_property(self, args: &[Datum]) -> Datum {
+        let Some(Object::Index(index)) = self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) else { return Datum::Null };
+        let at = args.get(1).and_then(Datum::as_i64).and_then(|n| usize::try_from(n - 1).ok());
+        let Some(column) = at.and_then(|at| index.columns.get(at)) else {
+            let included = at.is_some_and(|at| at < index.columns.len() + index.include.len());
+            let returnable = included && text(args, 2).eq_ignore_ascii_case("returnable");
+            return if returnable { Datum::Bool(true) } else { Datum::Null };
+        };
+        property(
+            text(args, 2),
+            &[
+                ("asc", !column.descending),
+                ("desc", column.descending),
+                ("nulls_first", column.nulls_first),
+                ("nulls_last", !column.nulls_first),
+                ("orderable", true),
+                ("distance_orderable", false),
+                ("returnable", true),
+                ("search_array", true),
+                ("search_nulls", true),
+            ],
+        )
+    }
+
+    /// pg_describe_object: an object in words. NULL for one that does not exist.
+    fn described(self, class: Oid, oid: Oid, column: Oid) -> Datum {
+        let names = &self.run.names;
+        let Some(object) = names.catalog.get(oid) else { return Datum::Null };
+        let shown = crate::types::text::Names::relation_name(names, oid).unwrap_or_else(|| quote(object.name()));
+        let words = match (&**object, class) {
+            (Object::Relation(r), _) => {
+                let at = (column as usize).checked_sub(1).and_then(|at| r.columns.get(at));
+                let prefix = at.map_or(String::new(), |c| format!("column {} of ", quote(&c.name)));
+                format!("{prefix}{} {shown}", object.kind())
+            }
+            (other, _) => format!("{} {shown}", other.kind()),
+        };
+        Datum::text(words)
     }
 
     /// current_schemas: the schemas of the search path that exist, with `implicit` the catalog that is always searched first.
@@ -52,8 +231,14 @@ impl Cx<'_> {
         }
         let names: &dyn crate::types::text::Names = if ty == oid::REGTYPE { &NoNames } else { &self.run.names };
         let conversion = Conversion { format: &self.run.format, now: self.run.transaction_started, names };
-        let missing =
-            [code::UNDEFINED_TABLE, code::UNDEFINED_OBJECT, code::INVALID_SCHEMA_NAME, code::FEATURE_NOT_SUPPORTED];
+        let missing = [
+            code::UNDEFINED_TABLE,
+            code::UNDEFINED_OBJECT,
+            code::INVALID_SCHEMA_NAME,
+            code::FEATURE_NOT_SUPPORTED,
+            code::UNDEFINED_FUNCTION,
+            code::AMBIGUOUS_FUNCTION,
+        ];
         match input(ty.into(), name, &conversion) {
             Err(error) if missing.contains(&error.code()) => Ok(Datum::Null),
             found => found,

@@ -20,7 +20,7 @@ use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::sleep;
 use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
 use clearway_engine::catalog::predefined::SIGNAL_BACKEND;
-use clearway_engine::catalog::{Catalog, Object, RelationKind, Sequence};
+use clearway_engine::catalog::{Catalog, Object, Sequence};
 use clearway_storage::btree::Tree;
 use clearway_storage::buffer::PAGE_BYTES;
 use clearway_storage::error::StorageError;
@@ -81,10 +81,6 @@ impl Session for CxHost<'_> {
 
 fn int(args: &[Datum], i: usize) -> i64 {
     args.get(i).and_then(Datum::as_i64).unwrap_or(0)
-}
-
-fn unrecognized_privilege(asked: &str) -> SqlError {
-    SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{asked}\""))
 }
 
 fn sequence_in(catalog: &Catalog, oid: u32) -> Result<Sequence> {
@@ -197,6 +193,7 @@ impl Cx<'_> {
                 let last = core.sequences.lock().last;
                 Datum::Int8(last.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?)
             }
+            F::SequenceLastValue => self.sequence_last_value(int(&args, 0) as u32).await?,
             F::SequenceState => self.sequence_state(int(&args, 0) as u32).await?,
             F::Setval => self.setval(int(&args, 0) as u32, int(&args, 1), true).await?,
             F::SetvalCalled => {
@@ -250,26 +247,11 @@ impl Cx<'_> {
                 self.relation_size(int(&args, 0) as u32, all).await?.map_or(Datum::Null, Datum::Int8)
             }
             F::GetViewdef | F::GetViewdefPretty => {
-                let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
-                let query = relation.and_then(|r| r.query.as_deref());
-                query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))
+                self.view_definition(int(&args, 0) as u32)
             }
-            F::IsPublishable => {
-                let relation = self.run.names.catalog.relation(int(&args, 0) as u32);
-                Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
-            }
-            F::HasDatabasePrivilege => self.has_database_privilege(&args)?,
-            F::HasRole => self.has_role(&args)?,
-            F::HasTablePrivilege => self.has_table_privilege(int(&args, 0) as u32, &args)?,
-            _ => return self.other_call(function, &args).await,
+            F::Catalog(name) => self.catalog_call(name, &args)?,
+            _ => return self.advisory_call(function, &args).await,
         })
-    }
-
-    async fn other_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
-        match self.catalog_call(function, args) {
-            Some(answer) => answer,
-            None => self.advisory_call(function, args).await,
-        }
     }
 
     /// pg_get_indexdef: the whole statement, or one column.
@@ -347,56 +329,6 @@ impl Cx<'_> {
         }
     }
 
-    fn has_database_privilege(self, args: &[Datum]) -> Result<Datum> {
-        let (name, asked) = (args.first().and_then(Datum::as_str), args.get(1).and_then(Datum::as_str));
-        let (name, asked) = (name.unwrap_or(""), asked.unwrap_or(""));
-        let catalog = &self.run.names.catalog;
-        let missing = || SqlError::new("3D000", format!("database \"{name}\" does not exist"));
-        let database = catalog.database(name).ok_or_else(missing)?;
-        let judge = Judge::of(self.run.core, catalog);
-        let object = catalog.get(database.oid);
-        let mut held = false;
-        for asked in asked.split(',').map(str::trim) {
-            let letter = match asked.to_ascii_lowercase().as_str() {
-                "create" => 'C',
-                "connect" => 'c',
-                "temporary" | "temp" => 'T',
-                _ => return Err(unrecognized_privilege(asked)),
-            };
-            held |= object.is_some_and(|object| judge.may_with(object, letter));
-        }
-        Ok(Datum::Bool(held))
-    }
-
-    fn has_role(self, args: &[Datum]) -> Result<Datum> {
-        let (name, asked) = (args.first().and_then(Datum::as_str), args.get(1).and_then(Datum::as_str));
-        let (name, asked) = (name.unwrap_or(""), asked.unwrap_or(""));
-        let catalog = &self.run.names.catalog;
-        let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist"));
-        let role = catalog.role(name).ok_or_else(missing)?.oid;
-        let judge = Judge::of(self.run.core, catalog);
-        let mut held = false;
-        for asked in asked.split(',').map(str::trim) {
-            held |= match asked.to_ascii_lowercase().as_str() {
-                "usage" => judge.has_rights_of(role),
-                "member" => judge.is_member(role),
-                "usage with admin option" | "usage with grant option" => judge.is_admin(role),
-                "member with admin option" | "member with grant option" => judge.is_admin(role),
-                _ => return Err(unrecognized_privilege(asked)),
-            };
-        }
-        Ok(Datum::Bool(held))
-    }
-
-    fn has_table_privilege(self, oid: u32, args: &[Datum]) -> Result<Datum> {
-        let asked = args.get(1).and_then(Datum::as_str).unwrap_or("");
-        let letter = privileges::letter(asked)?;
-        let catalog = &self.run.names.catalog;
-        let Some(relation) = catalog.relation(oid) else { return Ok(Datum::Null) };
-        let held = privileges::relation(self.run.core, catalog, relation, &letter.to_string());
-        Ok(Datum::Bool(held.is_ok()))
-    }
-
     /// Cancels or terminates a session of a role whose rights the session's role has, any but a superuser's with those of
     /// pg_signal_backend, any as a superuser.
     fn signal(self, pid: i32, reason: Reason) -> Result<bool> {
@@ -448,6 +380,17 @@ impl Cx<'_> {
         core.engine.take().depends_on(shown.dep_lsn);
         let cells = [shown.last.to_string(), shown.left.to_string(), shown.called.to_string()];
         Ok(Datum::Array(Array::one_dimensional(oid::TEXT, cells.map(Datum::text).to_vec()).into()))
+    }
+
+    /// The last value that was given to anybody; NULL before the first.
+    async fn sequence_last_value(self, oid: u32) -> Result<Datum> {
+        let core = self.run.core;
+        let sequence = self.sequence(oid)?;
+        privileges::sequence(core, &self.run.names.catalog, &sequence, "rU")?;
+        core.lock_relation(oid, LockMode::AccessShare, IfTaken::Wait).await?;
+        let shown = core.db.sequences().show(core.db.transactions(), &sequence).await.map_err(from_engine)?;
+        core.engine.take().depends_on(shown.dep_lsn);
+        Ok(if shown.called { Datum::Int8(shown.last) } else { Datum::Null })
     }
 
     async fn nextval(self, oid: u32) -> Result<i64> {

@@ -19,6 +19,7 @@ pub mod lock;
 pub mod nodes;
 pub mod query;
 pub mod ranges;
+mod rights;
 pub mod scan;
 pub mod series;
 pub mod sort;
@@ -26,6 +27,7 @@ pub mod sort;
 pub use crate::context::convert;
 use crate::context::core::Core;
 use crate::context::views::SystemView;
+use crate::context::views::functions::RowsFunction;
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
 use crate::planner::plan::{Derived, Plan};
@@ -49,8 +51,15 @@ pub type Row = Vec<Datum>;
 pub trait ViewRows: Sync {
     /// The rows of a view.
     fn rows(&self, view: &SystemView, run: &Run<'_>) -> Vec<Row>;
+    /// The rows of a function over the catalog.
+    ///
+    /// # Errors
+    /// For arguments that the function refuses.
+    fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>>;
     /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
+    /// The definition of the rule of this oid.
+    fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String>;
     /// The definition of the constraint of this oid.
     fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String>;
 }

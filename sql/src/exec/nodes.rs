@@ -357,13 +357,22 @@ impl JoinRows {
 
 async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec<Row>> {
     let args = cx.values(&f.args, prefix, &[]).await?;
+    if let TableFunction::Catalog(function) = f.function {
+        let mut rows = cx.run.views.function_rows(function, &args, cx.run)?;
+        for (row, n) in rows.iter_mut().zip(1i64..) {
+            breath::step(breath::ROW)?;
+            row.splice(..0, prefix.iter().cloned());
+            row.extend(f.ordinality.then_some(Datum::Int8(n)));
+        }
+        return Ok(rows);
+    }
     let values: Vec<Datum> = match f.function {
         TableFunction::Scalar => args,
         TableFunction::Unnest => match args.first() {
             Some(Datum::Array(a)) => a.values.clone(),
             _ => Vec::new(),
         },
-        TableFunction::GenerateSeries => return Err(SqlError::internal("a series is read value by value")),
+        TableFunction::Catalog(_) | TableFunction::GenerateSeries => return Err(SqlError::internal("a series is read value by value")),
     };
     let numbered = values.into_iter().zip(1i64..);
     Ok(numbered.map(|(v, n)| behind(prefix, v, f.ordinality.then_some(n))).collect())

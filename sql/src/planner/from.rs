@@ -2,7 +2,7 @@
 
 use super::access;
 use super::cost::Figures;
-use super::leaf::{derived_leaf, named, system_leaf};
+use super::leaf::{derived_leaf, named};
 use super::plan::{
     Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
     split,
@@ -388,7 +388,7 @@ impl Planner<'_> {
         };
         self.meaning.note(&t.name, &found);
         match found {
-            names::Found::System(view) => Ok(system_leaf(out, view, t.alias.as_ref())),
+            names::Found::System(view) => self.system(out, view, t.name.pos, t.alias.as_ref()),
             names::Found::Object(object) => match &**object {
                 Object::Relation(r) => {
                     let (mode, privileges) = ground.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
@@ -485,6 +485,11 @@ impl Planner<'_> {
         scope: &Scope<'_>,
         params: &mut Params,
     ) -> Result<Placed> {
+        if let ExprKind::Call(c) = &*call.kind
+            && let Some(placed) = self.rows_function(out, c, ordinality, alias, scope, params)?
+        {
+            return Ok(placed);
+        }
         let (function, args, ty, name) = match &*call.kind {
             ExprKind::Call(c) if series::gives_rows(c) => {
                 let bound = self.bind(scope, params, "functions in FROM", None, |b| series::bind(b, c, pos))?;

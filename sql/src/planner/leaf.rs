@@ -2,7 +2,6 @@
 
 use super::from::{Item, Layout, Leaf, Placed};
 use super::plan::{KeptRows, OutputColumn, Query};
-use crate::context::views::SystemView;
 use crate::error::{Result, SqlError, code};
 use crate::expr::ScopeColumn;
 use crate::syntax::ast::Alias;
@@ -70,21 +69,4 @@ pub(super) fn derived_leaf(
         Item::Leaf { kind: Leaf::Derived { query, kept, lateral }, base, end: out.width, filters: Vec::new() },
         columns,
     ))
-}
-
-pub(super) fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Placed {
-    let base = out.width;
-    out.width += view.columns.len();
-    let name = alias.map_or(view.name, |a| &a.name).to_owned();
-    let columns = view.columns.iter().enumerate().map(|(i, c)| ScopeColumn {
-        relation: Some(name.clone()),
-        name: alias.and_then(|a| a.columns.get(i)).map_or(c.0, String::as_str).to_owned(),
-        ty: SqlType::new(c.1),
-        index: base + i,
-        hidden: false,
-        reads: None,
-    });
-    let columns = columns.collect();
-    out.others.push(name);
-    (Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns)
 }

@@ -24,6 +24,7 @@ pub mod plan;
 pub mod ranges;
 pub mod select;
 pub mod series;
+mod system;
 mod view;
 pub(crate) mod walk;
 mod wanted;
@@ -264,10 +265,7 @@ fn is_reading(f: HostFunction) -> bool {
             | H::TotalRelationSize
             | H::GetViewdef
             | H::GetViewdefPretty
-            | H::IsPublishable
-            | H::HasDatabasePrivilege
-            | H::HasRole
-            | H::HasTablePrivilege
+            | H::Catalog(_)
             | H::Backup
             | H::CreateRestorePoint
     )

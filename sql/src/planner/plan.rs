@@ -275,6 +275,8 @@ pub enum TableFunction {
     Unnest,
     /// Any scalar function: one row.
     Scalar,
+    /// A function over the catalog that gives rows of several columns.
+    Catalog(&'static crate::context::views::functions::RowsFunction),
 }
 
 /// A query in FROM.

@@ -5,7 +5,8 @@ use super::{ViewOf, opt, text};
 use crate::context::privileges::{Judge, role_by_oid};
 use crate::context::settings::{Kind, SETTINGS};
 use crate::exec::{Row, Run};
-use crate::types::Datum;
+use crate::types::datum::Array;
+use crate::types::{Datum, oid};
 use clearway_engine::catalog::Object;
 use std::sync::atomic::Ordering;
 
@@ -124,6 +125,15 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
             Kind::Milliseconds => values.timeout_ms(s.name).to_string(),
             _ => values.get(s.name).to_owned(),
         };
+        let range = match s.kind {
+            Kind::Int(low, high) => Some((low.to_string(), high.to_string())),
+            Kind::Milliseconds => Some(("0".to_owned(), i32::MAX.to_string())),
+            _ => None,
+        };
+        let words = match s.kind {
+            Kind::Enum(words) => Datum::Array(Array::one_dimensional(oid::TEXT, words.iter().map(|w| text(w)).collect()).into()),
+            _ => Datum::Null,
+        };
         let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };
         vec![
             text(s.name),
@@ -135,8 +145,13 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
             text(context),
             text(kind),
             text(if values.get(s.name) == s.default { "default" } else { "session" }),
+            opt(range.as_ref().map(|r| r.0.as_str())),
+            opt(range.as_ref().map(|r| r.1.as_str())),
+            words,
             text(s.default),
             text(s.default),
+            Datum::Null,
+            Datum::Null,
             Datum::Bool(false),
         ]
     });

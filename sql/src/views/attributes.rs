@@ -1,6 +1,6 @@
 //! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
 
-use super::catalog::{int_oid, local, schema_name};
+use super::catalog::{acl, int_oid, local, schema_name};
 use super::{ViewOf, text};
 use crate::context::names::quote;
 use crate::context::views::all;
@@ -8,20 +8,15 @@ use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, Oid, facts, oid};
-use clearway_engine::catalog::{Column, Index, Object};
+use clearway_engine::catalog::{AclKind, Column, Index, Object};
 
-use oid::{BOOL, INT2, INT8, NAME, OID, TEXT};
-
-/// The oid of pg_class.
-const PG_CLASS: Oid = 1259;
+use oid::{BOOL, INT2, INT8, OID, TEXT};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_attribute", pg_attribute),
     ("pg_catalog", "pg_index", pg_index),
-    ("pg_catalog", "pg_indexes", pg_indexes),
     ("pg_catalog", "pg_sequence", pg_sequence),
-    ("pg_catalog", "pg_depend", pg_depend),
 ];
 
 /// What pg_attribute says of one column.
@@ -34,26 +29,16 @@ struct Attribute<'a> {
     not_null: bool,
     /// The column of a table that it is, for its default and identity.
     column: Option<&'a Column>,
+    /// Its own access list.
+    acl: Datum,
 }
 
 fn attribute_row(a: Attribute<'_>) -> Row {
+    let kind = super::builtin::storage_of(a.ty);
     let len = facts(a.ty).map_or(-1, |f| f.len);
-    let collated = matches!(a.ty, TEXT | oid::VARCHAR | oid::BPCHAR);
-    let collation = if collated { 100 } else { u32::from(a.ty == NAME) * 950 };
-    let storage = match a.ty {
-        oid::NUMERIC => "m",
-        _ if len > 0 => "p",
-        _ => "x",
-    };
     let dropped = a.column.is_some_and(Column::is_dropped);
     let identity = a.column.and_then(|c| c.identity).map_or(String::new(), |c| c.to_string());
     let has_default = a.column.is_some_and(|c| c.default.is_some() && c.identity.is_none());
-    let align = match len {
-        1 => "c",
-        2 => "s",
-        8 => "d",
-        _ => "i",
-    };
     vec![
         int_oid(a.relation),
         text(a.name),
@@ -64,9 +49,9 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Int4(i32::from(crate::types::element_of(a.ty).is_some())),
         Datum::Int4(-1),
         Datum::Int4(a.modifier),
-        Datum::Bool(matches!(len, 1 | 2 | 4 | 8)),
-        text(align),
-        text(storage),
+        Datum::Bool(kind.by_value),
+        text(kind.align),
+        text(kind.storage),
         text(""),
         Datum::Bool(a.not_null),
         Datum::Bool(has_default),
@@ -76,7 +61,8 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Bool(dropped),
         Datum::Bool(true),
         Datum::Int4(0),
-        int_oid(collation),
+        int_oid(kind.collation),
+        a.acl,
         Datum::Null,
         Datum::Null,
         Datum::Null,
@@ -86,7 +72,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
 fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
     let mut out = Vec::new();
     let plain = |relation, name, ty, number| {
-        attribute_row(Attribute { relation, name, ty, modifier: -1, number, not_null: false, column: None })
+        attribute_row(Attribute { relation, name, ty, modifier: -1, number, not_null: false, column: None, acl: Datum::Null })
     };
     for view in all() {
         out.extend(view.columns.iter().enumerate().map(|(i, (name, ty))| plain(view.oid, name, *ty, i)));
@@ -103,6 +89,7 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
                     number,
                     not_null: c.not_null,
                     column: Some(c),
+                    acl: acl(run, r.owner, &c.acl, AclKind::Column),
                 })
             })),
             Object::Index(i) => {
@@ -111,7 +98,7 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
                 out.extend(columns.enumerate().map(|(number, c)| {
                     let Column { name, type_oid: ty, type_mod: modifier, .. } = &table.columns[c];
                     let (relation, ty, modifier) = (i.oid, *ty, *modifier);
-                    attribute_row(Attribute { relation, name, ty, modifier, number, not_null: false, column: None })
+                    attribute_row(Attribute { relation, name, ty, modifier, number, not_null: false, column: None, acl: Datum::Null })
                 }));
             }
             Object::Sequence(s) => {
@@ -159,6 +146,7 @@ fn pg_index(run: &Run<'_>) -> Vec<Row> {
             no(),
             vector(INT2, columns().map(|c| Datum::Int2(c as i16 + 1))),
             vector(OID, collations),
+            vector(OID, i.columns.iter().map(|c| int_oid(super::builtin::default_opclass(table.columns[c.column].type_oid)))),
             vector(INT2, options),
             Datum::Null,
             Datum::Null,
@@ -179,26 +167,6 @@ fn pg_sequence(run: &Run<'_>) -> Vec<Row> {
         row
     };
     sequences.map(numbers).collect()
-}
-
-/// Sequences that belong to columns; other dependencies are kept with the objects themselves.
-fn pg_depend(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Sequence(s) = object else { continue };
-        let Some((table, column)) = s.owned_by else { continue };
-        let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
-        out.push(vec![
-            int_oid(PG_CLASS),
-            int_oid(s.oid),
-            Datum::Int4(0),
-            int_oid(PG_CLASS),
-            int_oid(table),
-            Datum::Int4(column as i32 + 1),
-            text(if identity.is_some() { "i" } else { "a" }),
-        ]);
-    }
-    out
 }
 
 /// The statement that makes an index.
@@ -226,20 +194,4 @@ pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
         columns.join(", "),
         if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
     )
-}
-
-fn pg_indexes(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Index(i) = object else { continue };
-        let Some(table) = run.names.catalog.relation(i.table) else { continue };
-        out.push(vec![
-            text(&schema_name(run, table.schema)),
-            text(&table.name),
-            text(&i.name),
-            Datum::Null,
-            text(&index_definition(run, i, false)),
-        ]);
-    }
-    out
 }

@@ -1,16 +1,16 @@
 //! pg_class and its kin: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{ViewOf, opt, text};
+use super::{ViewOf, text};
 use crate::context::names::quote;
 use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, all};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
-use crate::types::{Datum, TYPES, oid};
+use crate::types::{Datum, oid};
 use clearway_engine::catalog::acl::LETTERS;
 use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind};
 
-use oid::{NAME, TEXT};
+use oid::TEXT;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
@@ -18,10 +18,7 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_namespace", pg_namespace),
     ("pg_catalog", "pg_database", pg_database),
     ("pg_catalog", "pg_roles", pg_roles),
-    ("pg_catalog", "pg_type", pg_type),
-    ("pg_catalog", "pg_tables", pg_tables),
-    ("pg_catalog", "pg_am", pg_am),
-    ("information_schema", "tables", information_tables),
+    ("pg_catalog", "pg_authid", pg_authid),
 ];
 
 pub(super) fn int_oid(v: u32) -> Datum {
@@ -267,14 +264,18 @@ fn pg_database(run: &Run<'_>) -> Vec<Row> {
             text(&d.name),
             int_oid(d.owner),
             Datum::Int4(6),
-            text("C.UTF-8"),
-            text("C.UTF-8"),
+            text("c"),
             Datum::Bool(false),
             Datum::Bool(true),
-            Datum::Null,
-            text("c"),
-            Datum::Null,
+            Datum::Int4(d.connection_limit),
+            // Transactions never grow too old here: nothing is frozen.
+            int_oid(0),
+            int_oid(0),
             int_oid(1663),
+            text("C.UTF-8"),
+            text("C.UTF-8"),
+            Datum::Null,
+            Datum::Null,
             acl(run, d.owner, &d.acl, AclKind::Database),
         ]
     };
@@ -306,69 +307,27 @@ fn pg_roles(run: &Run<'_>) -> Vec<Row> {
     roles.map(row).collect()
 }
 
-fn pg_type(_: &Run<'_>) -> Vec<Row> {
-    let row = |t: &crate::types::TypeFacts| {
-        vec![
-            int_oid(t.oid),
-            text(t.name),
-            int_oid(PG_CATALOG),
-            int_oid(10),
-            Datum::Int2(t.len),
-            text(if t.category == b'P' { "p" } else { "b" }),
-            text(&char::from(t.category).to_string()),
-            Datum::Bool(t.preferred),
-            text(","),
-            int_oid(0),
-            int_oid(t.element),
-            int_oid(t.array),
-            int_oid(0),
-            Datum::Int4(-1),
-            Datum::Bool(false),
-            int_oid(match t.oid {
-                TEXT | oid::VARCHAR | oid::BPCHAR => 100,
-                NAME => 950,
-                _ => 0,
-            }),
-            Datum::Null,
-        ]
-    };
-    TYPES.iter().map(row).collect()
-}
-
-fn tables<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
-    local(run).filter_map(|o| match o {
-        Object::Relation(r) => Some(r),
+/// pg_roles with the verifiers of passwords; only superusers get here.
+fn pg_authid(run: &Run<'_>) -> Vec<Row> {
+    let roles = run.names.catalog.objects().filter_map(|o| match &**o {
+        Object::Role(r) => Some(r),
         _ => None,
-    })
-}
-
-fn pg_tables(run: &Run<'_>) -> Vec<Row> {
-    let row = |r: &Relation| {
+    });
+    let row = |r: &clearway_engine::catalog::Role| {
         vec![
-            text(&schema_name(run, r.schema)),
+            int_oid(r.oid),
             text(&r.name),
-            text(&role_name(run, r.owner)),
-            Datum::Null,
-            Datum::Bool(run.names.catalog.indexes(r.oid).next().is_some()),
-            Datum::Bool(!r.insert_nothing_rules.is_empty()),
-            Datum::Bool(false),
-            Datum::Bool(false),
+            Datum::Bool(r.superuser),
+            Datum::Bool(r.inherit),
+            Datum::Bool(r.create_role),
+            Datum::Bool(r.create_db),
+            Datum::Bool(r.login),
+            Datum::Bool(r.superuser),
+            Datum::Bool(r.bypass_rls),
+            Datum::Int4(r.connection_limit),
+            super::opt(r.password.as_deref()),
+            r.valid_until.map_or(Datum::Null, Datum::TimestampTz),
         ]
     };
-    tables(run).filter(|r| r.kind == RelationKind::Table).map(row).collect()
-}
-
-fn pg_am(_: &Run<'_>) -> Vec<Row> {
-    vec![
-        vec![int_oid(2), text("heap"), int_oid(3), text("t")],
-        vec![int_oid(403), text("btree"), int_oid(330), text("i")],
-    ]
-}
-
-fn information_tables(run: &Run<'_>) -> Vec<Row> {
-    let row = |r: &Relation| {
-        let kind = if r.kind == RelationKind::View { "VIEW" } else { "BASE TABLE" };
-        vec![opt(Some(&run.core.database_name)), text(&schema_name(run, r.schema)), text(&r.name), text(kind)]
-    };
-    tables(run).filter(|r| r.kind != RelationKind::MaterializedView).map(row).collect()
+    roles.map(row).collect()
 }

@@ -1,12 +1,12 @@
-//! pg_constraint, pg_attrdef, and the catalogs that stand empty because what they list is not supported.
+//! pg_constraint, pg_attrdef, pg_tablespace.
 
-use super::{ViewOf, text};
+use super::{ViewOf, opt, text};
 use crate::context::names::quote;
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, oid};
-use clearway_engine::catalog::{ForeignKey, Object, ReferentialAction, Relation};
+use clearway_engine::catalog::{ForeignKey, Index, Object, ReferentialAction, Relation};
 
 use oid::INT2;
 
@@ -14,31 +14,15 @@ use oid::INT2;
 pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_constraint", pg_constraint),
     ("pg_catalog", "pg_attrdef", pg_attrdef),
-    ("pg_catalog", "pg_collation", pg_collation),
     ("pg_catalog", "pg_tablespace", pg_tablespace),
 ];
-
-fn pg_collation(_: &Run<'_>) -> Vec<Row> {
-    let row = |oid, name: &str, provider: &str, locale: Datum| {
-        let mut row = vec![
-            Datum::Oid(oid),
-            text(name),
-            Datum::Oid(crate::context::views::PG_CATALOG),
-            Datum::Oid(10),
-            text(provider),
-        ];
-        row.extend([Datum::Bool(true), Datum::Int4(-1), locale.clone(), locale, Datum::Null, Datum::Null]);
-        row
-    };
-    vec![row(100, "default", "d", Datum::Null), row(950, "C", "c", text("C"))]
-}
 
 fn pg_tablespace(_: &Run<'_>) -> Vec<Row> {
     let row = |oid, name| vec![Datum::Oid(oid), text(name), Datum::Oid(10), Datum::Null, Datum::Null];
     vec![row(1663, "pg_default"), row(1664, "pg_global")]
 }
 
-fn relations<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
+pub(super) fn relations<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relation> {
     let database = run.names.database;
     run.names.catalog.objects().filter_map(move |o| match &**o {
         Object::Relation(r) if r.database == database => Some(r),
@@ -52,8 +36,7 @@ fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
         for (i, c) in r.columns.iter().enumerate() {
             if let Some(default) = c.default.as_ref().filter(|_| !c.is_dropped() && c.identity.is_none()) {
                 let number = i as i16 + 1;
-                // Defaults are no objects: their number is made of the column's.
-                let oid = r.oid.wrapping_mul(1_600).wrapping_add(number as u32);
+                let oid = default_oid(r, i);
                 out.push(vec![
                     Datum::Oid(oid),
                     Datum::Oid(r.oid),
@@ -101,6 +84,66 @@ fn action(a: ReferentialAction) -> &'static str {
     }
 }
 
+/// Checks are no objects: the number of one is made of its table's.
+pub(super) fn check_oid(r: &Relation, place: usize) -> u32 {
+    r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + place as u32)
+}
+
+/// Defaults are no objects either: the number of one is made of its column's.
+pub(super) fn default_oid(r: &Relation, column: usize) -> u32 {
+    r.oid.wrapping_mul(1_600).wrapping_add(column as u32 + 1)
+}
+
+/// The columns of a table that an expression names.
+pub(super) fn columns_in(r: &Relation, expression: &str) -> Vec<usize> {
+    let Ok(tokens) = crate::syntax::lexer::tokens(expression) else { return Vec::new() };
+    let is_word = |token: &crate::syntax::lexer::Token<'_>, name: &str| match &token.kind {
+        crate::syntax::lexer::Tok::Word(word) | crate::syntax::lexer::Tok::Quoted(word) => word == name,
+        _ => false,
+    };
+    let named = |c: &clearway_engine::catalog::Column| !c.is_dropped() && tokens.iter().any(|t| is_word(t, &c.name));
+    r.columns.iter().enumerate().filter(|(_, c)| named(c)).map(|(at, _)| at).collect()
+}
+
+/// The index of the referenced table whose columns a foreign key refers to.
+pub(super) fn referenced_index(run: &Run<'_>, key: &ForeignKey) -> u32 {
+    let fits = |i: &&Index| {
+        i.unique && i.columns.len() == key.referenced.len() && i.columns.iter().all(|c| key.referenced.contains(&c.column))
+    };
+    let mut found: Vec<&Index> = run.names.catalog.indexes(key.references).filter(fits).collect();
+    // The primary key is taken before other unique indexes.
+    found.sort_by_key(|i| (!i.primary, i.oid));
+    found.first().map_or(0, |i| i.oid)
+}
+
+fn parent_of<'r>(run: &'r Run<'_>, key: Option<&ForeignKey>) -> Option<&'r Relation> {
+    key.and_then(|key| run.names.catalog.relation(key.references))
+}
+
+/// The sides of a comparison that a foreign key makes.
+#[derive(Clone, Copy)]
+enum Pair {
+    ParentChild,
+    ParentParent,
+    ChildChild,
+}
+
+/// The equality operators of a foreign key's columns.
+fn operators(key: Option<&ForeignKey>, child: &Relation, parent: Option<&Relation>, pair: Pair) -> Datum {
+    let (Some(key), Some(parent)) = (key, parent) else { return Datum::Null };
+    let columns = key.columns.iter().zip(&key.referenced);
+    let types = columns.map(|(c, p)| {
+        let (c, p) = (child.columns[*c].type_oid, parent.columns[*p].type_oid);
+        match pair {
+            Pair::ParentChild => (p, c),
+            Pair::ParentParent => (p, p),
+            Pair::ChildChild => (c, c),
+        }
+    });
+    let list = types.map(|(left, right)| Datum::Oid(super::builtin::equality(left, right))).collect();
+    Datum::Array(Array::one_dimensional(oid::OID, list).into())
+}
+
 struct Line<'a> {
     oid: u32,
     name: &'a str,
@@ -108,6 +151,7 @@ struct Line<'a> {
     index: u32,
     columns: Datum,
     key: Option<&'a ForeignKey>,
+    condition: Option<&'a str>,
 }
 
 fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
@@ -136,20 +180,29 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
                 Datum::Bool(l.kind != "c"),
                 l.columns,
                 key.map_or(Datum::Null, |k| numbers(k.referenced.iter().copied())),
+                operators(key, r, parent_of(run, key), Pair::ParentChild),
+                operators(key, r, parent_of(run, key), Pair::ParentParent),
+                operators(key, r, parent_of(run, key), Pair::ChildChild),
+                Datum::Null,
+                Datum::Null,
+                opt(l.condition),
             ]);
         };
         for i in run.names.catalog.indexes(r.oid).filter(|i| i.constraint) {
             let columns = numbers(i.columns.iter().map(|c| c.column));
             let kind = if i.primary { "p" } else { "u" };
-            push(Line { oid: i.oid, name: &i.name, kind, index: i.oid, columns, key: None });
+            push(Line { oid: i.oid, name: &i.name, kind, index: i.oid, columns, key: None, condition: None });
         }
         for k in &r.foreign_keys {
             let columns = numbers(k.columns.iter().copied());
-            push(Line { oid: k.oid, name: &k.name, kind: "f", index: 0, columns, key: Some(k) });
+            let index = referenced_index(run, k);
+            push(Line { oid: k.oid, name: &k.name, kind: "f", index, columns, key: Some(k), condition: None });
         }
         for (i, c) in r.checks.iter().enumerate() {
-            let oid = r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + i as u32);
-            push(Line { oid, name: &c.name, kind: "c", index: 0, columns: Datum::Null, key: None });
+            let oid = check_oid(r, i);
+            let columns = numbers(columns_in(r, &c.condition).into_iter());
+            let condition = Some(c.condition.as_str());
+            push(Line { oid, name: &c.name, kind: "c", index: 0, columns, key: None, condition });
         }
     }
     out
@@ -190,7 +243,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
             return Some(out);
         }
         for (i, c) in r.checks.iter().enumerate() {
-            if r.oid.wrapping_mul(1_600).wrapping_add(1_000_000 + i as u32) == oid {
+            if check_oid(r, i) == oid {
                 return Some(format!("CHECK ({})", c.condition));
             }
         }

@@ -22,6 +22,11 @@ pub fn lookup(word: &str) -> Option<(Category, bool)> {
     KEYWORDS.binary_search_by(|k| k.0.cmp(word)).ok().map(|i| (KEYWORDS[i].1, KEYWORDS[i].2))
 }
 
+/// Every keyword, with its category and whether it may be a column label without AS.
+pub fn all() -> impl Iterator<Item = (&'static str, Category, bool)> {
+    KEYWORDS.iter().copied()
+}
+
 #[rustfmt::skip]
 static KEYWORDS: &[(&str, Category, bool)] = &[
     ("abort", U, true), ("absolute", U, true), ("access", U, true), ("action", U, true), ("add", U, true),

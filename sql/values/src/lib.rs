@@ -1,12 +1,13 @@
 //! Values of SQL: their types, and the expressions that compute them.
 //!
-//! Structure: `types` holds the types of PostgreSQL, values in memory, their text and binary forms, and casts; `expr`
+//! Structure: `builtin` is data about PostgreSQL's catalogs; `types` holds the types of PostgreSQL, values in memory, their text and binary forms, and casts; `expr`
 //! binds a syntax tree to types, operators and functions, and evaluates it.
 //!
 //! Not here: tables, plans and sessions. What an expression needs of them it asks through the traits of `expr::host`.
 
 #![forbid(unsafe_code)]
 
+pub mod builtin;
 pub mod expr;
 pub mod types;
 

@@ -3,7 +3,7 @@
 use super::SystemView;
 use crate::types::oid;
 
-use oid::{BOOL, INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
+use oid::{INT4, INT8, NAME, OID, TEXT, TIMESTAMPTZ, XID};
 
 /// The views of this module.
 pub static VIEWS: &[SystemView] = &[
@@ -34,25 +34,6 @@ pub static VIEWS: &[SystemView] = &[
             ("query_id", INT8),
             ("query", TEXT),
             ("backend_type", TEXT),
-        ],
-    },
-    SystemView {
-        oid: 12_112,
-        schema: "pg_catalog",
-        name: "pg_settings",
-        columns: &[
-            ("name", TEXT),
-            ("setting", TEXT),
-            ("unit", TEXT),
-            ("category", TEXT),
-            ("short_desc", TEXT),
-            ("extra_desc", TEXT),
-            ("context", TEXT),
-            ("vartype", TEXT),
-            ("source", TEXT),
-            ("boot_val", TEXT),
-            ("reset_val", TEXT),
-            ("pending_restart", BOOL),
         ],
     },
 ];

@@ -1,23 +1,24 @@
 //! The declarations of the system views: their names, oids and columns. The planner needs no more of them.
 //!
-//! Structure: each view is a row of a table; the modules here are named as those in `crate::views` that give the rows. `empty`
-//! declares what has no rows.
+//! Structure: each view is a row of a table; the modules here are named as those in `crate::views` that give the rows. `declared` has
+//! what PostgreSQL has beyond them, from data; `texts` has the definitions of the views that are queries.
 //!
 //! Not here: the rows (`crate::views`).
 
 mod activity;
-mod attributes;
-mod catalog;
-mod constraints;
 mod deadlocks;
-mod empty;
+pub mod declared;
+pub mod functions;
 mod locks;
 mod log;
 mod memory;
-mod rights;
+pub mod texts;
 mod undo;
 
-use crate::types::Oid;
+use crate::types::{Oid, oid};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::LazyLock;
 
 /// A system view.
 pub struct SystemView {
@@ -37,29 +38,90 @@ impl std::fmt::Debug for SystemView {
     }
 }
 
-/// Every view.
-pub fn all() -> impl Iterator<Item = &'static SystemView> {
-    with_rows().chain(empty::VIEWS)
+/// The columns that a table of the system has beside its own, hidden from `*`.
+pub const SYSTEM_COLUMNS: [(&str, Oid); 4] =
+    [("tableoid", oid::OID), ("xmin", oid::XID), ("xmax", oid::XID), ("cmin", oid::CID)];
+
+impl SystemView {
+    /// Whether it is a table, as pg_class says: it has [`SYSTEM_COLUMNS`].
+    pub fn is_table(&self) -> bool {
+        self.oid < 12_000
+    }
+
+    /// Whether only superusers may read it: it shows what proves who somebody is, or other people's data.
+    pub fn is_for_superusers(&self) -> bool {
+        matches!(
+            self.name,
+            "pg_authid" | "pg_shadow" | "pg_statistic" | "pg_hba_file_rules" | "pg_ident_file_mappings" | "pg_file_settings"
+        ) || matches!(self.name, "pg_largeobject" | "pg_user_mapping" | "pg_statistic_ext_data" | "pg_replication_origin")
+    }
+
+    /// The query whose rows it shows.
+    pub fn text(&self) -> Option<&'static str> {
+        texts::of(self.schema, self.name)
+    }
 }
 
-/// Every view but those without rows.
-pub fn with_rows() -> impl Iterator<Item = &'static SystemView> {
-    let of_objects = catalog::VIEWS.iter().chain(attributes::VIEWS).chain(constraints::VIEWS);
+/// Every view, with the place of each by its name and by its oid.
+struct Views {
+    list: Vec<&'static SystemView>,
+    by_name: HashMap<(&'static str, &'static str), &'static SystemView>,
+    by_oid: HashMap<Oid, &'static SystemView>,
+}
+
+fn views() -> &'static Views {
+    static VIEWS: LazyLock<Views> = LazyLock::new(|| {
+        let mut views = Views { list: Vec::new(), by_name: HashMap::new(), by_oid: HashMap::new() };
+        // What is declared in code comes first.
+        for view in by_hand().chain(declared::all()) {
+            if let Entry::Vacant(place) = views.by_name.entry((view.schema, view.name)) {
+                place.insert(view);
+                views.list.push(view);
+                views.by_oid.insert(view.oid, view);
+            }
+        }
+        views
+    });
+    &VIEWS
+}
+
+/// Every view.
+pub fn all() -> impl Iterator<Item = &'static SystemView> {
+    views().list.iter().copied()
+}
+
+/// The views that are declared in code.
+fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    of_objects.chain(of_sessions).chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(rights::VIEWS)
+    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS)
 }
 
 /// A view by schema and name.
 pub fn find(schema: &str, name: &str) -> Option<&'static SystemView> {
-    all().find(|v| v.name == name && v.schema == schema)
+    views().by_name.get(&(schema, name)).copied()
 }
 
 /// A view by oid.
 pub fn by_oid(oid: Oid) -> Option<&'static SystemView> {
-    all().find(|v| v.oid == oid)
+    views().by_oid.get(&oid).copied()
 }
 
 /// The oid of the schema pg_catalog.
 pub const PG_CATALOG: Oid = 11;
 /// The oid of the schema information_schema.
 pub const INFORMATION_SCHEMA: Oid = 13_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_views_share_a_name_or_an_oid() {
+        let views = views();
+        assert_eq!(views.by_oid.len(), views.list.len());
+        let mut by_hand: Vec<_> = by_hand().map(|v| (v.schema, v.name)).collect();
+        by_hand.sort_unstable();
+        let twice: Vec<_> = by_hand.windows(2).filter(|w| w[0] == w[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+}

@@ -111,6 +111,11 @@ pub struct Binder<'a> {
     pub in_aggregate: bool,
 }
 
+/// The columns that every table has beside its own.
+fn is_system_column(name: &str) -> bool {
+    matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+}
+
 fn cannot_cast(from: Oid, to: Oid, pos: Pos) -> SqlError {
     let message = format!("cannot cast type {} to {}", format_type(from.into()), format_type(to.into()));
     SqlError::new(code::CANNOT_COERCE, message).at(pos)
@@ -233,7 +238,7 @@ impl Binder<'_> {
                 c.name == column
                     && match relation {
                         Some(_) => c.relation.as_deref() == relation,
-                        None => !c.hidden,
+                        None => !c.hidden || is_system_column(column),
                     }
             });
             if let Some(hit) = hits.next() {

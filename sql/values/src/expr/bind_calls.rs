@@ -5,6 +5,7 @@ use super::bind::Binder;
 use super::bound::{Bound, BoundKind};
 use super::functions;
 use super::host::HOST_FUNCTIONS;
+use super::inquiries;
 use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
@@ -14,7 +15,10 @@ impl Binder<'_> {
     /// A call, of an aggregate or of a function.
     pub(super) fn call(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let name = call.name.name();
-        let in_catalog = call.name.schema().is_none_or(|s| s == "pg_catalog");
+        let in_catalog = match call.name.schema() {
+            Some("information_schema") => name.starts_with("_pg_"),
+            schema => schema.is_none_or(|s| s == "pg_catalog"),
+        };
         if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count")) {
             return self.aggregate(call, pos);
         }
@@ -51,7 +55,7 @@ impl Binder<'_> {
     }
 
     fn host_call(&mut self, name: &str, args: &[Bound], types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
-        let rows: Vec<_> = HOST_FUNCTIONS.iter().filter(|h| h.1 == name).collect();
+        let rows: Vec<_> = HOST_FUNCTIONS.iter().chain(inquiries::all()).filter(|h| h.1 == name).collect();
         let candidates: Vec<&[Oid]> = rows.iter().map(|r| r.2).collect();
         let Choice::One(i) = resolve::choose(types, &candidates) else {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! The table of scalar functions, and those on numbers, dates and the session.
 
 use super::eval::Env;
+use super::catalog_functions as c;
 use super::text_functions as t;
 use super::{operators, resolve};
 use crate::error::{Result, SqlError, code};
@@ -170,11 +171,18 @@ pub static FUNCTIONS: &[Function] = table! {
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
     "obj_description"(OID, NAME) TEXT strict absent; "obj_description"(OID) TEXT strict absent;
     "shobj_description"(OID, NAME) TEXT strict absent; "col_description"(OID, INT4) TEXT strict absent;
-    "pg_get_ruledef"(OID) TEXT strict absent; "pg_get_ruledef"(OID, BOOL) TEXT strict absent;
     "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
-    "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_function_result"(OID) TEXT strict absent;
-    "pg_get_function_arguments"(OID) TEXT strict absent; "pg_get_function_identity_arguments"(OID) TEXT strict absent;
-    "pg_get_partkeydef"(OID) TEXT strict absent; 
+    "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_partkeydef"(OID) TEXT strict absent;
+    "nameconcatoid"(NAME, OID) NAME strict c::name_and_oid;
+    "_pg_char_max_length"(OID, INT4) INT4 strict c::char_max_length; "_pg_char_octet_length"(OID, INT4) INT4 strict c::char_octet_length;
+    "_pg_numeric_precision"(OID, INT4) INT4 strict c::numeric_precision; "_pg_numeric_scale"(OID, INT4) INT4 strict c::numeric_scale;
+    "_pg_numeric_precision_radix"(OID, INT4) INT4 strict c::numeric_radix;
+    "_pg_datetime_precision"(OID, INT4) INT4 strict c::datetime_precision; "_pg_interval_type"(OID, INT4) TEXT strict c::interval_type;
+    "pg_client_encoding"() NAME strict |_, _| Ok(Datum::text("UTF8"));
+    "pg_encoding_max_length"(INT4) INT4 strict |a, _| Ok(if i(a, 0) == 6 { Datum::Int4(4) } else { Datum::Null });
+    "pg_get_function_result"(OID) TEXT strict c::function_result; "pg_get_function_arguments"(OID) TEXT strict c::function_arguments;
+    "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
+    "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
     "pg_table_size"(REGCLASS) INT8 strict absent; "pg_indexes_size"(REGCLASS) INT8 strict absent;
     "pg_database_size"(NAME) INT8 strict absent;
     "pg_database_size"(OID) INT8 strict absent; "pg_tablespace_size"(OID) INT8 strict absent;

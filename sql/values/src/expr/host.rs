@@ -61,7 +61,11 @@ macro_rules! host_functions {
         /// The host functions; several may share a name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub enum HostFunction { $($variant),* }
+        pub enum HostFunction {
+            $($variant,)*
+            /// A question about the catalog (`super::inquiries`), by its name.
+            Catalog(&'static str),
+        }
 
         /// (function, name, argument types, result type, strict).
         #[rustfmt::skip]
@@ -78,6 +82,7 @@ host_functions! {
     Setval "setval"(REGCLASS, INT8) -> INT8 true;
     SetvalCalled "setval"(REGCLASS, INT8, BOOL) -> INT8 true;
     Lastval "lastval"() -> INT8 true;
+    SequenceLastValue "pg_sequence_last_value"(REGCLASS) -> INT8 true;
     SequenceState "clearway_sequence_state"(OID) -> TEXT_ARRAY true;
     SetConfig "set_config"(TEXT, TEXT, BOOL) -> TEXT false;
     TxidCurrent "txid_current"() -> INT8 true;
@@ -118,16 +123,6 @@ host_functions! {
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
     GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
     GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
-    CurrentSchemas "current_schemas"(BOOL) -> NAME_ARRAY true;
-    ToRegclass "to_regclass"(TEXT) -> REGCLASS true;
-    ToRegtype "to_regtype"(TEXT) -> REGTYPE true;
-    ToRegnamespace "to_regnamespace"(TEXT) -> REGNAMESPACE true;
-    SerialSequence "pg_get_serial_sequence"(TEXT, TEXT) -> TEXT true;
-    IsInRecovery "pg_is_in_recovery"() -> BOOL true;
-    IsPublishable "pg_relation_is_publishable"(REGCLASS) -> BOOL true;
-    HasDatabasePrivilege "has_database_privilege"(NAME, TEXT) -> BOOL true;
-    HasRole "pg_has_role"(NAME, TEXT) -> BOOL true;
-    HasTablePrivilege "has_table_privilege"(REGCLASS, TEXT) -> BOOL true;
     Backup "clearway_backup"(TEXT) -> BYTEA true;
     CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
 }

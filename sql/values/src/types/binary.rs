@@ -54,9 +54,8 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         oid::INT2 => Datum::Int2(i16::from_be_bytes(r.take()?)),
         oid::INT4 => Datum::Int4(r.i32()?),
         oid::INT8 => Datum::Int8(i64::from_be_bytes(r.take()?)),
-        oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE => {
-            Datum::Oid(u32::from_be_bytes(r.take()?))
-        }
+        oid::OID | oid::XID | oid::CID => Datum::Oid(u32::from_be_bytes(r.take()?)),
+        _ if super::aliases::is_alias(ty) => Datum::Oid(u32::from_be_bytes(r.take()?)),
         oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(r.take()?)),
         oid::FLOAT8 => Datum::Float8(f64::from_be_bytes(r.take()?)),
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::CHAR => {

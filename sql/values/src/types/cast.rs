@@ -149,10 +149,7 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
     use Datum as D;
     let text_target = matches!(to.oid, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR);
     let is_number = matches!(to.oid, oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC);
-    let is_oid = matches!(
-        to.oid,
-        oid::OID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE | oid::XID | oid::CID
-    );
+    let is_oid = matches!(to.oid, oid::OID | oid::XID | oid::CID) || super::aliases::is_alias(to.oid);
     Ok(match (&value, to.oid) {
         (D::Bool(b), _) if text_target => D::text(if *b { "true" } else { "false" }),
         (D::Bool(b), oid::INT4) => D::Int4(i32::from(*b)),

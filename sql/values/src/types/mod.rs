@@ -9,6 +9,7 @@
 //! - TYP-2 No arithmetic wraps: what does not fit is 22003, 22008 or 22012.
 //! - TYP-3 Bytes from the wire never panic: a form that does not decode is 22P02 or 22P03.
 
+mod aliases;
 pub mod array;
 pub mod binary;
 pub mod cast;
@@ -71,7 +72,12 @@ pub mod oid {
     pub const NUMERIC: Oid = 1700;
     pub const REGCLASS: Oid = 2205;
     pub const REGTYPE: Oid = 2206;
+    pub const REGPROCEDURE: Oid = 2202;
+    pub const REGOPER: Oid = 2203;
+    pub const REGOPERATOR: Oid = 2204;
     pub const REGNAMESPACE: Oid = 4089;
+    pub const REGROLE: Oid = 4096;
+    pub const REGCOLLATION: Oid = 4191;
     pub const RECORD: Oid = 2249;
     pub const ANYARRAY: Oid = 2277;
     pub const VOID: Oid = 2278;
@@ -169,7 +175,8 @@ pub fn category(oid: Oid) -> u8 {
 /// `format_type`: the type as SQL writes it.
 pub fn format_type(ty: SqlType) -> String {
     let Some(f) = facts(ty.oid) else {
-        return "???".to_owned();
+        let pseudo = crate::builtin::pseudo_types().iter().find(|(oid, _)| *oid == ty.oid);
+        return pseudo.map_or("???", |(_, name)| if *name == "any" { "\"any\"" } else { name }).to_owned();
     };
     let m = ty.modifier;
     if m < 0 {

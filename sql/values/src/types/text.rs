@@ -4,7 +4,7 @@ use super::datetime::{self, Format};
 use super::datum::Datum;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
-use super::{Oid, SqlType, array, cast, element_of, facts, float, oid};
+use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid};
 use crate::error::{Result, SqlError, code};
 
 /// Looks up what the reg* types name; the catalog implements it.
@@ -19,6 +19,14 @@ pub trait Names {
     }
     /// The name of a schema.
     fn schema_name(&self, _oid: Oid) -> Option<String> {
+        None
+    }
+    /// The oid of a role.
+    fn role(&self, _name: &str) -> Option<Oid> {
+        None
+    }
+    /// The name of a role, quoted where SQL needs that.
+    fn role_name(&self, _oid: Oid) -> Option<String> {
         None
     }
 }
@@ -137,7 +145,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
                 SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
             })?)
         }
-        oid::REGCLASS | oid::REGTYPE | oid::REGPROC | oid::REGNAMESPACE => Datum::Oid(named(ty, text, c)?),
+        _ if aliases::is_alias(ty) => Datum::Oid(aliases::input(ty, text, c)?),
         oid::FLOAT4 => Datum::Float4(float::parse(text, "real")? as f32),
         oid::FLOAT8 => Datum::Float8(float::parse(text, "double precision")?),
         oid::NUMERIC => Datum::numeric(Numeric::parse(text).unwrap_or_else(|| Err(invalid("numeric", text)))?),
@@ -179,29 +187,6 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
     })
 }
 
-fn named(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<u32> {
-    if text == "-" {
-        return Ok(0);
-    }
-    if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
-        return int::<u32>(text, "oid");
-    }
-    match ty {
-        oid::REGTYPE => super::resolve(&crate::syntax::parse_type_name(text)?)
-            .map(|t| t.oid)
-            .map_err(|e| SqlError::new(e.code(), e.message())),
-        oid::REGCLASS => c
-            .names
-            .relation(text)
-            .ok_or_else(|| SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{text}\" does not exist"))),
-        oid::REGNAMESPACE => c
-            .names
-            .schema(text)
-            .ok_or_else(|| SqlError::new(code::INVALID_SCHEMA_NAME, format!("schema \"{text}\" does not exist"))),
-        _ => Err(SqlError::unsupported("input of regproc by name")),
-    }
-}
-
 /// A value of `ty` to text.
 pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
     match value {
@@ -210,13 +195,8 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Int2(v) => v.to_string(),
         Datum::Int4(v) => v.to_string(),
         Datum::Int8(v) => v.to_string(),
-        Datum::Oid(v) => match ty.oid {
-            oid::REGCLASS | oid::REGPROC | oid::REGTYPE | oid::REGNAMESPACE if *v == 0 => "-".to_owned(),
-            oid::REGTYPE => facts(*v).map_or_else(|| v.to_string(), |f| f.sql_name.to_owned()),
-            oid::REGCLASS => c.names.relation_name(*v).unwrap_or_else(|| v.to_string()),
-            oid::REGNAMESPACE => c.names.schema_name(*v).unwrap_or_else(|| v.to_string()),
-            _ => v.to_string(),
-        },
+        Datum::Oid(v) if aliases::is_alias(ty.oid) => aliases::output(ty.oid, *v, c.names),
+        Datum::Oid(v) => v.to_string(),
         Datum::Float4(v) => float::format4(*v),
         Datum::Float8(v) => float::format8(*v),
         Datum::Numeric(n) => n.to_string(),

@@ -1,0 +1,115 @@
+-- The views of pg_catalog that are queries: PostgreSQL 15's definitions.
+
+-- pg_catalog.pg_group
+SELECT pg_authid.rolname AS groname,
+  pg_authid.oid AS grosysid,
+  ARRAY( SELECT pg_auth_members.member
+     FROM pg_auth_members
+     WHERE pg_auth_members.roleid = pg_authid.oid) AS grolist
+ FROM pg_authid
+ WHERE NOT pg_authid.rolcanlogin
+
+-- pg_catalog.pg_indexes
+SELECT n.nspname AS schemaname,
+  c.relname AS tablename,
+  i.relname AS indexname,
+  t.spcname AS tablespace,
+  pg_get_indexdef(i.oid) AS indexdef
+ FROM pg_index x
+  JOIN pg_class c ON c.oid = x.indrelid
+  JOIN pg_class i ON i.oid = x.indexrelid
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_tablespace t ON t.oid = i.reltablespace
+ WHERE (c.relkind IN ('r', 'm', 'p')) AND (i.relkind IN ('i', 'I'))
+
+-- pg_catalog.pg_matviews
+SELECT n.nspname AS schemaname,
+  c.relname AS matviewname,
+  pg_get_userbyid(c.relowner) AS matviewowner,
+  t.spcname AS tablespace,
+  c.relhasindex AS hasindexes,
+  c.relispopulated AS ispopulated,
+  pg_get_viewdef(c.oid) AS definition
+ FROM pg_class c
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
+ WHERE c.relkind = 'm'
+
+-- pg_catalog.pg_rules
+SELECT n.nspname AS schemaname,
+  c.relname AS tablename,
+  r.rulename,
+  pg_get_ruledef(r.oid) AS definition
+ FROM pg_rewrite r
+  JOIN pg_class c ON c.oid = r.ev_class
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE r.rulename <> '_RETURN'
+
+-- pg_catalog.pg_sequences
+SELECT n.nspname AS schemaname,
+  c.relname AS sequencename,
+  pg_get_userbyid(c.relowner) AS sequenceowner,
+  s.seqtypid::regtype AS data_type,
+  s.seqstart AS start_value,
+  s.seqmin AS min_value,
+  s.seqmax AS max_value,
+  s.seqincrement AS increment_by,
+  s.seqcycle AS cycle,
+  s.seqcache AS cache_size,
+    CASE
+      WHEN has_sequence_privilege(c.oid, 'SELECT,USAGE') THEN pg_sequence_last_value(c.oid::regclass)
+      ELSE NULL::bigint
+    END AS last_value
+ FROM pg_sequence s
+  JOIN pg_class c ON c.oid = s.seqrelid
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE NOT pg_is_other_temp_schema(n.oid) AND c.relkind = 'S'
+
+-- pg_catalog.pg_shadow
+SELECT pg_authid.rolname AS usename,
+  pg_authid.oid AS usesysid,
+  pg_authid.rolcreatedb AS usecreatedb,
+  pg_authid.rolsuper AS usesuper,
+  pg_authid.rolreplication AS userepl,
+  pg_authid.rolbypassrls AS usebypassrls,
+  pg_authid.rolpassword AS passwd,
+  pg_authid.rolvaliduntil AS valuntil,
+  s.setconfig AS useconfig
+ FROM pg_authid
+  LEFT JOIN pg_db_role_setting s ON pg_authid.oid = s.setrole AND s.setdatabase = 0::oid
+ WHERE pg_authid.rolcanlogin
+
+-- pg_catalog.pg_tables
+SELECT n.nspname AS schemaname,
+  c.relname AS tablename,
+  pg_get_userbyid(c.relowner) AS tableowner,
+  t.spcname AS tablespace,
+  c.relhasindex AS hasindexes,
+  c.relhasrules AS hasrules,
+  c.relhastriggers AS hastriggers,
+  c.relrowsecurity AS rowsecurity
+ FROM pg_class c
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
+ WHERE c.relkind IN ('r', 'p')
+
+-- pg_catalog.pg_user
+SELECT pg_shadow.usename,
+  pg_shadow.usesysid,
+  pg_shadow.usecreatedb,
+  pg_shadow.usesuper,
+  pg_shadow.userepl,
+  pg_shadow.usebypassrls,
+  '********' AS passwd,
+  pg_shadow.valuntil,
+  pg_shadow.useconfig
+ FROM pg_shadow
+
+-- pg_catalog.pg_views
+SELECT n.nspname AS schemaname,
+  c.relname AS viewname,
+  pg_get_userbyid(c.relowner) AS viewowner,
+  pg_get_viewdef(c.oid) AS definition
+ FROM pg_class c
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'v'

@@ -1,0 +1,150 @@
+//! The relations of the system in FROM, and the functions that give rows of the catalog.
+
+use super::from::{Item, Layout, Leaf, Placed};
+use super::leaf::{derived_leaf, named};
+use super::plan::{OutputColumn, TableFunction};
+use super::{Planner, VIEW_DEPTH_MAX, select, view};
+use crate::context::privileges::denied;
+use crate::context::views::functions;
+use crate::context::views::{SYSTEM_COLUMNS, SystemView};
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::{Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Alias, Call};
+use crate::syntax::stmt::Statement;
+use crate::types::cast::Context;
+use crate::types::{SqlType, element_of, oid};
+use clearway_engine::catalog::BOOTSTRAP_ROLE;
+
+impl Planner<'_> {
+    /// A relation of the system: its rows, or the query that it is.
+    pub(super) fn system(
+        &mut self,
+        out: &mut Layout,
+        view: &'static SystemView,
+        pos: Pos,
+        alias: Option<&Alias>,
+    ) -> Result<Placed> {
+        let judge = self.env.judge.or_owner(self.meaning.owner);
+        if view.is_for_superusers() && !judge.is_superuser() {
+            let kind = if view.is_table() { "table" } else { "view" };
+            return Err(denied(kind, view.name).at(pos));
+        }
+        match view.text() {
+            Some(text) => self.system_query(out, view, text, alias),
+            None => system_leaf(out, view, alias),
+        }
+    }
+
+    /// A view of the system that is a query; its columns have the declared types.
+    fn system_query(
+        &mut self,
+        out: &mut Layout,
+        view: &'static SystemView,
+        text: &str,
+        alias: Option<&Alias>,
+    ) -> Result<Placed> {
+        if self.view_depth >= VIEW_DEPTH_MAX {
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "views are nested too deeply"));
+        }
+        let parsed = crate::syntax::parse(text)?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal(format!("view \"{}\" has no query", view.name)));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let mut owned = view::Meaning::default();
+        owned.owner = Some(BOOTSTRAP_ROLE);
+        let outer = std::mem::replace(&mut self.meaning, owned);
+        self.view_depth += 1;
+        let plan = self.query(query, None, &mut Params::default());
+        self.view_depth -= 1;
+        self.meaning = outer;
+        self.ctes = ctes;
+        let plan = plan?;
+        if plan.columns.len() != view.columns.len() {
+            return Err(SqlError::internal(format!("view \"{}\" has {} columns", view.name, plan.columns.len())));
+        }
+        let declared = plan.columns.iter().zip(view.columns);
+        let declared = declared.map(|(c, (name, ty))| OutputColumn {
+            name: (*name).to_owned(),
+            ty: SqlType::new(*ty),
+            ..c.clone()
+        });
+        let declared: Vec<OutputColumn> = declared.collect();
+        let plan = select::cast_output(plan, &declared, 0);
+        let names: Vec<String> = view.columns.iter().map(|c| c.0.to_owned()).collect();
+        let mut named = alias.cloned().unwrap_or_else(|| Alias { name: view.name.to_owned(), columns: Vec::new() });
+        let given = named.columns.len().min(names.len());
+        named.columns.extend(names[given..].iter().cloned());
+        derived_leaf(out, plan, Some(&named), view.name, None, false)
+    }
+
+    /// A function over the catalog that gives rows; none for any other.
+    pub(super) fn rows_function(
+        &mut self,
+        out: &mut Layout,
+        call: &Call,
+        ordinality: bool,
+        alias: Option<&Alias>,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<Option<Placed>> {
+        let name = call.name.name();
+        if let Some(view) = functions::view_of(name).filter(|_| call.args.is_empty() && !ordinality) {
+            let named = alias.cloned().unwrap_or_else(|| Alias { name: name.to_owned(), columns: Vec::new() });
+            return self.system(out, view, call.name.pos, Some(&named)).map(Some);
+        }
+        let Some(function) = functions::find(call.name.schema(), name, call.args.len()) else { return Ok(None) };
+        let mut args = Vec::new();
+        for (arg, ty) in call.args.iter().zip(function.arguments) {
+            let bound = self.bind(scope, params, "functions in FROM", None, |b| {
+                let bound = b.bind_unsettled(arg)?;
+                if *ty == oid::ANYARRAY && element_of(bound.ty.oid).is_some() {
+                    return Ok(Some(bound));
+                }
+                b.coerce(bound, (*ty).into(), Context::Implicit)
+            })?;
+            let missing = || SqlError::new(code::UNDEFINED_FUNCTION, format!("function {name} does not exist"));
+            let bound = bound.ok_or_else(|| missing().at(call.name.pos))?;
+            self.note(&bound);
+            args.push(bound);
+        }
+        let base = out.width;
+        let element = args.first().and_then(|a| element_of(a.ty.oid)).unwrap_or(oid::TEXT);
+        let width = function.columns.len();
+        let ty = |ty| if ty == oid::ANYELEMENT { element } else { ty };
+        let mut columns: Vec<(&str, SqlType, usize)> =
+            function.columns.iter().enumerate().map(|(i, (n, t))| (*n, ty(*t).into(), base + i)).collect();
+        if ordinality {
+            columns.push(("ordinality", oid::INT8.into(), base + width));
+        }
+        out.width += columns.len();
+        let relation = alias.map_or(name, |a| &a.name).to_owned();
+        let columns = named(columns, &relation, alias)?;
+        out.others.push(relation);
+        let kind = Leaf::Function { function: TableFunction::Catalog(function), args, ordinality };
+        Ok(Some((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns)))
+    }
+}
+
+/// The rows of a relation of the system, with the columns that each table has beside its own.
+fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias>) -> Result<Placed> {
+    let base = out.width;
+    let relation = alias.map_or(view.name, |a| &a.name).to_owned();
+    let own = view.columns.iter().enumerate().map(|(i, (name, ty))| (*name, SqlType::new(*ty), base + i)).collect();
+    let mut columns = named(own, &relation, alias)?;
+    out.width += view.columns.len();
+    if view.is_table() {
+        columns.extend(SYSTEM_COLUMNS.iter().enumerate().map(|(i, (name, ty))| ScopeColumn {
+            relation: Some(relation.clone()),
+            name: (*name).to_owned(),
+            ty: SqlType::new(*ty),
+            index: out.width + i,
+            hidden: true,
+            reads: None,
+        }));
+        out.width += SYSTEM_COLUMNS.len();
+    }
+    out.others.push(relation);
+    Ok((Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns))
+}
+

@@ -1,0 +1,154 @@
+//! pg_depend and pg_rewrite: what belongs to what, so that clients know the order in which to make and drop objects.
+
+use super::catalog::{int_oid, local};
+use super::constraints::{check_oid, columns_in, default_oid, referenced_index, relations};
+use super::{ViewOf, text};
+use crate::exec::{Row, Run};
+use crate::types::{Datum, Oid};
+use clearway_engine::catalog::{Object, Relation, RelationKind};
+
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_depend", pg_depend), ("pg_catalog", "pg_rewrite", pg_rewrite)];
+
+const PG_CLASS: Oid = 1259;
+const PG_CONSTRAINT: Oid = 2606;
+const PG_ATTRDEF: Oid = 2604;
+const PG_REWRITE: Oid = 2618;
+
+/// An object, as pg_depend names it: its catalog, its oid, its column or 0.
+type Place = (Oid, Oid, usize);
+
+fn depend(out: &mut Vec<Row>, from: Place, on: Place, kind: &str) {
+    out.push(vec![
+        int_oid(from.0),
+        int_oid(from.1),
+        Datum::Int4(from.2 as i32),
+        int_oid(on.0),
+        int_oid(on.1),
+        Datum::Int4(on.2 as i32),
+        text(kind),
+    ]);
+}
+
+/// Rules are no objects: the number of a view's is made of the view's.
+fn rule_oid(r: &Relation, place: usize) -> Oid {
+    r.oid.wrapping_mul(1_600).wrapping_add(2_000_000 + place as u32)
+}
+
+fn pg_depend(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for object in local(run) {
+        match object {
+            Object::Relation(r) => of_relation(run, r, &mut out),
+            Object::Index(i) if i.constraint => {
+                depend(&mut out, (PG_CLASS, i.oid, 0), (PG_CONSTRAINT, i.oid, 0), "i");
+                for c in &i.columns {
+                    depend(&mut out, (PG_CONSTRAINT, i.oid, 0), (PG_CLASS, i.table, c.column + 1), "a");
+                }
+            }
+            Object::Index(i) => {
+                for c in i.columns.iter().map(|c| c.column).chain(i.include.iter().copied()) {
+                    depend(&mut out, (PG_CLASS, i.oid, 0), (PG_CLASS, i.table, c + 1), "a");
+                }
+            }
+            Object::Sequence(s) => {
+                let Some((table, column)) = s.owned_by else { continue };
+                let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
+                let kind = if identity.is_some() { "i" } else { "a" };
+                depend(&mut out, (PG_CLASS, s.oid, 0), (PG_CLASS, table, column + 1), kind);
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {
+    for (at, column) in r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped() && c.identity.is_none()) {
+        let Some(default) = &column.default else { continue };
+        let this = (PG_ATTRDEF, default_oid(r, at), 0);
+        depend(out, this, (PG_CLASS, r.oid, at + 1), "a");
+        let sequence = default.strip_prefix("nextval('").and_then(|t| t.split('\'').next()).and_then(|n| n.parse().ok());
+        if let Some(sequence) = sequence {
+            depend(out, this, (PG_CLASS, sequence, 0), "n");
+        }
+    }
+    for (at, check) in r.checks.iter().enumerate() {
+        for column in columns_in(r, &check.condition) {
+            depend(out, (PG_CONSTRAINT, check_oid(r, at), 0), (PG_CLASS, r.oid, column + 1), "a");
+        }
+    }
+    for key in &r.foreign_keys {
+        let this = (PG_CONSTRAINT, key.oid, 0);
+        key.columns.iter().for_each(|c| depend(out, this, (PG_CLASS, r.oid, c + 1), "a"));
+        key.referenced.iter().for_each(|c| depend(out, this, (PG_CLASS, key.references, c + 1), "n"));
+        depend(out, this, (PG_CLASS, referenced_index(run, key), 0), "n");
+    }
+    if let Some(query) = r.query.as_ref().filter(|_| r.kind != RelationKind::Table) {
+        let rule = (PG_REWRITE, rule_oid(r, 0), 0);
+        depend(out, rule, (PG_CLASS, r.oid, 0), "i");
+        for (_, oid) in r.meaning.iter().flat_map(|m| &m.names) {
+            depend(out, rule, (PG_CLASS, *oid, 0), "n");
+            let read = run.names.catalog.relation(*oid);
+            let columns = read.map_or_else(Vec::new, |read| read_columns(read, query));
+            columns.iter().for_each(|c| depend(out, rule, (PG_CLASS, *oid, c + 1), "n"));
+        }
+    }
+}
+
+/// The columns of a relation that the query of a view reads: those that it names, all with a star.
+fn read_columns(relation: &Relation, query: &str) -> Vec<usize> {
+    if query.contains('*') {
+        return (0..relation.columns.len()).filter(|at| !relation.columns[*at].is_dropped()).collect();
+    }
+    columns_in(relation, query)
+}
+
+/// The rule that makes a view a view, and rules that insert nothing.
+fn pg_rewrite(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    let mut rule = |r: &Relation, place: usize, name: &str, event: &str| {
+        out.push(vec![
+            int_oid(rule_oid(r, place)),
+            text(name),
+            int_oid(r.oid),
+            text(event),
+            text("O"),
+            Datum::Bool(true),
+            text("<>"),
+            text("<>"),
+        ]);
+    };
+    for r in relations(run) {
+        if r.kind != RelationKind::Table {
+            rule(r, 0, "_RETURN", "1");
+        }
+        for (at, name) in r.insert_nothing_rules.iter().enumerate() {
+            rule(r, at + 1, name, "3");
+        }
+    }
+    out
+}
+
+/// What `pg_get_ruledef` says.
+pub fn rule_definition(run: &Run<'_>, oid: Oid) -> Option<String> {
+    use crate::context::names::quote;
+    use crate::types::text::Names as _;
+    for r in relations(run) {
+        let full = || {
+            let schema = run.names.schema_name(r.schema).unwrap_or_default();
+            format!("{schema}.{}", quote(&r.name))
+        };
+        if r.kind != RelationKind::Table && rule_oid(r, 0) == oid {
+            let query = r.query.as_deref().unwrap_or("").trim().trim_end_matches(';');
+            return Some(format!("CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {} DO INSTEAD {query};", full()));
+        }
+        for (at, name) in r.insert_nothing_rules.iter().enumerate() {
+            if rule_oid(r, at + 1) == oid {
+                let (name, table) = (quote(name), full());
+                return Some(format!("CREATE RULE {name} AS\n    ON INSERT TO {table} DO INSTEAD NOTHING;"));
+            }
+        }
+    }
+    None
+}

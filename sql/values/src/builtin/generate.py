@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Writes the data files of this folder from a PostgreSQL 15 that has no objects but those of initdb.
+
+Usage: generate.py PSQL-CONNECTION-STRING
+
+relations.tsv holds the relations of pg_catalog and information_schema with their columns. Each other file holds the rows of one
+catalog, in PostgreSQL's COPY text form. Columns of regproc and regtype hold oids. Types that Clearway has not are replaced by the
+type in which the value is shown (REPLACED).
+"""
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+
+# The statistics of a running server are declared by hand, beside the code that counts.
+DECLARED_BY_HAND = r"^pg_stat(_|io_|s$|istic$)"
+
+# What a column of such a type is declared as: inet, pg_lsn, pg_node_tree, aclitem[], anyarray and the kinds of statistics.
+REPLACED = {869: 25, 3220: 25, 194: 25, 1034: 1009, 2277: 1009, 3361: 25, 3402: 25, 5017: 25, 10028: 1009, 2206: 2206}
+
+# Catalogs whose rows are data, with the rows that are kept.
+ROWS = {
+    "pg_type": "t.typrelid = 0 AND t.typnamespace = 11 AND NOT EXISTS "
+    "(SELECT FROM pg_type e WHERE e.oid = t.typelem AND (e.typrelid <> 0 OR e.typnamespace <> 11))",
+    "pg_proc": "true",
+    "pg_aggregate": "true",
+    "pg_operator": "true",
+    "pg_cast": "true",
+    "pg_am": "t.amname IN ('heap', 'btree')",
+    "pg_opclass": "t.opcmethod = 403",
+    "pg_opfamily": "t.opfmethod = 403",
+    "pg_amop": "t.amopmethod = 403",
+    "pg_amproc": "t.amprocfamily IN (SELECT oid FROM pg_opfamily WHERE opfmethod = 403)",
+    "pg_language": "t.lanname <> 'plpgsql'",
+    "pg_range": "true",
+    "pg_collation": "t.collname IN ('default', 'C', 'POSIX', 'ucs_basic')",
+    "pg_description": "t.classoid IN ('pg_type'::regclass, 'pg_proc'::regclass, 'pg_operator'::regclass, 'pg_cast'::regclass,"
+    " 'pg_am'::regclass, 'pg_language'::regclass, 'pg_collation'::regclass)",
+}
+
+
+def psql(connection, sql):
+    run = subprocess.run(["psql", connection, "-XAtq", "-c", sql], capture_output=True, text=True, check=True)
+    return run.stdout
+
+
+def relations(connection):
+    sql = f"""SELECT n.nspname, c.relname, c.oid, c.relkind, string_agg(a.attname || ':' ||
+            CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, ' ' ORDER BY a.attnum)
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        JOIN pg_type t ON t.oid = a.atttypid
+        WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v') AND c.oid < 16384
+            AND c.relname !~ '{DECLARED_BY_HAND}'
+        GROUP BY 1, 2, 3, 4 ORDER BY n.nspname DESC, c.relname"""
+    out = []
+    for line in psql(connection, sql).splitlines():
+        schema, name, oid, kind, columns = line.split("|")
+        shown = []
+        for column in columns.split():
+            column_name, ty = column.split(":")
+            shown.append(f"{column_name}:{REPLACED.get(int(ty), int(ty))}")
+        out.append("\t".join([schema, name, oid, kind, " ".join(shown)]) + "\n")
+    return "".join(out)
+
+
+def rows(connection, catalog, condition):
+    columns = psql(connection, f"""SELECT attname || ':' || format_type(atttypid, -1) FROM pg_attribute
+        WHERE attrelid = 'pg_catalog.{catalog}'::regclass AND attnum > 0 ORDER BY attnum""").splitlines()
+    shown = []
+    for column in columns:
+        name, ty = column.split(":")
+        if ty in ("regproc", "regtype"):
+            shown.append(f"t.{name}::oid")
+        elif ty == "pg_node_tree":
+            shown.append(f"pg_get_expr(t.{name}, 0)" if name == "proargdefaults" else f"CASE WHEN t.{name} IS NOT NULL THEN '' END")
+        else:
+            shown.append(f"t.{name}")
+    # Functions in PL/pgSQL do not exist here; rights are those at the beginning.
+    return psql(connection, f"COPY (SELECT {', '.join(shown)} FROM pg_catalog.{catalog} t WHERE {condition} ORDER BY 1, 2, 3) TO STDOUT")
+
+
+def main():
+    connection = sys.argv[1]
+    (HERE / "relations.tsv").write_text(relations(connection))
+    for catalog, condition in ROWS.items():
+        (HERE / f"{catalog}.tsv").write_text(rows(connection, catalog, condition))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+//! The rows that PostgreSQL 15's catalogs begin with, as data: relations and their columns, types, functions, operators, casts.
+//!
+//! Structure: the files beside this one are tables in PostgreSQL's COPY text form, written by `generate.py` from a PostgreSQL 15
+//! (whose licence they are under). `procs` indexes the functions for the types regproc and regprocedure.
+//!
+//! Not here: which of these rows Clearway has. The views show a function or operator only if the binder resolves it
+//! (`crate::expr::known`), a type only if `crate::types` has it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// The relations of pg_catalog and information_schema: schema, name, oid, kind, and `column:type` separated by blanks.
+pub const RELATIONS: &str = include_str!("relations.tsv");
+
+/// The rows of a catalog; none for one that has no data here.
+pub fn rows_of(catalog: &str) -> Option<&'static str> {
+    Some(match catalog {
+        "pg_type" => include_str!("pg_type.tsv"),
+        "pg_proc" => include_str!("pg_proc.tsv"),
+        "pg_aggregate" => include_str!("pg_aggregate.tsv"),
+        "pg_operator" => include_str!("pg_operator.tsv"),
+        "pg_cast" => include_str!("pg_cast.tsv"),
+        "pg_am" => include_str!("pg_am.tsv"),
+        "pg_opclass" => include_str!("pg_opclass.tsv"),
+        "pg_opfamily" => include_str!("pg_opfamily.tsv"),
+        "pg_amop" => include_str!("pg_amop.tsv"),
+        "pg_amproc" => include_str!("pg_amproc.tsv"),
+        "pg_language" => include_str!("pg_language.tsv"),
+        "pg_range" => include_str!("pg_range.tsv"),
+        "pg_collation" => include_str!("pg_collation.tsv"),
+        "pg_description" => include_str!("pg_description.tsv"),
+        _ => return None,
+    })
+}
+
+/// The fields of a line; none for NULL.
+pub fn fields(line: &str) -> impl Iterator<Item = Option<String>> {
+    line.split('\t').map(|field| (field != "\\N").then(|| unescaped(field)))
+}
+
+fn unescaped(field: &str) -> String {
+    let mut out = String::with_capacity(field.len());
+    let mut chars = field.chars();
+    while let Some(c) = chars.next() {
+        match (c, if c == '\\' { chars.next() } else { None }) {
+            ('\\', Some('n')) => out.push('\n'),
+            ('\\', Some('t')) => out.push('\t'),
+            ('\\', Some(other)) => out.push(other),
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
+/// A function of PostgreSQL.
+#[derive(Debug)]
+pub struct Proc {
+    /// Its oid.
+    pub oid: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// The oid of its schema: pg_catalog's, or another for information_schema.
+    pub schema: u32,
+    /// prokind: function, aggregate, window function or procedure.
+    pub kind: char,
+    /// Whether it gives rows.
+    pub gives_rows: bool,
+    /// The type of its result.
+    pub result: u32,
+    /// The types of its arguments.
+    pub arguments: Vec<u32>,
+}
+
+/// The pseudo-types: what functions may be declared with, though no value is of them.
+pub fn pseudo_types() -> &'static [(u32, &'static str)] {
+    static TYPES: LazyLock<Vec<(u32, &'static str)>> = LazyLock::new(|| {
+        let fields = include_str!("pg_type.tsv").lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        let pseudo = fields.filter(|f| f.get(6) == Some(&"p"));
+        pseudo.map(|f| (number(f.first()), f.get(1).copied().unwrap_or(""))).collect()
+    });
+    &TYPES
+}
+
+/// An operator of PostgreSQL.
+#[derive(Debug)]
+pub struct Operator {
+    /// Its oid.
+    pub oid: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// The type on its left; 0: none.
+    pub left: u32,
+    /// The type on its right.
+    pub right: u32,
+    /// The type of its result.
+    pub result: u32,
+    /// The function behind it.
+    pub code: u32,
+}
+
+fn number(field: Option<&&'static str>) -> u32 {
+    field.and_then(|f| f.parse().ok()).unwrap_or(0)
+}
+
+/// Every function of PostgreSQL, by oid.
+pub fn procs() -> &'static [Proc] {
+    static PROCS: LazyLock<Vec<Proc>> = LazyLock::new(|| {
+        let row = |line: &'static str| {
+            let f: Vec<&'static str> = line.split('\t').collect();
+            let kind = f.get(9).and_then(|k| k.chars().next()).unwrap_or('f');
+            Proc {
+                oid: number(f.first()),
+                name: f.get(1).copied().unwrap_or(""),
+                schema: number(f.get(2)),
+                kind,
+                gives_rows: f.get(13) == Some(&"t"),
+                result: number(f.get(18)),
+                arguments: f.get(19).map_or_else(Vec::new, |a| a.split(' ').filter_map(|t| t.parse().ok()).collect()),
+            }
+        };
+        let mut list: Vec<Proc> = include_str!("pg_proc.tsv").lines().map(row).collect();
+        list.sort_unstable_by_key(|p| p.oid);
+        list
+    });
+    &PROCS
+}
+
+/// The function of an oid.
+pub fn proc(oid: u32) -> Option<&'static Proc> {
+    let list = procs();
+    list.binary_search_by_key(&oid, |p| p.oid).ok().map(|at| &list[at])
+}
+
+/// The functions of a name.
+pub fn procs_named(name: &str) -> &'static [&'static Proc] {
+    static NAMES: LazyLock<HashMap<&'static str, Vec<&'static Proc>>> = LazyLock::new(|| {
+        let mut names: HashMap<&'static str, Vec<&'static Proc>> = HashMap::new();
+        procs().iter().for_each(|p| names.entry(p.name).or_default().push(p));
+        names
+    });
+    NAMES.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// Every operator of PostgreSQL, by oid.
+pub fn operators() -> &'static [Operator] {
+    static OPERATORS: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+        let row = |line: &'static str| {
+            let f: Vec<&'static str> = line.split('\t').collect();
+            Operator {
+                oid: number(f.first()),
+                name: f.get(1).copied().unwrap_or(""),
+                left: number(f.get(7)),
+                right: number(f.get(8)),
+                result: number(f.get(9)),
+                code: number(f.get(12)),
+            }
+        };
+        let mut list: Vec<Operator> = include_str!("pg_operator.tsv").lines().map(row).collect();
+        list.sort_unstable_by_key(|o| o.oid);
+        list
+    });
+    &OPERATORS
+}
+
+/// The operator of an oid.
+pub fn operator(oid: u32) -> Option<&'static Operator> {
+    let list = operators();
+    list.binary_search_by_key(&oid, |o| o.oid).ok().map(|at| &list[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_and_operators_are_read_with_their_types() {
+        let lower = procs_named("lower").iter().find(|p| p.arguments == [25]).expect("lower(text)");
+        assert_eq!((lower.oid, lower.result, lower.kind, lower.gives_rows), (870, 25, 'f', false));
+        assert_eq!(proc(1842).map(|p| (p.name, p.kind)), Some(("int8_sum", 'f')));
+        assert!(procs_named("generate_series").iter().all(|p| p.gives_rows));
+        let plus = operator(551).expect("int4 + int4");
+        assert_eq!((plus.name, plus.left, plus.right, plus.result, plus.code), ("+", 23, 23, 23, 177));
+    }
+
+    #[test]
+    fn each_line_has_the_fields_of_its_relation() {
+        for relation in RELATIONS.lines() {
+            let parts: Vec<&str> = relation.split('\t').collect();
+            let [_, name, _, _, columns] = parts[..] else { panic!("{relation}") };
+            for line in rows_of(name).unwrap_or("").lines() {
+                assert_eq!(fields(line).count(), columns.split(' ').count(), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_lose_their_escapes() {
+        let read: Vec<_> = fields("a\\nb\t\\N\t\\\\N").collect();
+        assert_eq!(read, [Some("a\nb".to_owned()), None, Some("\\N".to_owned())]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Questions about the catalog: functions that the session answers from it at once, under their names and types. Names of the same
+//! function with other types stand together; who answers tells them apart by the values.
+
+use super::host::HostFunction;
+use crate::types::{Oid, oid};
+use std::sync::LazyLock;
+
+use oid::{
+    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC,
+    REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
+};
+
+/// A function: itself, its name, the types of its arguments and of its result, whether it is strict.
+pub(super) type Row = (HostFunction, &'static str, &'static [Oid], Oid, bool);
+
+/// (name, argument types, result type).
+#[rustfmt::skip]
+const FUNCTIONS: &[(&str, &[Oid], Oid)] = &[
+    ("current_schemas", &[BOOL], NAME_ARRAY),
+    ("to_regclass", &[TEXT], REGCLASS), ("to_regtype", &[TEXT], REGTYPE), ("to_regnamespace", &[TEXT], REGNAMESPACE),
+    ("to_regproc", &[TEXT], REGPROC), ("to_regprocedure", &[TEXT], REGPROCEDURE), ("to_regoper", &[TEXT], REGOPER),
+    ("to_regoperator", &[TEXT], REGOPERATOR), ("to_regrole", &[TEXT], REGROLE), ("to_regcollation", &[TEXT], REGCOLLATION),
+    ("pg_get_serial_sequence", &[TEXT, TEXT], TEXT), ("pg_is_in_recovery", &[], BOOL),
+    ("pg_relation_is_publishable", &[REGCLASS], BOOL),
+    ("inet_client_addr", &[], TEXT), ("inet_client_port", &[], INT4), ("inet_server_addr", &[], TEXT), ("inet_server_port", &[], INT4),
+    ("pg_postmaster_start_time", &[], TIMESTAMPTZ), ("pg_conf_load_time", &[], TIMESTAMPTZ),
+    ("pg_my_temp_schema", &[], OID), ("pg_is_other_temp_schema", &[OID], BOOL),
+    ("pg_relation_is_updatable", &[REGCLASS, BOOL], INT4), ("pg_column_is_updatable", &[REGCLASS, INT2, BOOL], BOOL),
+    ("pg_get_partition_constraintdef", &[OID], TEXT), ("pg_get_statisticsobjdef", &[OID], TEXT), ("pg_get_functiondef", &[OID], TEXT),
+    ("pg_get_function_sqlbody", &[OID], TEXT), ("pg_get_ruledef", &[OID], TEXT), ("pg_get_ruledef", &[OID, BOOL], TEXT),
+    ("pg_get_viewdef", &[TEXT], TEXT), ("pg_get_viewdef", &[OID, INT4], TEXT),
+    ("pg_relation_filenode", &[REGCLASS], OID), ("pg_describe_object", &[OID, OID, INT4], TEXT),
+    ("acldefault", &[CHAR, OID], TEXT_ARRAY), ("makeaclitem", &[OID, OID, TEXT, BOOL], TEXT),
+    ("row_security_active", &[OID], BOOL), ("row_security_active", &[TEXT], BOOL),
+    ("getpgusername", &[], NAME), ("pg_jit_available", &[], BOOL), ("pg_trigger_depth", &[], INT4),
+    ("pg_safe_snapshot_blocking_pids", &[INT4], INT4_ARRAY), ("pg_collation_actual_version", &[OID], TEXT),
+    ("pg_database_collation_actual_version", &[OID], TEXT), ("_pg_index_position", &[OID, INT2], INT4),
+    ("pg_index_column_has_property", &[REGCLASS, INT4, TEXT], BOOL), ("pg_index_has_property", &[REGCLASS, TEXT], BOOL),
+    ("pg_indexam_has_property", &[OID, TEXT], BOOL), ("txid_current_if_assigned", &[], INT8),
+];
+
+/// The functions about rights whose object goes by its name or its oid.
+#[rustfmt::skip]
+const RIGHTS: &[&str] = &[
+    "has_table_privilege", "has_sequence_privilege", "has_any_column_privilege", "has_schema_privilege", "has_database_privilege",
+    "has_function_privilege", "has_type_privilege", "has_language_privilege", "has_tablespace_privilege", "has_server_privilege",
+    "has_foreign_data_wrapper_privilege", "pg_has_role",
+];
+
+fn row(name: &'static str, arguments: Vec<Oid>, result: Oid) -> Row {
+    (HostFunction::Catalog(name), name, arguments.leak(), result, true)
+}
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Row> {
+    static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+        let mut rows: Vec<Row> = FUNCTIONS.iter().map(|(name, args, result)| row(name, args.to_vec(), *result)).collect();
+        // The role goes by its name or its oid too, or is left out: then it is the session's.
+        let users: [Option<Oid>; 3] = [None, Some(NAME), Some(OID)];
+        for user in users {
+            for name in RIGHTS {
+                let named = if *name == "pg_has_role" { NAME } else { TEXT };
+                for object in [named, OID] {
+                    rows.push(row(name, user.into_iter().chain([object, TEXT]).collect(), BOOL));
+                }
+            }
+            for object in [TEXT, OID] {
+                for column in [TEXT, INT2] {
+                    rows.push(row("has_column_privilege", user.into_iter().chain([object, column, TEXT]).collect(), BOOL));
+                }
+            }
+        }
+        rows
+    });
+    ROWS.iter()
+}

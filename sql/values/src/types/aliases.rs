@@ -1,0 +1,162 @@
+//! The types that show an oid by a name: regclass, regtype, regproc, regprocedure, regoper, regoperator, regnamespace, regrole,
+//! regcollation.
+
+use super::text::{Conversion, Names};
+use super::{Oid, format_type, oid};
+use crate::builtin::{self, Operator, Proc};
+use crate::error::{Result, SqlError, code};
+
+/// The collations that Clearway has, with PostgreSQL's oids.
+const COLLATIONS: [(Oid, &str); 4] = [(100, "default"), (950, "C"), (951, "POSIX"), (962, "ucs_basic")];
+
+/// Whether a type shows an oid by a name.
+pub fn is_alias(ty: Oid) -> bool {
+    use oid::{REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE};
+    matches!(
+        ty,
+        REGCLASS | REGCOLLATION | REGNAMESPACE | REGOPER | REGOPERATOR | REGPROC | REGPROCEDURE | REGROLE | REGTYPE
+    )
+}
+
+/// The oid that a text names.
+///
+/// # Errors
+/// 42P01, 42883, 42704, 3F000 and their kin for what does not exist; 42725 for a name that several functions have.
+pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
+    if text == "-" && ty != oid::REGOPER {
+        return Ok(0);
+    }
+    if text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty() {
+        return text.parse().map_err(|_| {
+            let message = format!("value \"{text}\" is out of range for type oid");
+            SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        });
+    }
+    let missing = |code, what: &str| SqlError::new(code, format!("{what} \"{text}\" does not exist"));
+    match ty {
+        oid::REGTYPE => {
+            let pseudo = builtin::pseudo_types().iter().find(|(_, name)| *name == folded(unqualified(text)));
+            let found = super::resolve(&crate::syntax::parse_type_name(text)?).map(|t| t.oid);
+            found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
+        }
+        oid::REGCLASS => c.names.relation(text).ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
+        oid::REGNAMESPACE => c.names.schema(text).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
+        oid::REGROLE => c.names.role(&folded(text)).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
+        oid::REGCOLLATION => {
+            let name = folded(unqualified(text));
+            let found = COLLATIONS.iter().find(|(_, known)| *known == name);
+            found.map(|(oid, _)| *oid).ok_or_else(|| {
+                let message = format!("collation \"{text}\" for encoding \"UTF8\" does not exist");
+                SqlError::new(code::UNDEFINED_OBJECT, message)
+            })
+        }
+        oid::REGPROC => one(builtin::procs_named(&folded(unqualified(text))).iter().map(|p| p.oid), text, "function"),
+        oid::REGPROCEDURE => procedure(text),
+        oid::REGOPER => one(operators_named(unqualified_operator(text)).map(|o| o.oid), text, "operator"),
+        _ => operator(text),
+    }
+}
+
+fn unqualified(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix("pg_catalog.").unwrap_or(text)
+}
+
+fn unqualified_operator(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix("pg_catalog.").unwrap_or(text)
+}
+
+/// A name without its quotes; what is not quoted in lower case.
+fn folded(text: &str) -> String {
+    match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => text.to_lowercase(),
+    }
+}
+
+fn operators_named(name: &str) -> impl Iterator<Item = &'static Operator> {
+    builtin::operators().iter().filter(move |o| o.name == name)
+}
+
+fn one(mut found: impl Iterator<Item = Oid>, text: &str, what: &str) -> Result<Oid> {
+    match (found.next(), found.next()) {
+        (Some(oid), None) => Ok(oid),
+        (None, _) if what == "operator" => {
+            Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {text}")))
+        }
+        (None, _) => Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("{what} \"{text}\" does not exist"))),
+        (Some(_), Some(_)) => Err(SqlError::new(code::AMBIGUOUS_FUNCTION, format!("more than one {what} named \"{text}\""))),
+    }
+}
+
+/// The types between the parentheses of `name(a, b)`; NONE stands for no type.
+fn signature<'t>(text: &'t str, ty: &str) -> Result<(&'t str, Vec<Oid>)> {
+    let bad = |what: &str| SqlError::new(code::INVALID_TEXT_REPRESENTATION, format!("expected a {what} parenthesis"));
+    let (name, rest) = text.trim().split_once('(').ok_or_else(|| bad("left"))?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| bad("right"))?;
+    let mut types = Vec::new();
+    for one in list.split(',').map(str::trim).filter(|t| !t.is_empty()) {
+        let none = ty == "operator" && one.eq_ignore_ascii_case("none");
+        types.push(if none { 0 } else { super::resolve(&crate::syntax::parse_type_name(one)?)?.oid });
+    }
+    Ok((name, types))
+}
+
+fn procedure(text: &str) -> Result<Oid> {
+    let (name, types) = signature(text, "function")?;
+    let name = folded(unqualified(name));
+    let found = builtin::procs_named(&name).iter().find(|p| p.arguments == types);
+    found
+        .map(|p| p.oid)
+        .ok_or_else(|| SqlError::new(code::UNDEFINED_FUNCTION, format!("function \"{text}\" does not exist")))
+}
+
+fn operator(text: &str) -> Result<Oid> {
+    let (name, types) = signature(text, "operator")?;
+    let missing = || SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {text}"));
+    let [left, right] = types[..] else {
+        let hint = if types.len() == 1 { "missing argument" } else { "too many arguments" };
+        return Err(SqlError::new(code::UNDEFINED_PARAMETER, hint));
+    };
+    let mut named = operators_named(unqualified_operator(name));
+    named.find(|o| o.left == left && o.right == right).map(|o| o.oid).ok_or_else(missing)
+}
+
+/// A type as a signature shows it.
+fn shown_type(ty: Oid) -> String {
+    if ty == 0 { "NONE".to_owned() } else { format_type(ty.into()) }
+}
+
+fn shown_procedure(p: &Proc) -> String {
+    let types: Vec<String> = p.arguments.iter().map(|t| shown_type(*t)).collect();
+    format!("{}({})", p.name, types.join(","))
+}
+
+/// What an oid is shown as.
+pub fn output(ty: Oid, value: Oid, names: &dyn Names) -> String {
+    if value == 0 {
+        return if ty == oid::REGOPER || ty == oid::REGOPERATOR { "0" } else { "-" }.to_owned();
+    }
+    let found = match ty {
+        oid::REGTYPE => Some(format_type(value.into())).filter(|shown| shown != "???"),
+        oid::REGCLASS => names.relation_name(value),
+        oid::REGNAMESPACE => names.schema_name(value),
+        oid::REGROLE => names.role_name(value),
+        oid::REGCOLLATION => COLLATIONS.iter().find(|c| c.0 == value).map(|c| match c.1 {
+            "ucs_basic" => c.1.to_owned(),
+            name => format!("\"{name}\""),
+        }),
+        oid::REGPROC => builtin::proc(value).map(|p| match builtin::procs_named(p.name) {
+            [_] => p.name.to_owned(),
+            _ => format!("pg_catalog.{}", p.name),
+        }),
+        oid::REGPROCEDURE => builtin::proc(value).map(shown_procedure),
+        oid::REGOPER => builtin::operator(value).map(|o| match operators_named(o.name).nth(1) {
+            None => o.name.to_owned(),
+            Some(_) => format!("pg_catalog.{}", o.name),
+        }),
+        _ => builtin::operator(value).map(|o| format!("{}({},{})", o.name, shown_type(o.left), shown_type(o.right))),
+    };
+    found.unwrap_or_else(|| value.to_string())
+}
