@@ -49,7 +49,7 @@ impl Cx<'_> {
             // no policies for rows.
             "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => Datum::Bool(false),
             "pg_trigger_depth" => Datum::Int4(0),
-            "pg_my_temp_schema" => Datum::Oid(0),
+            "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
             "pg_relation_is_publishable" => {
                 let relation = self.run.names.catalog.relation(oid_at(args, 0));
                 Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
