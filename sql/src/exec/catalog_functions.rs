@@ -47,7 +47,9 @@ impl Cx<'_> {
             "pg_get_serial_sequence" => self.serial_sequence(text(args, 0), text(args, 1))?,
             // Sessions begin when recovery has ended; no libraries compile; there are no triggers, no temporary schemas of others and
             // no policies for rows.
-            "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => Datum::Bool(false),
+            "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => {
+                Datum::Bool(false)
+            }
             "pg_trigger_depth" => Datum::Int4(0),
             "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
             "pg_relation_is_publishable" => {
@@ -55,9 +57,13 @@ impl Cx<'_> {
                 Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
             }
             "inet_client_addr" => self.run.core.backend.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
-            "inet_client_port" => self.run.core.backend.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
+            "inet_client_port" => {
+                self.run.core.backend.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port())))
+            }
             "inet_server_addr" => self.run.core.backend.server.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
-            "inet_server_port" => self.run.core.backend.server.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
+            "inet_server_port" => {
+                self.run.core.backend.server.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port())))
+            }
             // Settings are read when the server starts.
             "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(self.run.core.backends.started),
             "pg_relation_is_updatable" | "pg_column_is_updatable" => {
@@ -73,8 +79,11 @@ impl Cx<'_> {
             }
             "pg_get_viewdef" => match &args[0] {
                 Datum::Text(name) => {
-                    let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                    self.view_definition(crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?)
+                    let missing =
+                        || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
+                    self.view_definition(
+                        crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?,
+                    )
                 }
                 _ => self.view_definition(oid_at(args, 0)),
             },
@@ -92,21 +101,37 @@ impl Cx<'_> {
             }
             "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
             "makeaclitem" => self.acl_item(args)?,
-            "_pg_index_position" => self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0)),
+            "_pg_index_position" => {
+                self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0))
+            }
             "pg_index_column_has_property" => self.index_column_property(args),
             "pg_index_has_property" => match self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) {
-                Some(Object::Index(_)) => property(text(args, 1), &[("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)]),
+                Some(Object::Index(_)) => property(
+                    text(args, 1),
+                    &[("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)],
+                ),
                 _ => Datum::Null,
             },
             "pg_indexam_has_property" if oid_at(args, 0) == BTREE => property(
                 text(args, 1),
-                &[("can_order", true), ("can_unique", true), ("can_multi_col", true), ("can_exclude", false), ("can_include", true)],
+                &[
+                    ("can_order", true),
+                    ("can_unique", true),
+                    ("can_multi_col", true),
+                    ("can_exclude", false),
+                    ("can_include", true),
+                ],
             ),
             "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),
             // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
             // were written in SQL.
-            "pg_collation_actual_version" | "pg_database_collation_actual_version" | "pg_get_partition_constraintdef"
-            | "pg_get_statisticsobjdef" | "pg_get_functiondef" | "pg_get_function_sqlbody" | "pg_indexam_has_property" => Datum::Null,
+            "pg_collation_actual_version"
+            | "pg_database_collation_actual_version"
+            | "pg_get_partition_constraintdef"
+            | "pg_get_statisticsobjdef"
+            | "pg_get_functiondef"
+            | "pg_get_function_sqlbody"
+            | "pg_indexam_has_property" => Datum::Null,
             name => self.has_privilege(name, args)?,
         })
     }
@@ -170,7 +195,9 @@ impl Cx<'_> {
     }
 
     fn index_column_property(self, args: &[Datum]) -> Datum {
-        let Some(Object::Index(index)) = self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) else { return Datum::Null };
+        let Some(Object::Index(index)) = self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) else {
+            return Datum::Null;
+        };
         let at = args.get(1).and_then(Datum::as_i64).and_then(|n| usize::try_from(n - 1).ok());
         let Some(column) = at.and_then(|at| index.columns.get(at)) else {
             let included = at.is_some_and(|at| at < index.columns.len() + index.include.len());

@@ -246,9 +246,7 @@ impl Cx<'_> {
                 let all = matches!(function, F::TotalRelationSize);
                 self.relation_size(int(&args, 0) as u32, all).await?.map_or(Datum::Null, Datum::Int8)
             }
-            F::GetViewdef | F::GetViewdefPretty => {
-                self.view_definition(int(&args, 0) as u32)
-            }
+            F::GetViewdef | F::GetViewdefPretty => self.view_definition(int(&args, 0) as u32),
             F::Catalog(name) => self.catalog_call(name, &args)?,
             _ => return self.advisory_call(function, &args).await,
         })

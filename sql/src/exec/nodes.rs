@@ -372,7 +372,9 @@ async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec
             Some(Datum::Array(a)) => a.values.clone(),
             _ => Vec::new(),
         },
-        TableFunction::Catalog(_) | TableFunction::GenerateSeries => return Err(SqlError::internal("a series is read value by value")),
+        TableFunction::Catalog(_) | TableFunction::GenerateSeries => {
+            return Err(SqlError::internal("a series is read value by value"));
+        }
     };
     let numbered = values.into_iter().zip(1i64..);
     Ok(numbered.map(|(v, n)| behind(prefix, v, f.ordinality.then_some(n))).collect())

@@ -50,7 +50,8 @@ fn asked(function: &str, list: &str) -> Result<Vec<Asked>> {
             None => (lower.as_str(), false),
         };
         let letter = privileges::letter(name).ok().filter(|letter| known(function).contains(*letter));
-        let unknown = || SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{text}\""));
+        let unknown =
+            || SqlError::new(code::INVALID_PARAMETER_VALUE, format!("unrecognized privilege type: \"{text}\""));
         letter.map(|letter| Asked { letter, grant_option }).ok_or_else(unknown)
     };
     list.split(',').map(one).collect()
@@ -140,7 +141,9 @@ impl<'a> Cx<'a> {
             held |= match asked.to_ascii_lowercase().as_str() {
                 "usage" => judge.has_rights_of(role),
                 "member" => judge.is_member(role),
-                "usage with admin option" | "usage with grant option" | "member with admin option"
+                "usage with admin option"
+                | "usage with grant option"
+                | "member with admin option"
                 | "member with grant option" => judge.is_admin(role),
                 _ => {
                     let message = format!("unrecognized privilege type: \"{asked}\"");

@@ -147,4 +147,3 @@ fn system_leaf(out: &mut Layout, view: &'static SystemView, alias: Option<&Alias
     out.others.push(relation);
     Ok((Item::Leaf { kind: Leaf::System(view), base, end: out.width, filters: Vec::new() }, columns))
 }
-

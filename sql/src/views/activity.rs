@@ -131,7 +131,9 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
             _ => None,
         };
         let words = match s.kind {
-            Kind::Enum(words) => Datum::Array(Array::one_dimensional(oid::TEXT, words.iter().map(|w| text(w)).collect()).into()),
+            Kind::Enum(words) => {
+                Datum::Array(Array::one_dimensional(oid::TEXT, words.iter().map(|w| text(w)).collect()).into())
+            }
             _ => Datum::Null,
         };
         let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };

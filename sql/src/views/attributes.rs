@@ -72,7 +72,16 @@ fn attribute_row(a: Attribute<'_>) -> Row {
 fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
     let mut out = Vec::new();
     let plain = |relation, name, ty, number| {
-        attribute_row(Attribute { relation, name, ty, modifier: -1, number, not_null: false, column: None, acl: Datum::Null })
+        attribute_row(Attribute {
+            relation,
+            name,
+            ty,
+            modifier: -1,
+            number,
+            not_null: false,
+            column: None,
+            acl: Datum::Null,
+        })
     };
     for view in all() {
         out.extend(view.columns.iter().enumerate().map(|(i, (name, ty))| plain(view.oid, name, *ty, i)));
@@ -98,7 +107,16 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
                 out.extend(columns.enumerate().map(|(number, c)| {
                     let Column { name, type_oid: ty, type_mod: modifier, .. } = &table.columns[c];
                     let (relation, ty, modifier) = (i.oid, *ty, *modifier);
-                    attribute_row(Attribute { relation, name, ty, modifier, number, not_null: false, column: None, acl: Datum::Null })
+                    attribute_row(Attribute {
+                        relation,
+                        name,
+                        ty,
+                        modifier,
+                        number,
+                        not_null: false,
+                        column: None,
+                        acl: Datum::Null,
+                    })
                 }));
             }
             Object::Sequence(s) => {
@@ -146,7 +164,10 @@ fn pg_index(run: &Run<'_>) -> Vec<Row> {
             no(),
             vector(INT2, columns().map(|c| Datum::Int2(c as i16 + 1))),
             vector(OID, collations),
-            vector(OID, i.columns.iter().map(|c| int_oid(super::builtin::default_opclass(table.columns[c.column].type_oid)))),
+            vector(
+                OID,
+                i.columns.iter().map(|c| int_oid(super::builtin::default_opclass(table.columns[c.column].type_oid))),
+            ),
             vector(INT2, options),
             Datum::Null,
             Datum::Null,

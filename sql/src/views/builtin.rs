@@ -43,7 +43,8 @@ pub fn has_rows(view: &SystemView) -> bool {
 pub fn rows(view: &SystemView) -> Vec<Row> {
     let Some((name, rows)) = CATALOGS.iter().find(|(name, _)| *name == view.name) else { return Vec::new() };
     // They stay for all sessions, whoever reads them first.
-    rows.get_or_init(|| memory::uncharged(|| read(name, view).into_iter().filter(|row| exists(name, row)).collect())).clone()
+    rows.get_or_init(|| memory::uncharged(|| read(name, view).into_iter().filter(|row| exists(name, row)).collect()))
+        .clone()
 }
 
 /// Every row of a file, with the types of the relation's columns.
@@ -127,7 +128,9 @@ fn functions() -> &'static HashSet<Oid> {
             let shown = known.clone();
             let mut add = |fields: Vec<Oid>| {
                 if shown.contains(&fields[0]) {
-                    known.extend([3, 4, 5, 6, 7, 8, 9, 10].iter().filter_map(|at| fields.get(*at)).filter(|oid| **oid != 0));
+                    known.extend(
+                        [3, 4, 5, 6, 7, 8, 9, 10].iter().filter_map(|at| fields.get(*at)).filter(|oid| **oid != 0),
+                    );
                 }
             };
             for line in builtin::rows_of("pg_aggregate").unwrap_or("").lines() {

@@ -108,7 +108,9 @@ pub(super) fn columns_in(r: &Relation, expression: &str) -> Vec<usize> {
 /// The index of the referenced table whose columns a foreign key refers to.
 pub(super) fn referenced_index(run: &Run<'_>, key: &ForeignKey) -> u32 {
     let fits = |i: &&Index| {
-        i.unique && i.columns.len() == key.referenced.len() && i.columns.iter().all(|c| key.referenced.contains(&c.column))
+        i.unique
+            && i.columns.len() == key.referenced.len()
+            && i.columns.iter().all(|c| key.referenced.contains(&c.column))
     };
     let mut found: Vec<&Index> = run.names.catalog.indexes(key.references).filter(fits).collect();
     // The primary key is taken before other unique indexes.

@@ -68,7 +68,8 @@ fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {
         let Some(default) = &column.default else { continue };
         let this = (PG_ATTRDEF, default_oid(r, at), 0);
         depend(out, this, (PG_CLASS, r.oid, at + 1), "a");
-        let sequence = default.strip_prefix("nextval('").and_then(|t| t.split('\'').next()).and_then(|n| n.parse().ok());
+        let sequence =
+            default.strip_prefix("nextval('").and_then(|t| t.split('\'').next()).and_then(|n| n.parse().ok());
         if let Some(sequence) = sequence {
             depend(out, this, (PG_CLASS, sequence, 0), "n");
         }

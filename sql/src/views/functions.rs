@@ -44,7 +44,12 @@ pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Ve
                 row.extend([Datum::Bool(s.cycle), Datum::Int8(s.cache), Datum::Oid(s.type_oid)]);
                 vec![row]
             }
-            _ => return Err(SqlError::new(code::UNDEFINED_TABLE, format!("relation with OID {} does not exist", number()))),
+            _ => {
+                return Err(SqlError::new(
+                    code::UNDEFINED_TABLE,
+                    format!("relation with OID {} does not exist", number()),
+                ));
+            }
         },
         "pg_tablespace_databases" => {
             let databases = run.names.catalog.objects().filter_map(|o| match &**o {

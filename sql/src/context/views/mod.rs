@@ -52,8 +52,16 @@ impl SystemView {
     pub fn is_for_superusers(&self) -> bool {
         matches!(
             self.name,
-            "pg_authid" | "pg_shadow" | "pg_statistic" | "pg_hba_file_rules" | "pg_ident_file_mappings" | "pg_file_settings"
-        ) || matches!(self.name, "pg_largeobject" | "pg_user_mapping" | "pg_statistic_ext_data" | "pg_replication_origin")
+            "pg_authid"
+                | "pg_shadow"
+                | "pg_statistic"
+                | "pg_hba_file_rules"
+                | "pg_ident_file_mappings"
+                | "pg_file_settings"
+        ) || matches!(
+            self.name,
+            "pg_largeobject" | "pg_user_mapping" | "pg_statistic_ext_data" | "pg_replication_origin"
+        )
     }
 
     /// The query whose rows it shows.

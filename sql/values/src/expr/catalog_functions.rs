@@ -178,7 +178,8 @@ fn shown(p: &Parameter, with_default: bool) -> String {
 
 fn quoted(name: &str) -> String {
     let plain = name.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit());
-    let reserved = crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 != crate::syntax::keywords::Category::Unreserved);
+    let reserved =
+        crate::syntax::keywords::lookup(name).is_some_and(|k| k.0 != crate::syntax::keywords::Category::Unreserved);
     if plain && !reserved { name.to_owned() } else { format!("\"{name}\"") }
 }
 

@@ -1,7 +1,7 @@
 //! The table of scalar functions, and those on numbers, dates and the session.
 
-use super::eval::Env;
 use super::catalog_functions as c;
+use super::eval::Env;
 use super::text_functions as t;
 use super::{operators, resolve};
 use crate::error::{Result, SqlError, code};

@@ -6,8 +6,8 @@ use crate::types::{Oid, oid};
 use std::sync::LazyLock;
 
 use oid::{
-    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC,
-    REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
+    BOOL, CHAR, INT2, INT4, INT4_ARRAY, INT8, NAME, NAME_ARRAY, OID, REGCLASS, REGCOLLATION, REGNAMESPACE, REGOPER,
+    REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, TEXT, TEXT_ARRAY, TIMESTAMPTZ,
 };
 
 /// A function: itself, its name, the types of its arguments and of its result, whether it is strict.
@@ -54,7 +54,8 @@ fn row(name: &'static str, arguments: Vec<Oid>, result: Oid) -> Row {
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-        let mut rows: Vec<Row> = FUNCTIONS.iter().map(|(name, args, result)| row(name, args.to_vec(), *result)).collect();
+        let mut rows: Vec<Row> =
+            FUNCTIONS.iter().map(|(name, args, result)| row(name, args.to_vec(), *result)).collect();
         // The role goes by its name or its oid too, or is left out: then it is the session's.
         let users: [Option<Oid>; 3] = [None, Some(NAME), Some(OID)];
         for user in users {
@@ -66,7 +67,11 @@ pub(super) fn all() -> impl Iterator<Item = &'static Row> {
             }
             for object in [TEXT, OID] {
                 for column in [TEXT, INT2] {
-                    rows.push(row("has_column_privilege", user.into_iter().chain([object, column, TEXT]).collect(), BOOL));
+                    rows.push(row(
+                        "has_column_privilege",
+                        user.into_iter().chain([object, column, TEXT]).collect(),
+                        BOOL,
+                    ));
                 }
             }
         }

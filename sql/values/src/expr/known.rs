@@ -6,8 +6,8 @@ use super::bind::{Binder, Params, Scope};
 use super::bound::Bound;
 use crate::builtin::{Operator, Proc};
 use crate::error::Pos;
-use crate::types::text::{Conversion, NoNames};
 use crate::types::datetime::Format;
+use crate::types::text::{Conversion, NoNames};
 use crate::types::{Datum, Oid, facts, oid};
 
 const CSTRING: Oid = 2275;

@@ -86,7 +86,9 @@ fn one(mut found: impl Iterator<Item = Oid>, text: &str, what: &str) -> Result<O
             Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("operator does not exist: {text}")))
         }
         (None, _) => Err(SqlError::new(code::UNDEFINED_FUNCTION, format!("{what} \"{text}\" does not exist"))),
-        (Some(_), Some(_)) => Err(SqlError::new(code::AMBIGUOUS_FUNCTION, format!("more than one {what} named \"{text}\""))),
+        (Some(_), Some(_)) => {
+            Err(SqlError::new(code::AMBIGUOUS_FUNCTION, format!("more than one {what} named \"{text}\"")))
+        }
     }
 }
 
