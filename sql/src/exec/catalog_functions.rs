@@ -30,108 +30,125 @@ fn property(name: &str, known: &[(&str, bool)]) -> Datum {
     found.map_or(Datum::Null, |(_, value)| Datum::Bool(*value))
 }
 
+/// The type in which a function looks a name up.
+fn looked_up_as(function: &str) -> Option<Oid> {
+    Some(match function {
+        "to_regclass" => oid::REGCLASS,
+        "to_regtype" => oid::REGTYPE,
+        "to_regnamespace" => oid::REGNAMESPACE,
+        "to_regproc" => oid::REGPROC,
+        "to_regprocedure" => oid::REGPROCEDURE,
+        "to_regoper" => oid::REGOPER,
+        "to_regoperator" => oid::REGOPERATOR,
+        "to_regrole" => oid::REGROLE,
+        "to_regcollation" => oid::REGCOLLATION,
+        _ => return None,
+    })
+}
+
+/// The answers that are always the same.
+fn settled(function: &str) -> Option<Datum> {
+    Some(match function {
+        // Sessions begin when recovery has ended; no libraries compile; other sessions' temporary schemas are not seen; there are no
+        // policies for rows.
+        "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => Datum::Bool(false),
+        "pg_trigger_depth" => Datum::Int4(0),
+        "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
+        // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
+        // were written in SQL.
+        "pg_collation_actual_version"
+        | "pg_database_collation_actual_version"
+        | "pg_get_partition_constraintdef"
+        | "pg_get_statisticsobjdef"
+        | "pg_get_functiondef"
+        | "pg_get_function_sqlbody" => Datum::Null,
+        _ => return None,
+    })
+}
+
 impl Cx<'_> {
     /// Answers one of the questions of `expr::inquiries`.
     pub(super) fn catalog_call(self, name: &'static str, args: &[Datum]) -> Result<Datum> {
+        if let Some(ty) = looked_up_as(name) {
+            return self.by_name(ty, text(args, 0));
+        }
+        if let Some(answer) = settled(name) {
+            return Ok(answer);
+        }
+        match self.session_call(name).or_else(|| self.index_call(name, args)) {
+            Some(answer) => answer,
+            None => self.object_call(name, args),
+        }
+    }
+
+    /// Questions about the session and its server.
+    fn session_call(self, name: &str) -> Option<Result<Datum>> {
+        let core = self.run.core;
+        let address = |a: Option<std::net::SocketAddr>| a.map_or(Datum::Null, |a| Datum::text(a.ip().to_string()));
+        let port = |a: Option<std::net::SocketAddr>| a.map_or(Datum::Null, |a| Datum::Int4(i32::from(a.port())));
+        Some(Ok(match name {
+            "inet_client_addr" => address(core.backend.client),
+            "inet_client_port" => port(core.backend.client),
+            "inet_server_addr" => address(core.backend.server),
+            "inet_server_port" => port(core.backend.server),
+            // Settings are read when the server starts.
+            "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(core.backends.started),
+            "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
+            "getpgusername" => return Some(core.current_user().map(Datum::text)),
+            "txid_current_if_assigned" => {
+                let mut session = core.engine.take();
+                session.txn().id().map_or(Datum::Null, |t| Datum::Int8(t.0 as i64))
+            }
+            _ => return None,
+        }))
+    }
+
+    /// Questions about an index.
+    fn index_call(self, name: &str, args: &[Datum]) -> Option<Result<Datum>> {
+        let is_index = || matches!(self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o), Some(Object::Index(_)));
+        let of_index = [("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)];
+        let of_method =
+            [("can_order", true), ("can_unique", true), ("can_multi_col", true), ("can_exclude", false), ("can_include", true)];
+        Some(Ok(match name {
+            "_pg_index_position" => {
+                self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0))
+            }
+            "pg_index_column_has_property" => self.index_column_property(args),
+            "pg_index_has_property" if is_index() => property(text(args, 1), &of_index),
+            "pg_indexam_has_property" if oid_at(args, 0) == BTREE => property(text(args, 1), &of_method),
+            "pg_index_has_property" | "pg_indexam_has_property" => Datum::Null,
+            _ => return None,
+        }))
+    }
+
+    /// Questions about other objects and the rights on them.
+    fn object_call(self, name: &'static str, args: &[Datum]) -> Result<Datum> {
+        let object = self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o);
+        let is_table = matches!(object, Some(Object::Relation(r)) if r.kind == RelationKind::Table);
         Ok(match name {
             "current_schemas" => self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false)),
-            "to_regclass" => self.by_name(oid::REGCLASS, text(args, 0))?,
-            "to_regtype" => self.by_name(oid::REGTYPE, text(args, 0))?,
-            "to_regnamespace" => self.by_name(oid::REGNAMESPACE, text(args, 0))?,
-            "to_regproc" => self.by_name(oid::REGPROC, text(args, 0))?,
-            "to_regprocedure" => self.by_name(oid::REGPROCEDURE, text(args, 0))?,
-            "to_regoper" => self.by_name(oid::REGOPER, text(args, 0))?,
-            "to_regoperator" => self.by_name(oid::REGOPERATOR, text(args, 0))?,
-            "to_regrole" => self.by_name(oid::REGROLE, text(args, 0))?,
-            "to_regcollation" => self.by_name(oid::REGCOLLATION, text(args, 0))?,
             "pg_get_serial_sequence" => self.serial_sequence(text(args, 0), text(args, 1))?,
-            // Sessions begin when recovery has ended; no libraries compile; there are no triggers, no temporary schemas of others and
-            // no policies for rows.
-            "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => {
-                Datum::Bool(false)
-            }
-            "pg_trigger_depth" => Datum::Int4(0),
-            "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
-            "pg_relation_is_publishable" => {
-                let relation = self.run.names.catalog.relation(oid_at(args, 0));
-                Datum::Bool(relation.is_some_and(|r| r.kind == RelationKind::Table))
-            }
-            "inet_client_addr" => self.run.core.backend.client.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
-            "inet_client_port" => {
-                self.run.core.backend.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port())))
-            }
-            "inet_server_addr" => self.run.core.backend.server.map_or(Datum::Null, |c| Datum::text(c.ip().to_string())),
-            "inet_server_port" => {
-                self.run.core.backend.server.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port())))
-            }
-            // Settings are read when the server starts.
-            "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(self.run.core.backends.started),
-            "pg_relation_is_updatable" | "pg_column_is_updatable" => {
-                let relation = self.run.names.catalog.relation(oid_at(args, 0));
-                let table = relation.is_some_and(|r| r.kind == RelationKind::Table);
-                match name {
-                    "pg_relation_is_updatable" => Datum::Int4(if table { UPDATABLE } else { 0 }),
-                    _ => Datum::Bool(table),
-                }
-            }
+            "pg_relation_is_publishable" | "pg_column_is_updatable" => Datum::Bool(is_table),
+            "pg_relation_is_updatable" => Datum::Int4(if is_table { UPDATABLE } else { 0 }),
             "pg_get_ruledef" => {
                 self.run.views.rule_definition(oid_at(args, 0), self.run).map_or(Datum::Null, Datum::text)
             }
             "pg_get_viewdef" => match &args[0] {
                 Datum::Text(name) => {
-                    let missing =
-                        || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                    self.view_definition(
-                        crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?,
-                    )
+                    let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
+                    self.view_definition(crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?)
                 }
                 _ => self.view_definition(oid_at(args, 0)),
             },
-            "pg_relation_filenode" => match self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) {
+            "pg_relation_filenode" => match object {
                 Some(Object::Relation(r)) if r.kind != RelationKind::View => Datum::Oid(r.oid),
                 Some(Object::Index(i)) => Datum::Oid(i.oid),
                 Some(Object::Sequence(s)) => Datum::Oid(s.oid),
                 _ => Datum::Null,
             },
-            "getpgusername" => Datum::text(self.run.core.current_user()?),
-            "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
-            "txid_current_if_assigned" => {
-                let mut session = self.run.core.engine.take();
-                session.txn().id().map_or(Datum::Null, |t| Datum::Int8(t.0 as i64))
-            }
             "acldefault" => self.default_acl(text(args, 0), oid_at(args, 1))?,
             "makeaclitem" => self.acl_item(args)?,
-            "_pg_index_position" => {
-                self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0))
-            }
-            "pg_index_column_has_property" => self.index_column_property(args),
-            "pg_index_has_property" => match self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o) {
-                Some(Object::Index(_)) => property(
-                    text(args, 1),
-                    &[("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)],
-                ),
-                _ => Datum::Null,
-            },
-            "pg_indexam_has_property" if oid_at(args, 0) == BTREE => property(
-                text(args, 1),
-                &[
-                    ("can_order", true),
-                    ("can_unique", true),
-                    ("can_multi_col", true),
-                    ("can_exclude", false),
-                    ("can_include", true),
-                ],
-            ),
             "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),
-            // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
-            // were written in SQL.
-            "pg_collation_actual_version"
-            | "pg_database_collation_actual_version"
-            | "pg_get_partition_constraintdef"
-            | "pg_get_statisticsobjdef"
-            | "pg_get_functiondef"
-            | "pg_get_function_sqlbody"
-            | "pg_indexam_has_property" => Datum::Null,
             name => self.has_privilege(name, args)?,
         })
     }
