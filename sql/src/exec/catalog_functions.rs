@@ -51,7 +51,9 @@ fn settled(function: &str) -> Option<Datum> {
     Some(match function {
         // Sessions begin when recovery has ended; no libraries compile; other sessions' temporary schemas are not seen; there are no
         // policies for rows.
-        "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => Datum::Bool(false),
+        "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => {
+            Datum::Bool(false)
+        }
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
         // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
@@ -107,8 +109,13 @@ impl Cx<'_> {
     fn index_call(self, name: &str, args: &[Datum]) -> Option<Result<Datum>> {
         let is_index = || matches!(self.run.names.catalog.get(oid_at(args, 0)).map(|o| &**o), Some(Object::Index(_)));
         let of_index = [("clusterable", true), ("index_scan", true), ("bitmap_scan", false), ("backward_scan", true)];
-        let of_method =
-            [("can_order", true), ("can_unique", true), ("can_multi_col", true), ("can_exclude", false), ("can_include", true)];
+        let of_method = [
+            ("can_order", true),
+            ("can_unique", true),
+            ("can_multi_col", true),
+            ("can_exclude", false),
+            ("can_include", true),
+        ];
         Some(Ok(match name {
             "_pg_index_position" => {
                 self.index_position(oid_at(args, 0), args.get(1).and_then(Datum::as_i64).unwrap_or(0))
@@ -135,8 +142,11 @@ impl Cx<'_> {
             }
             "pg_get_viewdef" => match &args[0] {
                 Datum::Text(name) => {
-                    let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                    self.view_definition(crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?)
+                    let missing =
+                        || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
+                    self.view_definition(
+                        crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?,
+                    )
                 }
                 _ => self.view_definition(oid_at(args, 0)),
             },
