@@ -53,7 +53,7 @@ impl Sessions {
         let (user, database) = (self.user.clone(), self.database.clone());
         let name = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let application_name = name.unwrap_or_default();
-        let who = Who { user: user.clone(), database: database.clone(), client: None, application_name };
+        let who = Who { user: user.clone(), database: database.clone(), client: None, server: None, application_name };
         // Nobody can ask for a cancel over the wire: `CancelHandle` needs no secret.
         let listed = self.backends.list(Arc::clone(&waits), 0, who);
         let (backend, backends) = (Arc::clone(listed.backend()), Arc::clone(&self.backends));
