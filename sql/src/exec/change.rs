@@ -347,10 +347,11 @@ impl Cx<'_> {
         recheck: Option<&Bound>,
         row: &mut Row,
     ) -> Result<Outcome> {
+        let old = row.clone();
         match self.lock_newest(table, mode, LockWait::Wait, row).await? {
             Newest::Gone => Ok(Outcome::Skipped),
             Newest::Same | Newest::Changed => {
-                Ok(if self.holds(recheck, row).await? { Outcome::Done } else { Outcome::Skipped })
+                Ok(if self.holds_again(recheck, &old, row).await? { Outcome::Done } else { Outcome::Skipped })
             }
         }
     }

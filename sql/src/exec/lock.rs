@@ -44,6 +44,8 @@ impl Cx<'_> {
     /// Locks the rows that a FOR clause names; false if the row is not to be given. `row` is brought up to date.
     pub async fn lock_rows(self, select: &Select, row: &mut Row) -> Result<bool> {
         let mut changed = false;
+        // Only a condition with a subquery asks for the row as it was read.
+        let old = select.recheck.as_ref().filter(|e| e.may_wait()).map(|_| row.clone());
         for lock in &select.locks {
             if row.get(lock.table.key_slot()).is_none_or(Datum::is_null) {
                 // The null side of an outer join.
@@ -57,7 +59,11 @@ impl Cx<'_> {
                 Newest::Gone => return Ok(false),
             }
         }
-        if changed { self.holds(select.recheck.as_ref(), row).await } else { Ok(true) }
+        match old {
+            _ if !changed => Ok(true),
+            Some(old) => self.holds_again(select.recheck.as_ref(), &old, row).await,
+            None => self.holds(select.recheck.as_ref(), row).await,
+        }
     }
 
     /// Locks the row that the statement read and puts its newest version into the table's slots, wherever the row is by now.

@@ -19,6 +19,7 @@ pub mod lock;
 pub mod nodes;
 pub mod query;
 pub mod ranges;
+mod recheck;
 mod rights;
 pub mod scan;
 pub mod series;

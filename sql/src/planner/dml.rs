@@ -2,9 +2,10 @@
 
 use super::from::Layout;
 use super::plan::{
-    Action, Body, Columns, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot,
-    Target, Update, conjunction, split,
+    Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
+    Update, conjunction, split,
 };
+use super::through::{Face, Verb};
 use super::{Planned, Planner};
 use crate::context::errors::from_engine;
 use crate::context::names;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 type Returning = (Option<Vec<Bound>>, Option<Vec<OutputColumn>>);
 
 impl Planner<'_> {
-    /// The table that a statement changes, with its lock noted.
-    fn changed(&mut self, t: &TableRef, verb: &str, privileges: &'static str) -> Result<(Relation, Columns)> {
+    /// The table that a statement changes, with its lock noted; by the names of the view, where it is changed through one.
+    fn changed(&mut self, t: &TableRef, verb: &'static str, privileges: &'static str) -> Result<Face> {
         let relation = match self.env.lookup(&t.name)? {
             names::Found::Object(o) => match &**o {
                 Object::Relation(r) => r,
@@ -40,15 +41,22 @@ impl Planner<'_> {
         match relation.kind {
             RelationKind::Table => {}
             RelationKind::View => {
-                return Err(SqlError::unsupported(format!("{verb} through a view")).at(t.name.pos));
+                let verb = Verb::of(verb);
+                let through = self.through(&relation.clone(), verb, privileges, t.name.pos)?;
+                return Ok(Face {
+                    relation: through.face(),
+                    used: through.used().clone(),
+                    verb,
+                    through: Some(through),
+                });
             }
             RelationKind::MaterializedView => {
                 let message = format!("cannot change materialized view \"{}\"", relation.name);
                 return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
             }
         }
-        let columns = self.lock(relation, LockMode::RowExclusive, privileges, t.name.pos);
-        Ok((relation.clone(), columns))
+        let used = self.lock(relation, LockMode::RowExclusive, privileges, t.name.pos);
+        Ok(Face { relation: relation.clone(), used, verb: Verb::of(verb), through: None })
     }
 
     fn slot(&self, relation: &Relation) -> Result<TableSlot> {
@@ -135,9 +143,13 @@ impl Planner<'_> {
             Some(c) if c.update.is_some() => "aw",
             _ => "a",
         };
-        let (relation, used) = self.changed(&s.table, "INSERT", privileges)?;
-        let relation = &relation;
-        let given = given_columns(relation, s)?;
+        let face = self.changed(&s.table, "INSERT", privileges)?;
+        let (relation, used, subplans) = (&face.relation, &face.used, self.subplans.len());
+        face.may_change(s.columns.iter().map(|(name, _)| name.as_str()))?;
+        let given = match &face.through {
+            Some(through) if s.columns.is_empty() => through.order(),
+            _ => given_columns(relation, s)?,
+        };
         if s.source.is_some() {
             given.iter().for_each(|column| used.inserts.note(*column));
         }
@@ -156,16 +168,26 @@ impl Planner<'_> {
                 self.note(e);
             }
         }
-        let target = self.target(relation)?;
-        let alias = s.table.alias.as_ref().map_or(relation.name.as_str(), |a| &a.name);
-        let mut columns = table_columns(relation, alias, 0);
-        super::from::note_reads(&mut columns, 0, &used.reads);
-        let conflict = match &s.on_conflict {
-            Some(c) => Some(self.conflict(c, relation, &target, (&columns, &used), params)?),
+        let target = self.target(face.table())?;
+        let columns = match &face.through {
+            Some(through) => through.names(s.table.alias.as_ref())?,
+            None => {
+                let alias = s.table.alias.as_ref().map_or(relation.name.as_str(), |a| &a.name);
+                let mut columns = table_columns(relation, alias, 0);
+                super::from::note_reads(&mut columns, 0, &used.reads);
+                columns
+            }
+        };
+        let mut conflict = match &s.on_conflict {
+            Some(c) => Some(self.conflict(c, &face, &target, &columns, params)?),
             None => None,
         };
         let scope = Scope { columns, parent: None };
-        let (returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
+        let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
+        let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
+        let update = update.flat_map(|(set, filter)| set.iter_mut().map(|(_, e)| e).chain(filter));
+        face.settle(update.chain(returning.iter_mut().flatten()));
+        self.refuse_made(subplans)?;
         let nothing = !relation.insert_nothing_rules.is_empty();
         let insert = Insert { target, source, values, conflict, returning, nothing };
         Ok((Action::Insert(Box::new(insert)), out))
@@ -290,11 +312,12 @@ impl Planner<'_> {
     fn conflict(
         &mut self,
         c: &stmt::OnConflict,
-        relation: &Relation,
+        face: &Face,
         target: &Target,
-        (columns, used): (&[ScopeColumn], &Columns),
+        columns: &[ScopeColumn],
         params: &mut Params,
     ) -> Result<Conflict> {
+        let (relation, used) = (&face.relation, &face.used);
         let arbiters = match &c.target {
             None if c.update.is_some() => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
@@ -331,6 +354,7 @@ impl Planner<'_> {
                     c
                 }));
                 let scope = Scope { columns: all, parent: None };
+                face.may_change(set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
                 let set = self.assignments(set, relation, &scope, params)?;
                 set.iter().for_each(|(column, _)| used.updates.note(*column));
                 let filter = match filter {
@@ -423,13 +447,16 @@ impl Planner<'_> {
     }
 
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
-        let (relation, used) = self.changed(&s.table, "UPDATE", "w")?;
-        let (layout, conditions, target) =
-            self.changed_rows((&relation, &used), &s.table, &s.from, s.filter.as_ref(), params)?;
+        let face = self.changed(&s.table, "UPDATE", "w")?;
+        let subplans = self.subplans.len();
+        let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
-        let set = self.assignments(&s.set, &relation, &scope, params)?;
-        set.iter().for_each(|(column, _)| used.updates.note(*column));
-        let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        face.may_change(s.set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
+        let mut set = self.assignments(&s.set, &face.relation, &scope, params)?;
+        set.iter().for_each(|(column, _)| face.used.updates.note(*column));
+        let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        face.settle(set.iter_mut().map(|(_, e)| e).chain(returning.iter_mut().flatten()));
+        self.refuse_made(subplans)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
         let (source, filter) = layout.finish(conditions, &self.figures());
         let update = Update { target, source, width, filter, recheck, set, returning };
@@ -437,11 +464,13 @@ impl Planner<'_> {
     }
 
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
-        let (relation, used) = self.changed(&s.table, "DELETE", "d")?;
-        let (layout, conditions, target) =
-            self.changed_rows((&relation, &used), &s.table, &s.using, s.filter.as_ref(), params)?;
+        let face = self.changed(&s.table, "DELETE", "d")?;
+        let subplans = self.subplans.len();
+        let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope { columns: layout.columns.clone(), parent: None };
-        let (returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
+        face.settle(returning.iter_mut().flatten());
+        self.refuse_made(subplans)?;
         let (width, recheck) = (layout.width, conjunction(conditions.clone()));
         let (source, filter) = layout.finish(conditions, &self.figures());
         let delete = Delete { target, source, width, filter, recheck, returning };
@@ -450,21 +479,28 @@ impl Planner<'_> {
 
     fn changed_rows(
         &mut self,
-        (relation, used): (&Relation, &Columns),
+        face: &Face,
         table: &TableRef,
         others: &[crate::syntax::ast::FromItem],
         filter: Option<&Expr>,
         params: &mut Params,
     ) -> Result<(Layout, Vec<Bound>, Target)> {
-        let mut layout = self.target_table(table, relation)?;
-        super::from::note_reads(&mut layout.columns, 0, &used.reads);
+        let mut layout = self.target_table(table, face.table())?;
+        match &face.through {
+            Some(through) => layout.columns = through.names(table.alias.as_ref())?,
+            None => super::from::note_reads(&mut layout.columns, 0, &face.used.reads),
+        }
         self.add_items(&mut layout, others, None, params)?;
         let mut conditions = Vec::new();
         if let Some(e) = filter {
             let scope = Scope { columns: layout.columns.clone(), parent: None };
             conditions = split(self.condition(e, &scope, params, "WHERE")?);
         }
-        let target = self.target(relation)?;
+        face.settle(conditions.iter_mut());
+        if let Some(through) = &face.through {
+            conditions.splice(0..0, through.conditions.iter().cloned());
+        }
+        let target = self.target(face.table())?;
         Ok((layout, conditions, target))
     }
 }

@@ -7,13 +7,12 @@ use super::plan::{
     Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
     split,
 };
-use super::{Planner, VIEW_DEPTH_MAX, series, walk};
+use super::{Planner, pushdown, series, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Reads, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, Locking, TableRef};
-use crate::syntax::stmt::Statement;
 use crate::types::oid;
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
@@ -43,8 +42,8 @@ pub(super) struct Layout {
     pub tables: Vec<TableSlot>,
     /// Names of items that are no tables.
     pub others: Vec<String>,
-    /// Whether one of them is a query, whose rows a locking clause would have to lock too.
-    pub derived: bool,
+    /// Those that are queries and views, with their first slot: a locking clause locks the rows of the tables inside.
+    pub queries: Vec<(String, usize)>,
     pub width: usize,
 }
 
@@ -65,6 +64,18 @@ impl Ground<'_> {
             true => (LockMode::RowShare, "rw"),
             false => (LockMode::AccessShare, "r"),
         }
+    }
+}
+
+impl Ground<'_> {
+    /// The locking clauses that lock the rows inside of a query or view of this name.
+    fn locking_of(&self, name: &str) -> Vec<Locking> {
+        let names = |l: &&Locking| l.of.is_empty() || l.of.iter().any(|of| of.name() == name);
+        self.locking.iter().filter(names).map(|l| Locking { of: Vec::new(), ..l.clone() }).collect()
+    }
+
+    fn inside(&self, t: &TableRef) -> Vec<Locking> {
+        self.locking_of(t.alias.as_ref().map_or(t.name.name(), |a| &a.name))
     }
 }
 
@@ -154,7 +165,7 @@ impl Item {
     }
 }
 
-fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figures: &Figures<'_>) -> Node {
+pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figures: &Figures<'_>) -> Node {
     match kind {
         Leaf::One => match conjunction(filters) {
             Some(filter) => Node::Filter { input: Arc::new(Node::One), filter },
@@ -180,7 +191,10 @@ fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figures: &Figures
                 None => node,
             }
         }
-        Leaf::Derived { query, kept, lateral } => {
+        Leaf::Derived { mut query, kept, lateral } => {
+            if kept.is_none() && !lateral {
+                pushdown::into_locked(&mut query, base, &mut filters, figures);
+            }
             Node::Derived(Derived { query, base, kept, lateral, filter: conjunction(filters) })
         }
     }
@@ -286,7 +300,7 @@ impl Planner<'_> {
             columns: Vec::new(),
             tables: Vec::new(),
             others: Vec::new(),
-            derived: false,
+            queries: Vec::new(),
             width: 0,
         };
         for item in items {
@@ -302,7 +316,7 @@ impl Planner<'_> {
             columns: Vec::new(),
             tables: Vec::new(),
             others: Vec::new(),
-            derived: false,
+            queries: Vec::new(),
             width: 0,
         };
         let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
@@ -357,13 +371,15 @@ impl Planner<'_> {
             FromItem::Subquery { query, lateral, alias, pos } => {
                 let scope = Scope { columns: left.to_vec(), parent: ground.parent };
                 let parent = if *lateral { Some(&scope) } else { ground.parent };
-                let plan = self.query(query, parent, params)?;
+                let locking = ground.locking_of(alias.as_ref().map_or("", |a| &a.name));
+                let plan = self.locked_query(query, locking, parent, params)?;
                 let Some(alias) = alias else {
                     return Err(SqlError::new(code::SYNTAX_ERROR, "subquery in FROM must have an alias")
                         .hint("For example, FROM (SELECT ...) [AS] foo.")
                         .at(*pos));
                 };
                 let lateral = *lateral && walk::is_correlated(&plan, &self.subplans);
+                out.queries.push((alias.name.clone(), out.width));
                 derived_leaf(out, plan, Some(alias), &alias.name, None, lateral)
             }
             FromItem::Function { call, lateral: _, ordinality, alias, pos } => {
@@ -394,7 +410,7 @@ impl Planner<'_> {
                     let (mode, privileges) = ground.lock(t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
                     let used = self.lock(r, mode, privileges, t.name.pos);
                     let (item, mut columns) = match r.kind {
-                        RelationKind::View => self.view(out, r, t),
+                        RelationKind::View => self.view(out, r, t, ground.inside(t)),
                         RelationKind::MaterializedView if !r.populated => {
                             let message = format!("materialized view \"{}\" has not been populated", r.name);
                             Err(SqlError::new("55000", message).hint("Use the REFRESH MATERIALIZED VIEW command."))
@@ -429,49 +445,6 @@ impl Planner<'_> {
         out.width = table.key_slot() + 1;
         out.tables.push(table.clone());
         Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))
-    }
-
-    /// A sequence is read as a table of one row.
-    fn sequence(&mut self, out: &mut Layout, oid: u32, t: &TableRef) -> Result<Placed> {
-        let text = format!(
-            "SELECT s[1]::bigint AS last_value, s[2]::bigint AS log_cnt, s[3]::boolean AS is_called
-             FROM (SELECT pg_catalog.clearway_sequence_state({oid}) AS s) AS state"
-        );
-        let parsed = crate::syntax::parse(&text)?;
-        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
-            return Err(SqlError::internal("a sequence has no query"));
-        };
-        let ctes = std::mem::take(&mut self.ctes);
-        let plan = self.query(query, None, &mut Params::default());
-        self.ctes = ctes;
-        let name = t.alias.as_ref().map_or(t.name.name(), |a| &a.name);
-        derived_leaf(out, plan?, t.alias.as_ref(), name, None, false)
-    }
-
-    fn view(&mut self, out: &mut Layout, r: &Relation, t: &TableRef) -> Result<Placed> {
-        if self.view_depth >= VIEW_DEPTH_MAX {
-            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "views are nested too deeply"));
-        }
-        let text = r.query.as_deref().unwrap_or("");
-        let parsed = crate::syntax::parse(text)?;
-        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
-            return Err(SqlError::internal(format!("view \"{}\" has no query", r.name)));
-        };
-        let ctes = std::mem::take(&mut self.ctes);
-        let outer = std::mem::replace(&mut self.meaning, super::view::Meaning::of(r));
-        self.view_depth += 1;
-        let plan = self.query(query, None, &mut Params::default());
-        self.view_depth -= 1;
-        self.meaning = outer;
-        self.ctes = ctes;
-        let renamed =
-            Alias { name: t.name.name().to_owned(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
-        let mut alias = t.alias.clone().unwrap_or_else(|| renamed.clone());
-        for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
-            debug_assert!(i == alias.columns.len());
-            alias.columns.push(name);
-        }
-        derived_leaf(out, plan?, Some(&alias), &alias.name, None, false)
     }
 
     #[allow(clippy::too_many_arguments)]

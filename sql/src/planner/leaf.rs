@@ -60,7 +60,6 @@ pub(super) fn derived_leaf(
     lateral: bool,
 ) -> Result<Placed> {
     let base = out.width;
-    out.derived = true;
     out.width += query.columns.len();
     let columns = query.columns.iter().enumerate().map(|(i, c)| (c.name.as_str(), c.ty, base + i)).collect();
     let columns = named(columns, name, alias)?;

@@ -94,7 +94,8 @@ pub struct Select {
     pub grouping: Option<Grouping>,
     /// FOR UPDATE and its kin.
     pub locks: Vec<RowLock>,
-    /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed.
+    /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where nobody asks for it: a
+    /// query that locks nothing and is no subquery.
     pub recheck: Option<Bound>,
     /// The target list.
     pub targets: Vec<Bound>,

@@ -118,7 +118,8 @@ impl Planner<'_> {
             loose.try_for_each(|e| check_grouped(e, &keys, &layout))?;
         }
         let locks = self.row_locks(&q.locking, s, grouped, &layout, &conditions)?;
-        let recheck = if locks.is_empty() {
+        // A subquery's conditions are asked for when a row around it has changed (EXE-6).
+        let recheck = if locks.is_empty() && parent.is_none() {
             None
         } else {
             let mut all = conditions.clone();
@@ -366,10 +367,15 @@ impl Planner<'_> {
             let mut named: Vec<&TableSlot> = Vec::new();
             for name in &locking.of {
                 let found = layout.tables.iter().find(|t| t.name == name.name());
+                if let Some((_, base)) = layout.queries.iter().find(|(query, _)| query == name.name()) {
+                    lockable_side(layout, *base, conditions, locking)?;
+                    continue;
+                }
                 if found.is_none() && layout.others.iter().any(|o| o == name.name()) {
-                    return Err(
-                        SqlError::unsupported(format!("{} of what is no table", locking.strength.sql())).at(name.pos)
-                    );
+                    let named = self.ctes.iter().any(|c| c.cte.name == name.name());
+                    let what = if named { "a WITH query" } else { "a function" };
+                    let message = format!("{} cannot be applied to {what}", locking.strength.sql());
+                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(name.pos));
                 }
                 named.push(found.ok_or_else(|| {
                     let clause = locking.strength.sql();
@@ -377,22 +383,12 @@ impl Planner<'_> {
                     SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos)
                 })?);
             }
-            if locking.of.is_empty() && layout.derived {
-                let what = format!("{} over a subquery, a view or a common table expression", locking.strength.sql());
-                return Err(SqlError::unsupported(what).at(locking.pos));
-            }
             if locking.of.is_empty() {
                 named.extend(&layout.tables);
+                layout.queries.iter().try_for_each(|(_, base)| lockable_side(layout, *base, conditions, locking))?;
             }
             for table in named {
-                // Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL makes an inner join of it.
-                if let Some(side) = layout.item.nullable_side(table.base)
-                    && !conditions.iter().any(|e| mentions(e, &side))
-                {
-                    let clause = locking.strength.sql();
-                    let message = format!("{clause} cannot be applied to the nullable side of an outer join");
-                    return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
-                }
+                lockable_side(layout, table.base, conditions, locking)?;
                 match out.iter_mut().find(|l| l.table.base == table.base) {
                     Some(l) => {
                         l.strength = l.strength.max(locking.strength);
@@ -405,6 +401,19 @@ impl Planner<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+/// Refuses to lock rows of the nullable side of an outer join. Where WHERE looks at that side, rows of nulls may not come through: PostgreSQL
+/// makes an inner join of it.
+fn lockable_side(layout: &Layout, slot: usize, conditions: &[Bound], locking: &Locking) -> Result<()> {
+    match layout.item.nullable_side(slot) {
+        Some(side) if !conditions.iter().any(|e| mentions(e, &side)) => {
+            let clause = locking.strength.sql();
+            let message = format!("{clause} cannot be applied to the nullable side of an outer join");
+            Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message))
+        }
+        _ => Ok(()),
     }
 }
 

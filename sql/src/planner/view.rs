@@ -4,10 +4,17 @@
 //! # Invariants
 //! - VIE-1: planning the same text meets its stars in the same order each time.
 
+use super::from::{Layout, Placed};
+use super::leaf::derived_leaf;
+use super::plan::Query;
+use super::{Planner, VIEW_DEPTH_MAX};
 use crate::context::names::Found;
-use crate::expr::ScopeColumn;
-use crate::syntax::ast::QualName;
+use crate::error::{Result, SqlError, code};
+use crate::expr::{Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Alias, Locking, QualName, Query as AstQuery, QueryBody, TableRef};
+use crate::syntax::stmt::Statement;
 use clearway_engine::catalog::{Catalog, Oid, Relation, ViewMeaning};
+use std::sync::Arc;
 
 /// The meaning of the text that is being planned.
 #[derive(Default)]
@@ -61,5 +68,76 @@ impl Meaning {
             Some(known) => columns.into_iter().filter(|c| known.contains(&name(c))).collect(),
             None => columns,
         }
+    }
+}
+
+impl Planner<'_> {
+    /// Plans a query whose rows a locking clause around it locks, too, as PostgreSQL does: as if the clause stood in the query itself.
+    pub(super) fn locked_query(
+        &mut self,
+        query: &AstQuery,
+        locking: Vec<Locking>,
+        parent: Option<&Scope<'_>>,
+        params: &mut Params,
+    ) -> Result<Arc<Query>> {
+        if locking.is_empty() || matches!(query.body, QueryBody::Values(_)) {
+            return self.query(query, parent, params);
+        }
+        let mut locked = query.clone();
+        locked.locking.extend(locking);
+        self.query(&locked, parent, params)
+    }
+
+    /// A sequence is read as a table of one row.
+    pub(super) fn sequence(&mut self, out: &mut Layout, oid: u32, t: &TableRef) -> Result<Placed> {
+        let text = format!(
+            "SELECT s[1]::bigint AS last_value, s[2]::bigint AS log_cnt, s[3]::boolean AS is_called
+             FROM (SELECT pg_catalog.clearway_sequence_state({oid}) AS s) AS state"
+        );
+        let parsed = crate::syntax::parse(&text)?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal("a sequence has no query"));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let plan = self.query(query, None, &mut Params::default());
+        self.ctes = ctes;
+        let name = t.alias.as_ref().map_or(t.name.name(), |a| &a.name);
+        derived_leaf(out, plan?, t.alias.as_ref(), name, None, false)
+    }
+
+    /// The rows of a view; with `locking`, those of its tables are locked.
+    pub(super) fn view(
+        &mut self,
+        out: &mut Layout,
+        r: &Relation,
+        t: &TableRef,
+        locking: Vec<Locking>,
+    ) -> Result<Placed> {
+        if self.view_depth >= VIEW_DEPTH_MAX {
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "views are nested too deeply"));
+        }
+        let text = r.query.as_deref().unwrap_or("");
+        let parsed = crate::syntax::parse(text)?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal(format!("view \"{}\" has no query", r.name)));
+        };
+        let ctes = std::mem::take(&mut self.ctes);
+        let outer = std::mem::replace(&mut self.meaning, Meaning::of(r));
+        self.view_depth += 1;
+        // PostgreSQL locks nothing below a set operation of a view.
+        let locking = if matches!(query.body, QueryBody::SetOp { .. }) { Vec::new() } else { locking };
+        let plan = self.locked_query(query, locking, None, &mut Params::default());
+        self.view_depth -= 1;
+        self.meaning = outer;
+        self.ctes = ctes;
+        let renamed =
+            Alias { name: t.name.name().to_owned(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
+        let mut alias = t.alias.clone().unwrap_or_else(|| renamed.clone());
+        for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
+            debug_assert!(i == alias.columns.len());
+            alias.columns.push(name);
+        }
+        out.queries.push((alias.name.clone(), out.width));
+        derived_leaf(out, plan?, Some(&alias), &alias.name, None, false)
     }
 }

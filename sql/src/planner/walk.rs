@@ -47,7 +47,7 @@ fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
         }
         Body::Select(s) => {
             node_exprs(&s.source, depth, f);
-            s.filter.iter().chain(&s.targets).for_each(|e| f(e, depth));
+            s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(|e| f(e, depth));
             if let Some(g) = &s.grouping {
                 g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
                 for call in &g.calls {

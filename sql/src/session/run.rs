@@ -113,6 +113,8 @@ pub struct Request<'a> {
     pub alone: bool,
     /// When the transaction began.
     pub transaction_started: i64,
+    /// It reads what is committed now, whatever the isolation: a query of DDL about all rows of a table that it has locked.
+    pub latest: bool,
 }
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
@@ -246,7 +248,9 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         let read_only = core.engine.take().options().read_only;
         let durable = fresh.plan.read_only && (request.alone || read_only);
         let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
-        core.engine.take().keep_snapshot(mode);
+        if !request.latest {
+            core.engine.take().keep_snapshot(mode);
+        }
         for lock in &fresh.plan.locks {
             if !fresh.permitted
                 && let Some(relation) = fresh.catalog.relation(lock.oid)
@@ -258,7 +262,10 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         if !is_fresh(core, &fresh) {
             continue;
         }
-        let statement = core.engine.take().open_statement(request.text, mode);
+        let statement = {
+            let mut engine = core.engine.take();
+            if request.latest { engine.open_latest(request.text) } else { engine.open_statement(request.text, mode) }
+        };
         let opened = Opened { core: core.clone(), statement: Some(statement) };
         // REINDEX lets readers be: what it committed before the snapshot, the plan must know.
         if is_fresh(core, &fresh) {

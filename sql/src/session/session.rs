@@ -345,6 +345,7 @@ impl Session {
             columns: prepared.columns.as_deref(),
             alone: self.block == Block::Implicit && self.in_batch <= 1,
             transaction_started: self.core.transaction_started(),
+            latest: false,
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
         self.told |= cached.plan.columns.is_some();

@@ -235,6 +235,7 @@ pub(super) async fn copy_from(
         columns: None,
         alone: false,
         transaction_started: session.core.transaction_started(),
+        latest: false,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await?;
     core.engine.take().wait_reply().await.map_err(from_engine)?;

@@ -282,6 +282,8 @@ impl Ddl<'_> {
                 })
                 .collect()
         };
+        let keeps_index = !matches!(c.kind, TableConstraintKind::Check(..) | TableConstraintKind::Foreign { .. });
+        self.free_constraint(&r, c.name.as_deref(), keeps_index)?;
         match &c.kind {
             TableConstraintKind::PrimaryKey { columns, include, .. } => {
                 let (columns, include) = (list(columns)?, list(include)?);
@@ -296,7 +298,10 @@ impl Ddl<'_> {
                 self.make_index(&r, index).await
             }
             TableConstraintKind::Check(_, text) => {
-                let name = c.name.clone().unwrap_or_else(|| format!("{}_check", r.name));
+                let free = |name: &String| self.free_constraint(&r, Some(name), false).is_ok();
+                let numbers = std::iter::once(String::new()).chain((1u32..).map(|n| n.to_string()));
+                let mut made = numbers.map(|n| format!("{}_check{n}", r.name));
+                let name = c.name.clone().or_else(|| made.find(free)).unwrap_or_default();
                 r.checks.push(Check { name: name.clone(), condition: text.clone() });
                 let oid = r.oid;
                 self.put(Object::Relation(r.clone())).await?;
@@ -381,6 +386,19 @@ impl Ddl<'_> {
         }
         r.key = columns;
         self.rewrite(&old, r, Some(index)).await
+    }
+
+    /// Whether no constraint of a table has this name yet. A name that an index keeps is refused as that of a relation, later.
+    fn free_constraint(&self, r: &Relation, name: Option<&str>, keeps_index: bool) -> Result<()> {
+        let Some(name) = name else { return Ok(()) };
+        let catalog = self.catalog();
+        let by_index = || !keeps_index && catalog.indexes(r.oid).any(|i| i.constraint && i.name == name);
+        let by_check = r.checks.iter().any(|c| c.name == name);
+        if by_check || r.foreign_keys.iter().any(|k| k.name == name) || by_index() {
+            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", r.name);
+            return Err(SqlError::new("42710", message));
+        }
+        Ok(())
     }
 
     async fn drop_constraint(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {

@@ -39,7 +39,7 @@ pub(super) struct Ddl<'a> {
 /// Runs a statement that defines data.
 pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, statement: &Statement) -> Result<String> {
     let core = session.core.clone();
-    if core.engine.take().options().read_only {
+    if core.engine.take().options().read_only && !matches!(statement, Statement::Reindex { .. }) {
         return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
     }
     let d = Ddl { core: &core };

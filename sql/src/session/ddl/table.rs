@@ -501,6 +501,7 @@ impl Ddl<'_> {
             columns: None,
             alone: false,
             transaction_started: self.core.transaction_started(),
+            latest: true,
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         let mut rows = Collected(Vec::new());

@@ -1,0 +1,81 @@
+//! The statements of a session and their snapshots.
+
+use std::sync::Arc;
+
+use clearway_txn::mvcc::book::View;
+use clearway_txn::mvcc::snapshots::Snapshot;
+
+use super::{Isolation, Session, Statement, StatementMode};
+
+impl Session {
+    /// Repeatable read: takes the snapshot of the whole transaction, unless the transaction has it. PostgreSQL takes it before the first
+    /// statement's table locks: what is committed while that statement waits for one is not seen.
+    pub fn keep_snapshot(&mut self, mode: StatementMode) {
+        if self.options.isolation != Isolation::RepeatableRead || self.kept.is_some() || self.txn.is_none() {
+            return;
+        }
+        let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only);
+        self.kept = Some(kept);
+        self.queried = true;
+        self.txn().set_snapshot(kept.read_lsn);
+    }
+
+    /// A snapshot; with `durable`, of what is durable, unless the session is relaxed (SES-3).
+    fn snapshot(&mut self, durable: bool) -> Snapshot {
+        let dep_lsn = self.dep_lsn();
+        let all = self.db.transactions();
+        // SES-3: the snapshot must also include the commits on which a granted lock depends.
+        let last = self.last_commit.max(dep_lsn).min(all.visible_lsn());
+        let durable = durable && !self.relaxed;
+        self.reader.begin(|| if durable { all.durable_snapshot().max(last) } else { all.visible_lsn() })
+    }
+
+    /// Opens a statement; locks and deadlock reports show its text.
+    pub fn open_statement(&mut self, text: &Arc<str>, mode: StatementMode) -> Statement {
+        self.owner.statement(text);
+        self.keep_snapshot(mode);
+        let (read_lsn, snapshot) = match self.kept {
+            Some(kept) => (kept.read_lsn, None),
+            None => {
+                let snapshot = self.snapshot(mode == StatementMode::ReadOnly);
+                (snapshot.read_lsn, Some(snapshot))
+            }
+        };
+        let view = match &self.txn {
+            Some(txn) => txn.view(read_lsn),
+            None => View { read_lsn, ..View::default() },
+        };
+        self.queried = true;
+        self.owner.statement_opens(view.mark);
+        Statement { view, snapshot }
+    }
+
+    /// Opens a statement that reads what is committed now, whatever the transaction's isolation: what DDL checks and rewrites.
+    pub fn open_latest(&mut self, text: &Arc<str>) -> Statement {
+        self.owner.statement(text);
+        let snapshot = self.snapshot(false);
+        let view = match &self.txn {
+            Some(txn) => txn.view(snapshot.read_lsn),
+            None => View { read_lsn: snapshot.read_lsn, ..View::default() },
+        };
+        self.owner.statement_opens(view.mark);
+        Statement { view, snapshot: Some(snapshot) }
+    }
+
+    /// A new view for a command that runs inside another statement's view but must see the changes that this statement has made so far (a later
+    /// command of a rule, a check of a foreign key).
+    pub fn renew_view(&mut self, view: &View) -> View {
+        match &self.txn {
+            Some(txn) => txn.view(view.read_lsn),
+            None => *view,
+        }
+    }
+
+    /// Closes a statement.
+    pub fn close_statement(&mut self, statement: Statement) {
+        self.reading.rest();
+        if let Some(snapshot) = statement.snapshot {
+            self.reader.end(snapshot);
+        }
+    }
+}

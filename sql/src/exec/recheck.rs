@@ -1,0 +1,105 @@
+//! The second judgement of a row that has changed since the statement read it (EXE-2), as PostgreSQL's EvalPlanQual makes it.
+//!
+//! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row beside the same rows of the other side: another row that
+//! would fit the new version does not count, nor does one that would now speak against NOT EXISTS. So
+//! - EXE-6 a new version is judged with the partner that the version which was read had in each `EXISTS` and `= ANY` that WHERE demands; a
+//!   `NOT EXISTS` that held is not asked again. Subqueries anywhere else run afresh, in the statement's snapshot.
+
+use super::nodes::Rows;
+use super::{Cx, Row};
+use crate::error::Result;
+use crate::expr::bound::SubqueryUse;
+use crate::expr::operators::Op;
+use crate::expr::{Bound, BoundKind};
+use crate::planner::plan::{Body, Select};
+use crate::types::Datum;
+
+/// A condition that PostgreSQL makes a join of.
+enum Joined<'e> {
+    /// The subquery's number; for `= ANY` the left side.
+    Partner(usize, Option<&'e Bound>),
+    NoPartner,
+}
+
+impl<'a> Cx<'a> {
+    /// Whether a row that was read as `old` meets a condition as it is now.
+    pub(super) async fn holds_again(self, condition: Option<&Bound>, old: &Row, row: &Row) -> Result<bool> {
+        let Some(condition) = condition else { return Ok(true) };
+        let one = std::slice::from_ref(condition);
+        let list = if let BoundKind::And(list) = &condition.kind { list.as_slice() } else { one };
+        for e in list {
+            let holds = match self.joined(e) {
+                None => self.holds(Some(e), row).await?,
+                Some(Joined::NoPartner) => true,
+                Some(Joined::Partner(id, left)) => self.partner_fits((id, left), old, row).await?,
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn joined<'e>(self, e: &'e Bound) -> Option<Joined<'e>> {
+        match &e.kind {
+            BoundKind::Subquery { id, usage: SubqueryUse::Exists, correlated: true, .. } => {
+                self.plain_select(*id)?.recheck.is_some().then_some(Joined::Partner(*id, None))
+            }
+            BoundKind::Not(arg) => match self.joined(arg)? {
+                Joined::Partner(_, None) => Some(Joined::NoPartner),
+                _ => None,
+            },
+            BoundKind::Subquery { id, usage, args, correlated: false } => match (usage, args.as_slice()) {
+                (SubqueryUse::Quantified { op: Op::Eq, all: false }, [left])
+                    if !matches!(left.kind, BoundKind::Row(_)) =>
+                {
+                    self.plain_select(*id).map(|_| Joined::Partner(*id, Some(left)))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A subquery that can be one side of a join.
+    fn plain_select(self, id: usize) -> Option<&'a Select> {
+        let query = &self.run.plan.subqueries.get(id)?.query;
+        match &query.body {
+            Body::Select(s) if query.limit.is_none() && query.offset.is_none() => {
+                (s.grouping.is_none() && s.locks.is_empty()).then_some(&**s)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the row of a subquery that went with the old version goes with the new one.
+    async fn partner_fits(self, (id, left): (usize, Option<&Bound>), old: &Row, row: &Row) -> Result<bool> {
+        let Some(select) = self.plain_select(id) else { return Ok(false) };
+        let wanted = match left {
+            Some(left) => Some(self.value(left, old).await?),
+            None => None,
+        };
+        let outer: Vec<&[Datum]> = std::iter::once(old.as_slice()).chain(self.outer.iter().copied()).collect();
+        let cx = Cx { run: self.run, outer: &outer };
+        let mut source = Rows::new(select.source.clone(), Vec::new());
+        let partner = loop {
+            cx.breathe().await?;
+            let Some(partner) = source.next(cx).await? else { return Ok(false) };
+            if !cx.holds(select.filter.as_ref(), &partner).await? {
+                continue;
+            }
+            match &wanted {
+                Some(wanted) if cx.value(&select.targets[0], &partner).await? != *wanted => {}
+                _ => break partner,
+            }
+        };
+        let now: Vec<&[Datum]> = std::iter::once(row.as_slice()).chain(self.outer.iter().copied()).collect();
+        let cx = Cx { run: self.run, outer: &now };
+        if let (Some(left), Some(wanted)) = (left, &wanted)
+            && self.value(left, row).await? != *wanted
+        {
+            return Ok(false);
+        }
+        cx.holds(select.recheck.as_ref(), &partner).await
+    }
+}

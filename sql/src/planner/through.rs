@@ -1,0 +1,365 @@
+//! Views that are changed through: a view over one table, or over another such view, whose rows are rows of the table. INSERT, UPDATE and DELETE
+//! of the view change the table.
+//!
+//! # Invariants
+//! - VIE-2: a view's columns and conditions are bound over the slots of the table, from slot 0 on. A column of the view that is no column of
+//!   the table has a slot from `MADE_SLOT` on while an expression is bound, and its expression is put there afterwards.
+//! - VIE-3: the table is used with the rights of the view's owner, the view with those of the session's role.
+
+use super::Planner;
+use super::leaf::named;
+use super::plan::{Columns, split};
+use super::pushdown::substitute;
+use super::view::Meaning;
+use super::{VIEW_DEPTH_MAX, walk};
+use crate::context::names::Found;
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
+use crate::syntax::ast::{Alias, FromItem, QueryBody, Select as AstSelect, TableRef};
+use crate::syntax::stmt::Statement;
+use crate::types::SqlType;
+use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_txn::lockmgr::LockMode;
+
+/// The first slot of columns that a view makes out of others (VIE-2): no layout is that wide.
+const MADE_SLOT: usize = 1 << 24;
+
+/// A view on the way from the statement to the table.
+struct Level {
+    view: Relation,
+    /// What the statement uses of it.
+    used: Columns,
+    /// Its columns over the table's slots.
+    columns: Vec<Bound>,
+}
+
+/// The way from a view to its table.
+pub(super) struct Through {
+    /// The table.
+    pub table: Relation,
+    /// What the statement uses of the table.
+    used: Columns,
+    /// From the table's view to the statement's.
+    levels: Vec<Level>,
+    /// What the table's rows must meet to be the view's.
+    pub conditions: Vec<Bound>,
+}
+
+/// What a statement does to a view.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verb {
+    sql: &'static str,
+    /// `cannot ... view`
+    action: &'static str,
+    doing: &'static str,
+}
+
+impl Verb {
+    /// Of the statement that begins with this word.
+    pub fn of(sql: &'static str) -> Verb {
+        let (action, doing) = match sql {
+            "INSERT" => ("insert into", "inserting into"),
+            "DELETE" => ("delete from", "deleting from"),
+            _ => ("update", "updating"),
+        };
+        Verb { sql, action, doing }
+    }
+
+    fn refuses(self, view: &Relation, why: &str) -> SqlError {
+        let Verb { sql, action, doing } = self;
+        SqlError::new("55000", format!("cannot {action} view \"{}\"", view.name)).detail(why.to_owned()).hint(format!(
+            "To enable {doing} the view, provide an INSTEAD OF {sql} trigger or an unconditional ON {sql} DO INSTEAD rule."
+        ))
+    }
+}
+
+/// What a statement changes: a table, or a view through which it changes one.
+pub(super) struct Face {
+    /// The table; with the names of the view, where the statement names one.
+    pub relation: Relation,
+    /// What the statement uses of the table.
+    pub used: Columns,
+    pub verb: Verb,
+    pub through: Option<Through>,
+}
+
+impl Face {
+    /// The table under its own names.
+    pub fn table(&self) -> &Relation {
+        self.through.as_ref().map_or(&self.relation, |through| &through.table)
+    }
+
+    /// Refuses to change columns that a view makes.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub fn may_change<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<()> {
+        self.through.as_ref().map_or(Ok(()), |through| through.may_change(self.verb, names))
+    }
+
+    /// Puts the expressions of columns that a view makes in their places; the statement's expressions are all bound by then.
+    pub fn settle<'e>(&self, list: impl Iterator<Item = &'e mut Bound>) {
+        if let Some(through) = &self.through {
+            list.for_each(|e| through.top().settle(e));
+            through.note_uses();
+        }
+    }
+}
+
+fn plain(e: &Bound) -> Option<usize> {
+    match e.kind {
+        BoundKind::Column { index, level: 0 } => Some(index),
+        _ => None,
+    }
+}
+
+impl Through {
+    fn top(&self) -> &Level {
+        &self.levels[self.levels.len() - 1]
+    }
+
+    /// What the statement uses of the table.
+    pub fn used(&self) -> &Columns {
+        &self.used
+    }
+
+    /// The table with the view's names: columns that the view does not show have no name.
+    pub fn face(&self) -> Relation {
+        let mut face = self.table.clone();
+        face.name.clone_from(&self.top().view.name);
+        face.columns.iter_mut().for_each(|c| c.name.clear());
+        for (column, shown) in self.top().columns.iter().zip(&self.top().view.columns).rev() {
+            if let Some(at) = plain(column) {
+                face.columns[at].name.clone_from(&shown.name);
+            }
+        }
+        face
+    }
+
+    /// The table's columns in the order of the view's, up to the first that the view makes.
+    pub fn order(&self) -> Vec<usize> {
+        self.top().columns.iter().map_while(plain).collect()
+    }
+
+    /// The view's columns as names.
+    pub fn names(&self, alias: Option<&Alias>) -> Result<Vec<ScopeColumn>> {
+        self.top().names(&self.top().view.name, alias, true)
+    }
+
+    /// Refuses to change columns that the view makes.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub fn may_change<'n>(&self, verb: Verb, names: impl Iterator<Item = &'n str>) -> Result<()> {
+        let view = &self.top().view;
+        for name in names {
+            let at = view.columns.iter().position(|c| c.name == name);
+            let first = |at: usize| {
+                let shown = self.top().columns.iter().position(|c| plain(c) == plain(&self.top().columns[at]));
+                shown == Some(at)
+            };
+            if at.is_some_and(|at| plain(&self.top().columns[at]).is_some() && !first(at)) {
+                return Err(SqlError::unsupported(format!("the second name of a column of view \"{}\"", view.name)));
+            }
+            if at.is_some_and(|at| plain(&self.top().columns[at]).is_none()) {
+                let into = if verb.sql == "INSERT" { "insert into" } else { "update" };
+                let message = format!("cannot {into} column \"{name}\" of view \"{}\"", view.name);
+                return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message)
+                    .detail("View columns that are not columns of their base relation are not updatable."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the statement uses of each view and of the table (VIE-3): reads go down from the view, writes up from the table.
+    pub fn note_uses(&self) {
+        let top = self.top();
+        for at in top.used.reads.columns() {
+            note_slots(&top.columns[at], &self.used);
+        }
+        self.conditions.iter().for_each(|e| note_slots(e, &self.used));
+        for level in &self.levels {
+            for (i, column) in level.columns.iter().enumerate() {
+                let Some(at) = plain(column) else { continue };
+                let uses = |list: &crate::expr::Reads| list.columns().any(|c| c == at);
+                if uses(&self.used.inserts) {
+                    level.used.inserts.note(i);
+                }
+                if uses(&self.used.updates) {
+                    level.used.updates.note(i);
+                }
+                if level.view.oid != top.view.oid && uses(&self.used.reads) {
+                    level.used.reads.note(i);
+                }
+            }
+        }
+    }
+}
+
+fn note_slots(e: &Bound, used: &Columns) {
+    walk::each(e, &mut |e| {
+        if let Some(slot) = plain(e) {
+            used.reads.note(slot);
+        }
+    });
+}
+
+impl Level {
+    fn names(&self, name: &str, alias: Option<&Alias>, noted: bool) -> Result<Vec<ScopeColumn>> {
+        let slots = self.columns.iter().enumerate();
+        let slots = slots.map(|(i, e)| (plain(e).unwrap_or(MADE_SLOT + i), e.ty));
+        let list = self.view.columns.iter().zip(slots).map(|(c, (slot, ty))| (c.name.as_str(), ty, slot)).collect();
+        let mut columns = named(list, alias.map_or(name, |a| &a.name), alias)?;
+        for (i, c) in columns.iter_mut().enumerate().filter(|_| noted) {
+            c.reads = Some((self.used.reads.clone(), i));
+        }
+        Ok(columns)
+    }
+
+    fn settle(&self, e: &mut Bound) {
+        substitute(e, &|index| index.checked_sub(MADE_SLOT).and_then(|i| self.columns.get(i)).cloned());
+    }
+}
+
+/// Why a view can't be changed through; none: it can, as far as its text says.
+fn obstacle(query: &crate::syntax::ast::Query) -> std::result::Result<(&AstSelect, &TableRef), &'static str> {
+    let QueryBody::Select(s) = &query.body else {
+        let values = matches!(query.body, QueryBody::Values(_));
+        return Err(match values {
+            true => "Views that do not select from a single table or view are not automatically updatable.",
+            false => "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
+        });
+    };
+    if s.distinct.is_some() {
+        return Err("Views containing DISTINCT are not automatically updatable.");
+    }
+    if !s.group_by.is_empty() {
+        return Err("Views containing GROUP BY are not automatically updatable.");
+    }
+    if s.having.is_some() {
+        return Err("Views containing HAVING are not automatically updatable.");
+    }
+    if query.with.is_some() {
+        return Err("Views containing WITH are not automatically updatable.");
+    }
+    if query.limit.is_some() || query.offset.is_some() {
+        return Err("Views containing LIMIT or OFFSET are not automatically updatable.");
+    }
+    match s.from.as_slice() {
+        [FromItem::Table(table)] => Ok((s, table)),
+        _ => Err("Views that do not select from a single table or view are not automatically updatable."),
+    }
+}
+
+impl Planner<'_> {
+    /// The way from a view that a statement changes to the table.
+    ///
+    /// # Errors
+    /// 55000: the view is none that can be changed through.
+    pub(super) fn through(
+        &mut self,
+        view: &Relation,
+        verb: Verb,
+        privileges: &'static str,
+        pos: Pos,
+    ) -> Result<Through> {
+        if self.view_depth >= VIEW_DEPTH_MAX {
+            return Err(SqlError::new(code::STATEMENT_TOO_COMPLEX, "views are nested too deeply"));
+        }
+        let used = self.lock(view, LockMode::RowExclusive, privileges, pos);
+        let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
+        let Some(Statement::Query(query)) = parsed.first().map(|p| &p.statement) else {
+            return Err(SqlError::internal(format!("view \"{}\" has no query", view.name)));
+        };
+        let (select, from) = obstacle(query).map_err(|why| verb.refuses(view, why))?;
+        let ctes = std::mem::take(&mut self.ctes);
+        let outer = std::mem::replace(&mut self.meaning, Meaning::of(view));
+        self.view_depth += 1;
+        let found = self.way((view, &used), select, from, verb, privileges);
+        self.view_depth -= 1;
+        self.meaning = outer;
+        self.ctes = ctes;
+        found
+    }
+
+    fn way(
+        &mut self,
+        (view, used): (&Relation, &Columns),
+        select: &AstSelect,
+        from: &TableRef,
+        verb: Verb,
+        privileges: &'static str,
+    ) -> Result<Through> {
+        let found = match self.meaning.find(&from.name, self.env.catalog) {
+            Some(found) => found,
+            None => self.env.lookup(&from.name)?,
+        };
+        self.meaning.note(&from.name, &found);
+        let relation = match found {
+            Found::Object(object) => match &**object {
+                Object::Relation(r) if r.kind != RelationKind::MaterializedView => Some(r.clone()),
+                _ => None,
+            },
+            Found::System(_) => None,
+        };
+        let Some(relation) = relation else {
+            let why = "Views that do not select from a single table or view are not automatically updatable.";
+            return Err(verb.refuses(view, why));
+        };
+        let mut through = match relation.kind {
+            RelationKind::View => self.through(&relation, verb, privileges, from.name.pos)?,
+            _ => {
+                let used = self.lock(&relation, LockMode::RowExclusive, privileges, from.name.pos);
+                Through { table: relation.clone(), used, levels: Vec::new(), conditions: Vec::new() }
+            }
+        };
+        let columns = match through.levels.last() {
+            Some(level) => level.names(from.name.name(), from.alias.as_ref(), false)?,
+            None => {
+                let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+                let live = live.map(|(i, c)| (c.name.as_str(), SqlType { oid: c.type_oid, modifier: c.type_mod }, i));
+                named(live.collect(), from.alias.as_ref().map_or(from.name.name(), |a| &a.name), from.alias.as_ref())?
+            }
+        };
+        let (scope, subplans) = (Scope { columns, parent: None }, self.subplans.len());
+        let (mut params, mut calls) = (Params::default(), Vec::new());
+        let conditions = match &select.filter {
+            Some(filter) => split(self.condition(filter, &scope, &mut params, "WHERE")?),
+            None => Vec::new(),
+        };
+        let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut calls), &[])?;
+        if !calls.is_empty() {
+            return Err(verb.refuses(view, "Views that return aggregate functions are not automatically updatable."));
+        }
+        let mut conditions = conditions;
+        if let Some(level) = through.levels.last() {
+            targets.iter_mut().chain(&mut conditions).for_each(|e| level.settle(e));
+        }
+        self.refuse_made(subplans)?;
+        if verb.sql != "DELETE" && !targets.iter().any(|e| plain(e).is_some()) {
+            return Err(verb.refuses(view, "Views that have no updatable columns are not automatically updatable."));
+        }
+        through.conditions.extend(conditions);
+        through.levels.push(Level { view: view.clone(), used: used.clone(), columns: targets });
+        Ok(through)
+    }
+
+    /// Refuses subqueries, from this one on, that name a column which a view makes: nothing can be put in its place there.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub(super) fn refuse_made(&self, from: usize) -> Result<()> {
+        let mut made = false;
+        for sub in self.subplans.get(from..).unwrap_or(&[]) {
+            walk::query_exprs(&sub.query, 0, &mut |e, _| {
+                walk::each(e, &mut |e| {
+                    made |= matches!(&e.kind, BoundKind::Column { index, .. } if *index >= MADE_SLOT);
+                });
+            });
+        }
+        if made {
+            return Err(SqlError::unsupported("a subquery over a column that a view makes, where the view is changed"));
+        }
+        Ok(())
+    }
+}
