@@ -143,6 +143,14 @@ pub struct Check {
     pub name: String,
     /// The text of the condition.
     pub condition: String,
+    /// False between ADD ... NOT VALID and VALIDATE.
+    #[serde(default = "yes")]
+    pub validated: bool,
+}
+
+/// Older versions wrote no NOT VALID.
+fn yes() -> bool {
+    true
 }
 
 /// What happens to the rows that refer to a row when that goes or changes its key.

@@ -12,8 +12,8 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
-    BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, Query as AstQuery, QueryBody, Select as AstSelect, SetOp,
-    Target,
+    BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, QualName, Query as AstQuery, QueryBody,
+    Select as AstSelect, SetOp, Target,
 };
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
@@ -200,7 +200,7 @@ impl Planner<'_> {
         if let ExprKind::Column(name) = &*e.kind
             && name.parts.len() == 1
             && !scope.columns.iter().any(|c| !c.hidden && c.name == name.name())
-            && let Some(at) = columns.iter().position(|c| c.name == name.name())
+            && let Some(at) = named(name, targets, columns, "GROUP BY")?
         {
             return Ok(targets[at].clone());
         }
@@ -216,12 +216,12 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<SortKey> {
         let by_name = || match &*o.expr.kind {
-            ExprKind::Column(name) if name.parts.len() == 1 => columns.iter().position(|c| c.name == name.name()),
-            _ => None,
+            ExprKind::Column(name) if name.parts.len() == 1 => named(name, targets, columns, "ORDER BY"),
+            _ => Ok(None),
         };
         let at = match position(&o.expr, targets.len(), "ORDER BY")? {
             Some(at) => Some(at),
-            None => by_name(),
+            None => by_name()?,
         };
         let expr = match (at, scope) {
             (Some(at), _) => targets[at].clone(),
@@ -468,6 +468,17 @@ fn origin_of(e: &Bound, tables: &[TableSlot]) -> (u32, i16) {
     let BoundKind::Column { index, level: 0 } = e.kind else { return (0, 0) };
     let table = tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
     table.map_or((0, 0), |t| (t.shape.oid, (index - t.base) as i16 + 1))
+}
+
+/// `ORDER BY total`: the place of the output column with this name. Several are no trouble if they are the same expression.
+fn named(name: &QualName, targets: &[Bound], columns: &[OutputColumn], clause: &str) -> Result<Option<usize>> {
+    let mut found = columns.iter().enumerate().filter(|(_, c)| c.name == name.name()).map(|(at, _)| at);
+    let Some(first) = found.next() else { return Ok(None) };
+    if found.any(|at| !super::walk::same(&targets[at], &targets[first])) {
+        let message = format!("{clause} \"{}\" is ambiguous", name.name());
+        return Err(SqlError::new(code::AMBIGUOUS_COLUMN, message).at(name.pos));
+    }
+    Ok(Some(first))
 }
 
 /// `ORDER BY 2`.

@@ -28,6 +28,11 @@ impl Session {
         self.block == Block::Open
     }
 
+    /// Whether the statement that is running shares its transaction with others.
+    pub(super) fn shares_transaction(&self) -> bool {
+        self.block == Block::Open || self.in_batch > 1
+    }
+
     pub(super) fn begin_implicit(&mut self) {
         if self.block == Block::None {
             self.open(TransactionModes::default());
@@ -226,7 +231,13 @@ impl Session {
     }
 
     pub(super) async fn end_block(&mut self, commit: bool, chain: bool) -> Result<String> {
-        if matches!(self.block, Block::None | Block::Implicit) {
+        let outside = matches!(self.block, Block::None | Block::Implicit);
+        if outside && chain {
+            return self
+                .need_block(if commit { "COMMIT AND CHAIN" } else { "ROLLBACK AND CHAIN" })
+                .map(|()| String::new());
+        }
+        if outside {
             self.core.notice("WARNING", SqlError::new("25P01", "there is no transaction in progress"));
         }
         let options = self.core.engine.take().options();

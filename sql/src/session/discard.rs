@@ -11,7 +11,7 @@ pub(super) async fn discard(session: &mut Session, what: Discard) -> Result<&'st
     let core = session.core.clone();
     Ok(match what {
         Discard::All => {
-            if session.in_block() {
+            if session.shares_transaction() {
                 return Err(in_block("DISCARD ALL"));
             }
             session.deallocate(None)?;

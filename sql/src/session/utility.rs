@@ -153,7 +153,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 analyze(&core, tables).await?;
                 "ANALYZE"
             }
-            Statement::Vacuum { .. } if session.in_block() => return Err(in_block("VACUUM")),
+            Statement::Vacuum { .. } if session.shares_transaction() => return Err(in_block("VACUUM")),
             Statement::Vacuum { options, tables } => {
                 let full = options.iter().any(|o| o.name == "full" && o.as_bool() == Some(true));
                 let mode = if full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };

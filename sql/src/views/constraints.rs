@@ -154,6 +154,13 @@ struct Line<'a> {
     columns: Datum,
     key: Option<&'a ForeignKey>,
     condition: Option<&'a str>,
+    validated: bool,
+}
+
+impl<'a> Line<'a> {
+    fn new(oid: u32, name: &'a str, kind: &'static str, columns: Datum) -> Line<'a> {
+        Line { oid, name, kind, index: 0, columns, key: None, condition: None, validated: true }
+    }
 }
 
 fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
@@ -168,7 +175,7 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
                 text(l.kind),
                 Datum::Bool(false),
                 Datum::Bool(false),
-                Datum::Bool(key.is_none_or(|k| k.validated)),
+                Datum::Bool(l.validated),
                 Datum::Oid(r.oid),
                 Datum::Oid(0),
                 Datum::Oid(l.index),
@@ -193,21 +200,24 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
         for i in run.names.catalog.indexes(r.oid).filter(|i| i.constraint) {
             let columns = numbers(i.columns.iter().map(|c| c.column));
             let kind = if i.primary { "p" } else { "u" };
-            push(Line { oid: i.oid, name: &i.name, kind, index: i.oid, columns, key: None, condition: None });
+            push(Line { index: i.oid, ..Line::new(i.oid, &i.name, kind, columns) });
         }
         for k in &r.foreign_keys {
             let columns = numbers(k.columns.iter().copied());
-            let index = referenced_index(run, k);
-            push(Line { oid: k.oid, name: &k.name, kind: "f", index, columns, key: Some(k), condition: None });
+            let (index, validated) = (referenced_index(run, k), k.validated);
+            push(Line { index, key: Some(k), validated, ..Line::new(k.oid, &k.name, "f", columns) });
         }
         for (i, c) in r.checks.iter().enumerate() {
-            let oid = check_oid(r, i);
             let columns = numbers(columns_in(r, &c.condition).into_iter());
-            let condition = Some(c.condition.as_str());
-            push(Line { oid, name: &c.name, kind: "c", index: 0, columns, key: None, condition });
+            let (condition, validated) = (Some(c.condition.as_str()), c.validated);
+            push(Line { condition, validated, ..Line::new(check_oid(r, i), &c.name, "c", columns) });
         }
     }
     out
+}
+
+fn not_valid(validated: bool) -> &'static str {
+    if validated { "" } else { " NOT VALID" }
 }
 
 /// What `pg_get_constraintdef` says.
@@ -246,7 +256,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
         }
         for (i, c) in r.checks.iter().enumerate() {
             if check_oid(r, i) == oid {
-                return Some(format!("CHECK ({})", c.condition));
+                return Some(format!("CHECK ({}){}", c.condition, not_valid(c.validated)));
             }
         }
     }

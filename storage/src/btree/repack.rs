@@ -39,6 +39,10 @@ struct Look {
     tagged: bool,
 }
 
+/// What a leaf of which nothing has settled costs of the looks: each of its tags was looked up. Else a transaction that changes millions of
+/// rows would keep the loop busy all the time.
+const VAIN_STRIP_LOOKS: usize = 32;
+
 /// Some of a parent's children to be joined step by step, from the left.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
@@ -78,6 +82,8 @@ impl Tree {
                     // Stripped just now, not changed by anybody.
                     let quiet = look.is_some_and(|look| look.quiet);
                     look = self.look_at(PageId(child), budget).map(|look| Look { quiet, ..look });
+                } else {
+                    budget.looks = budget.looks.saturating_sub(VAIN_STRIP_LOOKS);
                 }
                 yield_now().await;
             }

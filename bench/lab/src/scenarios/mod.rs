@@ -1,5 +1,6 @@
 //! The scenarios, one file each.
 
+mod bulk;
 mod bulk_load;
 mod commit_scaling;
 mod context_switches;
@@ -13,6 +14,7 @@ mod row_size;
 use crate::LabError;
 use crate::scenario::Scenario;
 
+use bulk::Bulk;
 use bulk_load::BulkLoad;
 use commit_scaling::CommitScaling;
 use context_switches::ContextSwitches;
@@ -33,6 +35,7 @@ pub fn all() -> &'static [&'static dyn Scenario] {
         &Reads::Mixed,
         &NoPrimaryKey,
         &BulkLoad,
+        &Bulk,
         &CommitScaling,
         &ContextSwitches,
         &Rollback,

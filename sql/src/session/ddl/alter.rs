@@ -101,19 +101,7 @@ impl Ddl<'_> {
             AlterAction::DropConstraint { name, if_exists, cascade } => {
                 return self.drop_constraint(r, name, *if_exists, *cascade).await;
             }
-            AlterAction::ValidateConstraint { name } => {
-                let catalog = self.catalog();
-                let Some(key) = r.foreign_keys.iter_mut().find(|k| k.name == *name) else {
-                    let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", r.name);
-                    return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
-                };
-                key.validated = true;
-                let key = key.clone();
-                if let Some(parent) = catalog.relation(key.references) {
-                    self.core.lock_relation(parent.oid, LockMode::RowShare, IfTaken::Wait).await?;
-                    self.validate_foreign(&r, parent, &key).await?;
-                }
-            }
+            AlterAction::ValidateConstraint { name } => return self.validate_constraint(r, name).await,
             AlterAction::SetStatistics { .. } | AlterAction::ClusterOn(_) => return Ok(()),
             AlterAction::SetStorage(options) => {
                 for o in storage_options(options)? {
@@ -302,19 +290,12 @@ impl Ddl<'_> {
                 let numbers = std::iter::once(String::new()).chain((1u32..).map(|n| n.to_string()));
                 let mut made = numbers.map(|n| format!("{}_check{n}", r.name));
                 let name = c.name.clone().or_else(|| made.find(free)).unwrap_or_default();
-                r.checks.push(Check { name: name.clone(), condition: text.clone() });
+                let check = Check { name, condition: text.clone(), validated: !c.timing.not_valid };
+                r.checks.push(check.clone());
                 let oid = r.oid;
                 self.put(Object::Relation(r.clone())).await?;
                 self.check_expressions(oid)?;
-                if c.timing.not_valid {
-                    return Ok(());
-                }
-                let sql = format!("SELECT 1 FROM {} WHERE NOT ({text}) LIMIT 1", self.full_name(&r));
-                if self.query_rows(&sql).await?.is_empty() {
-                    return Ok(());
-                }
-                let message = format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", r.name);
-                Err(about(SqlError::new("23514", message), &self.catalog(), r.oid).constraint(name))
+                if check.validated { self.validate_check(&r, &check).await } else { Ok(()) }
             }
             TableConstraintKind::Foreign { columns, references } => {
                 let f = Foreign {
@@ -329,6 +310,38 @@ impl Ddl<'_> {
                 Err(SqlError::unsupported("ADD CONSTRAINT ... USING INDEX"))
             }
         }
+    }
+
+    async fn validate_constraint(&self, mut r: Relation, name: &str) -> Result<()> {
+        if let Some(check) = r.checks.iter_mut().find(|c| c.name == name) {
+            check.validated = true;
+            let check = check.clone();
+            self.validate_check(&r, &check).await?;
+            return self.put(Object::Relation(r)).await;
+        }
+        let catalog = self.catalog();
+        let Some(key) = r.foreign_keys.iter_mut().find(|k| k.name == name) else {
+            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", r.name);
+            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+        };
+        key.validated = true;
+        let key = key.clone();
+        if let Some(parent) = catalog.relation(key.references) {
+            self.core.lock_relation(parent.oid, LockMode::RowShare, IfTaken::Wait).await?;
+            self.validate_foreign(&r, parent, &key).await?;
+        }
+        self.put(Object::Relation(r)).await
+    }
+
+    /// Whether all rows of a table meet a check.
+    async fn validate_check(&self, r: &Relation, check: &Check) -> Result<()> {
+        let sql = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", self.full_name(r), check.condition);
+        if self.query_rows(&sql).await?.is_empty() {
+            return Ok(());
+        }
+        let name = check.name.as_str();
+        let message = format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", r.name);
+        Err(about(SqlError::new("23514", message), &self.catalog(), r.oid).constraint(name))
     }
 
     fn index_of(

@@ -47,7 +47,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::CreateTable(s) => d.create_table(s).await?,
         Statement::CreateTableAs(s) => return d.create_table_as(session, prepared, s).await,
         Statement::CreateIndex(s) => {
-            if s.concurrently && session.in_block() {
+            if s.concurrently && session.shares_transaction() {
                 return Err(super::utility::in_block("CREATE INDEX CONCURRENTLY"));
             }
             d.create_index(s).await?
@@ -68,7 +68,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.create_schema(name.as_deref(), owner.as_deref(), *if_not_exists).await?
         }
         Statement::CreateDatabase { name, options } => {
-            if session.in_block() {
+            if session.shares_transaction() {
                 return Err(super::utility::in_block("CREATE DATABASE"));
             }
             d.create_database(name, options).await?
@@ -80,7 +80,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::Rename(s) => d.rename(s).await?,
         Statement::OwnerTo { object, name, if_exists, owner } => d.owner_to(*object, name, *if_exists, owner).await?,
         Statement::Drop(s) => {
-            if s.concurrently && session.in_block() {
+            if s.concurrently && session.shares_transaction() {
                 return Err(super::utility::in_block("DROP INDEX CONCURRENTLY"));
             }
             d.drop(s).await?
@@ -98,6 +98,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
         Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
         Statement::AlterRoleSet { .. } => return Err(SqlError::unsupported("ALTER ROLE ... SET")),
+        Statement::AlterDatabase { name, options } => d.alter_database(name, options).await?,
         Statement::AlterDatabaseSet { .. } => return Err(SqlError::unsupported("ALTER DATABASE ... SET")),
         _ => return Err(SqlError::unsupported("this statement")),
     };

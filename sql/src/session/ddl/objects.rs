@@ -259,11 +259,12 @@ impl Ddl<'_> {
                 }
             }
         }
-        if restart.is_some() {
+        check_sequence(&sequence)?;
+        if let Some(value) = restart {
+            check_restart(&sequence, value)?;
             // SEQ-2
             (sequence.state, sequence.restart) = (self.new_oid(), restart);
         }
-        check_sequence(&sequence)?;
         self.put(Object::Sequence(sequence)).await?;
         Ok("ALTER SEQUENCE")
     }
@@ -373,6 +374,23 @@ impl Ddl<'_> {
         Ok("CREATE DATABASE")
     }
 
+    /// ALTER DATABASE ... CONNECTION LIMIT: counts from the next connection on.
+    pub(super) async fn alter_database(&self, name: &str, options: &[GenericOption]) -> Result<&'static str> {
+        let catalog = self.catalog();
+        let Some(mut database) = catalog.database(name).cloned() else {
+            return Err(SqlError::new("3D000", format!("database \"{name}\" does not exist")));
+        };
+        self.own_oid(&catalog, database.oid)?;
+        for o in options {
+            match (o.name.as_str(), o.as_str()) {
+                ("connection limit", Some(limit)) => database.connection_limit = parse_limit(limit)?,
+                _ => return Err(SqlError::unsupported(format!("ALTER DATABASE option {}", o.name)).at(o.pos)),
+            }
+        }
+        self.put(Object::Database(database)).await?;
+        Ok("ALTER DATABASE")
+    }
+
     /// CREATE RULE ... DO INSTEAD NOTHING.
     pub(super) async fn create_rule(&self, s: &CreateRule) -> Result<&'static str> {
         if s.event != RuleEvent::Insert {
@@ -401,6 +419,17 @@ impl Ddl<'_> {
 pub(super) fn parse_limit(text: &str) -> Result<i32> {
     let limit = text.parse::<i32>().ok().filter(|limit| *limit >= -1);
     limit.ok_or_else(|| SqlError::new(code::INVALID_PARAMETER_VALUE, format!("invalid connection limit: {text}")))
+}
+
+fn check_restart(s: &Sequence, value: i64) -> Result<()> {
+    let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    if value < s.min {
+        return bad(format!("RESTART value ({value}) cannot be less than MINVALUE ({})", s.min));
+    }
+    if value > s.max {
+        return bad(format!("RESTART value ({value}) cannot be greater than MAXVALUE ({})", s.max));
+    }
+    Ok(())
 }
 
 fn check_sequence(s: &Sequence) -> Result<()> {

@@ -155,7 +155,7 @@ impl Ddl<'_> {
                 }
                 TableConstraintKind::Check(_, text) => {
                     let name = check_name(&d, c.name.as_deref(), s.name.name(), None);
-                    d.checks.push(Check { name, condition: text.clone() });
+                    d.checks.push(Check { name, condition: text.clone(), validated: true });
                 }
                 TableConstraintKind::Foreign { columns, references } => d.foreign.push(Foreign {
                     name: c.name.clone(),
@@ -196,7 +196,7 @@ impl Ddl<'_> {
                 }
                 ColumnConstraintKind::Check(_, text) => {
                     let name = check_name(d, k.name.as_deref(), s.name.name(), Some(&c.name));
-                    d.checks.push(Check { name, condition: text.clone() });
+                    d.checks.push(Check { name, condition: text.clone(), validated: true });
                 }
                 ColumnConstraintKind::References(r) => d.foreign.push(Foreign {
                     name: k.name.clone(),

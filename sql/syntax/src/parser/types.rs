@@ -128,7 +128,8 @@ impl Parser<'_> {
         while self.eat_punct(b'.') {
             parts.push(self.col_label()?);
         }
-        if self.is_op("%") {
+        // `a::int4 % b` is a remainder.
+        if self.is_op("%") && self.word_at(1) == Some("type") {
             return Err(self.unsupported("%TYPE"));
         }
         let modifiers = self.type_modifiers()?;

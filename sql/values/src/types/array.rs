@@ -113,6 +113,9 @@ impl Reader<'_> {
         let mut count = 0;
         self.rest = self.rest.trim_start_matches(is_blank);
         if self.rest.starts_with('}') {
+            if depth > 0 {
+                return Err(malformed(self.text, "Unexpected \"}\" character."));
+            }
             self.next();
         } else {
             loop {

@@ -1,0 +1,28 @@
+-- What was accepted once, or refused without need.
+commit and chain;
+rollback and chain;
+create table refused (a int, b int);
+insert into refused values (7, 4), (-1, 2);
+alter table refused add constraint c1 check (a > 0) not valid;
+select conname, convalidated from pg_constraint where conrelid = 'refused'::regclass;
+insert into refused values (-5, 1);
+alter table refused validate constraint c1;
+select conname, convalidated from pg_constraint where conrelid = 'refused'::regclass;
+delete from refused where a < 0;
+alter table refused validate constraint c1;
+select conname, convalidated from pg_constraint where conrelid = 'refused'::regclass;
+select a::int4 % b, a::int % 4 from refused;
+select '{{},{}}'::int[];
+select '{{1},{}}'::int[];
+select '{}'::int[];
+select 1 as x, 2 as x order by x;
+select a as x, a as x from refused order by x;
+select a as x, b as x from refused group by x;
+create sequence refused_seq maxvalue 10;
+alter sequence refused_seq restart 20;
+alter sequence refused_seq restart 0;
+alter sequence refused_seq maxvalue 30 restart 20;
+select nextval('refused_seq');
+select 1\; vacuum;
+drop sequence refused_seq;
+drop table refused;
