@@ -28,6 +28,7 @@ use crate::background::BackgroundErrors;
 use crate::catalog::change::{CatalogChange, apply, valid_from};
 use crate::catalog::{CATALOG_TREE, Catalog, FIRST_USER_OID, IndexState, Object, Oid, SEQUENCE_TREE, decode_object};
 use crate::error::EngineError;
+use crate::kept::Kept;
 use crate::line::Lines;
 use crate::sequence::Sequences;
 use crate::session::temporary::release;
@@ -46,6 +47,8 @@ pub struct DbOptions {
     pub store: StoreOptions,
     /// Bytes of memory for undo; what is beyond goes to a file.
     pub undo_bytes: u64,
+    /// Keeps over restarts what was observed (`kept`).
+    pub keep: bool,
 }
 
 /// The memory for undo when nothing else is said, in bytes.
@@ -56,7 +59,7 @@ pub const UNDO_BYTES_MIN: u64 = 1 << 20;
 impl DbOptions {
     /// A directory with default sizes.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> DbOptions {
-        DbOptions { vfs, dir: dir.to_owned(), store: StoreOptions::default(), undo_bytes: UNDO_BYTES }
+        DbOptions { vfs, dir: dir.to_owned(), store: StoreOptions::default(), undo_bytes: UNDO_BYTES, keep: false }
     }
 }
 
@@ -81,11 +84,17 @@ pub struct Db {
     orphans: Mutex<Vec<Oid>>,
     recovery: RecoveryReport,
     background: BackgroundErrors,
+    pub(crate) kept: Kept,
 }
 
 impl Db {
     /// A database over recovered storage; `losers` are undone in the background.
-    pub(crate) fn new(transactions: Arc<Transactions>, losers: Vec<Transaction>, recovery: RecoveryReport) -> Arc<Db> {
+    pub(crate) fn new(
+        transactions: Arc<Transactions>,
+        losers: Vec<Transaction>,
+        recovery: RecoveryReport,
+        kept: Kept,
+    ) -> Arc<Db> {
         Arc::new(Db {
             transactions,
             catalog: Mutex::new("engine/catalog", Arc::new(Catalog::with_predefined_roles())),
@@ -102,6 +111,7 @@ impl Db {
             orphans: Mutex::new("engine/orphans", Vec::new()),
             recovery,
             background: BackgroundErrors::default(),
+            kept,
         })
     }
 
@@ -255,6 +265,11 @@ impl Db {
         self.losers.lock().len()
     }
 
+    /// What was observed and is kept over restarts.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     /// What has gone wrong where no session was told.
     pub fn background_errors(&self) -> &BackgroundErrors {
         &self.background
@@ -302,6 +317,7 @@ impl Db {
     pub async fn close(&self) -> Result<(), EngineError> {
         // Whatever fails, the background ends and the directory is free; the next opening undoes what is left.
         let undone = self.undo_losers().await;
+        self.background.note("saving what was observed", self.kept.save().await);
         let removed = match self.transactions.book().spill_file() {
             Some(file) if undone.is_ok() => file.remove().await.map_err(EngineError::from),
             _ => Ok(()),

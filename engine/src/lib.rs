@@ -9,6 +9,7 @@ pub mod db;
 pub mod decimal;
 pub mod embedded;
 pub mod error;
+pub mod kept;
 mod line;
 mod open;
 pub mod sequence;

@@ -15,6 +15,7 @@ use crate::bootstrap::bootstrap;
 use crate::catalog::CATALOG_TREE;
 use crate::db::{Db, DbOptions, UNDO_BYTES_MIN};
 use crate::error::EngineError;
+use crate::kept::Kept;
 use crate::upkeep::{run_deadlock_scan, run_upkeep};
 
 impl Db {
@@ -30,7 +31,7 @@ impl Db {
         let book = Arc::new(VersionBook::new(Tag::SETTLED));
         let versions: Arc<dyn Versions> = book.clone();
         let spill = SpillFile::new(options.vfs.clone(), &options.dir);
-        let (store, recovered) = Store::open(options.vfs, &options.dir, options.store, versions).await?;
+        let (store, recovered) = Store::open(options.vfs.clone(), &options.dir, options.store, versions).await?;
         // The directory is ours from here on.
         spill.remove().await?;
         book.limit(options.undo_bytes.max(UNDO_BYTES_MIN), spill);
@@ -43,7 +44,14 @@ impl Db {
             (catalog, Transaction::adopt(all.clone(), owner, loser))
         });
         let (first, later): (Vec<_>, Vec<_>) = losers.partition(|(catalog, _)| *catalog);
-        let db = Db::new(all, later.into_iter().map(|(_, txn)| txn).collect(), recovered.report);
+        let (kept, damage) = match options.keep {
+            true => Kept::open(options.vfs, &options.dir).await,
+            false => (Kept::nothing(), None),
+        };
+        let db = Db::new(all, later.into_iter().map(|(_, txn)| txn).collect(), recovered.report, kept);
+        db.background_errors().note("reading what was observed before", damage.map_or(Ok(()), Err));
+        let restored = db.kept().keep_locks(db.transactions());
+        db.background_errors().note("reading the lock waits of an earlier run", restored);
         if !recovered.report.clean {
             db.ghosts().begin(db.transactions().store());
         }

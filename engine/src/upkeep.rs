@@ -31,6 +31,8 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         errors.note("dropping an index whose building was given up", db.drop_orphans().await);
         errors.note("counting rows", db.statistics().step(db.transactions(), &db.catalog()).await);
         errors.note("removing deleted rows", db.ghosts().step(db.transactions()).await);
+        let (waits, urgent) = db.transactions().locks().history().take_changed();
+        errors.note("saving what was observed", db.kept().step(waits, urgent).await);
         let store = db.transactions().store();
         if store.pending_chains() > 0 || !store.pending_drops().is_empty() {
             store.drops_changed();

@@ -32,6 +32,8 @@ pub struct Config {
     pub undo_bytes: u64,
     /// Bytes that the whole server may have; 0: three quarters of what the system grants.
     pub server_bytes: u64,
+    /// Shorter waits for locks are not remembered.
+    pub lock_history_min: Duration,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
     pub workers: usize,
     /// Where the log is archived, and how.
@@ -78,6 +80,7 @@ impl Default for Config {
             recovery_target: RECOVERY_TARGET,
             undo_bytes: clearway_engine::db::UNDO_BYTES,
             server_bytes: 0,
+            lock_history_min: Duration::from_millis(1),
             workers: 0,
             archive: ArchiveConfig::default(),
             settings: Vec::new(),
@@ -128,6 +131,7 @@ pub static SETTINGS: &[Described] = &[
     d("archive_timeout", "10s", "seconds, 1 to 86400", "Log is sent when a segment is full, and no later than this."),
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
+    d("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -205,6 +209,9 @@ impl Config {
             }
             "undo_memory" => self.undo_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "server_memory" => self.server_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
+            "lock_history_min" => {
+                self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;
+            }
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),
             "archive_timeout" => {
@@ -280,6 +287,20 @@ fn setting(line: &str) -> Result<Option<(&str, &str)>, ()> {
     };
     let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
     if named { Ok(Some((name, value))) } else { Err(()) }
+}
+
+/// `100us`, `1ms`, `2s`; a plain number is milliseconds.
+fn short_time(value: &str) -> Option<Duration> {
+    let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let (number, unit) = value.split_at(end);
+    let number = number.parse::<u64>().ok()?;
+    match unit.trim() {
+        "us" => Some(Duration::from_micros(number)),
+        "ms" | "" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "min" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        _ => None,
+    }
 }
 
 fn boolean(value: &str) -> Option<bool> {

@@ -123,6 +123,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     options.store.pool = PoolOptions::for_budget(config.cache_bytes);
     options.store = options.store.recover_within(config.recovery_target);
     options.undo_bytes = config.undo_bytes;
+    options.keep = !config.memory;
     options.store.archive_bytes = config.archive.target.as_ref().map(|_| config.archive.limit_bytes());
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
@@ -136,6 +137,8 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
         assert!(started.is_ok(), "no thread for {name}: {started:?}");
     }));
     let db = opened.map_err(|error| RunError::Open { place, error: error.to_string() })?;
+    let min_ns = u64::try_from(config.lock_history_min.as_nanos()).unwrap_or(u64::MAX);
+    db.transactions().locks().history().remember_from(min_ns);
     // Standard error is the server's log.
     db.background_errors().on_error(|error| _ = writeln!(std::io::stderr(), "LOG:  {error}"));
     db.transactions().book().on_alarm(|alarm| _ = writeln!(std::io::stderr(), "LOG:  {alarm}"));
@@ -153,7 +156,7 @@ async fn serve(
     let tls = acceptor(config, vfs).await?;
     let encrypted = tls.is_some();
     let backends = Arc::new(Backends::default());
-    backends.log_to(|lines| _ = writeln!(std::io::stderr(), "{lines}"));
+    backends.log_to(|line| _ = writeln!(std::io::stderr(), "{}", line.plain()));
     let (server_bytes, statement_bytes) = config.memory(memory::granted_bytes());
     memory::set_server_limit(server_bytes);
     let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];

@@ -125,13 +125,57 @@ fn the_archive_of_deadlocks_is_a_view() {
         assert_eq!(viewer.value("SELECT count(*) FROM clearway_deadlocks").await, "2");
         let text = "SELECT wants || '/' || wants_mode || '/' || statements FROM clearway_deadlocks WHERE victim";
         let victim = viewer.value(text).await;
-        for part in ["tuple t key", "UPDATE t SET v = 2 WHERE id = 2", "UPDATE t SET v = 4 WHERE id = 1"] {
+        for part in ["tuple public.t (id)=(1)", "UPDATE t SET v = 2 WHERE id = 2", "UPDATE t SET v = 4 WHERE id = 1"] {
             assert!(victim.contains(part), "{victim}");
         }
         let ring = "SELECT count(*) FROM clearway_deadlocks a JOIN clearway_deadlocks b ON a.waits_for = b.pid AND b.waits_for = a.pid";
         assert_eq!(viewer.value(ring).await, "2");
         let counters = "SELECT deadlocks || ' ' || missed_by_fast_path FROM clearway_deadlock_counters";
         assert_eq!(viewer.value(counters).await, "1 0");
+    });
+}
+
+/// A holder whose taking statement lies four back, and a waiter behind a waiter: named while they wait and afterwards, with how it ended.
+#[test]
+fn the_history_of_waits_names_taker_root_key_and_outcome() {
+    scene(|[mut head, middle, last, mut viewer]| async move {
+        head.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+        for n in 1..=4 {
+            head.value(&format!("SELECT {n}")).await;
+        }
+        let mut middle = middle;
+        middle.value("BEGIN; DELETE FROM t WHERE id = 2").await;
+        let middle = start(middle, "UPDATE t SET v = 2 WHERE id = 1");
+        ms(10).await;
+        let mut last = last;
+        last.value("SET lock_timeout = '2s'").await;
+        let last = start(last, "UPDATE t SET v = 3 WHERE id = 2");
+        ms(1_000).await;
+        let tree = "SELECT string_agg(depth || ' ' || blocks || ' ' || coalesce(key, '') || ' ' || coalesce(taken_by, ''), ';' ORDER BY depth)
+            FROM clearway_lock_tree";
+        let shown = viewer.value(tree).await;
+        assert_eq!(
+            shown,
+            "0 2 (id)=(1) UPDATE t SET v = 1 WHERE id = 1;1 1 (id)=(1) DELETE FROM t WHERE id = 2;2 0 (id)=(2) "
+        );
+        assert_eq!(viewer.value("SELECT taken_ago FROM clearway_lock_tree WHERE depth = 0").await, "4");
+        let (mut last, ended, _) = last.await;
+        assert_eq!(ended.expect_err("its time was over").code(), "55P03");
+        head.value("COMMIT").await;
+        let (mut middle, ended, _) = middle.await;
+        ended.expect("the head has committed");
+        middle.value("COMMIT").await;
+        last.value("SELECT 1").await;
+        let past = "SELECT string_agg(outcome || ' ' || object || ' ' || key || ' ' || depth || ' ' || root_taken_by || ' ' || root_taken_ago, ';'
+            ORDER BY number) FROM clearway_lock_waits";
+        assert_eq!(
+            viewer.value(past).await,
+            "timeout public.t (id)=(2) 2 UPDATE t SET v = 1 WHERE id = 1 4;\
+             granted public.t (id)=(1) 1 UPDATE t SET v = 1 WHERE id = 1 4"
+        );
+        let exact =
+            "SELECT count(*) FROM clearway_lock_waits WHERE outcome = 'timeout' AND waited_ms BETWEEN 1999 AND 2020";
+        assert_eq!(viewer.value(exact).await, "1");
     });
 }
 

@@ -46,8 +46,8 @@ pub fn parse(line: &str) -> Meta {
 const DATABASES: &str = "SELECT d.datname AS \"Name\", r.rolname AS \"Owner\", d.datcollate AS \"Collate\" \
     FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba ORDER BY 1";
 
-const WAITS: &str = "SELECT w.pid AS waiting, w.wait_event, w.query AS wants_to_run, h.pid AS blocked_by, h.state, \
-    h.query AS it_ran FROM pg_stat_activity w, pg_stat_activity h WHERE h.pid = ANY (pg_blocking_pids(w.pid)) ORDER BY 1, 4";
+const WAITS: &str = "SELECT pid, blocked_by, round(waited_ms::numeric, 1) AS waited_ms, locktype, object, key, query AS wants_to_run, \
+    taken_by, taken_ago AS statements_ago, state FROM clearway_lock_tree";
 
 fn relations(kinds: &str) -> String {
     format!(

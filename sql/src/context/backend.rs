@@ -12,6 +12,10 @@ use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, SessionStats};
 
 use super::interrupt::{Interrupt, Reason};
+use super::log_line::Line;
+use crate::types::Datum;
+use clearway_txn::lockmgr::Owner;
+use clearway_txn::lockmgr::history::Facts;
 
 /// What a session is doing, as `pg_stat_activity.state` has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub struct Activity {
     pub state: BackendState,
     /// The command that it runs, or the last one.
     pub query: Arc<str>,
+    /// Its parameters.
+    pub parameters: Option<Arc<[Datum]>>,
     /// When that command began.
     pub query_start_us: i64,
     /// When its transaction began.
@@ -81,6 +87,8 @@ pub struct Backend {
     pub started_us: i64,
     /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
     pub subtransactions: AtomicU32,
+    /// Itself as the lock manager sees it, once it has begun.
+    pub owner: OnceLock<Arc<Owner>>,
     /// What it does.
     pub activity: Mutex<Activity>,
 }
@@ -95,7 +103,7 @@ pub struct Backends {
 }
 
 /// Where lines of the server's log go.
-struct Log(Box<dyn Fn(&str) + Send + Sync>);
+struct Log(Box<dyn Fn(Line) + Send + Sync>);
 
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -168,6 +176,7 @@ impl Backends {
             server: who.server,
             started_us: now_us,
             subtransactions: AtomicU32::new(0),
+            owner: OnceLock::new(),
             activity: Mutex::new("sql/activity", activity),
         });
         self.list.lock().insert(pid, Arc::clone(&backend));
@@ -175,14 +184,14 @@ impl Backends {
     }
 
     /// Where the sessions' lines for the log go; the first call counts.
-    pub fn log_to(&self, log: impl Fn(&str) + Send + Sync + 'static) {
+    pub fn log_to(&self, log: impl Fn(Line) + Send + Sync + 'static) {
         let _ = self.log.set(Log(Box::new(log)));
     }
 
     /// Writes to the log, if there is one.
-    pub fn log(&self, lines: &str) {
+    pub fn log_line(&self, line: Line) {
         if let Some(log) = self.log.get() {
-            (log.0)(lines);
+            (log.0)(line);
         }
     }
 
@@ -219,10 +228,28 @@ impl Backends {
 }
 
 impl Backend {
+    /// Tells the lock manager who the session is.
+    pub fn tell_owner(&self) {
+        let application = self.activity.lock().application_name.clone();
+        let facts = Facts { application, user: self.user.clone(), database: self.database.clone(), ..Facts::default() };
+        if let Some(owner) = self.owner.get() {
+            owner.known_as(facts);
+        }
+    }
+
     /// A command begins; the text holds no password (`redacted`).
     pub fn runs(&self, query: Arc<str>) {
+        self.runs_with(query, None);
+    }
+
+    /// The same with parameters.
+    pub fn runs_with(&self, query: Arc<str>, parameters: Option<Arc<[Datum]>>) {
         let now_us = wall_us();
+        if let Some(owner) = self.owner.get() {
+            owner.runs();
+        }
         let mut activity = self.activity.lock();
+        activity.parameters = parameters;
         activity.state = BackendState::Active;
         activity.query = query;
         activity.query_start_us = now_us;
@@ -242,6 +269,8 @@ impl Backend {
         }
         if state == BackendState::Idle {
             activity.xact_start_us = 0;
+        } else if let Some(owner) = self.owner.get() {
+            owner.idles();
         }
     }
 }

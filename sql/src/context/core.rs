@@ -259,6 +259,7 @@ impl Core {
         self.apply_mode(name);
         if name.eq_ignore_ascii_case("application_name") {
             self.backend.activity.lock().application_name = shown;
+            self.backend.tell_owner();
         }
         Ok(())
     }

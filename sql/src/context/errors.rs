@@ -65,7 +65,7 @@ fn storage_code(e: &StorageError) -> &'static str {
 }
 
 /// `Process N waits for ShareLock on transaction M; blocked by process K.`
-fn deadlock(report: Option<&DeadlockReport>) -> SqlError {
+pub fn deadlock(report: Option<&DeadlockReport>) -> SqlError {
     let error = SqlError::new("40P01", "deadlock detected");
     let Some(report) = report else { return error };
     let ring = &report.participants;
@@ -74,7 +74,8 @@ fn deadlock(report: Option<&DeadlockReport>) -> SqlError {
         let (mode, what) = awaited(p, next);
         format!("Process {} waits for {mode} on {what}; blocked by process {}.", p.pid, next.pid)
     });
-    error.detail(lines.collect::<Vec<_>>().join("\n")).hint("See server log for query details.")
+    let error = error.detail(lines.collect::<Vec<_>>().join("\n")).hint("See server log for query details.");
+    if report.context.is_empty() { error } else { error.context(report.context.as_str()) }
 }
 
 /// What a participant waits for, as PostgreSQL names it: rows and unique keys are waited for as their writer's id.

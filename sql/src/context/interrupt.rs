@@ -11,6 +11,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -70,13 +71,15 @@ impl Reason {
 #[derive(Debug)]
 pub struct Interrupt {
     flag: Arc<StopFlag>,
+    /// The reason that was taken last since the statement began; 0: none.
+    last: AtomicU8,
     waker: Mutex<Waker>,
 }
 
 impl Default for Interrupt {
     fn default() -> Self {
         let flag = Arc::new(StopFlag::new(Reason::IdleInTransaction as u8));
-        Self { flag, waker: Mutex::new("sql/interrupt", Waker::noop().clone()) }
+        Self { flag, last: AtomicU8::new(0), waker: Mutex::new("sql/interrupt", Waker::noop().clone()) }
     }
 }
 
@@ -114,12 +117,19 @@ impl Interrupt {
     }
 
     fn take(&self, reason: Reason) -> Reason {
+        self.last.store(reason as u8, Relaxed);
         self.flag.withdraw(reason as u8);
         reason
     }
 
+    /// Why the running statement was interrupted, if it was.
+    pub fn last(&self) -> Option<Reason> {
+        Reason::from_bits(self.last.load(Relaxed))
+    }
+
     /// Drops a reason that reached no statement; one that ends the session stays.
     pub fn forget(&self) {
+        self.last.store(0, Relaxed);
         if let Some(reason) = self.pending() {
             self.take(reason);
         }

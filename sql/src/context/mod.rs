@@ -4,7 +4,8 @@
 //! `modes` are the open transaction's by name,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
-//! into SQL errors, `obstacle` says who stands in a statement's way, `views` declares the system views.
+//! into SQL errors, `obstacle` says who stands in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
+//! of the server's log, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
@@ -14,6 +15,7 @@ pub mod convert;
 pub mod core;
 pub mod errors;
 pub mod interrupt;
+pub mod log_line;
 mod modes;
 pub mod names;
 pub mod obstacle;
@@ -22,3 +24,4 @@ mod setting_text;
 pub mod settings;
 mod units;
 pub mod views;
+pub mod witness;

@@ -95,6 +95,16 @@ pub fn name(core: &Core, tag: &LockTag) -> String {
         },
         LockTag::Row { tree, .. } => format!("a row of {}", named_by_tree(&catalog, *tree)),
         LockTag::UniqueKey { tree, .. } => format!("a key of {}", named_by_tree(&catalog, *tree)),
+        other => plain_name(other),
+    }
+}
+
+/// What is locked, where no catalog is needed to say it.
+pub fn plain_name(tag: &LockTag) -> String {
+    match tag {
+        LockTag::Relation { relation, .. } => format!("relation {relation}"),
+        LockTag::Row { tree, .. } => format!("a row of tree {}", tree.0),
+        LockTag::UniqueKey { tree, .. } => format!("a key of tree {}", tree.0),
         LockTag::Transaction(txn) => format!("transaction {}", txn.0),
         LockTag::VirtualTransaction(id) => format!("virtual transaction {id}"),
         LockTag::Object { class, object, .. } => format!("object {object} of class {class}"),
@@ -103,6 +113,24 @@ pub fn name(core: &Core, tag: &LockTag) -> String {
             format!("advisory lock [{database},{class},{object},{sub}]")
         }
     }
+}
+
+/// The name of the table or index whose row, key or self is locked.
+pub fn relation_of(catalog: &Catalog, tag: &LockTag) -> Option<String> {
+    let named = |tree: TreeId| {
+        let mut objects = catalog.objects();
+        objects.find(|o| match &***o {
+            Object::Relation(r) => r.tree == tree.0,
+            Object::Index(i) => i.tree == tree.0,
+            _ => false,
+        })
+    };
+    let object = match tag {
+        LockTag::Row { tree, .. } | LockTag::UniqueKey { tree, .. } => named(*tree),
+        LockTag::Relation { relation, .. } => u32::try_from(*relation).ok().and_then(|oid| catalog.get(oid)),
+        _ => None,
+    };
+    object.map(|object| object.name().to_owned())
 }
 
 fn named_by_tree(catalog: &Catalog, tree: TreeId) -> String {

@@ -213,13 +213,13 @@ impl Session {
     pub(super) async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let prepared = portal.prepared.clone();
-        let (params, formats) = (Arc::from(portal.params.as_slice()), portal.formats.clone());
+        let (params, formats): (Arc<[Datum]>, _) = (Arc::from(portal.params.as_slice()), portal.formats.clone());
         let (mut running, finished) = (portal.running.take(), portal.finished);
         let Some(statement) = prepared.statement.clone() else {
             client.empty_query();
             return Ok(());
         };
-        self.core.backend.runs(prepared.text.clone());
+        self.core.backend.runs_with(prepared.text.clone(), Some(params.clone()));
         self.check_block(&statement)?;
         if let Statement::Transaction(t) = &*statement {
             let tag = self.transaction(t).await?;

@@ -9,6 +9,7 @@ use clearway_base::waits;
 
 use super::client::Client;
 use crate::context::core::Core;
+use crate::context::log_line::{Line, Severity};
 use crate::context::obstacle;
 use crate::context::settings::Hides;
 use crate::error::SqlError;
@@ -34,12 +35,16 @@ fn tell(core: &Core, client: &mut dyn Client) {
     let query = core.backend.activity.lock().query.clone();
     let pids: Vec<String> = obstacle.blockers.iter().map(|b| b.pid.to_string()).collect();
     let holders = if pids.len() == 1 { "Process" } else { "Processes" };
-    core.backends.log(&format!(
-        "LOG:  process {pid} still waiting for {mode} on {name} after {waited_ms}.000 ms\n\
-         DETAIL:  {holders} holding the lock: {}. {}\nSTATEMENT:  {query}",
+    let message = format!("process {pid} still waiting for {mode} on {name} after {waited_ms}.000 ms");
+    let mut line = Line::new(Severity::Log, "00000", message).of(&core.backend);
+    line.detail = format!(
+        "{holders} holding the lock: {}. {}",
         pids.join(", "),
         obstacle::detail(core, &obstacle, false).replace('\n', " ")
-    ));
+    );
+    line.statement = query.to_string();
+    line.lock_wait = true;
+    core.backends.log_line(line);
     let hidden = core.settings.lock().hides != Hides::Nothing;
     if !hidden {
         let message = format!("still waiting for {mode} on {name} after {} s", waited_ms / 1_000);

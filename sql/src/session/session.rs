@@ -24,6 +24,7 @@ use crate::context::errors::from_engine;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
 use crate::context::settings::{Hides, Settings, SettingsMark};
+use crate::context::witness;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
@@ -164,6 +165,9 @@ impl Session {
         settings.take_changed();
         start.backend.role.store(role.oid, Relaxed);
         let engine = EngineCell::new(db.session(start.backend.pid, database.oid));
+        let _ = start.backend.owner.set(engine.take().owner().clone());
+        start.backend.tell_owner();
+        witness::install(db, &start.backends);
         let core = Core::new(
             engine,
             db.clone(),

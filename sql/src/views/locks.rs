@@ -194,8 +194,18 @@ fn add_idle_transactions(run: &Run<'_>, owners: &mut BTreeMap<i32, LockRow>) {
         let (virtual_id, txn) = (owner.virtual_id(), owner.txn());
         let tag = LockTag::VirtualTransaction(virtual_id);
         let mode = LockMode::Exclusive;
-        let lock =
-            LockRow { pid, virtual_id, txn, tag, mode, granted: true, fastpath: true, since_ns: 0, statement: None };
+        let lock = LockRow {
+            pid,
+            virtual_id,
+            txn,
+            tag,
+            mode,
+            granted: true,
+            fastpath: true,
+            since_ns: 0,
+            statement: None,
+            ago: 0,
+        };
         owners.insert(pid, lock);
     }
 }

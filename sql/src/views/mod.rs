@@ -3,7 +3,7 @@
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them, `undo` who holds old versions, `memory` who has how much of the heap.
+//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap.
 
 mod activity;
 mod attributes;
@@ -13,6 +13,8 @@ mod constraints;
 mod deadlocks;
 mod dependencies;
 mod functions;
+mod lock_waits;
+mod locked;
 mod locks;
 mod log;
 mod memory;
@@ -29,7 +31,7 @@ use clearway_engine::catalog::Index;
 /// Schema and name of a view, and what gives its rows.
 type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
-const ROWS: [&[ViewOf]; 12] = [
+const ROWS: &[&[ViewOf]] = &[
     builtin::ROWS,
     catalog::ROWS,
     dependencies::ROWS,
@@ -37,6 +39,7 @@ const ROWS: [&[ViewOf]; 12] = [
     constraints::ROWS,
     activity::ROWS,
     locks::ROWS,
+    lock_waits::ROWS,
     deadlocks::ROWS,
     undo::ROWS,
     log::ROWS,

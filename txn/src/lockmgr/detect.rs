@@ -20,6 +20,7 @@ use std::sync::Arc;
 use clearway_base::waits::clock;
 
 use super::deadlock::{Edge, LockQueue, Verdict, WaitGraph};
+use super::history::Facts;
 use super::modes::ModeSet;
 use super::owner::Owner;
 use super::report::{DeadlockReport, Participant};
@@ -67,6 +68,7 @@ impl LockManager {
     /// at the start of a wait, and `Archive::missed_by_fast_path` counts it.
     pub fn background_scan(&self, older_than_ns: u64) {
         let now = clock::now_ns();
+        self.look_at_waits(now);
         for owner in self.owners() {
             let waiting = owner.waiting.lock().clone();
             if let Some(waiter) = waiting
@@ -137,7 +139,12 @@ impl LockManager {
         if !standing || !victim.is_queued() {
             return false;
         }
-        let report = Arc::new(self.report(victim, collected, cycle, scan));
+        let mut report = self.report(victim, collected, cycle, scan);
+        if let Some(witness) = self.history.witness() {
+            report.participants.iter_mut().for_each(|p| p.facts = witness.facts(p.pid));
+            report.context = witness.context(&report);
+        }
+        let report = Arc::new(report);
         let shard = self.shard_in(&mut shards, &victim.tag);
         let mut wake = Vec::new();
         if let Some(lock) = shard.locks.get_mut(&victim.tag) {
@@ -147,7 +154,8 @@ impl LockManager {
             wake = self.admit(lock);
         }
         drop(shards);
-        self.archive.keep(report);
+        self.archive.keep(report.clone());
+        self.history.deadlock(&report);
         victim.wake();
         wake.iter().for_each(|w| w.wake());
         true
@@ -197,8 +205,9 @@ impl LockManager {
                 waited_ns: waiting.map_or(0, |w| now.saturating_sub(w.since_ns)),
                 held: held_tag.clone(),
                 held_modes: lock.map_or(ModeSet::EMPTY, |l| l.modes()),
-                held_by_statement: lock.and_then(|l| l.statement.clone()),
+                held_by_statement: lock.and_then(|l| l.statement.as_ref()).map(|taker| taker.text.clone()),
                 statements: held.statements(),
+                facts: Facts::default(),
             })
         });
         DeadlockReport {
@@ -207,6 +216,7 @@ impl LockManager {
             found_in_ns: now.saturating_sub(victim.since_ns),
             by_background_scan: scan,
             participants: participants.collect(),
+            context: String::new(),
         }
     }
 

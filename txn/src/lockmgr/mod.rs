@@ -24,6 +24,7 @@
 pub mod blockers;
 pub mod deadlock;
 mod detect;
+pub mod history;
 mod line;
 pub mod modes;
 mod owner;
@@ -44,8 +45,9 @@ use clearway_base::sync::{Mutex, MutexGuard};
 use clearway_base::waits::{self, WaitEvent, clock};
 use clearway_storage::ids::{Lsn, TxnId};
 
+use history::{Culprit, History};
 pub use modes::{LockMode, ModeSet};
-pub use owner::{LockMark, LockScope, Owner};
+pub use owner::{LockMark, LockScope, Owner, Taker};
 use queue::{Decision, Lock};
 use report::{Archive, DeadlockReport};
 pub use tag::{AdvisoryKey, LockTag, VirtualId};
@@ -134,6 +136,7 @@ pub struct LockManager {
     hasher: RandomState,
     owners: Mutex<Vec<Option<Arc<Owner>>>>,
     archive: Archive,
+    history: History,
 }
 
 impl Default for LockManager {
@@ -151,12 +154,18 @@ impl LockManager {
             hasher: RandomState::new(),
             owners: Mutex::new("txn/lockmgr/owners", Vec::new()),
             archive: Archive::new(),
+            history: History::default(),
         }
     }
 
     /// Deadlocks and how they were resolved.
     pub fn archive(&self) -> &Archive {
         &self.archive
+    }
+
+    /// Waits for locks that were worth remembering.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// A session begins; its slot number is the lowest free one.
@@ -313,8 +322,9 @@ impl LockManager {
             }
             Decision::Wait(_) if request.if_taken == IfTaken::Fail => Entered::Refused,
             Decision::Wait(position) => {
-                let waiter = Waiter::new(request, now_ns);
                 let conflicts = request.mode.conflicts();
+                let before = Culprit::of(lock, request, position);
+                let waiter = Waiter::new(request, now_ns, before);
                 for holder in lock.holders.iter().filter(|h| conflicts.meets(h.modes)) {
                     holder.owner.blocking.store(true, Ordering::SeqCst);
                 }
@@ -354,6 +364,13 @@ impl LockManager {
         if waiting.as_ref().is_some_and(|w| Arc::ptr_eq(w, waiter)) {
             *waiting = None;
         }
+        drop(waiting);
+        // A polite request tells of all its rounds at once.
+        if let Some(aside) = &mut *waiter.owner.aside.lock() {
+            aside.waiter = Some(waiter.clone());
+            return;
+        }
+        self.history.ended(waiter, waiter.since_ns);
     }
 
     /// Gives up a wait, and the lock if it was granted meanwhile (LKM-8).
@@ -436,6 +453,7 @@ impl PendingLock<'_> {
     /// `Deadlock` if this wait closed a ring.
     pub async fn next(&mut self) -> Result<Option<Granted>, LockError> {
         let waiter = self.wait.waiter.clone();
+        waiter.find_root();
         // LKM-4: no cycle goes through an owner that no session waits for.
         if waiter.owner.blocking.load(Ordering::SeqCst) {
             self.wait.manager.resolve_deadlock(&waiter, false);

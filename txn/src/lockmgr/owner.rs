@@ -25,8 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use clearway_base::sync::Mutex;
+use clearway_base::waits::clock;
 use clearway_storage::ids::TxnId;
 
+use super::history::Facts;
 use super::modes::{LockMode, ModeSet};
 use super::polite::Aside;
 use super::tag::{LockTag, VirtualId};
@@ -59,11 +61,30 @@ pub enum LockScope {
     Session,
 }
 
+/// A statement as a lock remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taker {
+    /// Its text.
+    pub text: Arc<str>,
+    /// The digest of its text, 0 if nobody made one.
+    pub digest: u64,
+    /// Its number in the transaction, from 1.
+    pub number: u32,
+}
+
 /// One session as the lock manager sees it.
 pub struct Owner {
     pub(super) id: u32,
     pid: AtomicI32,
     local: AtomicU64,
+    /// The digest of the statement that begins next, and whether it has begun to take locks.
+    digest: AtomicU64,
+    begins: AtomicBool,
+    /// When the transaction began, by the clock of wait events.
+    began_ns: AtomicU64,
+    /// Since when it has waited for its client within a transaction; 0: it runs.
+    idle_since_ns: AtomicU64,
+    idle_ns: AtomicU64,
     pub(super) held: Mutex<Held>,
     pub(super) waiting: Mutex<Option<Arc<Waiter>>>,
     pub(super) aside: Mutex<Option<Aside>>,
@@ -78,10 +99,14 @@ pub(super) struct Held {
     pub(super) locks: HashMap<LockTag, HeldLock>,
     pub(super) fast: Vec<FastLock>,
     pub(super) trail: Vec<Step>,
-    statement: Option<Arc<str>>,
+    statement: Option<Taker>,
     /// The statements, each with the number of changes that the transaction had made before; `None` until the statement has opened.
-    statements: VecDeque<(Arc<str>, Option<u32>)>,
+    statements: VecDeque<(Taker, Option<u32>)>,
     statements_left_out: usize,
+    /// Who the session is.
+    pub(super) who: Arc<Facts>,
+    /// How many statements the transaction has run.
+    pub(super) number: u32,
 }
 
 /// A weak table lock that has no entry in the lock table.
@@ -89,7 +114,7 @@ pub(super) struct FastLock {
     pub(super) database: u32,
     pub(super) relation: u64,
     pub(super) modes: ModeSet,
-    pub(super) statement: Option<Arc<str>>,
+    pub(super) statement: Option<Taker>,
     pub(super) since_ns: u64,
 }
 
@@ -100,7 +125,7 @@ pub(super) struct HeldLock {
     pub(super) txn: ModeSet,
     /// Modes kept by the session, with counts.
     pub(super) session: Vec<(LockMode, u32)>,
-    pub(super) statement: Option<Arc<str>>,
+    pub(super) statement: Option<Taker>,
     pub(super) since_ns: u64,
 }
 
@@ -150,8 +175,18 @@ impl Held {
         fast.fold(listed, |set, fast| set.union(fast.modes))
     }
 
-    /// The statement that took a lock.
+    /// The text of the statement that took a lock.
     pub(super) fn statement_of(&self, tag: &LockTag) -> Option<Arc<str>> {
+        self.taker_of(tag).map(|taker| taker.text)
+    }
+
+    /// The latest statement of the transaction.
+    pub(super) fn latest(&self) -> Option<&Taker> {
+        self.statement.as_ref()
+    }
+
+    /// The statement that took a lock.
+    pub(super) fn taker_of(&self, tag: &LockTag) -> Option<Taker> {
         if let Some(lock) = self.locks.get(tag) {
             return lock.statement.clone();
         }
@@ -167,8 +202,8 @@ impl Held {
         self.add(tag, mode, LockScope::Transaction, now_ns);
         let before = |from: Option<u32>| from.is_some_and(|from| from <= change);
         let statement = self.statements.iter().rev().find(|(_, from)| before(*from));
-        if let (true, Some((text, _)), Some(lock)) = (first, statement, self.locks.get_mut(tag)) {
-            lock.statement = Some(text.clone());
+        if let (true, Some((taker, _)), Some(lock)) = (first, statement, self.locks.get_mut(tag)) {
+            lock.statement = Some(taker.clone());
         }
     }
 
@@ -198,7 +233,7 @@ impl Held {
 
     /// The statements of the transaction, oldest first; a line says how many were left out.
     pub(super) fn statements(&self) -> Vec<Arc<str>> {
-        let mut all: Vec<Arc<str>> = self.statements.iter().map(|(text, _)| text.clone()).collect();
+        let mut all: Vec<Arc<str>> = self.statements.iter().map(|(taker, _)| taker.text.clone()).collect();
         if self.statements_left_out > 0 {
             all.insert(1, format!("... {} statements ...", self.statements_left_out).into());
         }
@@ -212,6 +247,11 @@ impl Owner {
             id,
             pid: AtomicI32::new(pid),
             local: AtomicU64::new(0),
+            digest: AtomicU64::new(0),
+            begins: AtomicBool::new(false),
+            began_ns: AtomicU64::new(0),
+            idle_since_ns: AtomicU64::new(0),
+            idle_ns: AtomicU64::new(0),
             held: Mutex::new("txn/lockmgr/owner", Held::default()),
             waiting: Mutex::new("txn/lockmgr/waiting", None),
             aside: Mutex::new("txn/lockmgr/aside", None),
@@ -237,9 +277,11 @@ impl Owner {
     /// A new transaction begins: it has a new virtual id and no statements.
     pub fn begin(&self) -> VirtualId {
         self.local.fetch_add(1, Ordering::Relaxed);
+        self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
         let mut held = self.held.lock();
         held.statements.clear();
         held.statements_left_out = 0;
+        held.number = 0;
         drop(held);
         self.virtual_id()
     }
@@ -254,18 +296,66 @@ impl Owner {
         self.held.lock().txn
     }
 
+    /// Says who the session is.
+    pub fn known_as(&self, who: Facts) {
+        self.held.lock().who = Arc::new(who);
+    }
+
+    /// A statement of this digest comes next, also if its text is that of the one before.
+    pub fn statement_begins(&self, digest: u64) {
+        self.digest.store(digest, Ordering::Relaxed);
+        self.begins.store(true, Ordering::Relaxed);
+    }
+
     /// Begins a statement; the locks that it takes are booked to it.
     pub fn statement(&self, text: &Arc<str>) {
         let mut held = self.held.lock();
-        if held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(last, text)) {
+        let anew = self.begins.load(Ordering::Relaxed);
+        if !anew && held.statements.back().is_some_and(|(last, _)| Arc::ptr_eq(&last.text, text)) {
             return;
         }
-        held.statement = Some(text.clone());
+        self.begins.store(false, Ordering::Relaxed);
+        held.number += 1;
+        let digest = self.digest.load(Ordering::Relaxed);
+        let taker = Taker { text: text.clone(), digest, number: held.number };
+        held.statement = Some(taker.clone());
         if held.statements.len() == STATEMENTS_MAX {
             held.statements.remove(1);
             held.statements_left_out += 1;
         }
-        held.statements.push_back((text.clone(), None));
+        held.statements.push_back((taker, None));
+    }
+
+    /// The transaction waits for its client from now on.
+    pub fn idles(&self) {
+        self.idle_since_ns.store(clock::now_ns(), Ordering::Relaxed);
+    }
+
+    /// Its client has sent something.
+    pub fn runs(&self) {
+        let since_ns = self.idle_since_ns.load(Ordering::Relaxed);
+        if since_ns != 0 {
+            let idle_ns = self.idle_ns.load(Ordering::Relaxed) + clock::now_ns().saturating_sub(since_ns);
+            self.idle_ns.store(idle_ns, Ordering::Relaxed);
+            self.idle_since_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// For how long all its transactions so far have waited for their client, in nanoseconds.
+    pub fn idle_ns(&self) -> u64 {
+        let since_ns = self.idle_since_ns.load(Ordering::Relaxed);
+        let now = if since_ns == 0 { 0 } else { clock::now_ns().saturating_sub(since_ns) };
+        self.idle_ns.load(Ordering::Relaxed) + now
+    }
+
+    /// When its transaction began, by the clock of wait events; 0: none has.
+    pub fn began_ns(&self) -> u64 {
+        self.began_ns.load(Ordering::Relaxed)
+    }
+
+    /// The statements of the transaction, oldest first, with a line for those that are left out.
+    pub fn statements(&self) -> Vec<Arc<str>> {
+        self.held.lock().statements()
     }
 
     /// Opens the statement: the transaction's changes from now on belong to it, until the next statement opens.
@@ -277,7 +367,7 @@ impl Owner {
 
     /// The latest statement.
     pub fn current_statement(&self) -> Option<Arc<str>> {
-        self.held.lock().statement.clone()
+        self.held.lock().statement.as_ref().map(|taker| taker.text.clone())
     }
 
     /// The current position in the transaction, for a savepoint.

@@ -23,6 +23,7 @@ use clearway_base::waits::{self, WaitEvent, clock};
 use super::modes::LockMode;
 use super::owner::Owner;
 use super::tag::LockTag;
+use super::wait::Waiter;
 use super::{Granted, LockError, LockManager, Request, wait_event};
 
 /// The least time that a request stays aside.
@@ -45,21 +46,26 @@ pub(super) struct Aside {
     pub(super) tag: LockTag,
     pub(super) mode: LockMode,
     pub(super) since_ns: u64,
+    /// Its latest place in the queue.
+    pub(super) waiter: Option<Arc<Waiter>>,
 }
 
 /// Shows the request as waiting until dropped.
-struct Shown<'a>(&'a Arc<Owner>);
+struct Shown<'a>(&'a LockManager, &'a Arc<Owner>);
 
 impl<'a> Shown<'a> {
-    fn new(owner: &'a Arc<Owner>, aside: Aside) -> Shown<'a> {
+    fn new(manager: &'a LockManager, owner: &'a Arc<Owner>, aside: Aside) -> Shown<'a> {
         *owner.aside.lock() = Some(aside);
-        Shown(owner)
+        Shown(manager, owner)
     }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        *self.0.aside.lock() = None;
+        let aside = self.1.aside.lock().take();
+        if let Some((waiter, since_ns)) = aside.and_then(|aside| Some((aside.waiter?, aside.since_ns))) {
+            self.0.history().ended(&waiter, since_ns);
+        }
     }
 }
 
@@ -70,7 +76,8 @@ impl LockManager {
     /// As [`LockManager::acquire`]; `NotAvailable` after the last round if `polite` says so.
     pub async fn acquire_politely(&self, request: Request<'_>, polite: Polite) -> Result<Granted, LockError> {
         let since_ns = clock::now_ns();
-        let _shown = Shown::new(request.owner, Aside { tag: request.tag.clone(), mode: request.mode, since_ns });
+        let aside = Aside { tag: request.tag.clone(), mode: request.mode, since_ns, waiter: None };
+        let _shown = Shown::new(self, request.owner, aside);
         let mut left = polite.rounds;
         while left != Some(0) {
             left = left.map(|rounds| rounds - 1);

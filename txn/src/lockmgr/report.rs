@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::TxnId;
 
+use super::history::Facts;
 use super::modes::{LockMode, ModeSet};
 use super::tag::{LockTag, VirtualId};
 
@@ -37,6 +38,8 @@ pub struct Participant {
     pub held_by_statement: Option<Arc<str>>,
     /// Every statement of its transaction, oldest first; the last is the one that waits.
     pub statements: Vec<Arc<str>>,
+    /// Who it was.
+    pub facts: Facts,
 }
 
 /// A deadlock that took a victim.
@@ -52,6 +55,8 @@ pub struct DeadlockReport {
     pub by_background_scan: bool,
     /// The participants of the cycle, the victim first.
     pub participants: Vec<Participant>,
+    /// What the victim was about to do, as PostgreSQL's CONTEXT says it; empty if nobody knows.
+    pub context: String,
 }
 
 impl DeadlockReport {
@@ -134,6 +139,18 @@ impl Archive {
 
     pub(super) fn count_missed(&self) {
         self.missed_by_fast_path.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes in reports of an earlier run, oldest first; numbers go on behind them.
+    pub fn restore(&self, earlier: Vec<DeadlockReport>) {
+        let last = earlier.iter().map(|report| report.number).max().unwrap_or(0);
+        self.deadlocks.fetch_max(last, Ordering::Relaxed);
+        let mut reports = self.reports.lock();
+        for report in earlier.into_iter().rev() {
+            if reports.len() < ARCHIVE_MAX {
+                reports.push_front(Arc::new(report));
+            }
+        }
     }
 
     /// The latest reports, oldest first.

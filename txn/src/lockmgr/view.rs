@@ -7,7 +7,7 @@ use clearway_storage::ids::TxnId;
 
 use super::LockManager;
 use super::modes::{LockMode, ModeSet};
-use super::owner::Owner;
+use super::owner::{Owner, Taker};
 use super::tag::{LockTag, VirtualId};
 
 /// One lock of one session.
@@ -31,6 +31,8 @@ pub struct LockRow {
     pub since_ns: u64,
     /// The statement that took it; `None` for a wait.
     pub statement: Option<Arc<str>>,
+    /// How many statements ago that was.
+    pub ago: u32,
 }
 
 impl LockManager {
@@ -47,7 +49,7 @@ impl LockManager {
         let waiting = owner.waiting.lock().clone();
         let aside = owner.aside.lock().clone();
         let held = owner.held.lock();
-        let row = |tag: &LockTag, mode, fastpath, since_ns, statement: &Option<Arc<str>>| LockRow {
+        let row = |tag: &LockTag, mode, fastpath, since_ns, taker: &Option<Taker>| LockRow {
             pid: owner.pid(),
             virtual_id: owner.virtual_id(),
             txn: held.txn,
@@ -56,7 +58,8 @@ impl LockManager {
             granted: true,
             fastpath,
             since_ns,
-            statement: statement.clone(),
+            statement: taker.as_ref().map(|taker| taker.text.clone()),
+            ago: taker.as_ref().map_or(0, |taker| held.number.saturating_sub(taker.number)),
         };
         for fast in &held.fast {
             let tag = LockTag::Relation { database: fast.database, relation: fast.relation };

@@ -21,6 +21,7 @@ use std::task::{Context, Poll, Waker};
 use clearway_base::sync::Mutex;
 use clearway_storage::ids::Lsn;
 
+use super::history::{Culprit, Root};
 use super::modes::LockMode;
 use super::owner::{LockScope, Owner};
 use super::report::DeadlockReport;
@@ -40,6 +41,12 @@ pub struct Waiter {
     pub(super) scope: LockScope,
     /// When the wait began, by the clock of wait events.
     pub(super) since_ns: u64,
+    /// Who stood in the way when it began.
+    pub(super) before: Option<Culprit>,
+    /// Who stands at the end of the chain, when it was looked at last.
+    pub(super) root: Mutex<Option<Root>>,
+    /// The log has told of it.
+    pub(super) told: AtomicBool,
     state: AtomicU8,
     waker: Mutex<Option<Waker>>,
     dep_lsn: AtomicU64,
@@ -50,8 +57,14 @@ pub struct Waiter {
     look: AtomicBool,
 }
 
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} waits for {:?}", self.owner, self.tag)
+    }
+}
+
 impl Waiter {
-    pub(super) fn new(request: &Request<'_>, since_ns: u64) -> Arc<Waiter> {
+    pub(super) fn new(request: &Request<'_>, since_ns: u64, before: Option<Culprit>) -> Arc<Waiter> {
         Arc::new(Waiter {
             owner: request.owner.clone(),
             tag: request.tag.clone(),
@@ -60,6 +73,9 @@ impl Waiter {
             since_ns,
             looks: request.looks,
             look: AtomicBool::new(false),
+            before,
+            root: Mutex::new("txn/lockmgr/root", None),
+            told: AtomicBool::new(false),
             state: AtomicU8::new(QUEUED),
             waker: Mutex::new("txn/lockmgr/waker", None),
             dep_lsn: AtomicU64::new(0),
@@ -154,6 +170,11 @@ impl Waiter {
     /// Marks the waiter as taken out of the queue by its own session. False if it was granted or killed before.
     pub(super) fn left(&self) -> bool {
         self.state.compare_exchange(QUEUED, LEFT, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether it fell to a deadlock.
+    pub(super) fn was_killed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == KILLED
     }
 
     /// Whether it was granted.

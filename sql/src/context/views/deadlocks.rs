@@ -28,6 +28,11 @@ pub static VIEWS: &[SystemView] = &[
             ("holds_modes", TEXT),
             ("held_by_statement", TEXT),
             ("statements", TEXT),
+            ("application_name", TEXT),
+            ("usename", TEXT),
+            ("datname", TEXT),
+            ("parameters", TEXT),
+            ("context", TEXT),
         ],
     },
     SystemView {

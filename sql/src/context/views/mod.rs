@@ -9,6 +9,7 @@ mod activity;
 mod deadlocks;
 pub mod declared;
 pub mod functions;
+mod lock_waits;
 mod locks;
 mod log;
 mod memory;
@@ -101,7 +102,8 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 /// The views that are declared in code.
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS)
+    let of_waits = lock_waits::VIEWS.iter();
+    of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(of_waits)
 }
 
 /// A view by schema and name.

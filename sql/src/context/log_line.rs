@@ -1,0 +1,133 @@
+//! A line of the server's log, with everything that its formats may show.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use clearway_base::waits;
+
+use super::backend::Backend;
+
+/// How much a line matters, in PostgreSQL's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Reports to operators.
+    Log,
+    /// Something that may become a problem.
+    Warning,
+    /// A statement failed.
+    Error,
+    /// A session ended.
+    Fatal,
+}
+
+impl Severity {
+    /// PostgreSQL's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Log => "LOG",
+            Severity::Warning => "WARNING",
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+        }
+    }
+}
+
+/// One line, before it has a format.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// When: wall clock, microseconds since 1970.
+    pub at_us: i64,
+    /// How much it matters.
+    pub severity: Severity,
+    /// SQLSTATE.
+    pub code: &'static str,
+    /// The message.
+    pub message: String,
+    /// DETAIL, or empty; the same of the following.
+    pub detail: String,
+    /// HINT.
+    pub hint: String,
+    /// CONTEXT.
+    pub context: String,
+    /// STATEMENT.
+    pub statement: String,
+    /// The digest of the statement; 0: none.
+    pub query_id: i64,
+    /// It tells of a wait for a lock, which `log_lock_waits` may switch off.
+    pub lock_wait: bool,
+    /// The session that it is about.
+    pub session: Option<Session>,
+}
+
+/// Of a session what a line may show.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its number.
+    pub pid: i32,
+    /// The role that logged in.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// `application_name`.
+    pub application: String,
+    /// The client's address.
+    pub client: Option<std::net::SocketAddr>,
+    /// When it began, in microseconds since 1970.
+    pub started_us: i64,
+    /// It has logged in.
+    pub logged_in: bool,
+    /// The command's first word, or `idle`.
+    pub command: String,
+}
+
+impl Line {
+    /// A line of now.
+    pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Line {
+        let none = String::new;
+        Line {
+            at_us: waits::wall_us(),
+            severity,
+            code,
+            message: message.into(),
+            detail: none(),
+            hint: none(),
+            context: none(),
+            statement: none(),
+            query_id: 0,
+            lock_wait: false,
+            session: None,
+        }
+    }
+
+    /// The same about a session.
+    #[must_use]
+    pub fn of(mut self, backend: &Arc<Backend>) -> Line {
+        let activity = backend.activity.lock().clone();
+        let first = activity.query.split_whitespace().next().unwrap_or("idle");
+        let command = first.trim_end_matches(';').chars().take(20).collect::<String>().to_ascii_uppercase();
+        self.session = Some(Session {
+            pid: backend.pid,
+            user: backend.user.clone(),
+            database: backend.database.clone(),
+            application: activity.application_name,
+            client: backend.client,
+            started_us: backend.started_us,
+            logged_in: backend.role.load(Relaxed) != 0,
+            command,
+        });
+        self
+    }
+
+    /// The line in one plain form: for whoever has no formats.
+    pub fn plain(&self) -> String {
+        let mut out = format!("{}:  {}", self.severity.name(), self.message);
+        for (name, text) in
+            [("DETAIL", &self.detail), ("HINT", &self.hint), ("CONTEXT", &self.context), ("STATEMENT", &self.statement)]
+        {
+            if !text.is_empty() {
+                out.push_str(&format!("\n{name}:  {}", text.replace('\n', "\n\t")));
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Culprits that are planted, and named by the views, live and after a restart, and by the server's log. The last line is `N passed, N failed`.
+
+usage: tests/waits.py PATH-TO-clearway
+"""
+import os, re, shutil, signal, subprocess, sys, tempfile, time
+
+BINARY = os.path.abspath(sys.argv[1])
+scratch = tempfile.mkdtemp()
+passed = failed = 0
+port = None
+
+
+def check(name, ok, shown=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(f"waits {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
+
+
+def start(*more):
+    """A server on a free port; its output is its log."""
+    global port
+    log = open(f"{scratch}/log", "a")
+    begin = log.tell()
+    server = subprocess.Popen([BINARY, "serve", "--data", f"{scratch}/data", "--listen", "127.0.0.1:0", *more], stdout=log, stderr=log)
+    while True:
+        found = re.search(r"connect with: psql -h 127.0.0.1 -p (\d+)", logged()[begin:])
+        if found:
+            port = found[1]
+            return server
+        if server.poll() is not None:
+            sys.exit(f"the server has ended:\n{logged()}\n0 passed, 1 failed")
+        time.sleep(0.05)
+
+
+def logged():
+    return open(f"{scratch}/log").read()
+
+
+def stop(server, how=signal.SIGTERM):
+    server.send_signal(how)
+    server.wait()
+
+
+def psql(sql, app="viewer"):
+    ran = subprocess.run(["psql", "-XAt", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres", "-c", sql],
+                         text=True, capture_output=True, env=os.environ | {"PGAPPNAME": app})
+    return (ran.stdout + ran.stderr).strip()
+
+
+class Session:
+    """A psql that is told line by line."""
+
+    def __init__(self, app):
+        self.app = app
+        self.psql = subprocess.Popen(["psql", "-XAtq", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres"], text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"PGAPPNAME": app})
+
+    def tell(self, sql):
+        """Runs it; it may wait."""
+        self.psql.stdin.write(sql + ";\n")
+        self.psql.stdin.flush()
+
+    def run(self, sql):
+        """Runs it to its end."""
+        self.tell(sql)
+        self.psql.stdin.write("\\echo done\n")
+        self.psql.stdin.flush()
+        for line in self.psql.stdout:
+            if line == "done\n":
+                return
+
+    def end(self):
+        self.psql.stdin.close()
+        out = self.psql.stdout.read()
+        self.psql.wait()
+        return out
+
+
+def until(sql, wanted):
+    """Asks until the answer is there."""
+    while psql(sql) != wanted:
+        time.sleep(0.05)
+
+
+def waiting(app):
+    until(f"select count(*) from pg_stat_activity where application_name = '{app}' and wait_event_type = 'Lock'", "1")
+
+
+def chain():
+    """Five sessions; each waits for the one before: a row, a table, an advisory lock, another row."""
+    psql("create table t (id int primary key, v int); insert into t values (1, 0), (2, 0); create table u (id int)")
+    sessions = [Session(f"link {n}") for n in range(5)]
+    take = ["update t set v = 1 where id = 1", "lock table u in exclusive mode", "select pg_advisory_xact_lock(7)", "delete from t where id = 2"]
+    want = ["update t set v = 2 where id = 1", "insert into u values (1)", "select pg_advisory_xact_lock(7)", "update t set v = 3 where id = 2"]
+    for session, sql in zip(sessions, take):
+        session.run("begin")
+        session.run(sql)
+    for n in range(4):
+        sessions[0].run(f"select 'later {n}'")
+    for session, sql in zip(sessions[1:], want):
+        session.tell(sql)
+        waiting(session.app)
+    tree = psql("select depth, blocks, application_name, coalesce(taken_by, '-'), coalesce(taken_ago, 0), coalesce(key, '-') from clearway_lock_tree order by depth")
+    check("a chain of five, live", tree.splitlines() == [
+        "0|4|link 0|update t set v = 1 where id = 1|4|(id)=(1)",
+        "1|3|link 1|lock table u in exclusive mode|1|(id)=(1)",
+        "2|2|link 2|select pg_advisory_xact_lock(7)|1|-",
+        "3|1|link 3|delete from t where id = 2|1|-",
+        "4|0|link 4|-|0|(id)=(2)"], tree)
+    # The log hears of waits of a second.
+    while logged().count("still waiting for") < 4:
+        time.sleep(0.05)
+    for session in sessions:
+        session.tell("commit")
+        session.end()
+    psql("drop table u")
+
+
+LINKS = ("select application_name, outcome, depth, root_application, root_taken_by, root_taken_ago, root_state from clearway_lock_waits"
+         " where application_name like 'link %' order by 1")
+WANTED = [f"link {n}|granted|{n}|link 0|update t set v = 1 where id = 1|4|idle in transaction" for n in range(1, 5)]
+
+
+def ring(n):
+    psql(f"drop table if exists r; create table r (id int primary key, v int); insert into r select g, 0 from generate_series(0, {n - 1}) g")
+    sessions = [Session(f"ring {i}") for i in range(n)]
+    for i, session in enumerate(sessions):
+        session.run("begin")
+        session.run(f"update r set v = 1 where id = {i}")
+        session.run("select 'later'")
+    for i, session in enumerate(sessions):
+        session.tell(f"update r set v = 2 where id = {(i + 1) % n}")
+        if i < n - 1:
+            waiting(session.app)
+    told = ""
+    for session in reversed(sessions):
+        session.tell("commit")
+        told += session.end()
+    return told
+
+
+server = start()
+chain()
+links = psql(LINKS)
+check("a chain of five, afterwards", links.splitlines() == WANTED, links)
+log = logged()
+check("the log tells of long waits as PostgreSQL does",
+      re.search(r"process \d+ still waiting for ShareLock on transaction \d+ after 1\d{3}\.\d{3} ms", log)
+      and re.search(r"Process holding the lock: \d+\. Wait queue: \d+\.", log)
+      and re.search(r"process \d+ acquired RowExclusiveLock on relation \d+ of database \d+ after \d+\.\d{3} ms", log), log)
+check("the log names the root and its taking statement",
+      re.search(r"At the root of the chain process \d+ has been idle in transaction and took the lock 4 statements ago: update t set v = 1 where id = 1", log), log)
+for n in (2, 3, 50):
+    told = ring(n)
+    last = psql("select count(*), count(distinct pid), bool_and(held_by_statement like 'update r set v = 1%'), bool_and(wants like 'tuple public.r (id)=(%'),"
+                " max(context) from clearway_deadlocks where number = (select max(number) from clearway_deadlocks)")
+    check(f"a ring of {n}", "deadlock detected" in told and last == f'{n}|{n}|t|t|while updating tuple in relation "r"', told + last)
+check("the client hears the context", 'CONTEXT:  while updating tuple in relation "r"' in told, told)
+check("the log has the deadlock with every statement",
+      logged().count("ERROR:  deadlock detected") == 3 and re.search(r"\n\tProcess \d+: update r set v = 2 where id = 0\n", logged()), logged())
+before = psql("select count(*), sum(found_in_us) from clearway_deadlocks")
+stop(server)
+server = start()
+links = psql(LINKS)
+check("the chain after a restart", links.splitlines() == WANTED, links)
+check("the deadlocks after a restart", psql("select count(*), sum(found_in_us) from clearway_deadlocks") == before)
+ring(2)
+numbers = psql("select count(*), count(distinct number) from clearway_deadlocks")
+check("numbers go on after a restart", numbers == "57|4", numbers)
+# A deadlock is saved soon.
+time.sleep(4)
+stop(server, signal.SIGKILL)
+server = start()
+numbers = psql("select count(*), count(distinct number) from clearway_deadlocks")
+check("the deadlock after kill -9", numbers == "57|4", numbers)
+stop(server)
+shutil.rmtree(scratch)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
