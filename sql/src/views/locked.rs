@@ -141,7 +141,7 @@ fn key_text(columns: &Columns, key: &[u8]) -> String {
         let Some((value, after)) = decode_value(*form, rest) else { break };
         rest = after;
         names.push(name.as_str());
-        let datum = value.map(|value| to_datum(&value, ty.oid));
+        let datum = value.map(|value| to_datum(&value, *ty));
         let mut shown = match datum {
             Some(Ok(Datum::Null)) => "null".to_owned(),
             Some(Ok(datum)) => output(*ty, &datum, &conversion),
