@@ -3,7 +3,7 @@
 
 usage: tests/waits.py PATH-TO-clearway
 """
-import os, re, shutil, signal, subprocess, sys, tempfile, time
+import csv, io, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 
 BINARY = os.path.abspath(sys.argv[1])
 scratch = tempfile.mkdtemp()
@@ -159,9 +159,43 @@ for n in (2, 3, 50):
 check("the client hears the context", 'CONTEXT:  while updating tuple in relation "r"' in told, told)
 check("the log has the deadlock with every statement",
       logged().count("ERROR:  deadlock detected") == 3 and re.search(r"\n\tProcess \d+: update r set v = 2 where id = 0\n", logged()), logged())
+# Time: the lock waits of a digest are those of the history, samples saw them, and lists of any length are one statement.
+for n in (1, 2, 30):
+    psql(f"select count(*) from t where id in ({', '.join(map(str, range(n)))})", "lists")
+psql("select 1 / 0", "lists")
+LISTS = "select calls, errors, rows from clearway_statements where application_name = 'lists' order by 1 desc"
+lists = psql(LISTS)
+check("lists of any length are one statement, and errors count", lists == "3|0|3\n1|1|0", lists)
+share = psql("select count(*), bool_and(abs(s.ms - l.ms) < 0.05 * l.ms) from"
+             " (select application_name a, sum(total_ms) ms from clearway_statement_waits where wait_event_type = 'Lock' group by 1) s join"
+             " (select application_name a, sum(total_ms) ms from clearway_lock_waits where application_name like 'link %' group by 1) l using (a)")
+check("a digest's lock waits are those of the history, within 5 %", share == "4|t", share)
+sampled = psql("select count(distinct application_name), bool_and(weight = 1) from clearway_session_history where application_name like 'link %' and wait_event_type = 'Lock'")
+check("samples saw the chain wait", sampled == "4|t", sampled)
+crowd = [subprocess.Popen(["psql", "-XAt", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres", "-c",
+                           "select count(*) from generate_series(1, 2000000000) n where n % 7 = 3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=os.environ | {"PGAPPNAME": "crowd"}) for _ in range(2 * os.cpu_count() + 8)]
+of_crowd = "from pg_stat_activity where application_name = 'crowd' and state = 'active'"
+until(f"select count(*) {of_crowd}", str(len(crowd)))
+lines = ""
+for _ in range(100):
+    # Who gets a turn this moment may stand nowhere; the others wait for a processor.
+    lines = psql(f"select count(*) {of_crowd} and wait_event in ('ProcessorTurn', 'RunQueue')")
+    if int(lines) >= len(crowd) - os.cpu_count() - 2:
+        break
+    time.sleep(0.1)
+check("a full run queue shows", int(lines) >= len(crowd) - os.cpu_count() - 2, lines)
+psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crowd'")
+for one in crowd:
+    one.wait()
+tasks = psql("select string_agg(backend_type, ' ' order by backend_type) from pg_stat_activity where backend_type in ('walwriter', 'background writer', 'checkpointer')")
+check("background tasks are rows", tasks == "background writer checkpointer walwriter", tasks)
 before = psql("select count(*), sum(found_in_us) from clearway_deadlocks")
 stop(server)
 server = start()
+lists = psql(LISTS)
+check("statements after a restart", lists == "3|0|3\n1|1|0", lists)
+check("samples after a restart", psql("select count(distinct application_name) from clearway_session_history where application_name like 'link %'") == "4")
 links = psql(LINKS)
 check("the chain after a restart", links.splitlines() == WANTED, links)
 check("the deadlocks after a restart", psql("select count(*), sum(found_in_us) from clearway_deadlocks") == before)
@@ -174,6 +208,51 @@ stop(server, signal.SIGKILL)
 server = start()
 numbers = psql("select count(*), count(distinct number) from clearway_deadlocks")
 check("the deadlock after kill -9", numbers == "57|4", numbers)
+stop(server)
+# The log's forms, sizes and counts; a text that tries to forge a line.
+logs = f"{scratch}/logs"
+server = start("-c", f"log_directory={logs}", "-c", "log_destination=stderr,csvlog,jsonlog", "-c", "log_rotation_size=20kB", "-c", "log_file_count=3",
+               "-c", "log_line_prefix=%m [%p] %q%u@%d %a ", "-c", "log_connections=on", "-c", "log_disconnections=on")
+psql("set log_min_duration_statement = 0; select 'slow' from t where id = 1", "slow one")
+psql("set log_statement = 'ddl'; create table told (id int); insert into told values (1)", "teller")
+denied = psql("create role plain login; set role plain; set log_statement = 'none'")
+check("the log's settings are the superuser's", "permission denied to set parameter" in denied, denied)
+for n in range(100):
+    psql(f"select 'a\nb,\"c\"' from missing_{n}", "for\nger")
+psql("select pg_sleep(0.1)")
+stop(server)
+names = sorted(os.listdir(logs))
+check("three files of each form", names == sorted(f"clearway.{form}{part}" for form in ("csv", "json", "log") for part in ("", ".1", ".2")), names)
+check("no file is larger than it may be", all(os.path.getsize(f"{logs}/{name}") <= 20 * 1024 for name in names))
+read = lambda form: "".join(open(f"{logs}/clearway.{form}{part}").read() for part in (".2", ".1", ""))
+lines = [json.loads(line) for line in read("json").splitlines()]
+check("JSON", len(lines) > 20 and any(line.get("statement") == "select 'a\nb,\"c\"' from missing_99" and line["state_code"] == "42P01" for line in lines), lines[-3:])
+rows = list(csv.reader(io.StringIO(read("csv"))))
+check("CSV has PostgreSQL's 26 columns", {len(row) for row in rows} == {26} and any(row[19] == "select 'a\nb,\"c\"' from missing_99" and row[11] == "ERROR" for row in rows), rows[-3:])
+text = read("log")
+check("text: each line has the prefix or is a continuation",
+      all(re.match(r"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC \[\d+\] |\t)", line) for line in text.splitlines()), text[:500])
+check("a session's end", re.search(r"postgres@postgres for\?ger LOG:  disconnection: session time: 0:00:0\d\.\d{3} user=postgres database=postgres host=127.0.0.1 port=\d+", text), text[-500:])
+# What came first has been rotated away: once more, without the flood.
+shutil.rmtree(logs)
+server = start("-c", f"log_directory={logs}", "-c", "log_connections=on")
+psql("set log_min_duration_statement = 0; select 'slow' from t where id = 1", "slow one")
+psql("set log_statement = 'ddl'; create table told2 (id int); insert into told2 values (1)", "teller")
+subprocess.run(["psql", "-h", "127.0.0.1", "-p", port, "-U", "nobody", "-d", "postgres", "-c", "select 1"], capture_output=True)
+stop(server)
+text = open(f"{logs}/clearway.log").read()
+for name, wanted in (("a slow statement", r"LOG:  duration: \d+\.\d{3} ms  statement: select 'slow' from t where id = 1"),
+                     ("log_statement", r"LOG:  statement: create table told2 \(id int\)"),
+                     ("a connection", r"LOG:  connection authorized: user=postgres database=postgres application_name=slow one"),
+                     ("a failed login", r'FATAL:  role "nobody" does not exist'),
+                     ("the start", r"LOG:  database system was shut down cleanly\n(?s:.*)LOG:  database system is ready to accept connections"),
+                     ("the end", r"LOG:  database system is shut down\n$")):
+    check(f"the log tells of {name}", re.search(wanted, text), text)
+check("log_statement = ddl does not tell of an INSERT", "statement: insert into told2" not in text, text)
+server = start()
+stop(server, signal.SIGKILL)
+server = start()
+check("the log tells of recovery", "database system was not properly shut down; automatic recovery is done" in logged() and "redo done: " in logged(), logged())
 stop(server)
 shutil.rmtree(scratch)
 print(f"{passed} passed, {failed} failed")

@@ -24,6 +24,7 @@ pub fn reference() -> String {
         let values = match setting.kind {
             Kind::Bool => "on, off".to_owned(),
             Kind::Milliseconds => "milliseconds, or with a unit: ms, s, min, h, d; 0 is none".to_owned(),
+            Kind::MillisecondsOrOff => "milliseconds, or with a unit: ms, s, min, h, d; -1 is off".to_owned(),
             Kind::Bytes => "kilobytes, or with a unit: B, kB, MB, GB, TB; 0 is none".to_owned(),
             Kind::Int(low, high) => format!("{low} to {high}"),
             Kind::Enum(words) => words.join(", "),

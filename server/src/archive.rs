@@ -7,7 +7,7 @@
 //! # Invariants
 //! - SAR-1: nothing waits for the archive: commits go on whatever it does.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -20,7 +20,10 @@ use clearway_base::vfs::{Vfs, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_engine::db::Db;
 
+use clearway_sql::context::log_line::Severity;
+
 use crate::config::Config;
+use crate::log::Log;
 
 /// How often it looks whether a piece is due.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,7 +45,7 @@ impl Archive {
     ///
     /// # Errors
     /// The system gives no thread or no random bytes.
-    pub fn start(config: &Config, vfs: &Arc<dyn Vfs>, db: &Arc<Db>) -> io::Result<Option<Archive>> {
+    pub fn start(config: &Config, vfs: &Arc<dyn Vfs>, db: &Arc<Db>, log: Log) -> io::Result<Option<Archive>> {
         let Some(target) = config.archive.target.as_deref().filter(|_| !config.memory) else { return Ok(None) };
         let mut number = [0; 8];
         getrandom::fill(&mut number).map_err(io::Error::other)?;
@@ -60,7 +63,7 @@ impl Archive {
         let max_lag = config.archive.max_lag;
         let thread = spawn_thread("archiver", move || {
             let _inline = inline_io_here();
-            block_on(run(archiver, &told, max_lag));
+            block_on(run(archiver, &told, max_lag, &log));
         })?;
         Ok(Some(Archive { stop, thread }))
     }
@@ -73,12 +76,8 @@ impl Archive {
     }
 }
 
-/// Standard error is the server's log.
-fn log(line: &str) {
-    _ = writeln!(std::io::stderr(), "LOG:  archive: {line}");
-}
-
-async fn run(mut archiver: Archiver, stop: &AtomicBool, max_lag: u64) {
+async fn run(mut archiver: Archiver, stop: &AtomicBool, max_lag: u64, log: &Log) {
+    let log = |line: &str| log.say(Severity::Log, format!("archive: {line}"));
     let mut pause = Duration::ZERO;
     let mut lags = false;
     loop {

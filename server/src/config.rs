@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clearway_storage::store::RECOVERY_TARGET;
 
+use crate::log::{Form, LogConfig};
 use crate::server::ListenOptions;
 
 /// Everything that a server is started with.
@@ -32,6 +33,8 @@ pub struct Config {
     pub undo_bytes: u64,
     /// Bytes that the whole server may have; 0: three quarters of what the system grants.
     pub server_bytes: u64,
+    /// The server's log.
+    pub log: LogConfig,
     /// Shorter waits for locks are not remembered.
     pub lock_history_min: Duration,
     /// Threads that run sessions; 0: as many as there are processors, at least two.
@@ -80,6 +83,7 @@ impl Default for Config {
             recovery_target: RECOVERY_TARGET,
             undo_bytes: clearway_engine::db::UNDO_BYTES,
             server_bytes: 0,
+            log: LogConfig::default(),
             lock_history_min: Duration::from_millis(1),
             workers: 0,
             archive: ArchiveConfig::default(),
@@ -132,6 +136,15 @@ pub static SETTINGS: &[Described] = &[
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
     d("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
+    d("log_destination", "stderr", "stderr, csvlog, jsonlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON."),
+    d("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv` and `clearway.json` there instead of standard error."),
+    d("log_rotation_size", "10MB", "bytes, kB, MB or GB", "A file of the log that is full becomes `.1`, that `.2`, and so on."),
+    d("log_file_count", "10", "a number", "So many files of each form are kept."),
+    d("log_line_prefix", "%m [%p] ", "text with PostgreSQL's escapes", "What each line of the text form begins with."),
+    d("log_min_messages", "warning", "warning, error, log, fatal", "What is less than this is not logged; `error` and below log the statements that fail."),
+    d("log_lock_waits", "on", "on, off", "Waits for locks of a second or more are logged, with the statement that took the lock, and so is their end."),
+    d("log_connections", "off", "on, off", "Sessions are logged when they begin."),
+    d("log_disconnections", "off", "on, off", "Sessions are logged when they end, with how long they were."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -209,6 +222,10 @@ impl Config {
             }
             "undo_memory" => self.undo_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
             "server_memory" => self.server_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64,
+            "log_destination" | "log_directory" | "log_rotation_size" | "log_file_count" | "log_line_prefix"
+            | "log_min_messages" | "log_lock_waits" | "log_connections" | "log_disconnections" => {
+                set_log(&mut self.log, name, value).map_err(bad)?;
+            }
             "lock_history_min" => {
                 self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;
             }
@@ -287,6 +304,46 @@ fn setting(line: &str) -> Result<Option<(&str, &str)>, ()> {
     };
     let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
     if named { Ok(Some((name, value))) } else { Err(()) }
+}
+
+/// Takes one setting of the log; else what it should be.
+fn set_log(log: &mut LogConfig, name: &str, value: &str) -> Result<(), &'static str> {
+    use clearway_sql::context::log_line::Severity;
+    let switch = || boolean(value).ok_or("on or off");
+    match name {
+        "log_destination" => {
+            let form = |word: &str| match word.trim() {
+                "stderr" => Some(Form::Text),
+                "csvlog" => Some(Form::Csv),
+                "jsonlog" => Some(Form::Json),
+                _ => None,
+            };
+            let forms: Option<Vec<Form>> = value.split(',').map(form).collect();
+            log.forms = forms.ok_or("stderr, csvlog, jsonlog, more with commas")?;
+        }
+        "log_directory" => log.directory = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
+        "log_rotation_size" => {
+            let least = bytes(value).filter(|bytes| *bytes >= 1_024);
+            log.bytes = least.ok_or("1kB or more")? as u64;
+        }
+        "log_file_count" => {
+            log.count = value.parse().ok().filter(|count| (1..=10_000).contains(count)).ok_or("1 to 10000")?;
+        }
+        "log_line_prefix" => log.prefix = value.to_owned(),
+        "log_min_messages" => {
+            log.least = match value {
+                "warning" => Severity::Warning,
+                "error" => Severity::Error,
+                "log" => Severity::Log,
+                "fatal" => Severity::Fatal,
+                _ => return Err("warning, error, log or fatal"),
+            };
+        }
+        "log_lock_waits" => log.lock_waits = switch()?,
+        "log_connections" => log.connections = switch()?,
+        _ => log.disconnections = switch()?,
+    }
+    Ok(())
 }
 
 /// `100us`, `1ms`, `2s`; a plain number is milliseconds.

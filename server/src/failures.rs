@@ -1,4 +1,4 @@
-//! Failed logins: they are logged, and whoever has failed waits before the next attempt is looked at.
+//! Failed logins: whoever has failed waits before the next attempt is looked at.
 //!
 //! # Invariants
 //! - FAIL-1: the account of failures is bounded: past [`ADDRESSES_MAX`] addresses it is forgotten and begins anew.
@@ -6,7 +6,6 @@
 //!   same time from one address wait as well.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -47,19 +46,13 @@ impl Failures {
         }
     }
 
-    /// Notes and logs a failure.
-    pub fn failed(&self, from: Option<IpAddr>, user: &str) {
-        {
-            let mut counts = self.counts.lock();
-            if counts.len() >= ADDRESSES_MAX {
-                counts.clear(); // FAIL-1
-            }
-            *counts.entry(from).or_default() += 1;
+    /// Notes a failure.
+    pub fn failed(&self, from: Option<IpAddr>) {
+        let mut counts = self.counts.lock();
+        if counts.len() >= ADDRESSES_MAX {
+            counts.clear(); // FAIL-1
         }
-        let place = from.map_or_else(|| "the Unix socket".to_owned(), |address| address.to_string());
-        // Standard error is the server's log; a name is shown so that it can't forge a line of it.
-        let user = user.escape_debug().to_string();
-        let _ = writeln!(std::io::stderr(), "LOG:  password authentication failed for user \"{user}\" from {place}");
+        *counts.entry(from).or_default() += 1;
     }
 
     /// Somebody at this address has proven who it is.
@@ -80,7 +73,7 @@ mod tests {
         let failures = Failures::default();
         for n in 0..ADDRESSES_MAX as u32 + 5 {
             let address = IpAddr::from(std::net::Ipv4Addr::from(0x0a00_0000 + n));
-            failures.failed(Some(address), "x");
+            failures.failed(Some(address));
         }
         assert!(failures.counts.lock().len() <= ADDRESSES_MAX);
     }

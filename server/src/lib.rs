@@ -3,6 +3,8 @@
 //! Structure:
 //! ```text
 //! run         directory, database, sockets, signals, end            config: what it can be told      tls
+//!   observe     samples of sessions; recovery, for the log
+//!   log         standard error or files, as text, CSV or JSON
 //!   listen      sockets; accepts connections
 //!     connection  one client: start, then its messages; the two buffers
 //!       wire        bytes to messages and back
@@ -20,6 +22,8 @@ pub mod connection;
 pub mod database;
 pub mod failures;
 pub mod listen;
+pub mod log;
+pub mod observe;
 pub mod run;
 pub mod server;
 pub mod sessions;

@@ -17,8 +17,10 @@ use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_base::{breath, memory};
 use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::context::log_line::Severity;
 use clearway_sql::session::Backends;
 use clearway_storage::buffer::PoolOptions;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 
@@ -26,6 +28,8 @@ use crate::archive::Archive;
 use crate::config::{Config, ConfigError};
 use crate::database::Database;
 use crate::listen::Bound;
+use crate::log::Log;
+use crate::observe::{self, Progress, Sampler, log_recovery};
 use crate::server::{ListenError, Server};
 use crate::tls::{self, TlsError};
 
@@ -96,20 +100,39 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
     breath::install(|work| tokio::task::block_in_place(work), processors.min(workers));
     let vfs: Arc<dyn Vfs> =
         if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
-    let db = open(config, &vfs)?;
-    let archive = Archive::start(config, &vfs, &db)?;
-    let served = runtime.block_on(serve(config, &vfs, &db, say));
+    let (log, writer) = Log::start(config.log.clone(), Arc::clone(&vfs))?;
+    let ran = run_logged(config, &vfs, &runtime, &log, say);
     runtime.shutdown_timeout(Duration::from_secs(1));
-    if let Some(archive) = archive {
-        archive.stop();
-    }
-    let closed = block_on(db.close()).map_err(|error| RunError::Close(error.to_string()));
-    served.and(closed)?;
+    writer.stop();
+    ran?;
     say("stopped");
     Ok(())
 }
 
-fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
+fn run_logged(
+    config: &Config,
+    vfs: &Arc<dyn Vfs>,
+    runtime: &Runtime,
+    log: &Log,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<(), RunError> {
+    let db = open(config, vfs, log)?;
+    let archive = Archive::start(config, vfs, &db, log.clone())?;
+    let backends = Arc::new(Backends::default());
+    observe::restore(&db, &backends);
+    let sampler = Sampler::start(&db, &backends)?;
+    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), say));
+    sampler.stop();
+    if let Some(archive) = archive {
+        archive.stop();
+    }
+    log.say(Severity::Log, "shutting down");
+    let closed = block_on(db.close()).map_err(|error| RunError::Close(error.to_string()));
+    log.say(Severity::Log, "database system is shut down");
+    served.and(closed)
+}
+
+fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunError> {
     let place = config.data.display().to_string();
     let fail = |error: String| RunError::Directory { place: place.clone(), error };
     if let Err(error) = block_on(vfs.list(&config.data)) {
@@ -128,6 +151,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
     options.store.database_seed = u64::from_le_bytes(seed);
+    let progress = Progress::start(log)?;
     let opened = block_on(Db::open(options, |name, body| {
         let started = spawn_thread(name, move || {
             // What commits wait for is not handed to yet another thread; the others may have many operations under way.
@@ -136,12 +160,14 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Arc<Db>, RunError> {
         });
         assert!(started.is_ok(), "no thread for {name}: {started:?}");
     }));
+    progress.stop();
     let db = opened.map_err(|error| RunError::Open { place, error: error.to_string() })?;
     let min_ns = u64::try_from(config.lock_history_min.as_nanos()).unwrap_or(u64::MAX);
     db.transactions().locks().history().remember_from(min_ns);
-    // Standard error is the server's log.
-    db.background_errors().on_error(|error| _ = writeln!(std::io::stderr(), "LOG:  {error}"));
-    db.transactions().book().on_alarm(|alarm| _ = writeln!(std::io::stderr(), "LOG:  {alarm}"));
+    log_recovery(&db, log);
+    let (of_errors, of_alarms) = (log.clone(), log.clone());
+    db.background_errors().on_error(move |error| of_errors.say(Severity::Log, error));
+    db.transactions().book().on_alarm(move |alarm| of_alarms.say(Severity::Log, alarm.to_string()));
     Ok(db)
 }
 
@@ -149,26 +175,28 @@ async fn serve(
     config: &Config,
     vfs: &Arc<dyn Vfs>,
     db: &Arc<Db>,
+    (log, backends): (&Log, &Arc<Backends>),
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let tls = acceptor(config, vfs).await?;
     let encrypted = tls.is_some();
-    let backends = Arc::new(Backends::default());
-    backends.log_to(|line| _ = writeln!(std::io::stderr(), "{}", line.plain()));
+    let of_sessions = log.clone();
+    backends.log_to(move |line| of_sessions.line(line));
     let (server_bytes, statement_bytes) = config.memory(memory::granted_bytes());
     memory::set_server_limit(server_bytes);
     let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];
     settings.extend(config.settings.iter().cloned());
     let database = Database::new(Arc::clone(db), settings);
     database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;
-    let server = Server::new(config.listen.clone(), database, backends, tls)?;
+    let server = Server::new(config.listen.clone(), database, Arc::clone(backends), tls, Some(log.clone()))?;
     remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
     let unix_path = bound.unix_path.clone();
     announce(config, &bound, (encrypted, server.options.password_on_loopback), say); // RUN-1
     server.serve(bound);
+    log.say(Severity::Log, "database system is ready to accept connections");
     let stop = std::future::poll_fn(|cx| {
         if terminate.poll_recv(cx).is_ready() {
             std::task::Poll::Ready(())

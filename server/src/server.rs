@@ -16,11 +16,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use clearway_base::sync::{sleep, timeout};
-use clearway_base::waits::{Object, WaitEvent, in_wait};
-use clearway_sql::session::{Backends, Reason};
+use clearway_base::waits::{self, Object, WaitEvent, in_wait};
+use clearway_sql::SqlError;
+use clearway_sql::context::log_line::{Line, Severity};
+use clearway_sql::session::{Backend, Backends, Reason};
 use tokio_rustls::TlsAcceptor;
 
 use crate::failures::Failures;
+use crate::log::Log;
 use crate::sessions::Sessions;
 use crate::turns::Turns;
 
@@ -100,6 +103,8 @@ pub struct Server<D> {
     pub tls: Option<TlsAcceptor>,
     /// Makes the salts of roles that do not exist.
     pub mock_key: [u8; 32],
+    /// The server's log; none in tests of the protocol.
+    pub log: Option<Log>,
     /// Logins that have failed.
     pub failures: Failures,
     /// Whose turn it is.
@@ -119,6 +124,7 @@ impl<D: Sessions> Server<D> {
         sessions: Arc<D>,
         backends: Arc<Backends>,
         tls: Option<TlsAcceptor>,
+        log: Option<Log>,
     ) -> Result<Arc<Self>, ListenError> {
         let mut mock_key = [0; 32];
         getrandom::fill(&mut mock_key).map_err(|_| ListenError::NoRandom)?;
@@ -135,8 +141,51 @@ impl<D: Sessions> Server<D> {
             turns,
             sockets,
             stopping,
+            log,
             failures: Failures::default(),
         }))
+    }
+
+    /// Tells the log that a connection was refused.
+    pub fn log_fatal(&self, error: &SqlError, peer: Option<SocketAddr>) {
+        let Some(log) = &self.log else { return };
+        let from = peer.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
+        let mut line = Line::new(Severity::Fatal, error.fields().code, error.message());
+        line.detail = error.fields().detail.clone().unwrap_or_else(|| format!("Connection from {from}."));
+        log.line(line);
+    }
+
+    /// Tells the log of a session that has begun.
+    pub fn log_connected(&self, backend: &Arc<Backend>, encrypted: bool) {
+        let Some(log) = self.log.as_ref().filter(|log| log.config().connections) else { return };
+        let application = backend.activity.lock().application_name.clone();
+        let mut text = format!("connection authorized: user={} database={}", backend.user, backend.database);
+        if !application.is_empty() {
+            text.push_str(&format!(" application_name={application}"));
+        }
+        if encrypted {
+            text.push_str(" SSL enabled");
+        }
+        log.line(Line::new(Severity::Log, "00000", text).of(backend));
+    }
+
+    /// Tells the log of a session that has ended.
+    pub fn log_disconnected(&self, backend: &Arc<Backend>) {
+        let Some(log) = self.log.as_ref().filter(|log| log.config().disconnections) else { return };
+        let us = waits::wall_us() - backend.started_us;
+        let (seconds, ms) = (us / 1_000_000, us / 1_000 % 1_000);
+        let place = backend
+            .client
+            .map_or_else(|| "[local]".to_owned(), |client| format!("{} port={}", client.ip(), client.port()));
+        let text = format!(
+            "disconnection: session time: {}:{:02}:{:02}.{ms:03} user={} database={} host={place}",
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60,
+            backend.user,
+            backend.database
+        );
+        log.line(Line::new(Severity::Log, "00000", text).of(backend));
     }
 
     /// Whether `stop` has been called.

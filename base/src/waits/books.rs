@@ -249,7 +249,7 @@ pub fn books_of<R>(call: impl FnOnce() -> R) -> (R, Books) {
 
 /// Runs a future and says, when it is ready, what its time consisted of.
 pub fn books<F: Future>(future: F) -> InBooks<F> {
-    InBooks { future, stamp: context::Stamp::new(), columns: Columns::default(), began_ns: 0, suspended: None }
+    InBooks { future, stamp: context::Stamp::new(None), columns: Columns::default(), began_ns: 0, suspended: None }
 }
 
 pin_project! {

@@ -50,12 +50,14 @@ pub(super) fn with<R>(f: impl FnOnce(&Context) -> R) -> Option<R> {
 /// Remembers when a task was first woken since its last poll, then wakes it.
 pub(super) struct Stamp {
     woke_ns: AtomicU64,
+    /// Whose task it is: it shows that it is ready to run.
+    session: Option<Arc<SessionStats>>,
     inner: Mutex<Waker>,
 }
 
 impl Stamp {
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { woke_ns: AtomicU64::new(0), inner: Mutex::new(Waker::noop().clone()) })
+    pub fn new(session: Option<Arc<SessionStats>>) -> Arc<Self> {
+        Arc::new(Self { woke_ns: AtomicU64::new(0), session, inner: Mutex::new(Waker::noop().clone()) })
     }
 
     /// At the start of a poll: whom to wake from now on, and when the task was woken for this poll (0: it was not).
@@ -65,6 +67,9 @@ impl Stamp {
             inner.clone_from(waker);
         }
         drop(inner);
+        if let Some(session) = &self.session {
+            session.polled();
+        }
         self.woke_ns.swap(0, Relaxed)
     }
 }
@@ -76,7 +81,11 @@ impl Wake for Stamp {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.woke_ns.load(Relaxed) == 0 {
-            let _ = self.woke_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
+            let now_ns = clock::now_ns();
+            let _ = self.woke_ns.compare_exchange(0, now_ns, Relaxed, Relaxed);
+            if let Some(session) = &self.session {
+                session.woken(now_ns);
+            }
         }
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
         inner.wake();

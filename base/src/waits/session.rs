@@ -138,7 +138,14 @@ pub struct SessionStats {
     name: Box<str>,
     block: SessionBlock,
     totals: Box<[SessionCell]>,
+    /// What was waited for since the last `take_statement`: which events, how often, how long.
+    touched: [AtomicU64; 2],
+    statement: Box<[(AtomicU64, AtomicU64)]>,
+    /// When its task was woken and has not been polled since; 0: it has.
+    ready_ns: AtomicU64,
 }
+
+const _: () = assert!(WaitEvent::COUNT <= 128, "two words have a bit for each event");
 
 impl std::fmt::Debug for SessionStats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -166,7 +173,15 @@ impl SessionStats {
         let mut registry = registry();
         registry.last_id += 1;
         let id = registry.last_id;
-        let session = Arc::new(Self { id, name: name.into(), block: SessionBlock::default(), totals });
+        let session = Arc::new(Self {
+            id,
+            name: name.into(),
+            block: SessionBlock::default(),
+            totals,
+            touched: [AtomicU64::new(0), AtomicU64::new(0)],
+            statement: (0..WaitEvent::COUNT).map(|_| Default::default()).collect(),
+            ready_ns: AtomicU64::new(0),
+        });
         registry.live.insert(id, Arc::downgrade(&session));
         session
     }
@@ -184,6 +199,48 @@ impl SessionStats {
     /// What the session waits for now; None while it runs or stands idle outside every wait.
     pub fn current(&self) -> Option<CurrentWait> {
         self.block.read()
+    }
+
+    /// The same, with the run queue: whoever was woken and has not come to a processor waits for that.
+    pub fn current_or_ready(&self) -> Option<CurrentWait> {
+        match self.ready_ns.load(Relaxed) {
+            0 => self.current(),
+            since_ns => Some(CurrentWait { event: WaitEvent::RunQueue, since_ns, object: Object::NONE, behind: 0 }),
+        }
+    }
+
+    /// Its task was woken.
+    pub(super) fn woken(&self, at_ns: u64) {
+        self.ready_ns.store(at_ns, Relaxed);
+    }
+
+    /// Its task is polled.
+    pub(super) fn polled(&self) {
+        if self.ready_ns.load(Relaxed) != 0 {
+            self.ready_ns.store(0, Relaxed);
+        }
+    }
+
+    /// Gives each event that was waited for since the last call, with how often and how long, in nanoseconds. To be called by the thread
+    /// that polls the session's futures (SES-2).
+    #[inline]
+    pub fn take_statement(&self, mut give: impl FnMut(WaitEvent, u64, u64)) {
+        for (word, touched) in self.touched.iter().enumerate() {
+            let mut bits = touched.load(Relaxed);
+            if bits == 0 {
+                continue;
+            }
+            touched.store(0, Relaxed);
+            while bits != 0 {
+                let index = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if let (Some((count, ns)), Some(event)) = (self.statement.get(index), WaitEvent::from_index(index)) {
+                    give(event, count.load(Relaxed), ns.load(Relaxed));
+                    count.store(0, Relaxed);
+                    ns.store(0, Relaxed);
+                }
+            }
+        }
     }
 
     /// The totals of each event that the session has waited for.
@@ -213,6 +270,11 @@ impl SessionStats {
         add_single_writer(&cell.count, 1);
         add_single_writer(&cell.total_ns, ns);
         raise_single_writer(&cell.max_ns, ns);
+        let (count, total_ns) = &self.statement[event.index()];
+        add_single_writer(count, 1);
+        add_single_writer(total_ns, ns);
+        let touched = &self.touched[event.index() / 64];
+        touched.store(touched.load(Relaxed) | 1 << (event.index() % 64), Relaxed);
     }
 }
 
@@ -250,6 +312,26 @@ mod tests {
         let id = session.id();
         drop(session);
         assert!(super::session(id).is_none());
+    }
+
+    #[test]
+    fn a_statement_has_the_waits_since_the_one_before_it() {
+        let session = SessionStats::new("test");
+        let taken = || {
+            let mut all = Vec::new();
+            session.take_statement(|event, count, ns| all.push((event, count, ns)));
+            all
+        };
+        assert_eq!(taken(), []);
+        session.record(WaitEvent::WalSync, 5);
+        session.record(WaitEvent::RunQueue, 1);
+        session.record(WaitEvent::WalSync, 7);
+        assert_eq!(taken(), [(WaitEvent::WalSync, 2, 12), (WaitEvent::RunQueue, 1, 1)]);
+        assert_eq!(taken(), []);
+        session.woken(9);
+        assert_eq!(session.current_or_ready().map(|wait| (wait.event, wait.since_ns)), Some((WaitEvent::RunQueue, 9)));
+        session.polled();
+        assert_eq!(session.current_or_ready(), None);
     }
 
     #[test]

@@ -268,7 +268,8 @@ pin_project! {
 /// Runs a future as work of a session: waits inside show in its block and count in its totals, and the time between a
 /// wake-up and the poll that follows counts as run queue.
 pub fn with_session<F: Future>(session: Arc<SessionStats>, future: F) -> WithSession<F> {
-    WithSession { future, session: Some(session), stamp: context::Stamp::new(), suspended_ns: 0 }
+    let stamp = context::Stamp::new(Some(session.clone()));
+    WithSession { future, session: Some(session), stamp, suspended_ns: 0 }
 }
 
 impl<F: Future> Future for WithSession<F> {

@@ -68,6 +68,7 @@ pub async fn start<D: Sessions>(
         Ok(Ok(started)) => Some(started),
         Ok(Err(Refusal::Told(told))) => {
             let (mut channel, error) = *told;
+            server.log_fatal(&error, peer.address());
             backend::error(channel.output(), "FATAL", &error, None);
             let _ = timeout(server.options.authentication_timeout, channel.send()).await;
             channel.close().await;
@@ -138,6 +139,7 @@ async fn attempt<D: Sessions>(
     backend::key_data(channel.output(), listed.backend().pid, secret);
     ready(&mut channel, TransactionStatus::Idle);
     channel.send().await?;
+    server.log_connected(listed.backend(), channel.is_encrypted());
     Ok(Started { channel, session, listed })
 }
 
@@ -313,7 +315,7 @@ async fn authenticate<D: Sessions>(
             return Err(refuse(channel, "08P01", "expected SASL response"));
         };
         let failed = |channel| {
-            server.failures.failed(from, user);
+            server.failures.failed(from);
             let text = format!("password authentication failed for user \"{user}\"");
             Err(refuse(channel, "28P01", text))
         };

@@ -27,7 +27,8 @@ use clearway_base::sync::{sleep, sleep_until_ns};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::Listed;
-use clearway_sql::session::{Backend, BackendState, Reason, TransactionStatus};
+use clearway_sql::context::log_line::{Line, Severity};
+use clearway_sql::session::{Backend, BackendState, Backends, Reason, TransactionStatus};
 
 use super::channel::{Channel, ready};
 use super::start::Started;
@@ -68,6 +69,7 @@ struct Talk<'a, D: Sessions> {
     channel: Channel,
     session: D::Session,
     backend: Arc<Backend>,
+    backends: &'a Backends,
     /// After an error, until Sync.
     skipping: bool,
     progress: Progress<'a, D>,
@@ -110,6 +112,7 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
         channel,
         session,
         backend,
+        backends: &server.backends,
         skipping: false,
         progress,
         name: String::new(),
@@ -132,6 +135,7 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
     drop(channel);
     session.end().await;
     drop(progress);
+    server.log_disconnected(listed.backend());
     drop(listed);
 }
 
@@ -146,6 +150,7 @@ impl<D: Sessions> Talk<'_, D> {
     /// Tells the client why its session ends. TALK-1: what stands before that may depend on commits that are not durable; where they
     /// don't become it, it is taken back, and the reason, which depends on nothing, goes out alone.
     async fn farewell(&mut self, error: &SqlError) {
+        self.log_error(Severity::Fatal, error, None);
         let durable = clearway_base::sync::timeout(FAREWELL, self.session.before_send()).await;
         if !matches!(durable, Ok(Ok(()))) {
             self.channel.take_back();
@@ -430,6 +435,25 @@ impl<D: Sessions> Talk<'_, D> {
         self.flush().await
     }
 
+    /// Tells the log of an error. (Of deadlocks the lock manager has told it, with all participants.)
+    fn log_error(&self, severity: Severity, error: &SqlError, text: Option<&str>) {
+        if error.code() == "40P01" {
+            return;
+        }
+        let fields = error.fields();
+        let mut line = Line::new(severity, fields.code, fields.message.as_str()).of(&self.backend);
+        line.detail = fields.detail.clone().unwrap_or_default();
+        line.hint = fields.hint.clone().unwrap_or_default();
+        let context = fields.names.iter().find(|(field, _)| *field == b'W');
+        line.context = context.map(|(_, context)| context.clone()).unwrap_or_default();
+        line.statement = match text {
+            Some(text) => clearway_sql::context::backend::redacted(text).into_owned(),
+            None if severity == Severity::Error => self.backend.activity.lock().query.to_string(),
+            None => String::new(),
+        };
+        self.backends.log_line(line);
+    }
+
     fn report(&mut self, error: SqlError, text: Option<&str>) -> Result<(), End> {
         if let Some(failure) = self.channel.take_failure() {
             return Err(End::Fatal(failure));
@@ -440,6 +464,7 @@ impl<D: Sessions> Talk<'_, D> {
         if is_fatal(&error) {
             return Err(End::Fatal(error));
         }
+        self.log_error(Severity::Error, &error, text);
         backend::error(self.channel.output(), "ERROR", &error, text);
         Ok(())
     }

@@ -249,7 +249,7 @@ fn listening_beyond_loopback_needs_tls_or_its_waiver() {
                 ..ListenOptions::default()
             };
             let backends = server.backends.clone();
-            clearway_server::server::Server::new(options, server.sessions.clone(), backends, None)
+            clearway_server::server::Server::new(options, server.sessions.clone(), backends, None, None)
                 .and_then(|server| server.bind())
         };
         assert!(matches!(try_with(false), Err(ListenError::NoTls(_))), "SRV-1");

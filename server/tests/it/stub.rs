@@ -259,7 +259,7 @@ pub async fn start(options: ListenOptions) -> (Arc<Server<Stub>>, SocketAddr) {
         ..options
     };
     let server =
-        Server::new(options, Arc::new(Stub::default()), Arc::new(Backends::default()), None).expect("a server");
+        Server::new(options, Arc::new(Stub::default()), Arc::new(Backends::default()), None, None).expect("a server");
     let bound = server.bind().expect("a free port");
     let address = bound.addresses[0];
     server.serve(bound);

@@ -5,14 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, SessionStats};
 
 use super::interrupt::{Interrupt, Reason};
-use super::log_line::Line;
+use super::log_line::{Line, LogLevels};
+use super::samples::Samples;
+use super::statements::{Statements, hash_of};
 use crate::types::Datum;
 use clearway_txn::lockmgr::Owner;
 use clearway_txn::lockmgr::history::Facts;
@@ -87,6 +89,12 @@ pub struct Backend {
     pub started_us: i64,
     /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
     pub subtransactions: AtomicU32,
+    /// The digest of its statement, or of the last one.
+    pub digest: AtomicU64,
+    /// A hash of `application_name`.
+    pub application: AtomicU64,
+    /// What the log is told of its statements.
+    pub log: Arc<LogLevels>,
     /// Itself as the lock manager sees it, once it has begun.
     pub owner: OnceLock<Arc<Owner>>,
     /// What it does.
@@ -100,6 +108,10 @@ pub struct Backends {
     log: OnceLock<Log>,
     /// When the server or the embedded database began, in microseconds since 2000.
     pub started: i64,
+    /// What statements have cost.
+    pub statements: Statements,
+    /// What sessions were doing, second by second.
+    pub samples: Samples,
 }
 
 /// Where lines of the server's log go.
@@ -113,7 +125,13 @@ impl fmt::Debug for Log {
 
 impl Default for Backends {
     fn default() -> Self {
-        Self { list: Mutex::new("sql/backends", BTreeMap::new()), log: OnceLock::new(), started: super::core::now() }
+        Self {
+            list: Mutex::new("sql/backends", BTreeMap::new()),
+            log: OnceLock::new(),
+            started: super::core::now(),
+            statements: Statements::default(),
+            samples: Samples::default(),
+        }
     }
 }
 
@@ -176,6 +194,9 @@ impl Backends {
             server: who.server,
             started_us: now_us,
             subtransactions: AtomicU32::new(0),
+            digest: AtomicU64::new(0),
+            application: AtomicU64::new(0),
+            log: Arc::default(),
             owner: OnceLock::new(),
             activity: Mutex::new("sql/activity", activity),
         });
@@ -231,6 +252,7 @@ impl Backend {
     /// Tells the lock manager who the session is.
     pub fn tell_owner(&self) {
         let application = self.activity.lock().application_name.clone();
+        self.application.store(hash_of(&application), Relaxed);
         let facts = Facts { application, user: self.user.clone(), database: self.database.clone(), ..Facts::default() };
         if let Some(owner) = self.owner.get() {
             owner.known_as(facts);

@@ -254,6 +254,9 @@ impl Core {
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let catalog = self.catalog();
         let identities = Identities { catalog: &catalog, database: self.database, login: self.login };
+        if name.to_ascii_lowercase().starts_with("log_") && !self.role(&catalog).is_some_and(|role| role.superuser) {
+            return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
+        }
         self.check_mode(name, value)?;
         let shown = self.settings.lock().set(name, value, local, &identities)?;
         self.apply_mode(name);

@@ -1,11 +1,12 @@
 //! A line of the server's log, with everything that its formats may show.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use clearway_base::waits;
 
 use super::backend::Backend;
+use super::units::milliseconds;
 
 /// How much a line matters, in PostgreSQL's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,47 @@ impl Severity {
     }
 }
 
+/// What of its statements a session tells the log; shared by its settings and those who run its statements.
+#[derive(Debug)]
+pub struct LogLevels {
+    /// `log_min_duration_statement` in nanoseconds; `u64::MAX`: none.
+    pub min_ns: AtomicU64,
+    /// `log_statement`: 0 none, 1 ddl, 2 mod, 3 all.
+    pub statements: AtomicU8,
+}
+
+impl Default for LogLevels {
+    fn default() -> Self {
+        LogLevels { min_ns: AtomicU64::new(u64::MAX), statements: AtomicU8::new(0) }
+    }
+}
+
+impl LogLevels {
+    /// Takes a setting as it is kept.
+    pub fn set(&self, name: &str, value: &str) {
+        if name == "log_statement" {
+            let level = LOG_STATEMENT.iter().position(|word| *word == value).unwrap_or(0);
+            self.statements.store(level as u8, Relaxed);
+        } else {
+            let ns = milliseconds(value).map_or(u64::MAX, |ms| ms.saturating_mul(1_000_000));
+            self.min_ns.store(ns, Relaxed);
+        }
+    }
+}
+
+/// What `log_statement` may be.
+pub const LOG_STATEMENT: &[&str] = &["none", "ddl", "mod", "all"];
+
+/// The least `log_statement` with which a statement of this digest is logged.
+pub fn level_of(digest: &str) -> u8 {
+    let word = digest.split_whitespace().next().unwrap_or("");
+    match word {
+        "insert" | "update" | "delete" | "truncate" | "copy" | "merge" => 2,
+        "create" | "alter" | "drop" | "grant" | "revoke" | "comment" | "reindex" | "cluster" | "refresh" => 1,
+        _ => 3,
+    }
+}
+
 /// One line, before it has a format.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -53,6 +95,8 @@ pub struct Line {
     pub statement: String,
     /// The digest of the statement; 0: none.
     pub query_id: i64,
+    /// How long the statement took, in nanoseconds; 0: it does not tell of that.
+    pub duration_ns: u64,
     /// It tells of a wait for a lock, which `log_lock_waits` may switch off.
     pub lock_wait: bool,
     /// The session that it is about.
@@ -94,6 +138,7 @@ impl Line {
             context: none(),
             statement: none(),
             query_id: 0,
+            duration_ns: 0,
             lock_wait: false,
             session: None,
         }

@@ -5,7 +5,7 @@
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
 //! into SQL errors, `obstacle` says who stands in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
-//! of the server's log, `views` declares the system views.
+//! of the server's log, `statements` what statements have cost, `samples` what sessions were doing, `observed` how both are kept, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
@@ -18,10 +18,13 @@ pub mod interrupt;
 pub mod log_line;
 mod modes;
 pub mod names;
+pub mod observed;
 pub mod obstacle;
 pub mod privileges;
+pub mod samples;
 mod setting_text;
 pub mod settings;
+pub mod statements;
 mod units;
 pub mod views;
 pub mod witness;

@@ -1,5 +1,6 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
+use super::log_line::{LOG_STATEMENT, LogLevels};
 use super::privileges::{Identities, Identity};
 pub use super::setting_text::{list_items, parse_bool};
 use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
@@ -24,6 +25,8 @@ pub enum Kind {
     Bool,
     /// A number of milliseconds, with an optional unit.
     Milliseconds,
+    /// The same, or -1.
+    MillisecondsOrOff,
     /// A number of bytes, with an optional unit.
     Bytes,
     /// A number from a range.
@@ -93,6 +96,8 @@ pub static SETTINGS: &[Setting] = &[
     s("is_superuser", "on", Kind::Fixed, true, "Shows whether the current user is a superuser."),
     s("lc_collate", "C.UTF-8", Kind::Fixed, false, "Shows the collation order locale."),
     s("lc_messages", "C.UTF-8", Kind::Text, false, "Sets the language in which messages are displayed."),
+    s("log_min_duration_statement", "-1", Kind::MillisecondsOrOff, false, "Sets the minimum execution time above which statements are logged; -1 is never, 0 always."),
+    s("log_statement", "none", Kind::Enum(LOG_STATEMENT), false, "Sets the type of statements logged."),
     s("lock_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any wait for a lock."),
     s("max_identifier_length", "63", Kind::Fixed, false, "Shows the maximum identifier length."),
     s("max_index_keys", "32", Kind::Fixed, false, "Shows the maximum number of index keys."),
@@ -156,6 +161,8 @@ pub struct Settings {
     pub idle_session_ms: u64,
     /// `synchronous_commit` is off.
     pub commits_later: bool,
+    /// What the log is told of the session's statements.
+    pub log: Arc<LogLevels>,
     /// `client_min_messages`, as far as it hides what a statement can send.
     pub hides: Hides,
     /// `default_transaction_isolation` and `default_transaction_read_only`.
@@ -206,6 +213,7 @@ impl Default for Settings {
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,
+            log: Arc::default(),
             hides: Hides::Nothing,
             default_modes: ("read committed", false),
             modes: ("read committed", false),
@@ -250,7 +258,8 @@ impl Setting {
                 if on { "on" } else { "off" }.to_owned()
             }
             Kind::Bytes => shown_bytes(bytes(value).ok_or_else(bad)?),
-            Kind::Milliseconds => shown_ms(milliseconds(value).ok_or_else(bad)?),
+            Kind::MillisecondsOrOff if value.trim() == "-1" => "-1".to_owned(),
+            Kind::Milliseconds | Kind::MillisecondsOrOff => shown_ms(milliseconds(value).ok_or_else(bad)?),
             Kind::Int(min, max) => {
                 let n: i64 = value.trim().parse().map_err(|_| bad())?;
                 if !(min..=max).contains(&n) {
@@ -423,6 +432,7 @@ impl Settings {
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
             "statement_memory" => self.statement_memory = bytes(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
+            "log_min_duration_statement" | "log_statement" => self.log.set(name, &value),
             "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
             "synchronous_commit" => self.commits_later = value == "off",
             "search_path" => self.path_changes += 1,

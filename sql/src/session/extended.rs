@@ -7,6 +7,7 @@ use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
 use crate::context::backend::redacted;
 use crate::context::obstacle;
+use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::syntax::parse;
@@ -62,6 +63,7 @@ impl Session {
                 statement: None,
                 types: Vec::new(),
                 columns: None,
+                digest: Digest::of(sql),
                 plan: Mutex::new("sql/plan", None),
             });
         };
@@ -86,7 +88,14 @@ impl Session {
             }
             None => (Vec::new(), utility::columns_of(self, &statement)?, None),
         };
-        Ok(Prepared { text, statement: Some(Arc::new(statement)), types, columns, plan: Mutex::new("sql/plan", plan) })
+        Ok(Prepared {
+            digest: Digest::of(&text),
+            text,
+            statement: Some(Arc::new(statement)),
+            types,
+            columns,
+            plan: Mutex::new("sql/plan", plan),
+        })
     }
 
     pub(super) fn prepared(&self, name: &str) -> Result<Arc<Prepared>> {
@@ -210,7 +219,17 @@ impl Session {
         }
     }
 
-    pub(super) async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+    async fn execute_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
+        let Some(prepared) = self.portals.get(name).map(|portal| portal.prepared.clone()) else {
+            return Err(no_portal(name));
+        };
+        let began_ns = self.watch(&prepared.digest, &prepared.text, Some(name));
+        let ran = self.run_portal(name, max_rows, client).await;
+        self.watched(&prepared.digest, began_ns, ran.is_err(), Some(name));
+        ran
+    }
+
+    async fn run_portal(&mut self, name: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
         let portal = self.portals.get_mut(name).ok_or_else(|| no_portal(name))?;
         let prepared = portal.prepared.clone();
         let (params, formats): (Arc<[Datum]>, _) = (Arc::from(portal.params.as_slice()), portal.formats.clone());
@@ -265,6 +284,7 @@ impl Session {
             core.backend.interrupt.guard(body.as_mut()).await.map_err(|e| obstacle::explained(&core, e))
         };
         let (execution, done) = ended??;
+        self.watch.rows = execution.count;
         if done {
             client.command_complete(&execution.tag());
         } else {

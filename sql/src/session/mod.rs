@@ -1,7 +1,7 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
 //! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements, `portals` its portals; `run` one execution
-//! of a planned statement, `point` the short way of those that read one row; `statement` chooses: `utility`, `ddl` and `copy` carry out the other statements. `client` is the trait through which results leave.
+//! of a planned statement, `point` the short way of those that read one row; `statement` chooses: `utility`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost. `client` is the trait through which results leave.
 //! What the planner and the executor need of a session stands below them, in `context`.
 
 mod block;
@@ -21,6 +21,7 @@ pub mod run;
 pub mod session;
 mod statement;
 mod utility;
+mod watch;
 
 pub use crate::context::backend::{Activity, Backend, BackendState, Backends};
 pub use crate::context::interrupt::{Interrupt, Reason};

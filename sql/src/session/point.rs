@@ -221,9 +221,10 @@ impl Session {
         if self.block == Block::Failed || interrupted || !run::is_fresh(&self.core, &cached) {
             return false;
         }
-        let text = portal.prepared.text.clone();
+        let (text, digest) = (portal.prepared.text.clone(), portal.prepared.digest.clone());
         let has_key = point.key(&portal.params, &mut self.scratch.key);
         self.core.backend.runs(text.clone());
+        let began_ns = self.watch(&digest, &text, Some(""));
         self.begin_implicit();
         let alone = self.block == Block::Implicit && self.in_batch <= 1;
         let Some(Ok(found)) = self.look_up(&cached, point, &text, has_key, alone) else {
@@ -231,6 +232,8 @@ impl Session {
             return false;
         };
         self.tell(point, found, client);
+        self.watch.rows = u64::from(found);
+        self.watched(&digest, began_ns, false, Some(""));
         true
     }
 

@@ -16,6 +16,7 @@ use super::client::{Client, TransactionStatus};
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
+use super::watch::Watch;
 use crate::context::backend::Backend;
 use crate::context::backend::redacted;
 use crate::context::cell::EngineCell;
@@ -24,6 +25,7 @@ use crate::context::errors::from_engine;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
 use crate::context::settings::{Hides, Settings, SettingsMark};
+use crate::context::statements::Digest;
 use crate::context::witness;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::OutputColumn;
@@ -107,6 +109,8 @@ pub struct Prepared {
     pub types: Vec<Oid>,
     /// The result's columns.
     pub columns: Option<Vec<OutputColumn>>,
+    /// Its digest.
+    pub digest: Arc<Digest>,
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
 }
 
@@ -130,6 +134,8 @@ pub struct Session {
     pub(super) changes: u64,
     /// What prepared statements and the cache of texts have of the session's memory.
     pub(super) prepared_held: Held,
+    /// What the latest statements have cost.
+    pub(super) watch: Watch,
 }
 
 impl Session {
@@ -153,6 +159,7 @@ impl Session {
         may_connect(&catalog, &start, &role, database)?;
         let mut settings = Settings::default();
         settings.log_in(&start.user, Identity::of(&role));
+        settings.log = start.backend.log.clone();
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
         for (name, value) in &start.options {
             if crate::context::settings::find(name).is_some()
@@ -190,6 +197,7 @@ impl Session {
             told: false,
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
+            watch: Watch::default(),
         })
     }
 
@@ -239,7 +247,9 @@ impl Session {
             return Ok(());
         }
         self.told = false;
-        self.core.engine.take().wait_reply().await.map_err(from_engine)
+        let durable = self.core.engine.take().wait_reply().await.map_err(from_engine);
+        self.settle_waits();
+        durable
     }
 
     /// Ends the session: its transaction is rolled back, its locks go.
@@ -273,7 +283,13 @@ impl Session {
         }
         let count = list.len();
         for (i, prepared) in list.iter().enumerate() {
+            let began_ns = self.watch(&prepared.digest, &prepared.text, None);
             let run = self.run_simple(prepared, client).await;
+            if let Ok(Some(tag)) = &run {
+                // `COPY 7`: what ran outside of the planner says it in its tag.
+                self.watch.rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+            }
+            self.watched(&prepared.digest, began_ns, run.is_err(), None);
             let tag = match run {
                 Ok(tag) => tag,
                 Err(e) => return self.failed(e, client).await,
@@ -415,8 +431,10 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
 }
 
 fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
+    let text: Arc<str> = redacted(sql.get(parsed.range).unwrap_or(sql)).into();
     Prepared {
-        text: redacted(sql.get(parsed.range).unwrap_or(sql)).into(),
+        digest: Digest::of(&text),
+        text,
         statement: Some(Arc::new(parsed.statement)),
         types: Vec::new(),
         columns: None,

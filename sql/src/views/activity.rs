@@ -65,7 +65,7 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
             text(a.state.name()),
             txn.map_or(Datum::Null, |t| Datum::Oid(t.0 as u32)),
             Datum::Null,
-            Datum::Null,
+            digest_of(b),
             text(&a.query),
             text("client backend"),
         ];
@@ -75,7 +75,44 @@ fn activity(run: &Run<'_>) -> Vec<Row> {
         }
         row
     });
-    rows.collect()
+    let mut rows: Vec<Row> = rows.collect();
+    rows.extend(tasks(QUERY + 2));
+    rows
+}
+
+fn digest_of(backend: &crate::context::backend::Backend) -> Datum {
+    match backend.digest.load(Ordering::Relaxed) {
+        0 => Datum::Null,
+        digest => Datum::Int8(digest as i64),
+    }
+}
+
+/// PostgreSQL's name for a background task; none: it is no task of the database.
+fn task_of(name: &str) -> Option<&str> {
+    Some(match name {
+        "flusher" => "walwriter",
+        "cleaner" => "background writer",
+        "checkpointer" | "archiver" | "logger" => name,
+        "preparer" | "dropper" | "tidier" | "upkeep" | "deadlock scan" | "sampler" => name,
+        _ => return None,
+    })
+}
+
+/// One row for each background task, with what it waits for.
+fn tasks(columns: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for session in clearway_base::waits::sessions() {
+        let Some(task) = task_of(session.name()) else { continue };
+        let wait = session.current().map(|wait| wait.event);
+        let mut row = vec![Datum::Null; columns];
+        row[2] = Datum::Int4(i32::try_from(session.id() & 0x7fff_ffff).unwrap_or(i32::MAX));
+        row[14] = opt(wait.map(|event| event.class().name()));
+        row[15] = opt(wait.map(|event| event.name()));
+        row[QUERY] = text("");
+        row[QUERY + 1] = text(task);
+        rows.push(row);
+    }
+    rows
 }
 
 /// What a session waits for, under PostgreSQL's names.
@@ -104,7 +141,7 @@ fn wait_of(
         return (Some("Client"), Some("ClientRead"));
     }
     // What else it waits for stands in its books; nothing: it runs.
-    let wait = backend.waits.current();
+    let wait = backend.waits.current_or_ready();
     (wait.map(|wait| wait.event.class().name()), wait.map(|wait| wait.event.name()))
 }
 
@@ -113,7 +150,7 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
     let rows = SETTINGS.iter().map(|s| {
         let (kind, unit) = match s.kind {
             Kind::Bool => ("bool", None),
-            Kind::Milliseconds => ("integer", Some("ms")),
+            Kind::Milliseconds | Kind::MillisecondsOrOff => ("integer", Some("ms")),
             Kind::Int(..) => ("integer", None),
             // The value goes with its unit.
             Kind::Bytes => ("string", None),
@@ -122,7 +159,8 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
             Kind::Text | Kind::Fixed => ("string", None),
         };
         let value = match s.kind {
-            Kind::Milliseconds => values.timeout_ms(s.name).to_string(),
+            Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),
+            Kind::Milliseconds | Kind::MillisecondsOrOff => values.timeout_ms(s.name).to_string(),
             _ => values.get(s.name).to_owned(),
         };
         let range = match s.kind {

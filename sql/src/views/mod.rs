@@ -20,6 +20,7 @@ mod log;
 mod memory;
 mod rights;
 mod undo;
+mod waits;
 
 use crate::context::views::SystemView;
 use crate::context::views::functions::RowsFunction;
@@ -40,6 +41,7 @@ const ROWS: &[&[ViewOf]] = &[
     activity::ROWS,
     locks::ROWS,
     lock_waits::ROWS,
+    waits::ROWS,
     deadlocks::ROWS,
     undo::ROWS,
     log::ROWS,

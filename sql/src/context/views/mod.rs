@@ -15,6 +15,7 @@ mod log;
 mod memory;
 pub mod texts;
 mod undo;
+mod waits;
 
 use crate::types::{Oid, oid};
 use std::collections::HashMap;
@@ -102,7 +103,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 /// The views that are declared in code.
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    let of_waits = lock_waits::VIEWS.iter();
+    let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS);
     of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(of_waits)
 }
 

@@ -1,0 +1,150 @@
+//! What watches the server itself: samples of its sessions, what is kept of statements over restarts, and recovery as the log tells it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use clearway_base::sync::{JoinHandle, block_on, sleep, spawn_thread};
+use clearway_base::waits::{self, Object, WaitEvent, in_wait};
+use clearway_engine::db::Db;
+use clearway_sql::context::log_line::Severity;
+use clearway_sql::context::observed;
+use clearway_sql::session::Backends;
+
+use crate::log::Log;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long a stop is waited for between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often recovery tells that it goes on.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// A thread that does something again and again until it is stopped.
+struct Ticker {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Ticker {
+    fn start(name: &'static str, every: Duration, mut work: impl FnMut() + Send + 'static) -> io::Result<Ticker> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = spawn_thread(name, move || {
+            let mut due_ns = waits::now_ns() + every.as_nanos() as u64;
+            while !told.load(SeqCst) {
+                block_on(in_wait(WaitEvent::SamplerMain, Object::NONE, sleep(LOOK)));
+                if waits::now_ns() >= due_ns {
+                    due_ns = waits::now_ns() + every.as_nanos() as u64;
+                    work();
+                }
+            }
+        })?;
+        Ok(Ticker { stop, thread })
+    }
+
+    fn stop(self) {
+        self.stop.store(true, SeqCst);
+        // A panic there has been told by its hook; the server goes on without samples.
+        let _ = self.thread.join();
+    }
+}
+
+/// Samples the sessions each second.
+pub struct Sampler(Ticker);
+
+impl Sampler {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(db: &Arc<Db>, backends: &Arc<Backends>) -> io::Result<Sampler> {
+        let (db, backends) = (Arc::downgrade(db), Arc::clone(backends));
+        let work = move || {
+            if backends.samples.take(&backends) > 0
+                && let Some(db) = db.upgrade()
+            {
+                db.kept().changed();
+            }
+        };
+        Ok(Sampler(Ticker::start("sampler", SECOND, work)?))
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        self.0.stop();
+    }
+}
+
+/// Takes in what an earlier run has left of statements and samples, and keeps them from now on.
+pub fn restore(db: &Arc<Db>, backends: &Arc<Backends>) {
+    if !db.kept().saves() {
+        return;
+    }
+    if let Some(text) = db.kept().take("statements") {
+        backends.statements.restore(observed::read_statements(&text));
+    }
+    if let Some(text) = db.kept().take("samples") {
+        backends.samples.restore(observed::read_samples(&text));
+    }
+    let (of_statements, of_samples) = (Arc::clone(backends), Arc::clone(backends));
+    db.kept().add("statements", move || observed::write_statements(&of_statements.statements.all()));
+    db.kept().add("samples", move || observed::write_samples(&of_samples.samples.all()));
+}
+
+/// Tells the log while recovery goes on.
+pub struct Progress(Ticker);
+
+impl Progress {
+    /// Begins.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(log: &Log) -> io::Result<Progress> {
+        let log = log.clone();
+        let began_ns = waits::now_ns();
+        let work = move || {
+            let seconds = (waits::now_ns() - began_ns) as f64 / 1e9;
+            log.say(Severity::Log, format!("recovery in progress, elapsed time: {seconds:.2} s"));
+        };
+        Ok(Progress(Ticker::start("recovery log", PROGRESS_EVERY, work)?))
+    }
+
+    /// The database is open, or does not open.
+    pub fn stop(self) {
+        self.0.stop();
+    }
+}
+
+/// Tells the log what opening had to do.
+pub fn log_recovery(db: &Db, log: &Log) {
+    let report = db.recovery();
+    if report.clean {
+        log.say(Severity::Log, "database system was shut down cleanly");
+        return;
+    }
+    if report.log_bytes == 0 {
+        return; // a new directory
+    }
+    log.say(Severity::Log, "database system was not properly shut down; automatic recovery is done");
+    let ms = |ns: u64| ns as f64 / 1e6;
+    log.say(
+        Severity::Log,
+        format!(
+            "redo done: {} records in {} bytes of log read in {:.1} ms, {} of {} page changes applied in {:.1} ms, {} pages restored, \
+             {} transactions to undo",
+            report.records,
+            report.log_bytes,
+            ms(report.analysis_ns),
+            report.ops_applied,
+            report.ops_seen,
+            ms(report.redo_ns),
+            report.pages_restored,
+            db.losers_left()
+        ),
+    );
+    let (count, last) = db.background_errors().seen();
+    if count > 0 {
+        log.say(Severity::Warning, last);
+    }
+}

@@ -1,0 +1,214 @@
+//! Statements and samples as they are kept over restarts: lines of fields between tabs.
+//!
+//! # Errors
+//! A line that does not read well (of another version, damaged) is left out.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use clearway_base::waits::WaitEvent;
+
+use super::samples::Sample;
+use super::statements::{BUCKETS, Cost, Digest, Key, hash_of};
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
+}
+
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, if c == '\\' { chars.next() } else { None }) {
+            ('\\', Some('t')) => out.push('\t'),
+            ('\\', Some('n')) => out.push('\n'),
+            ('\\', Some(other)) => out.push(other),
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
+/// So many statements are kept over restarts: those that took most time.
+const STATEMENTS_KEPT: usize = 5_000;
+
+/// The lines of the statements that took most time.
+pub fn write_statements(all: &[Cost]) -> String {
+    let mut all: Vec<&Cost> = all.iter().collect();
+    all.sort_by_key(|cost| std::cmp::Reverse(cost.total_ns));
+    all.truncate(STATEMENTS_KEPT);
+    let mut out = String::new();
+    for cost in all {
+        let counts = cost.histogram.iter().enumerate().filter(|(_, count)| **count > 0);
+        let histogram: Vec<String> = counts.map(|(bucket, count)| format!("{bucket}:{count}")).collect();
+        let waits = cost.waits.iter().map(|(event, count, ns)| format!("{}:{count}:{ns}", event.row().variant));
+        let _ = writeln!(
+            out,
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            cost.digest.id,
+            cost.user,
+            cost.database,
+            cost.calls,
+            cost.errors,
+            cost.rows,
+            cost.total_ns,
+            cost.min_ns,
+            cost.max_ns,
+            cost.squares_ms,
+            cost.first_us,
+            histogram.join(","),
+            waits.collect::<Vec<_>>().join(","),
+            escaped(&cost.application),
+            escaped(&cost.digest.text)
+        );
+    }
+    out
+}
+
+/// The entries of such lines.
+pub fn read_statements(text: &str) -> Vec<(Key, Cost)> {
+    text.lines().filter_map(read_statement).collect()
+}
+
+fn read_statement(line: &str) -> Option<(Key, Cost)> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [
+        query,
+        user,
+        database,
+        calls,
+        errors,
+        rows,
+        total,
+        min,
+        max,
+        squares,
+        first,
+        histogram,
+        waits,
+        application,
+        text,
+    ] = fields[..]
+    else {
+        return None;
+    };
+    let mut counts = Box::new([0u32; BUCKETS]);
+    for part in histogram.split(',').filter(|part| !part.is_empty()) {
+        let (bucket, count) = part.split_once(':')?;
+        *counts.get_mut(bucket.parse::<usize>().ok()?)? = count.parse().ok()?;
+    }
+    let event_of = |name: &str| WaitEvent::rows().iter().find(|row| row.variant == name).map(|row| row.event);
+    let waits = waits.split(',').filter_map(|part| {
+        let mut parts = part.split(':');
+        Some((event_of(parts.next()?)?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    });
+    let application: Arc<str> = unescaped(application).into();
+    let cost = Cost {
+        digest: Arc::new(Digest { id: query.parse().ok()?, text: unescaped(text).into() }),
+        user: user.parse().ok()?,
+        database: database.parse().ok()?,
+        calls: calls.parse().ok()?,
+        errors: errors.parse().ok()?,
+        rows: rows.parse().ok()?,
+        total_ns: total.parse().ok()?,
+        min_ns: min.parse().ok()?,
+        max_ns: max.parse().ok()?,
+        squares_ms: squares.parse().ok()?,
+        first_us: first.parse().ok()?,
+        histogram: counts,
+        waits: waits.collect(),
+        application,
+    };
+    let application = hash_of(&cost.application);
+    Some((Key { query: cost.digest.id, user: cost.user, database: cost.database, application }, cost))
+}
+
+/// So many samples are kept over restarts, the latest: the file is written as a whole, each minute.
+const SAMPLES_KEPT: usize = 50_000;
+
+/// The lines of the latest samples.
+pub fn write_samples(all: &[Sample]) -> String {
+    let mut out = String::new();
+    for sample in &all[all.len().saturating_sub(SAMPLES_KEPT)..] {
+        let _ = writeln!(
+            out,
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            sample.at_us,
+            sample.pid,
+            sample.user,
+            sample.event.map_or("", |event| event.row().variant),
+            sample.query,
+            sample.behind,
+            sample.weight,
+            escaped(&sample.names.0),
+            escaped(&sample.names.1)
+        );
+    }
+    out
+}
+
+/// The samples of such lines.
+pub fn read_samples(text: &str) -> Vec<Sample> {
+    let mut names: HashMap<(String, String), Arc<(String, String)>> = HashMap::new();
+    let events: HashMap<&str, WaitEvent> = WaitEvent::rows().iter().map(|row| (row.variant, row.event)).collect();
+    let read = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [at, pid, user, event, query, behind, weight, database, application] = fields[..] else { return None };
+        let of = (unescaped(database), unescaped(application));
+        Some(Sample {
+            at_us: at.parse().ok()?,
+            pid: pid.parse().ok()?,
+            user: user.parse().ok()?,
+            event: events.get(event).copied(),
+            query: query.parse().ok()?,
+            behind: behind.parse().ok()?,
+            weight: weight.parse().ok()?,
+            names: names.entry(of.clone()).or_insert_with(|| Arc::new(of)).clone(),
+        })
+    };
+    text.lines().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_what_is_damaged_is_left_out() {
+        let mut histogram = Box::new([0u32; BUCKETS]);
+        histogram[3] = 7;
+        let cost = Cost {
+            digest: Arc::new(Digest { id: u64::MAX, text: "select\n'a\tb\\n'".into() }),
+            application: "a\\b".into(),
+            user: 10,
+            database: 5,
+            calls: 7,
+            errors: 1,
+            rows: 9,
+            total_ns: 100,
+            min_ns: 1,
+            max_ns: 50,
+            squares_ms: 0.25,
+            histogram,
+            waits: vec![(WaitEvent::WalSync, 3, 99)],
+            first_us: -1,
+        };
+        let text = write_statements(std::slice::from_ref(&cost));
+        let read = read_statements(&format!("nonsense\n{text}1\t2\n"));
+        assert_eq!(read.len(), 1);
+        assert_eq!(format!("{:?}", read[0].1), format!("{cost:?}"));
+        let sample = Sample {
+            at_us: 1,
+            pid: 2,
+            user: 3,
+            names: Arc::new(("d".to_owned(), "a\tb".to_owned())),
+            event: Some(WaitEvent::RunQueue),
+            query: 4,
+            behind: 5,
+            weight: 1.5,
+        };
+        let read = read_samples(&write_samples(std::slice::from_ref(&sample)));
+        assert_eq!(format!("{read:?}"), format!("{:?}", [sample]));
+    }
+}

@@ -1,0 +1,423 @@
+//! What every statement has cost, by digest: always on.
+//!
+//! # Structure
+//! Shards of equal form; a thread writes to the one of its number, so that no two workers meet in one. Readers add the shards up. A statement
+//! counts in one entry: its digest, the role, the database and `application_name`.
+//!
+//! # Invariants
+//! - STM-1: a shard has no more than [`ENTRIES_MAX`] entries; beyond that the one goes that was used least, and `evicted` counts it.
+//! - STM-2: nothing waits for a shard but another thread of the same number, or a reader.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use clearway_base::sync::Mutex;
+use clearway_base::waits::{self, WaitEvent};
+
+/// Digests per shard.
+pub const ENTRIES_MAX: usize = 2_000;
+/// Bytes of a digest's text.
+pub const TEXT_MAX: usize = 4_096;
+/// Buckets of a histogram of durations: three for each power of two, from one microsecond on.
+pub const BUCKETS: usize = 96;
+const SHARDS: usize = 16;
+/// Longer texts are not read for their digest, in bytes.
+const READ_MAX: usize = 1 << 20;
+
+/// A statement with its constants replaced.
+#[derive(Debug)]
+pub struct Digest {
+    /// A stable hash of the whole text; `query_id` in PostgreSQL's views.
+    pub id: u64,
+    /// The text, cut at [`TEXT_MAX`].
+    pub text: Arc<str>,
+}
+
+impl Digest {
+    /// The digest of a text; of one that does not read well, its own.
+    pub fn of(sql: &str) -> Arc<Digest> {
+        let sql = sql.trim().trim_end_matches(';').trim_end();
+        // Longer texts are a few of their own kind: what they begin with stands for them.
+        let read = if sql.len() > READ_MAX { None } else { crate::syntax::digest::digest(sql).ok() };
+        let (id, mut text) = match read {
+            Some(digest) => (digest.hash, digest.text),
+            None => {
+                let head: String = sql.chars().take(200).collect();
+                (hash_of(&head), head)
+            }
+        };
+        if text.len() > TEXT_MAX {
+            let end = (0..=TEXT_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+        }
+        Arc::new(Digest { id, text: text.into() })
+    }
+}
+
+/// Who ran it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The digest.
+    pub query: u64,
+    /// The role's oid.
+    pub user: u32,
+    /// The database's oid.
+    pub database: u32,
+    /// A hash of `application_name`.
+    pub application: u64,
+}
+
+/// The parts of a key are numbers that are spread already.
+#[derive(Default)]
+pub struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+/// What one digest has cost, for one role, database and application.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// The digest.
+    pub digest: Arc<Digest>,
+    /// `application_name`.
+    pub application: Arc<str>,
+    /// The role's oid.
+    pub user: u32,
+    /// The database's oid.
+    pub database: u32,
+    /// Executions.
+    pub calls: u64,
+    /// Of these, those that failed.
+    pub errors: u64,
+    /// Rows given or changed.
+    pub rows: u64,
+    /// Time from begin to end, in nanoseconds.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The sum of the squares, in milliseconds.
+    pub squares_ms: f64,
+    /// By duration.
+    pub histogram: Box<[u32; BUCKETS]>,
+    /// Waits, those of the commit included: event, how many, how long.
+    pub waits: Vec<(WaitEvent, u64, u64)>,
+    /// When it ran first: wall clock, microseconds since 1970.
+    pub first_us: i64,
+}
+
+/// The bucket of a duration.
+pub fn bucket_of(ns: u64) -> usize {
+    let us = ns >> 10;
+    if us == 0 {
+        return 0;
+    }
+    let power = us.ilog2() as usize;
+    let part = ((us << 2 >> power) & 3) as usize;
+    // Quarters, of which the last two are one: 1, 1.25, 1.5.
+    (3 * power + part.min(2)).min(BUCKETS - 1)
+}
+
+/// A duration in the middle of a bucket, in nanoseconds.
+fn middle_of(bucket: usize) -> u64 {
+    let base = 1u64 << (10 + bucket / 3);
+    base + [base / 8, base * 3 / 8, base * 3 / 4][bucket % 3]
+}
+
+impl Cost {
+    fn new(digest: Arc<Digest>, application: Arc<str>, key: Key) -> Cost {
+        let now_us = waits::wall_us();
+        Cost {
+            digest,
+            application,
+            user: key.user,
+            database: key.database,
+            calls: 0,
+            errors: 0,
+            rows: 0,
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            squares_ms: 0.0,
+            histogram: Box::new([0; BUCKETS]),
+            waits: Vec::new(),
+            first_us: now_us,
+        }
+    }
+
+    fn ran(&mut self, ns: u64, rows: u64, failed: bool) {
+        self.calls += 1;
+        self.errors += u64::from(failed);
+        self.rows += rows;
+        self.total_ns += ns;
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        let ms = ns as f64 / 1e6;
+        self.squares_ms += ms * ms;
+        let bucket = &mut self.histogram[bucket_of(ns)];
+        *bucket = bucket.saturating_add(1);
+    }
+
+    fn waited(&mut self, event: WaitEvent, count: u64, ns: u64) {
+        match self.waits.iter_mut().find(|(known, ..)| *known == event) {
+            Some((_, counted, total_ns)) => {
+                *counted += count;
+                *total_ns += ns;
+            }
+            None => self.waits.push((event, count, ns)),
+        }
+    }
+
+    /// Adds another's figures.
+    pub fn add(&mut self, other: &Cost) {
+        self.calls += other.calls;
+        self.errors += other.errors;
+        self.rows += other.rows;
+        self.total_ns += other.total_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.squares_ms += other.squares_ms;
+        self.histogram.iter_mut().zip(other.histogram.iter()).for_each(|(a, b)| *a = a.saturating_add(*b));
+        other.waits.iter().for_each(|(event, count, ns)| self.waited(*event, *count, *ns));
+        self.first_us = self.first_us.min(other.first_us);
+    }
+
+    /// The duration below which a part of the executions lies, in nanoseconds; right to a tenth.
+    pub fn quantile_ns(&self, part: f64) -> u64 {
+        let total: u64 = self.histogram.iter().map(|count| u64::from(*count)).sum();
+        let wanted = ((total as f64 * part).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, count) in self.histogram.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= wanted {
+                return middle_of(bucket).clamp(self.min_ns.min(self.max_ns), self.max_ns);
+            }
+        }
+        0
+    }
+
+    /// The standard deviation of the durations, in milliseconds.
+    pub fn deviation_ms(&self) -> f64 {
+        let calls = self.calls.max(1) as f64;
+        let mean = self.total_ns as f64 / 1e6 / calls;
+        (self.squares_ms / calls - mean * mean).max(0.0).sqrt()
+    }
+
+    /// The time of all waits, in nanoseconds.
+    pub fn waited_ns(&self) -> u64 {
+        self.waits.iter().map(|(_, _, ns)| ns).sum()
+    }
+}
+
+type Shard = HashMap<Key, Cost, BuildHasherDefault<Mix>>;
+
+/// The costs of all statements of a server or an embedded database.
+#[derive(Debug)]
+pub struct Statements {
+    shards: [Mutex<Shard>; SHARDS],
+    evicted: AtomicU64,
+    reset_us: AtomicI64,
+}
+
+impl Default for Statements {
+    fn default() -> Self {
+        Statements {
+            shards: std::array::from_fn(|_| Mutex::new("sql/statements", Shard::default())),
+            evicted: AtomicU64::new(0),
+            reset_us: AtomicI64::new(waits::wall_us()),
+        }
+    }
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+fn shard_number() -> usize {
+    let number = NUMBER.try_with(|number| {
+        if number.get() == usize::MAX {
+            number.set(THREADS.fetch_add(1, Relaxed) % SHARDS);
+        }
+        number.get()
+    });
+    number.unwrap_or(0)
+}
+
+/// One execution.
+pub struct Execution<'a> {
+    /// Its entry.
+    pub key: Key,
+    /// Its digest.
+    pub digest: &'a Arc<Digest>,
+    /// `application_name`.
+    pub application: &'a Arc<str>,
+    /// How long it took.
+    pub ns: u64,
+    /// Rows given or changed.
+    pub rows: u64,
+    /// It ended with an error.
+    pub failed: bool,
+}
+
+impl Statements {
+    /// Counts an execution and what it has waited for.
+    pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
+        let mut shard = self.shards[shard_number()].lock(); // STM-2
+        let cost = match shard.get_mut(&execution.key) {
+            Some(cost) => cost,
+            None => self.enter(&mut shard, execution),
+        };
+        cost.ran(execution.ns, execution.rows, execution.failed);
+        waited(&mut |event, count, ns| cost.waited(event, count, ns));
+    }
+
+    /// Counts waits that came after an execution: those of its commit.
+    pub fn waited(&self, key: &Key, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
+        let mut shard = self.shards[shard_number()].lock();
+        match shard.get_mut(key) {
+            Some(cost) => waited(&mut |event, count, ns| cost.waited(event, count, ns)),
+            None => waited(&mut |_, _, _| {}),
+        }
+    }
+
+    #[cold]
+    fn enter<'s>(&self, shard: &'s mut Shard, execution: &Execution<'_>) -> &'s mut Cost {
+        if shard.len() >= ENTRIES_MAX {
+            let least = shard.iter().min_by_key(|(_, cost)| cost.calls).map(|(key, _)| *key);
+            least.map(|key| shard.remove(&key)); // STM-1
+            self.evicted.fetch_add(1, Relaxed);
+        }
+        let Execution { key, digest, application, .. } = execution;
+        shard.entry(*key).or_insert_with(|| Cost::new((*digest).clone(), (*application).clone(), *key))
+    }
+
+    /// Every entry, added up over the shards.
+    pub fn all(&self) -> Vec<Cost> {
+        let mut all: HashMap<Key, Cost> = HashMap::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            for (key, cost) in shard.iter() {
+                match all.get_mut(key) {
+                    Some(sum) => sum.add(cost),
+                    None => drop(all.insert(*key, cost.clone())),
+                }
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// How many entries had to go, and since when it counts: wall clock, microseconds since 1970.
+    pub fn info(&self) -> (u64, i64) {
+        (self.evicted.load(Relaxed), self.reset_us.load(Relaxed))
+    }
+
+    /// Begins anew.
+    pub fn reset(&self) {
+        self.shards.iter().for_each(|shard| shard.lock().clear());
+        self.evicted.store(0, Relaxed);
+        self.reset_us.store(waits::wall_us(), Relaxed);
+    }
+
+    /// Takes in what an earlier run has left.
+    pub fn restore(&self, earlier: Vec<(Key, Cost)>) {
+        for (n, (key, cost)) in earlier.into_iter().enumerate() {
+            let mut shard = self.shards[n % SHARDS].lock();
+            if shard.len() < ENTRIES_MAX {
+                shard.insert(key, cost);
+            }
+        }
+    }
+}
+
+/// FNV-1a, 64 bits.
+pub fn hash_of(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(statements: &Statements, sql: &str, ns: u64, user: u32) {
+        let digest = Digest::of(sql);
+        let key = Key { query: digest.id, user, database: 5, application: 0 };
+        let execution =
+            Execution { key, digest: &digest, application: &Arc::from("app"), ns, rows: 1, failed: ns % 10 == 0 };
+        statements.ran(&execution, |wait| wait(WaitEvent::WalSync, 2, ns / 2));
+    }
+
+    #[test]
+    fn lists_of_any_length_and_other_constants_are_one_statement() {
+        let statements = Statements::default();
+        for (n, sql) in [
+            "select * from t where id in (1)",
+            "SELECT  * FROM t WHERE id IN (7, 8, 9);",
+            "select * from t where id in ($1,$2)",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            run(&statements, sql, 1_000_000 * (n as u64 + 1), 10);
+        }
+        run(&statements, "select * from t where id = 1", 5, 10);
+        run(&statements, "select * from t where id = 2", 5, 11);
+        let mut all = statements.all();
+        all.sort_by_key(|cost| cost.calls);
+        assert_eq!(all.iter().map(|cost| cost.calls).collect::<Vec<_>>(), [1, 1, 3], "roles count apart");
+        let lists = &all[2];
+        assert_eq!((lists.total_ns, lists.min_ns, lists.max_ns, lists.errors), (6_000_000, 1_000_000, 3_000_000, 3));
+        assert_eq!(lists.waits, [(WaitEvent::WalSync, 6, 3_000_000)]);
+        assert!((lists.deviation_ms() - 0.8165).abs() < 0.001);
+    }
+
+    #[test]
+    fn buckets_rise_and_quantiles_lie_within_a_sixth() {
+        let mut last = 0;
+        for ns in (0..60_000_000u64).step_by(997) {
+            let bucket = bucket_of(ns);
+            assert!(bucket >= last && bucket < BUCKETS);
+            last = bucket;
+            if ns > 1_100_000 {
+                let middle = middle_of(bucket) as f64;
+                assert!((middle / ns as f64 - 1.0).abs() < 0.18, "{ns} {middle}");
+            }
+        }
+        let statements = Statements::default();
+        (1..=1_000).for_each(|ms| run(&statements, "select 1", ms * 1_000_000, 10));
+        let cost = &statements.all()[0];
+        for (part, wanted) in [(0.5, 500.0), (0.95, 950.0), (0.99, 990.0)] {
+            let ms = cost.quantile_ns(part) as f64 / 1e6;
+            assert!((ms / wanted - 1.0).abs() < 0.18, "{part}: {ms}");
+        }
+    }
+
+    /// STM-1
+    #[test]
+    fn a_flood_of_texts_is_bounded_and_what_is_used_stays() {
+        let statements = Statements::default();
+        (0..50).for_each(|_| run(&statements, "select 'used'", 1, 10));
+        (0..3 * ENTRIES_MAX).for_each(|n| run(&statements, &format!("select 1 as c{n}"), 1, 10));
+        let all = statements.all();
+        assert_eq!(all.len(), ENTRIES_MAX);
+        assert_eq!(statements.info().0, 2 * ENTRIES_MAX as u64 + 1);
+        assert!(all.iter().any(|cost| cost.calls == 50));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a statement costs is noted when it ends: time, rows, waits; and a slow one is told to the log.
+//!
+//! # Life of a statement's waits
+//! The run queue before the statement is its own. What it waits for until it ends counts with it; what comes after that and before the next
+//! one (the wait until its commit is durable) is added when the next one begins or the answer leaves. Waits for the client count nowhere.
+
+use super::session::Session;
+use crate::context::log_line::{Line, Severity, level_of};
+use crate::context::statements::{Digest, Execution, Key, hash_of};
+use crate::context::witness::parameters;
+use clearway_base::waits::{self, WaitClass, WaitEvent};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a session keeps from one statement to the next.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// The latest statement's entry.
+    last: Option<Key>,
+    /// The run queue before the statement that comes next.
+    queued: (u64, u64),
+    application: Arc<str>,
+    application_hash: u64,
+    /// Rows of the statement that runs.
+    pub(super) rows: u64,
+}
+
+/// How PostgreSQL's log names the way that a statement came.
+fn how(portal: Option<&str>) -> String {
+    match portal {
+        None => "statement".to_owned(),
+        Some("") => "execute <unnamed>".to_owned(),
+        Some(name) => format!("execute {name}"),
+    }
+}
+
+impl Session {
+    /// A statement begins; when, by the clock of wait events.
+    pub(super) fn watch(&mut self, digest: &Digest, text: &Arc<str>, portal: Option<&str>) -> u64 {
+        self.settle_waits();
+        self.watch.rows = 0;
+        let backend = &self.core.backend;
+        backend.digest.store(digest.id, Relaxed);
+        if let Some(owner) = backend.owner.get() {
+            owner.statement_begins(digest.id);
+        }
+        let logged = backend.log.statements.load(Relaxed);
+        if logged != 0 && logged >= level_of(&digest.text) {
+            let mut line = Line::new(Severity::Log, "00000", format!("{}: {text}", how(portal))).of(backend);
+            line.query_id = digest.id as i64;
+            self.core.backends.log_line(line);
+        }
+        waits::now_ns()
+    }
+
+    /// Adds the waits since the last statement to that one.
+    pub(super) fn settle_waits(&mut self) {
+        let mut late: Vec<(WaitEvent, u64, u64)> = Vec::new();
+        let queued = &mut self.watch.queued;
+        self.core.backend.waits.take_statement(|event, count, ns| match event.class() {
+            WaitClass::Client | WaitClass::Activity => {}
+            WaitClass::Scheduler => *queued = (queued.0 + count, queued.1 + ns),
+            _ => late.push((event, count, ns)),
+        });
+        if let Some(last) = self.watch.last.filter(|_| !late.is_empty()) {
+            let statements = &self.core.backends.statements;
+            statements.waited(&last, |wait| late.iter().for_each(|(event, count, ns)| wait(*event, *count, *ns)));
+        }
+    }
+
+    /// The statement has ended. `portal`: by the extended protocol.
+    pub(super) fn watched(&mut self, digest: &Arc<Digest>, began_ns: u64, failed: bool, portal: Option<&str>) {
+        let ns = waits::now_ns().saturating_sub(began_ns);
+        let (core, watch) = (&self.core, &mut self.watch);
+        let backend = &core.backend;
+        let application = backend.application.load(Relaxed);
+        if application != watch.application_hash {
+            watch.application = backend.activity.lock().application_name.as_str().into();
+            watch.application_hash = hash_of(&watch.application);
+        }
+        let key = Key { query: digest.id, user: backend.role.load(Relaxed), database: core.database, application };
+        let (queued, queued_ns) = std::mem::take(&mut watch.queued);
+        let execution = Execution { key, digest, application: &watch.application, ns, rows: watch.rows, failed };
+        core.backends.statements.ran(&execution, |wait| {
+            if queued > 0 {
+                wait(WaitEvent::RunQueue, queued, queued_ns);
+            }
+            backend.waits.take_statement(|event, count, ns| {
+                if event.class() != WaitClass::Client {
+                    wait(event, count, ns);
+                }
+            });
+        });
+        watch.last = Some(key);
+        if ns >= backend.log.min_ns.load(Relaxed) {
+            self.tell_slow(digest, ns, portal);
+        }
+    }
+
+    #[cold]
+    fn tell_slow(&self, digest: &Digest, ns: u64, portal: Option<&str>) {
+        let backend = &self.core.backend;
+        let (query, params) = {
+            let activity = backend.activity.lock();
+            (activity.query.clone(), activity.parameters.clone())
+        };
+        let ms = ns as f64 / 1e6;
+        let how = how(portal);
+        let mut line = Line::new(Severity::Log, "00000", format!("duration: {ms:.3} ms  {how}: {query}")).of(backend);
+        line.query_id = digest.id as i64;
+        line.duration_ns = ns;
+        if let Some(params) = params.filter(|params| !params.is_empty()) {
+            line.detail = format!("parameters: {}", parameters(&params));
+        }
+        self.core.backends.log_line(line);
+    }
+}
