@@ -21,7 +21,18 @@ use args::Command;
 #[global_allocator]
 static ALLOCATOR: clearway_base::memory::Accounted = clearway_base::memory::Accounted;
 
+/// Plants the mistake that the environment names, to prove that tests against the program find it.
+#[cfg(feature = "mutations")]
+fn plant() {
+    use clearway_txn::mutation::{LOCKSTEP, plant};
+    let Ok(name) = std::env::var("CLEARWAY_PLANTED") else { return };
+    let (_, mutation) = LOCKSTEP.into_iter().find(|(known, _)| *known == name).expect("a planted mistake of this name");
+    plant(mutation);
+}
+
 fn main() -> ExitCode {
+    #[cfg(feature = "mutations")]
+    plant();
     let command = match args::parse(lexopt::Parser::from_env()) {
         Ok(command) => command,
         Err(error) => {

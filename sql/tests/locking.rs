@@ -324,13 +324,24 @@ fn what_ends_a_wait_names_the_blocker_and_the_statement_that_took_the_lock() {
         let (mut waiter, cancelled, _) = waiting.await;
         let cancelled = cancelled.expect_err("cancelled");
         assert_eq!((cancelled.code(), detail(&cancelled).as_str()), ("57014", row.as_str()));
+        // Behind another waiter, too, the holder comes first.
+        let ahead = start(canceller, "UPDATE t SET v = 3 WHERE id = 1");
+        ms(20).await;
+        waiter.value("SET lock_timeout = 50").await;
+        let late = waiter.run("UPDATE t SET v = 2 WHERE id = 1").await.expect_err("locked");
+        let (first, second) =
+            detail(&late).split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap_or_default();
+        assert_eq!((late.code(), first.as_str()), ("55P03", row.as_str()));
+        assert!(second.ends_with("stands ahead in the queue for a row of \"t\"."), "{second}");
+        waiter.value("SET lock_timeout = 0").await;
         // OBS-1: nobody reads a stranger's statement.
         waiter.value("CREATE ROLE guest LOGIN; GRANT SELECT, UPDATE ON t TO guest; SET ROLE guest").await;
         let refused = waiter.run("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT").await.expect_err("locked");
         assert_eq!(detail(&refused), format!("Process {holder_pid} holds For No Key Update on a row of \"t\"."));
         waiter.value("RESET ROLE").await;
         holder.value("COMMIT").await;
-        drop((canceller, waiter));
+        ahead.await.1.expect("updated");
+        drop(waiter);
     });
 }
 

@@ -215,6 +215,8 @@ class Pair:
                              for s in sorted({*waited, n}) if s in last})
         run.log.append(outcomes)
         run.waited += bool(waited)
+        # What the step's own session did comes first: what others do may follow from it.
+        outcomes = [dict(sorted(outcome.items(), key=lambda one: one[0] != n)) for outcome in outcomes]
         return self.compare(run, outcomes, last, self.circumstance(outcomes, [s for s in waited if s != n]))
 
     def note_level(self, n, sql):

@@ -66,7 +66,7 @@ KINDS = [
     (r"^delete from (\w+)", r"delete \1"),
     (r"^select .* from (\w+) join .* for (no key update|key share|update|share)( of \w+)?(.*)", r"select join for \2\3\4"),
     (r"^select .* from (\w+) .*\(select .* for (no key update|key share|update|share)", r"select sub-select for \2"),
-    (r"^select .* from (\w+).* for (no key update|key share|update|share)( nowait| skip locked)?", r"select \1 for \2\3"),
+    (r"^select .* from (\w+).* for (no key update|key share|update|share)( of \w+)?( nowait| skip locked)?", r"select \1 for \2\4"),
     (r"^select (pg_\w+|nextval|setval|currval|lastval)", r"\1"),
     (r"^select", "select"),
     (r"^lock table (\w+) in ([a-z ]*) mode( nowait)?", r"lock table in \2\3"),

@@ -31,9 +31,22 @@ pub enum Mutation {
     LatestStrength = 10,
     /// A new row may stand where the snapshot shows one that was deleted since.
     RowOverDeleted = 11,
+    /// A foreign key's check or action does not lock the table that it reads or changes.
+    KeysLockNoTable = 12,
+    /// An insert of a key waits for whoever has only locked the row at the key.
+    InsertWaitsForLocker = 13,
+    /// A waiter does not follow a row that has got another key.
+    VersionNotFollowed = 14,
 }
 
-/// All of them.
+/// Those that the lock-step tester finds, by the names in its environment variable `CLEARWAY_PLANTED`.
+pub const LOCKSTEP: [(&str, Mutation); 3] = [
+    ("KeysLockNoTable", Mutation::KeysLockNoTable),
+    ("InsertWaitsForLocker", Mutation::InsertWaitsForLocker),
+    ("VersionNotFollowed", Mutation::VersionNotFollowed),
+];
+
+/// Those that the histories find.
 pub const ALL: [Mutation; 11] = [
     Mutation::NoDepWaitRows,
     Mutation::NoDepWaitCounts,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_storage::ids::Lsn;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::fate::End;
 use clearway_txn::transaction::{Basis, Changed, LockedRow, Since};
@@ -170,6 +171,9 @@ impl Session {
                 return Ok(None);
             };
             match found.fate.end.take() {
+                Some(End { moved_to: Some(_), .. }) if mutation::active(Mutation::VersionNotFollowed) => {
+                    return Ok(None);
+                }
                 Some(End { at, moved_to: Some(to) }) => (since.moment, moved) = (at, Some(to.into_vec())),
                 Some(_) => return Ok(None),
                 None => {

@@ -26,7 +26,16 @@ pub fn now(core: &Core) -> Option<Obstacle> {
 /// An error that ends a statement from outside (cancel, timeout), with who stood in its way. To be called while the wait still stands.
 pub fn explained(core: &Core, error: SqlError) -> SqlError {
     match now(core) {
-        Some(obstacle) if matches!(error.code(), "57014" | "55P03") => detailed(core, error, &obstacle),
+        Some(mut obstacle) if matches!(error.code(), "57014" | "55P03") => {
+            // Behind others in a queue: who has the lock matters more than who stands ahead.
+            if obstacle.blockers.iter().all(|b| b.modes.is_empty()) {
+                let locks = core.db.transactions().locks();
+                let mut holders = locks.holders_against(core.backend.pid, &obstacle.tag, obstacle.mode);
+                holders.append(&mut obstacle.blockers);
+                obstacle.blockers = holders;
+            }
+            detailed(core, error, &obstacle)
+        }
         _ => error,
     }
 }

@@ -26,6 +26,7 @@ use clearway_engine::session::Isolation;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::btree::{Direction, KeyRange};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::mvcc::book::View;
 use clearway_txn::transaction::Basis;
 use std::collections::VecDeque;
@@ -149,6 +150,9 @@ impl<'a> Cx<'a> {
 
     /// EXE-3, EXE-4: locks a table for a check or an action until the transaction ends.
     async fn lock_for_key(self, pending: &mut Pending, table: u32, mode: LockMode) -> Result<()> {
+        if mutation::active(Mutation::KeysLockNoTable) {
+            return Ok(());
+        }
         if pending.locked.contains(&(table, mode)) {
             return Ok(());
         }
@@ -161,6 +165,16 @@ impl<'a> Cx<'a> {
             }
             pending.catalog = Some(catalog);
         }
+        Ok(())
+    }
+
+    /// Waits until a table can be locked, and leaves it: a row that refers to nothing waits for TRUNCATE of the table that it could refer to,
+    /// as in PostgreSQL, and does not hold it up.
+    async fn pass_table(self, table: u32, mode: LockMode) -> Result<()> {
+        let owner = self.run.core.engine.take().owner().clone();
+        let mark = owner.mark();
+        self.run.core.lock_relation(table, mode, IfTaken::Wait).await?;
+        self.run.core.db.transactions().locks().release_to(&owner, mark);
         Ok(())
     }
 
@@ -192,12 +206,12 @@ impl<'a> Cx<'a> {
     /// Checks that the row referred to is there, and keeps its key there.
     async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
         let parent = pending.targets[at].references[place].parent.shape.oid;
+        if has_null(&pending.targets[at].references[place].columns, row) {
+            return self.pass_table(parent, LockMode::RowShare).await;
+        }
         self.lock_for_key(pending, parent, LockMode::RowShare).await?;
         let target = pending.targets[at].clone();
         let key = &target.references[place];
-        if has_null(&key.columns, row) {
-            return Ok(());
-        }
         if self.keep_parent(key, row).await? {
             return Ok(());
         }

@@ -110,9 +110,14 @@ fn holders<'l>(lock: &'l Lock, waiter: &'l Waiter) -> impl Iterator<Item = &'l H
     lock.holders.iter().filter(move |h| h.owner.id != waiter.owner.id && conflicts.meets(h.modes))
 }
 
-/// PostgreSQL waits for the holders of a row one after the other, by their ids.
+/// PostgreSQL waits for the holders of a row one after the other, by their ids; those that came while the waiter waited come last.
 fn oldest_holder(lock: &Lock, waiter: &Waiter) -> Option<Blocker> {
-    let oldest = holders(lock, waiter).min_by_key(|h| h.owner.txn().map_or(u64::MAX, |txn| txn.0))?;
+    let came_later = |owner: &Owner| {
+        let held = owner.held.lock();
+        held.locks.get(&waiter.tag).is_some_and(|held| held.since_ns > waiter.since_ns)
+    };
+    let place = |h: &&Holder| (came_later(&h.owner), h.owner.txn().map_or(u64::MAX, |txn| txn.0));
+    let oldest = holders(lock, waiter).min_by_key(place)?;
     Some(Blocker::holder(&oldest.owner, &waiter.tag, oldest.modes))
 }
 

@@ -224,6 +224,7 @@ impl<'m> Judge<'m, '_> {
                 mode: LockMode::Exclusive,
                 change: record.position,
             })),
+            Newest::Settled | Newest::Committed(_) if mutation::active(Mutation::InsertWaitsForLocker) => None,
             Newest::Settled | Newest::Committed(_) if leaf.row.is_some_and(|r| !r.ghost) => {
                 let judged = if let Newest::Committed(lsn) = newest { *lsn } else { Lsn::ZERO };
                 Some(refused(Changed::Exists { mine: false }, judged))

@@ -487,6 +487,7 @@ impl Ddl<'_> {
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {
+                let at = column_of(r, from, s.name.pos)?;
                 if r.columns.iter().any(|c| c.name == s.to && !c.is_dropped()) {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", s.to, r.name);
                     return Err(SqlError::new("42701", message));
@@ -497,7 +498,6 @@ impl Ddl<'_> {
                 {
                     return Err(SqlError::unsupported("RENAME of a column with CHECK"));
                 }
-                let at = column_of(r, from, s.name.pos)?;
                 r.columns[at].name.clone_from(&s.to);
             }
             (Object::Relation(r), Some(RenamePart::Constraint(from))) => {
