@@ -78,6 +78,10 @@ impl Session for sql::Session {
         Timeouts { statement_ms, idle_in_transaction_ms, idle_session_ms }
     }
 
+    fn types(&self) -> clearway_sql::types::user::Slot {
+        sql::Session::types(self)
+    }
+
     fn status(&self) -> TransactionStatus {
         self.transaction_status()
     }

@@ -79,6 +79,9 @@ pub trait Session: Send + 'static {
     /// Timeouts as they are set now.
     fn timeouts(&self) -> Timeouts;
 
+    /// The types that users define: they are put in place for each poll.
+    fn types(&self) -> clearway_sql::types::user::Slot;
+
     /// What ReadyForQuery says.
     fn status(&self) -> TransactionStatus;
 

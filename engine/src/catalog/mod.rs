@@ -16,6 +16,7 @@ pub(crate) mod change;
 pub mod object;
 pub mod predefined;
 pub mod role;
+pub mod types;
 
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use object::{
     Oid, ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
 };
 pub use role::{DefaultAcl, Membership, Role};
+pub use types::{Domain, Label, TypeBody, TypeObject};
 
 use crate::error::EngineError;
 use crate::value::Storage;
@@ -50,6 +52,8 @@ pub struct Catalog {
     indexes_of: OrdMap<Oid, Vec<Oid>>,
     referenced_by: OrdMap<Oid, Vec<Oid>>,
     temp_schema: Option<Oid>,
+    /// The types that users define.
+    types: OrdMap<Oid, ()>,
     /// The commit that made this version; what a statement reads in it depends on that.
     pub lsn: Lsn,
 }
@@ -93,6 +97,7 @@ impl Catalog {
             | Object::Index(Index { schema, .. })
             | Object::Sequence(Sequence { schema, .. }) => Some(*schema) == self.temp_schema,
             Object::Comment(o) => self.get(o.object).is_some_and(|of| self.is_temporary(of)),
+            Object::Type(o) => Some(o.schema) == self.temp_schema,
             Object::Database(_) | Object::Role(_) => false,
         }
     }
@@ -123,6 +128,22 @@ impl Catalog {
     pub fn role(&self, name: &str) -> Option<&Role> {
         match &**self.named(b'a', 0, name)? {
             Object::Role(role) => Some(role),
+            _ => None,
+        }
+    }
+
+    /// The types that users define, by number.
+    pub fn types(&self) -> impl Iterator<Item = &TypeObject> {
+        self.types.keys().filter_map(|oid| match &**self.objects.get(oid)? {
+            Object::Type(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// A type of a user by name.
+    pub fn type_in(&self, schema: Oid, name: &str) -> Option<&TypeObject> {
+        match &**self.named(b't', schema, name)? {
+            Object::Type(found) => Some(found),
             _ => None,
         }
     }
@@ -193,6 +214,9 @@ impl Catalog {
                     insert_sorted(next.referenced_by.entry(key.references).or_default(), relation.oid);
                 }
             }
+            Object::Type(found) => {
+                next.types.insert(found.oid, ());
+            }
             _ => {}
         }
         next.objects.insert(object.oid(), Arc::new(object));
@@ -207,6 +231,7 @@ impl Catalog {
             return next;
         };
         next.temp_schema = next.temp_schema.filter(|schema| *schema != oid);
+        next.types.remove(&oid);
         let (space, within) = object.name_space();
         next.names.remove(&(space, within, object.name().into()));
         match &*object {

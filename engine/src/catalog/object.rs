@@ -3,6 +3,7 @@
 
 use super::acl::{Acl, AclKind};
 use super::role;
+use super::types::TypeObject;
 use super::{BOOTSTRAP_ROLE, Role};
 use serde::{Deserialize, Serialize};
 
@@ -437,6 +438,8 @@ pub enum Object {
     Role(Role),
     /// See [`Comment`].
     Comment(Comment),
+    /// See [`TypeObject`].
+    Type(TypeObject),
 }
 
 impl Object {
@@ -450,6 +453,7 @@ impl Object {
             Object::Sequence(o) => o.oid,
             Object::Role(o) => o.oid,
             Object::Comment(o) => o.oid,
+            Object::Type(o) => o.oid,
         }
     }
 
@@ -463,6 +467,7 @@ impl Object {
             Object::Sequence(o) => &o.name,
             Object::Role(o) => &o.name,
             Object::Comment(o) => &o.part,
+            Object::Type(o) => &o.name,
         }
     }
 
@@ -473,6 +478,7 @@ impl Object {
             Object::Schema(o) => Some(o.owner),
             Object::Relation(o) => Some(o.owner),
             Object::Sequence(o) => Some(o.owner),
+            Object::Type(o) => Some(o.owner),
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
@@ -484,7 +490,7 @@ impl Object {
             Object::Schema(o) => Some((&o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => None,
         }
     }
 
@@ -495,7 +501,7 @@ impl Object {
             Object::Schema(o) => Some((&mut o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&mut o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => None,
         }
     }
 
@@ -510,6 +516,7 @@ impl Object {
                 o.columns.iter_mut().for_each(|c| c.acl.change_owner(old, owner));
             }
             Object::Sequence(o) => o.owner = owner,
+            Object::Type(o) => o.owner = owner,
             Object::Index(_) | Object::Role(_) | Object::Comment(_) => {}
         }
         if let Some((acl, _)) = self.acl_mut() {
@@ -537,6 +544,7 @@ impl Object {
             Object::Sequence(o) => &mut o.name,
             Object::Role(o) => &mut o.name,
             Object::Comment(o) => &mut o.part,
+            Object::Type(o) => &mut o.name,
         };
         to.clone_into(name);
     }
@@ -551,6 +559,7 @@ impl Object {
             Object::Sequence(_) => "sequence",
             Object::Role(_) => "role",
             Object::Comment(_) => "comment",
+            Object::Type(_) => "type",
         }
     }
 
@@ -564,6 +573,7 @@ impl Object {
             Object::Index(o) => (b'r', o.schema),
             Object::Sequence(o) => (b'r', o.schema),
             Object::Comment(o) => (b'c', o.object),
+            Object::Type(o) => (b't', o.schema),
         }
     }
 }

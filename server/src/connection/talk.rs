@@ -121,8 +121,10 @@ pub async fn talk<D: Sessions>(server: &Server<D>, started: Started<D::Session>)
         reads: 0,
     };
     let end = {
-        let mut run = pin!(talk.run());
-        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(cx))) {
+        let types = talk.session.types();
+        let run = pin!(talk.run());
+        let mut run = clearway_sql::types::user::within(types, run);
+        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| pin!(&mut run).poll(cx))) {
             Ok(end) => end,
             Err(panic) => Poll::Ready(End::Fatal(panicked(&*panic))), // TALK-3
         })

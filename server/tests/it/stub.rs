@@ -157,6 +157,10 @@ async fn copy_in(client: &mut dyn Client) -> Result<usize> {
 }
 
 impl Session for StubSession {
+    fn types(&self) -> clearway_sql::types::user::Slot {
+        clearway_sql::types::user::slot()
+    }
+
     fn reported(&self) -> Vec<(String, String)> {
         vec![("server_version".into(), "15.0".into()), ("client_encoding".into(), "UTF8".into())]
     }

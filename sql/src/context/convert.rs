@@ -2,13 +2,17 @@
 
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
-use crate::types::{Numeric, Oid, SqlType, binary, json, oid};
+use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user};
 use clearway_engine::decimal::{Decimal, Sign};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
 
 /// How the engine stores a type; none: it can't be stored.
 pub fn storage_of(ty: Oid) -> Option<Storage> {
+    let ty = user::base(ty.into()).oid;
+    if user::is_enum(ty) {
+        return Some(Storage::Int(8));
+    }
     Some(match ty {
         oid::BOOL => Storage::Bool,
         oid::INT2 => Storage::Int(2),
@@ -49,7 +53,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::TimeTz(t, west) => Value::Bytes(timetz_bytes(*t, *west).into()),
         Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
         Datum::JsonPath(p) => Value::Bytes(p.to_string().into_bytes().into()),
-        Datum::Enum(e) => Value::Float(e.order),
+        Datum::Enum(e) => Value::Int(e.order),
     }
 }
 
@@ -83,7 +87,7 @@ fn damaged(ty: Oid) -> SqlError {
 /// # Errors
 /// XX001 if it is none of the type.
 pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
-    let (ty, modifier) = (ty.oid, ty.modifier);
+    let SqlType { oid: ty, modifier } = user::base(ty);
     let narrow = || damaged(ty);
     Ok(match (v, ty) {
         (Value::Null, _) => Datum::Null,
@@ -94,6 +98,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Int(i), oid::TIMESTAMP) => Datum::Timestamp(*i),
         (Value::Int(i), oid::TIMESTAMPTZ) => Datum::TimestampTz(*i),
         (Value::Int(i), oid::TIME) => Datum::Time(*i),
+        (Value::Int(i), ty) if ty >= user::FIRST_OID => user::label_at(ty, *i).ok_or_else(narrow)?,
         (Value::Int(i), _) => Datum::Oid(u32::try_from(*i).map_err(|_| narrow())?),
         (Value::Bool(b), _) => Datum::Bool(*b),
         (Value::Float(f), oid::FLOAT4) => Datum::Float4(*f as f32),

@@ -9,6 +9,7 @@ use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError, code};
+use crate::types::user::Slot;
 use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::{Mutex, timeout};
 use clearway_base::waits;
@@ -88,6 +89,8 @@ pub struct Core {
     transaction_started: AtomicI64,
     /// The search path taken apart, the number of the change that it goes back to, and the catalog that it was made for.
     path: Mutex<Option<Path>>,
+    /// The types that users define, as of the catalog that the path was made for.
+    pub types: Slot,
 }
 
 impl Core {
@@ -117,6 +120,7 @@ impl Core {
             random: AtomicU64::new(seed),
             transaction_started: AtomicI64::new(now()),
             path: Mutex::new("sql/search_path", None),
+            types: crate::types::user::slot(),
         }
     }
 
@@ -204,6 +208,7 @@ impl Core {
         {
             list.insert(0, own.name.clone());
         }
+        super::types::refresh(&self.types, &catalog, self.database, &list);
         let list: Arc<[String]> = list.into();
         *self.path.lock() = Some((changes, catalog, list.clone()));
         list

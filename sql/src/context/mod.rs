@@ -25,6 +25,7 @@ pub mod samples;
 mod setting_text;
 pub mod settings;
 pub mod statements;
+pub mod types;
 mod units;
 pub mod views;
 pub mod witness;

@@ -147,6 +147,7 @@ pub fn schema_of(object: &Object) -> Option<Oid> {
         Object::Relation(o) => Some(o.schema),
         Object::Index(o) => Some(o.schema),
         Object::Sequence(o) => Some(o.schema),
+        Object::Type(o) => Some(o.schema),
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => None,
     }
 }

@@ -577,6 +577,7 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
 
 /// Whether a type can be the key of a tree.
 pub fn can_be_key(ty: u32) -> bool {
+    let ty = crate::types::user::base(ty.into()).oid;
     !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH)
         && crate::types::element_of(ty).is_none()
 }

@@ -8,6 +8,7 @@ use super::utility;
 use crate::context::backend::redacted;
 use crate::context::obstacle;
 use crate::context::statements::Digest;
+use crate::types::user;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::syntax::parse;
@@ -32,7 +33,10 @@ impl Session {
         self.begin_account();
         self.prepared_held.resume();
         let flag = self.core.backend.interrupt.flag();
-        match breath::within_now(flag, || self.prepare(sql, types)) {
+        let entered = user::enter(self.core.types.clone());
+        let prepared = breath::within_now(flag, || self.prepare(sql, types));
+        drop(entered);
+        match prepared {
             Ok(prepared) => {
                 self.recent = None;
                 self.statements.insert(name.to_owned(), Arc::new(prepared));
@@ -114,7 +118,10 @@ impl Session {
     /// # Errors
     /// 26000, 08P01, 22P02, 22P03.
     pub async fn bind(&mut self, portal: &str, statement: &str, bind: Bind<'_>) -> Result<()> {
-        match self.bind_now(portal, statement, &bind) {
+        let entered = user::enter(self.core.types.clone());
+        let bound = self.bind_now(portal, statement, &bind);
+        drop(entered);
+        match bound {
             Ok(()) => Ok(()),
             Err(e) => Err(self.broken(e).await),
         }
@@ -209,7 +216,8 @@ impl Session {
     pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut dyn Client) -> Result<()> {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
-        let ran = breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client))).await;
+        let types = self.core.types.clone();
+        let ran = user::within(types, pin!(breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client))))).await;
         match ran {
             Ok(()) => {
                 self.deliver(client);

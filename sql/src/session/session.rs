@@ -27,6 +27,7 @@ use crate::context::privileges::{Identities, Identity, Judge};
 use crate::context::settings::{Hides, Settings, SettingsMark};
 use crate::context::statements::Digest;
 use crate::context::witness;
+use crate::types::user;
 use crate::error::{Result, SqlError};
 use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::Statement;
@@ -262,6 +263,11 @@ impl Session {
         locks.release_session(&engine.owner().clone());
     }
 
+    /// The types that users define, for whoever polls the session.
+    pub fn types(&self) -> user::Slot {
+        self.core.types.clone()
+    }
+
     /// Runs the statements of a text.
     ///
     /// # Errors
@@ -269,7 +275,8 @@ impl Session {
     pub async fn simple(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
-        breath::within(flag, pin!(self.run_text(sql, client))).await
+        let types = self.core.types.clone();
+        user::within(types, pin!(breath::within(flag, pin!(self.run_text(sql, client))))).await
     }
 
     async fn run_text(&mut self, sql: &str, client: &mut dyn Client) -> Result<()> {

@@ -123,7 +123,7 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
                 let columns = [("last_value", INT8), ("log_cnt", INT8), ("is_called", BOOL)];
                 out.extend(columns.into_iter().enumerate().map(|(i, (name, ty))| plain(s.oid, name, ty, i)));
             }
-            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {}
+            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => {}
         }
     }
     out

@@ -162,6 +162,11 @@ impl SqlError {
         self.0.names.push((b'n', constraint.into()));
         self
     }
+    /// With the data type that it is about.
+    pub fn data_type(mut self, schema: impl Into<String>, name: impl Into<String>) -> Self {
+        self.0.names.extend([(b's', schema.into()), (b'd', name.into())]);
+        self
+    }
     /// With a CONTEXT line.
     pub fn context(mut self, context: impl Into<String>) -> Self {
         self.0.names.push((b'W', context.into()));

@@ -23,6 +23,7 @@ pub mod keywords;
 pub mod lexer;
 mod parser;
 pub mod stmt;
+pub mod user_type;
 
 pub use error::{Result, SqlError};
 pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name};

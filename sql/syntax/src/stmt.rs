@@ -1,5 +1,6 @@
 //! The syntax tree of statements.
 
+use super::user_type::TypeStatement;
 use super::ast::{Expr, FromItem, QualName, Query, TableRef, Target, TypeName, With};
 use super::ddl::{
     AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
@@ -61,6 +62,7 @@ pub enum Statement {
     Fetch { name: String, direction: FetchDirection, is_move: bool },
     CloseCursor { name: Option<String> },
     Checkpoint,
+    Type(Box<TypeStatement>),
     Listen { channel: String },
     Unlisten { channel: Option<String> },
     Notify { channel: String, payload: Option<String> },

@@ -399,6 +399,7 @@ impl Ddl<'_> {
                 Object::Sequence(q) => (q.database == oid, None),
                 Object::Schema(c) => (c.database == oid, None),
                 Object::Comment(c) => (c.object == oid, None),
+                Object::Type(t) => (t.database == oid, None),
                 Object::Database(_) | Object::Role(_) => (false, None),
             };
             if inside {

@@ -14,6 +14,7 @@ mod rewrite;
 mod roles;
 mod table;
 mod table_as;
+mod types;
 pub(super) mod temporary;
 
 use super::session::{Prepared, Session};
@@ -74,6 +75,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.create_database(name, options).await?
         }
         Statement::CreateRole { name, login, options } => d.create_role(name, *login, options).await?,
+        Statement::Type(s) => d.types(s).await?,
         Statement::AlterRole { name, options } => d.alter_role(name, options).await?,
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
@@ -145,6 +147,7 @@ impl Ddl<'_> {
                     "database" => "pg_database_datname_index",
                     "role" => "pg_authid_rolname_index",
                     "schema" => "pg_namespace_nspname_index",
+                    "type" => "pg_type_typname_nsp_index",
                     _ => "pg_class_relname_nsp_index",
                 };
                 let message = format!("duplicate key value violates unique constraint \"{index}\"");

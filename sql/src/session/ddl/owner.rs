@@ -240,6 +240,7 @@ impl Ddl<'_> {
             Object::Index(i) => i.database == self.core.database,
             Object::Sequence(q) => q.database == self.core.database,
             Object::Schema(s) => s.database == self.core.database,
+            Object::Type(t) => t.database == self.core.database,
             Object::Database(_) | Object::Role(_) | Object::Comment(_) => true,
         }
     }

@@ -37,6 +37,9 @@ impl Parser<'_> {
         if self.eat_seq(&["default", "privileges"]) {
             return self.default_privileges();
         }
+        if self.is_any(&["type", "domain"]) {
+            return self.alter_type();
+        }
         let at = self.at;
         let object = self.object_kind()?;
         match object {
@@ -272,6 +275,9 @@ impl Parser<'_> {
         if self.eat_seq(&["owned", "by"]) {
             let roles = self.comma_list(Self::role_spec)?;
             return Ok(Statement::DropOwned { roles, cascade: self.cascade() });
+        }
+        if self.is_any(&["type", "domain"]) {
+            return self.drop_type();
         }
         let at = self.at;
         let object = self.object_kind()?;

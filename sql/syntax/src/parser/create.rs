@@ -30,6 +30,8 @@ impl Parser<'_> {
             _ if replace || persistence != Persistence::Permanent => Err(self.error_or_unsupported()),
             Some("unique" | "index") => self.create_index(),
             Some("schema") => self.create_schema(),
+            Some("type") => self.create_type(),
+            Some("domain") => self.create_domain(),
             Some("database") => {
                 self.advance();
                 let name = self.col_id()?;

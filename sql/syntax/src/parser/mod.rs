@@ -17,6 +17,7 @@ mod statement;
 mod table;
 mod transaction;
 mod types;
+mod user_type;
 mod utility;
 
 use super::ast::{Expr, ExprKind, QualName, TypeName};

@@ -252,6 +252,25 @@ fn of_string(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     wrap(Array::one_dimensional(oid::TEXT, values.collect()))
 }
 
+/// The labels between two, of all of them.
+pub(super) static ENUM_RANGE: Function = Function {
+    name: "enum_range",
+    args: &[oid::ANYARRAY, oid::ANYENUM, oid::ANYENUM],
+    result: oid::ANYARRAY,
+    strict: false,
+    variadic: false,
+    volatile: false,
+    body: enum_range,
+};
+
+fn enum_range(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let all = array(a, 0)?;
+    let inside = |v: &&Datum| {
+        (a[1].is_null() || compare(v, &a[1]).is_ge()) && (a[2].is_null() || compare(v, &a[2]).is_le())
+    };
+    wrap(Array::one_dimensional(all.element, all.values.iter().filter(inside).cloned().collect()))
+}
+
 fn quote_nullable(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::text("NULL"));

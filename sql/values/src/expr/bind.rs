@@ -10,7 +10,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, QualName, Query};
 use crate::types::cast::{self, Context};
 use crate::types::text::{self, Conversion};
-use crate::types::{Datum, Oid, SqlType, element_of, format_type, oid};
+use crate::types::{Datum, Oid, SqlType, category, element_of, format_type, oid, user};
 use clearway_base::stack;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -61,7 +61,9 @@ impl ScopeColumn {
         if let Some((reads, column)) = &self.reads {
             reads.note(*column);
         }
-        Bound { kind: BoundKind::Column { index: self.index, level }, ty: self.ty, pos }
+        // What is stored in a column of a domain is a value of the type below it.
+        let ty = user::base(self.ty);
+        Bound { kind: BoundKind::Column { index: self.index, level }, ty, pos }
     }
 }
 
@@ -180,10 +182,13 @@ impl Binder<'_> {
                     return Ok(Some(Bound::constant(value, to, bound.pos)));
                 }
                 BoundKind::Const(_) => {
-                    bound.ty = to;
-                    return Ok(Some(bound));
+                    bound.ty = user::base(to);
+                    if bound.ty == to {
+                        return Ok(Some(bound));
+                    }
                 }
                 BoundKind::Param(n) => {
+                    let (domain, to) = (to, user::base(to));
                     let slot = &mut self.params.types[*n as usize - 1];
                     let given = *slot.get_or_insert(to.oid);
                     if given != to.oid {
@@ -193,6 +198,11 @@ impl Binder<'_> {
                         return Err(SqlError::new(code::AMBIGUOUS_PARAMETER, message).detail(detail).at(bound.pos));
                     }
                     bound.ty = SqlType::new(to.oid);
+                    if domain != to {
+                        let pos = bound.pos;
+                        let kind = BoundKind::Cast { arg: Box::new(bound), explicit: allowed == Context::Explicit };
+                        return Ok(Some(Bound { kind, ty: domain, pos }));
+                    }
                 }
                 _ => {}
             }
@@ -211,7 +221,13 @@ impl Binder<'_> {
     /// `x::type` and CAST.
     pub(super) fn cast(&mut self, bound: Bound, to: SqlType, pos: Pos) -> Result<Bound> {
         let from = bound.ty.oid;
-        self.coerce(bound, to, Context::Explicit)?.ok_or_else(|| cannot_cast(from, to.oid, pos))
+        let cast = self.coerce(bound, to, Context::Explicit)?.ok_or_else(|| cannot_cast(from, to.oid, pos))?;
+        let below = user::base(cast.ty);
+        if below == cast.ty {
+            return Ok(cast);
+        }
+        // Checked as a value of the domain, used as one of the type below it.
+        Ok(Bound { kind: BoundKind::Cast { arg: Box::new(cast), explicit: false }, ty: below, pos })
     }
 
     pub(super) fn param(&mut self, n: u32, pos: Pos) -> Result<Bound> {
@@ -303,6 +319,8 @@ impl Binder<'_> {
         let to_zoned = op.is_comparison() && (row.1 == oid::TIMESTAMPTZ || row.2 == oid::TIMESTAMPTZ);
         let wanted = |t: Oid| match t {
             oid::ANYNONARRAY => oid::TEXT,
+            oid::ANYENUM if category(l) == b'E' => l,
+            oid::ANYENUM => r,
             _ if to_zoned => oid::TIMESTAMPTZ,
             t => t,
         };

@@ -9,7 +9,8 @@ use super::inquiries;
 use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
-use crate::types::{Oid, array_of, element_of, format_type, oid};
+use crate::types::datum::Array;
+use crate::types::{Datum, Oid, array_of, element_of, format_type, oid, user};
 
 impl Binder<'_> {
     /// A call, of an aggregate or of a function.
@@ -33,6 +34,9 @@ impl Binder<'_> {
             if name == "pg_typeof" && args.len() == 1 {
                 let value = functions::typeof_value(types[0]);
                 return Ok(Bound::constant(value, oid::REGTYPE, pos));
+            }
+            if let Some(bound) = self.enum_call(name, &args, pos) {
+                return bound;
             }
             if call.variadic {
                 if let Some(bound) = self.variadic_call(name, &args, &types, pos)? {
@@ -93,6 +97,37 @@ impl Binder<'_> {
         let Some((wanted, result)) = resolve::solve(&expanded[i], types, rows[i].result) else { return Ok(None) };
         let args: Vec<Bound> = args.into_iter().zip(wanted).map(|(a, t)| self.argument(a, t)).collect::<Result<_>>()?;
         Ok(Some(Bound { kind: BoundKind::Call { function: rows[i], args }, ty: result.into(), pos }))
+    }
+
+    /// enum_first, enum_last and enum_range: they go by the type of their argument, whose value may be NULL.
+    fn enum_call(&mut self, name: &str, args: &[Bound], pos: Pos) -> Option<Result<Bound>> {
+        if !matches!(name, "enum_first" | "enum_last" | "enum_range") {
+            return None;
+        }
+        let ty = args.iter().map(|a| a.ty.oid).find(|t| user::is_enum(*t))?;
+        let labels: Vec<Datum> = user::labels(ty)?.into_iter().map(Datum::Enum).collect();
+        let constant = |d: Option<&Datum>| Bound::constant(d.cloned().unwrap_or(Datum::Null), ty, pos);
+        match (name, args.len()) {
+            ("enum_first", 1) => Some(Ok(constant(labels.first()))),
+            ("enum_last", 1) => Some(Ok(constant(labels.last()))),
+            ("enum_range", 1) => {
+                let all = Array::one_dimensional(ty, labels);
+                Some(Ok(Bound::constant(Datum::Array(all.into()), array_of(ty)?, pos)))
+            }
+            ("enum_range", 2) => {
+                let all = Array::one_dimensional(ty, labels);
+                let mut parts = vec![Bound::constant(Datum::Array(all.into()), array_of(ty)?, pos)];
+                for arg in args {
+                    match self.argument(arg.clone(), ty) {
+                        Ok(arg) => parts.push(arg),
+                        Err(e) => return Some(Err(e)),
+                    }
+                }
+                let kind = BoundKind::Call { function: &super::array_functions::ENUM_RANGE, args: parts };
+                Some(Ok(Bound { kind, ty: array_of(ty)?.into(), pos }))
+            }
+            _ => None,
+        }
     }
 
     /// `f(a, VARIADIC array)`.

@@ -104,6 +104,14 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             Datum::numeric(Numeric::from_wire(weight, sign, scale, &digits?).ok_or_else(bad)?)
         }
         oid::VOID => Datum::Void,
+        _ if super::user::is_enum(ty) => super::user::label(ty, utf8(r.bytes(r.0.len())?)?)?,
+        _ if super::user::is_domain(ty) => {
+            let base = super::user::base(ty.into());
+            let value = input_plain(base.oid, r)?;
+            let value = if base.modifier < 0 { value } else { cast::fit(value, base, false)? };
+            super::user::check(ty, &value)?;
+            value
+        }
         _ => {
             let expected = match ty {
                 oid::INT2VECTOR => Some(oid::INT2),

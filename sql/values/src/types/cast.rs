@@ -5,6 +5,7 @@ use super::datetime;
 use super::datum::{Array, Datum};
 use super::numeric::Numeric;
 use super::text::{self, Conversion};
+use super::user;
 use super::{Oid, SqlType, category, element_of, facts, format_type, numeric_modifier, oid};
 use crate::error::{Result, SqlError, code};
 use std::sync::Arc;
@@ -24,6 +25,11 @@ pub enum Context {
 pub fn context(from: Oid, to: Oid) -> Option<Context> {
     if from == to || from == oid::UNKNOWN {
         return Some(Context::Implicit);
+    }
+    // A domain casts as the type below it does.
+    let below = (user::base(from.into()).oid, user::base(to.into()).oid);
+    if below != (from, to) {
+        return context(below.0, below.1);
     }
     if let Ok(i) = CASTS.binary_search_by_key(&(from, to), |c| (c.0, c.1)) {
         return Some(match CASTS[i].2 {
@@ -135,9 +141,15 @@ fn float_to(v: f64, single: bool, to: Oid) -> Result<Datum> {
 
 /// Converts a value of `from` to `to`, fitting its modifier. The cast exists: the binder asked [`context`].
 pub fn convert(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &Conversion<'_>) -> Result<Datum> {
+    if user::is_domain(to.oid) {
+        let value = convert(value, from, user::base(to), explicit, c)?;
+        user::check(to.oid, &value)?;
+        return Ok(value);
+    }
     if value.is_null() {
         return Ok(Datum::Null);
     }
+    let from = user::base(from);
     if from.oid == to.oid {
         return fit(value, to, explicit);
     }

@@ -84,7 +84,7 @@ pub struct EnumLabel {
     /// The label's own oid.
     pub oid: super::Oid,
     /// Its place among the labels; a label that is put between others lies between theirs.
-    pub order: f64,
+    pub order: i64,
     /// Its text.
     pub text: Arc<str>,
 }
@@ -236,7 +236,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Time(x), D::Time(y)) => x.cmp(y),
         (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
-        (D::Enum(x), D::Enum(y)) => x.order.total_cmp(&y.order),
+        (D::Enum(x), D::Enum(y)) => x.order.cmp(&y.order),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
         }
@@ -319,7 +319,7 @@ impl Hash for Datum {
             D::Time(t) => t.hash(state),
             D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
             D::Jsonb(j) => j.hash_into(state),
-            D::Enum(e) => e.order.to_bits().hash(state),
+            D::Enum(e) => e.order.hash(state),
             _ => kind(self).hash(state),
         }
     }

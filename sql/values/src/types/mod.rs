@@ -28,6 +28,7 @@ pub mod numeric;
 mod numeric_math;
 pub mod text;
 pub mod time;
+pub mod user;
 pub mod uuid;
 mod zone;
 mod zone_abbreviations;
@@ -149,7 +150,7 @@ impl From<Oid> for SqlType {
 
 /// The facts of a type by oid.
 pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
-    TYPES.binary_search_by_key(&oid, |t| t.oid).ok().map(|i| &TYPES[i])
+    TYPES.binary_search_by_key(&oid, |t| t.oid).ok().map(|i| &TYPES[i]).or_else(|| user::facts(oid))
 }
 
 /// The facts of a type by its name in pg_type.
@@ -260,7 +261,8 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
         other => by_name(other),
     };
     let in_catalog = name.name.schema().is_none_or(|s| s == "pg_catalog");
-    let Some(f) = aliased.filter(|f| in_catalog && !f.name.starts_with("any")) else {
+    let found = aliased.filter(|f| in_catalog && !f.name.starts_with("any"));
+    let Some(f) = found.or_else(|| user::find(name.name.schema(), written)) else {
         if in_catalog && NOT_HERE.contains(&written) {
             return Err(SqlError::unsupported(format!("type {written}")).at(pos));
         }

@@ -174,6 +174,12 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
             let values: Result<Vec<Datum>> = text.split_whitespace().map(|w| input_plain(element, w, c)).collect();
             Datum::Array(super::datum::Array::one_dimensional(element, values?).into())
         }
+        _ if super::user::is_enum(ty) => super::user::label(ty, text)?,
+        _ if super::user::is_domain(ty) => {
+            let value = input(super::user::base(ty.into()), text, c)?;
+            super::user::check(ty, &value)?;
+            value
+        }
         _ => match element_of(ty) {
             Some(element) => Datum::Array(array::parse(text, element, |t| input_plain(element, t, c))?.into()),
             None => {

@@ -1,0 +1,93 @@
+//! Types that users define: enums and domains.
+
+use super::object::{Check, Oid};
+use serde::{Deserialize, Serialize};
+
+/// A type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeObject {
+    /// Its number.
+    pub oid: Oid,
+    /// The number of the type of its arrays.
+    pub array: Oid,
+    /// Its database.
+    pub database: Oid,
+    /// Its schema.
+    pub schema: Oid,
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: Oid,
+    /// What it is.
+    pub body: TypeBody,
+}
+
+/// What a type is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TypeBody {
+    /// One of these labels.
+    Enum(Vec<Label>),
+    /// The values of another type that meet conditions.
+    Domain(Domain),
+}
+
+/// A label of an enum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// Its number.
+    pub oid: Oid,
+    /// Its place: what columns store, and what never changes.
+    pub order: i64,
+    /// Its text.
+    pub text: String,
+}
+
+/// A domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Domain {
+    /// The type below it.
+    pub base: Oid,
+    /// That type's modifier, -1 for none.
+    pub base_mod: i32,
+    /// No nulls.
+    pub not_null: bool,
+    /// The text of its default.
+    pub default: Option<String>,
+    /// Conditions, in which the value is called `value`.
+    pub checks: Vec<Check>,
+}
+
+/// The distance between two labels of an enum when it is made: others fit between them.
+const STEP: i64 = 1 << 32;
+
+/// The place of a label behind the last one.
+pub fn place_behind(last: Option<i64>) -> Option<i64> {
+    last.map_or(Some(STEP), |last| last.checked_add(STEP))
+}
+
+/// The place of a label between two others; none: there is no room.
+pub fn place_between(before: Option<i64>, after: i64) -> Option<i64> {
+    match before {
+        None => after.checked_sub(STEP),
+        Some(before) if after - before > 1 => Some(before + (after - before) / 2),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_lies_between_its_neighbours() {
+        let first = place_behind(None).expect("there is room");
+        let second = place_behind(Some(first)).expect("there is room");
+        let (mut low, mut found) = (first, 0);
+        while let Some(place) = place_between(Some(low), second) {
+            assert!(low < place && place < second);
+            (low, found) = (place, found + 1);
+        }
+        assert!(found >= 31, "{found}");
+        assert!(place_between(None, first).is_some_and(|p| p < first));
+    }
+}

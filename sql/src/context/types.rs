@@ -1,0 +1,151 @@
+//! The types that users define, made from a catalog for the session's use.
+
+use super::names::quote;
+use crate::error::{Result, SqlError};
+use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
+use crate::types::datetime::Format;
+use crate::types::datum::EnumLabel;
+use crate::types::text::{Conversion, Names, NoNames};
+use crate::types::user::{self, DomainCheck, Kind, Slot, UserType, UserTypes};
+use crate::types::{Datum, Oid, SqlType, TypeFacts};
+use clearway_engine::catalog::{Catalog, Domain, Object, TypeBody, TypeObject};
+use std::sync::{Arc, LazyLock};
+
+/// Puts the types of a catalog into a session's slot.
+pub fn refresh(slot: &Slot, catalog: &Catalog, database: Oid, path: &[String]) {
+    let mut types = UserTypes::new(path.to_vec());
+    for ty in catalog.types().filter(|t| t.database == database) {
+        add(&mut types, catalog, ty, path);
+    }
+    *slot.lock() = Arc::new(types);
+}
+
+fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String]) {
+    let schema: Arc<str> = match catalog.get(ty.schema).map(|o| &**o) {
+        Some(Object::Schema(s)) => s.name.as_str().into(),
+        _ => return,
+    };
+    let plain = quote(&ty.name);
+    let shown = if path.iter().any(|p| **p == *schema) { plain } else { format!("{}.{plain}", quote(&schema)) };
+    let (category, len, kind) = match &ty.body {
+        TypeBody::Enum(labels) => {
+            let label = |l: &clearway_engine::catalog::Label| {
+                EnumLabel { ty: ty.oid, oid: l.oid, order: l.order, text: l.text.as_str().into() }
+            };
+            let mut labels: Vec<Arc<EnumLabel>> = labels.iter().map(|l| Arc::new(label(l))).collect();
+            labels.sort_by_key(|l| l.order);
+            (b'E', 4, Kind::Enum(labels))
+        }
+        TypeBody::Domain(domain) => {
+            let base = SqlType { oid: domain.base, modifier: domain.base_mod };
+            let facts = crate::types::facts(base.oid);
+            let below = user::Domain { base, not_null: domain.not_null, checks: checks(domain, base) };
+            (facts.map_or(b'U', |f| f.category), facts.map_or(-1, |f| f.len), Kind::Domain(below))
+        }
+    };
+    let own = TypeFacts {
+        oid: ty.oid,
+        name: "",
+        len,
+        category,
+        preferred: false,
+        array: ty.array,
+        element: 0,
+        sql_name: "",
+    };
+    types.add(UserType { facts: user::static_facts(own, &ty.name, &shown), schema: schema.clone(), kind });
+    let array = TypeFacts { oid: ty.array, len: -1, category: b'A', array: 0, element: ty.oid, ..own };
+    let facts = user::static_facts(array, &format!("_{}", ty.name), &format!("{shown}[]"));
+    types.add(UserType { facts, schema, kind: Kind::Array });
+}
+
+/// The conditions of a domain. One that can't be bound any more refuses every value.
+fn checks(domain: &Domain, base: SqlType) -> Vec<(String, Arc<dyn DomainCheck>)> {
+    let check = |c: &clearway_engine::catalog::Check| -> (String, Arc<dyn DomainCheck>) {
+        (c.name.clone(), Arc::new(Condition(bind_condition(&c.condition, base))))
+    };
+    domain.checks.iter().map(check).collect()
+}
+
+/// Binds the condition of a domain, in which the value is called `value`.
+///
+/// # Errors
+/// Whatever is wrong with the text.
+pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
+    let expr = crate::syntax::parse_expression(text)?;
+    let value = ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
+    let scope = Scope { columns: vec![value], parent: None };
+    let mut binder = Binder {
+        scope: &scope,
+        params: &mut Params::default(),
+        aggregates: None,
+        subqueries: None,
+        conversion: Conversion { format: &FORMAT, now: 0, names: &NoNames },
+        place: "check constraints",
+        in_aggregate: false,
+    };
+    let bound = binder.bind_condition(&expr, "CHECK")?;
+    if bound.may_wait() {
+        return Err(SqlError::unsupported("a function of the session in a condition of a domain"));
+    }
+    Ok(bound)
+}
+
+static FORMAT: LazyLock<Format> = LazyLock::new(Format::default);
+
+#[derive(Debug)]
+struct Condition(Result<Bound>);
+
+impl DomainCheck for Condition {
+    fn holds(&self, value: &Datum) -> Result<bool> {
+        let bound = self.0.as_ref().map_err(SqlError::clone)?;
+        let row = std::slice::from_ref(value);
+        let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+        Ok(eval(bound, &env)?.as_bool() != Some(false))
+    }
+}
+
+/// The session in which conditions of domains are computed: they depend on their value alone.
+struct Nowhere;
+
+impl Session for Nowhere {
+    fn format(&self) -> &Format {
+        &FORMAT
+    }
+    fn transaction_start(&self) -> i64 {
+        super::core::now()
+    }
+    fn statement_start(&self) -> i64 {
+        super::core::now()
+    }
+    fn clock(&self) -> i64 {
+        super::core::now()
+    }
+    fn current_user(&self) -> Result<String> {
+        Err(SqlError::unsupported("current_user in a condition of a domain"))
+    }
+    fn session_user(&self) -> Result<String> {
+        Err(SqlError::unsupported("session_user in a condition of a domain"))
+    }
+    fn database(&self) -> String {
+        String::new()
+    }
+    fn schema(&self) -> Option<String> {
+        None
+    }
+    fn version(&self) -> String {
+        String::new()
+    }
+    fn backend_pid(&self) -> i32 {
+        0
+    }
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn random(&self) -> f64 {
+        0.0
+    }
+    fn names(&self) -> &dyn Names {
+        &NoNames
+    }
+}

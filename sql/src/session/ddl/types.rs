@@ -1,0 +1,340 @@
+//! CREATE, ALTER and DROP of enums and domains.
+
+use super::Ddl;
+use crate::context::errors::from_engine;
+use crate::context::types::bind_condition;
+use crate::error::{Result, SqlError, code};
+use crate::session::utility::with_env;
+use crate::syntax::ast::{QualName, TypeName};
+use crate::syntax::user_type::{TypeChange, TypeStatement};
+use crate::types::{SqlType, facts, resolve, user};
+use clearway_engine::catalog::types::{place_behind, place_between};
+use clearway_engine::catalog::{Catalog, Check, Domain, Label, Object, TypeBody, TypeObject};
+
+/// The longest label, in bytes.
+const LABEL_BYTES_MAX: usize = 63;
+
+impl Ddl<'_> {
+    pub(super) async fn types(&self, s: &TypeStatement) -> Result<&'static str> {
+        match s {
+            TypeStatement::CreateEnum { name, labels } => self.create_enum(name, labels).await,
+            TypeStatement::CreateDomain { name, base, default, not_null, checks } => {
+                self.create_domain(name, base, default.as_ref(), *not_null, checks).await
+            }
+            TypeStatement::Alter { name, domain, change } => self.alter_type(name, *domain, change).await,
+            TypeStatement::Drop { domain, names, if_exists, cascade } => {
+                self.drop_types(*domain, names, *if_exists, *cascade).await
+            }
+        }
+    }
+
+    /// The schema of a new type; an error if its name is taken.
+    fn new_type(&self, name: &QualName) -> Result<u32> {
+        let catalog = self.catalog();
+        let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
+        self.free_type_name(&catalog, schema, name.name())?;
+        Ok(schema)
+    }
+
+    fn free_type_name(&self, catalog: &Catalog, schema: u32, name: &str) -> Result<()> {
+        // A table's name is that of the type of its rows, too.
+        let table = catalog.in_schema(schema, name).is_some_and(|o| matches!(**o, Object::Relation(_)));
+        if catalog.type_in(schema, name).is_some() || table {
+            return Err(SqlError::new("42710", format!("type \"{name}\" already exists")));
+        }
+        Ok(())
+    }
+
+    async fn put_type(&self, schema: u32, name: &QualName, body: TypeBody) -> Result<()> {
+        let owner = self.role()?;
+        let ty = TypeObject {
+            oid: self.new_oid(),
+            array: self.new_oid(),
+            database: self.core.database,
+            schema,
+            name: name.name().to_owned(),
+            owner,
+            body,
+        };
+        self.put(Object::Type(ty)).await
+    }
+
+    async fn create_enum(&self, name: &QualName, labels: &[String]) -> Result<&'static str> {
+        let schema = self.new_type(name)?;
+        let mut list: Vec<Label> = Vec::new();
+        for text in labels {
+            check_label(text)?;
+            if list.iter().any(|l| l.text == *text) {
+                let message = "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"";
+                return Err(SqlError::new("23505", message));
+            }
+            let order = place_behind(list.last().map(|l| l.order)).ok_or_else(no_room)?;
+            list.push(Label { oid: self.new_oid(), order, text: text.clone() });
+        }
+        self.put_type(schema, name, TypeBody::Enum(list)).await?;
+        Ok("CREATE TYPE")
+    }
+
+    async fn create_domain(
+        &self,
+        name: &QualName,
+        base: &TypeName,
+        default: Option<&String>,
+        not_null: bool,
+        checks: &[(Option<String>, String)],
+    ) -> Result<&'static str> {
+        let schema = self.new_type(name)?;
+        let given = resolve(base)?;
+        let below = user::base(given);
+        if facts(below.oid).is_none_or(|f| f.category == b'P') {
+            let message = format!("\"{}\" is not a valid base type for a domain", base.name.name());
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(base.name.pos));
+        }
+        let catalog = self.catalog();
+        let mut domain =
+            Domain { base: below.oid, base_mod: below.modifier, not_null, default: default.cloned(), checks: Vec::new() };
+        // A domain over a domain has the conditions of both.
+        if let Some(Object::Type(TypeObject { body: TypeBody::Domain(under), .. })) = catalog.get(given.oid).map(|o| &**o) {
+            domain.checks.clone_from(&under.checks);
+            domain.not_null |= under.not_null;
+            domain.default = domain.default.or_else(|| under.default.clone());
+        }
+        for (given, text) in checks {
+            add_check(&mut domain, name.name(), given.as_ref(), text)?;
+        }
+        self.put_type(schema, name, TypeBody::Domain(domain)).await?;
+        Ok("CREATE DOMAIN")
+    }
+
+    /// The type of a name, which the session's role owns.
+    fn own_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
+        let what = if domain { "domain" } else { "type" };
+        let found = user::find(name.schema(), name.name()).and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
+            Some(Object::Type(ty)) => Some(ty.clone()),
+            _ => None,
+        });
+        let Some(found) = found else {
+            if crate::types::by_name(name.name()).is_some() && name.schema().is_none_or(|s| s == "pg_catalog") {
+                return Err(SqlError::new("42501", format!("must be owner of type {}", name.name())));
+            }
+            return Err(super::missing("type", &name.dotted()).at(name.pos));
+        };
+        if domain && !matches!(found.body, TypeBody::Domain(_)) {
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("{} is not a domain", name.name())));
+        }
+        let _ = what;
+        self.owns(&Object::Type(found.clone()))?;
+        Ok(found)
+    }
+
+    async fn alter_type(&self, name: &QualName, domain: bool, change: &TypeChange) -> Result<&'static str> {
+        let catalog = self.catalog();
+        with_env(self.core, &catalog, |_| ());
+        let mut ty = self.own_type(&catalog, name, domain)?;
+        match change {
+            TypeChange::Rename(to) => {
+                self.free_type_name(&catalog, ty.schema, to)?;
+                ty.name.clone_from(to);
+            }
+            TypeChange::Owner(role) => {
+                let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist"));
+                ty.owner = catalog.role(role).ok_or_else(missing)?.oid;
+            }
+            TypeChange::Schema(schema) => {
+                let found = catalog.schema(self.core.database, schema).map(|s| s.oid);
+                let schema = found.ok_or_else(|| super::missing("schema", schema))?;
+                self.free_type_name(&catalog, schema, &ty.name)?;
+                ty.schema = schema;
+            }
+            TypeChange::AddValue { if_not_exists, label, beside } => {
+                if !self.add_value(&mut ty, *if_not_exists, label, beside.as_ref())? {
+                    return Ok("ALTER TYPE");
+                }
+            }
+            TypeChange::RenameValue { from, to } => rename_value(&catalog, &mut ty, from, to)?,
+            TypeChange::Default(text) => {
+                if let TypeBody::Domain(d) = &mut ty.body {
+                    d.default.clone_from(text);
+                }
+            }
+            TypeChange::NotNull(on) => {
+                self.unused(&catalog, &ty, *on, "SET NOT NULL")?;
+                if let TypeBody::Domain(d) = &mut ty.body {
+                    d.not_null = *on;
+                }
+            }
+            TypeChange::AddCheck { name, text, valid } => {
+                self.unused(&catalog, &ty, *valid, "ADD CONSTRAINT")?;
+                let own = ty.name.clone();
+                if let TypeBody::Domain(d) = &mut ty.body {
+                    add_check(d, &own, name.as_ref(), text)?;
+                }
+            }
+            TypeChange::DropCheck { name, if_exists } => {
+                let own = ty.name.clone();
+                if let TypeBody::Domain(d) = &mut ty.body {
+                    let before = d.checks.len();
+                    d.checks.retain(|c| c.name != *name);
+                    if d.checks.len() == before {
+                        let message = format!("constraint \"{name}\" of domain \"{own}\" does not exist");
+                        if !if_exists {
+                            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+                        }
+                        self.core.notice("NOTICE", SqlError::new("00000", message + ", skipping"));
+                    }
+                }
+            }
+        }
+        self.put(Object::Type(ty)).await?;
+        Ok(if domain { "ALTER DOMAIN" } else { "ALTER TYPE" })
+    }
+
+    /// Refuses to narrow a domain that columns have: their values are not looked through.
+    fn unused(&self, catalog: &Catalog, ty: &TypeObject, narrows: bool, what: &str) -> Result<()> {
+        if narrows && user_of(catalog, ty).is_some() {
+            return Err(SqlError::unsupported(format!("ALTER DOMAIN ... {what} while columns have the domain")));
+        }
+        Ok(())
+    }
+
+    /// False: the label is there already.
+    fn add_value(
+        &self,
+        ty: &mut TypeObject,
+        if_not_exists: bool,
+        label: &str,
+        beside: Option<&(bool, String)>,
+    ) -> Result<bool> {
+        let name = ty.name.clone();
+        let TypeBody::Enum(labels) = &mut ty.body else {
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("{name} is not an enum")));
+        };
+        check_label(label)?;
+        if labels.iter().any(|l| l.text == label) {
+            let message = format!("enum label \"{label}\" already exists");
+            if !if_not_exists {
+                return Err(SqlError::new("42710", message));
+            }
+            self.core.notice("NOTICE", SqlError::new("42710", message + ", skipping"));
+            return Ok(false);
+        }
+        let at = match beside {
+            None => labels.len(),
+            Some((before, other)) => {
+                let found = labels.iter().position(|l| l.text == *other);
+                let missing = || {
+                    let message = format!("\"{other}\" is not an existing enum label");
+                    SqlError::new(code::INVALID_PARAMETER_VALUE, message)
+                };
+                found.ok_or_else(missing)? + usize::from(!before)
+            }
+        };
+        let before = at.checked_sub(1).map(|i| labels[i].order);
+        let order = match labels.get(at) {
+            None => place_behind(before),
+            Some(next) => place_between(before, next.order),
+        };
+        labels.insert(at, Label { oid: self.new_oid(), order: order.ok_or_else(no_room)?, text: label.to_owned() });
+        Ok(true)
+    }
+
+    async fn drop_types(
+        &self,
+        domain: bool,
+        names: &[QualName],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<&'static str> {
+        for name in names {
+            let catalog = self.catalog();
+            with_env(self.core, &catalog, |_| ());
+            if if_exists && user::find(name.schema(), name.name()).is_none() {
+                let message = format!("type \"{}\" does not exist, skipping", name.dotted());
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                continue;
+            }
+            let ty = self.own_type(&catalog, name, domain)?;
+            if let Some((table, column)) = user_of(&catalog, &ty) {
+                if cascade {
+                    return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
+                }
+                let message = format!("cannot drop type {} because other objects depend on it", ty.name);
+                let detail = format!("column {column} of table {table} depends on type {}", ty.name);
+                return Err(SqlError::new("2BP01", message)
+                    .detail(detail)
+                    .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            }
+            self.engine().drop_object(ty.oid).await.map_err(from_engine)?;
+        }
+        Ok(if domain { "DROP DOMAIN" } else { "DROP TYPE" })
+    }
+}
+
+/// A table and its column that have the type, or arrays of it.
+fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
+    catalog.objects().find_map(|o| match &**o {
+        Object::Relation(r) => {
+            let uses = |oid: u32| oid == ty.oid || oid == ty.array;
+            let column = r.columns.iter().find(|c| !c.is_dropped() && uses(c.type_oid))?;
+            Some((r.name.as_str(), column.name.as_str()))
+        }
+        _ => None,
+    })
+}
+
+fn no_room() -> SqlError {
+    SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, "no room is left between two labels of the enum")
+}
+
+fn check_label(text: &str) -> Result<()> {
+    if text.len() <= LABEL_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("invalid enum label \"{text}\"");
+    Err(SqlError::new(code::INVALID_NAME, message)
+        .detail(format!("Labels must be {LABEL_BYTES_MAX} bytes or less.")))
+}
+
+fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) -> Result<()> {
+    check_label(to)?;
+    // Arrays hold the texts of their labels.
+    let arrays = catalog.objects().any(|o| match &**o {
+        Object::Relation(r) => r.columns.iter().any(|c| c.type_oid == ty.array),
+        _ => false,
+    });
+    if arrays {
+        return Err(SqlError::unsupported("ALTER TYPE ... RENAME VALUE while columns hold arrays of the type"));
+    }
+    let name = ty.name.clone();
+    let TypeBody::Enum(labels) = &mut ty.body else {
+        return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("{name} is not an enum")));
+    };
+    if !labels.iter().any(|l| l.text == from) {
+        let message = format!("\"{from}\" is not an existing enum label");
+        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    }
+    if labels.iter().any(|l| l.text == to) {
+        return Err(SqlError::new("42710", format!("enum label \"{to}\" already exists")));
+    }
+    labels.iter_mut().filter(|l| l.text == from).for_each(|l| to.clone_into(&mut l.text));
+    Ok(())
+}
+
+fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, text: &str) -> Result<()> {
+    bind_condition(text, SqlType { oid: domain.base, modifier: domain.base_mod })?;
+    let taken = |name: &str| domain.checks.iter().any(|c| c.name == name);
+    let name = match given {
+        Some(name) if taken(name) => {
+            let message = format!("constraint \"{name}\" for domain \"{owner}\" already exists");
+            return Err(SqlError::new("42710", message));
+        }
+        Some(name) => name.clone(),
+        None => {
+            let first = format!("{owner}_check");
+            let later = (1..).map(|n| format!("{owner}_check{n}"));
+            std::iter::once(first.clone()).chain(later).find(|n| !taken(n)).unwrap_or(first)
+        }
+    };
+    domain.checks.push(Check { name, condition: text.to_owned() });
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! CREATE, ALTER and DROP of types and domains.
+
+use super::super::ast::QualName;
+use super::super::stmt::Statement;
+use super::super::user_type::{TypeChange, TypeStatement};
+use super::Parser;
+use crate::error::Result;
+
+impl Parser<'_> {
+    /// Behind CREATE: `TYPE name AS ENUM (...)`.
+    pub(super) fn create_type(&mut self) -> Result<Statement> {
+        self.advance();
+        let name = self.qual_name()?;
+        if !self.is_seq(&["as", "enum"]) {
+            let what = match self.word_at(1) {
+                Some("range") => "a range type",
+                _ if self.is("as") => "a composite type",
+                _ => "a base type",
+            };
+            return Err(self.unsupported(&format!("CREATE TYPE of {what}")));
+        }
+        self.advance();
+        self.advance();
+        self.expect_punct(b'(')?;
+        let labels = if self.is_punct(b')') { Vec::new() } else { self.comma_list(Self::string)? };
+        self.expect_punct(b')')?;
+        Ok(Statement::Type(Box::new(TypeStatement::CreateEnum { name, labels })))
+    }
+
+    /// Behind CREATE: `DOMAIN name AS type ...`.
+    pub(super) fn create_domain(&mut self) -> Result<Statement> {
+        self.advance();
+        let name = self.qual_name()?;
+        self.eat("as");
+        let base = self.type_name()?;
+        let (mut default, mut not_null, mut checks) = (None, false, Vec::new());
+        loop {
+            let constraint = if self.eat("constraint") { Some(self.col_id()?) } else { None };
+            if self.eat("default") {
+                let first = self.at;
+                self.restricted_expr()?;
+                default = Some(self.text_from(first));
+            } else if self.eat_seq(&["not", "null"]) {
+                not_null = true;
+            } else if self.eat("null") {
+                not_null = false;
+            } else if self.eat("check") {
+                checks.push((constraint, self.check_expr()?.1));
+            } else if self.eat("collate") {
+                self.qual_name()?;
+            } else if constraint.is_some() {
+                return Err(self.error_here());
+            } else {
+                break;
+            }
+        }
+        Ok(Statement::Type(Box::new(TypeStatement::CreateDomain { name, base, default, not_null, checks })))
+    }
+
+    /// Behind ALTER: `TYPE name ...` or `DOMAIN name ...`.
+    pub(super) fn alter_type(&mut self) -> Result<Statement> {
+        let domain = self.is("domain");
+        self.advance();
+        let name = self.qual_name()?;
+        let change = if domain { self.domain_change()? } else { self.enum_change()? };
+        Ok(Statement::Type(Box::new(TypeStatement::Alter { name, domain, change })))
+    }
+
+    fn any_change(&mut self) -> Result<TypeChange> {
+        if self.eat_seq(&["rename", "to"]) {
+            return Ok(TypeChange::Rename(self.col_id()?));
+        }
+        if self.eat_seq(&["owner", "to"]) {
+            return Ok(TypeChange::Owner(self.role_spec()?));
+        }
+        if self.eat_seq(&["set", "schema"]) {
+            return Ok(TypeChange::Schema(self.col_id()?));
+        }
+        Err(self.error_here())
+    }
+
+    fn enum_change(&mut self) -> Result<TypeChange> {
+        if self.eat_seq(&["add", "value"]) {
+            let if_not_exists = self.eat_seq(&["if", "not", "exists"]);
+            let label = self.string()?;
+            let beside = if self.eat("before") {
+                Some((true, self.string()?))
+            } else if self.eat("after") {
+                Some((false, self.string()?))
+            } else {
+                None
+            };
+            return Ok(TypeChange::AddValue { if_not_exists, label, beside });
+        }
+        if self.eat_seq(&["rename", "value"]) {
+            let from = self.string()?;
+            self.expect("to")?;
+            return Ok(TypeChange::RenameValue { from, to: self.string()? });
+        }
+        if self.is_any(&["add", "drop", "alter"]) || self.is_seq(&["rename", "attribute"]) {
+            return Err(self.unsupported("ALTER TYPE of a composite type"));
+        }
+        self.any_change()
+    }
+
+    fn domain_change(&mut self) -> Result<TypeChange> {
+        if self.eat_seq(&["set", "default"]) {
+            let first = self.at;
+            self.expr()?;
+            return Ok(TypeChange::Default(Some(self.text_from(first))));
+        }
+        if self.eat_seq(&["drop", "default"]) {
+            return Ok(TypeChange::Default(None));
+        }
+        if self.eat_seq(&["set", "not", "null"]) {
+            return Ok(TypeChange::NotNull(true));
+        }
+        if self.eat_seq(&["drop", "not", "null"]) {
+            return Ok(TypeChange::NotNull(false));
+        }
+        if self.eat("add") {
+            let name = if self.eat("constraint") { Some(self.col_id()?) } else { None };
+            self.expect("check")?;
+            let text = self.check_expr()?.1;
+            let valid = !self.eat_seq(&["not", "valid"]);
+            return Ok(TypeChange::AddCheck { name, text, valid });
+        }
+        if self.eat_seq(&["drop", "constraint"]) {
+            let if_exists = self.if_exists();
+            let name = self.col_id()?;
+            self.cascade();
+            return Ok(TypeChange::DropCheck { name, if_exists });
+        }
+        if self.is("validate") || self.is_seq(&["rename", "constraint"]) {
+            return Err(self.unsupported("this form of ALTER DOMAIN"));
+        }
+        self.any_change()
+    }
+
+    /// Behind DROP: `TYPE name, ...` or `DOMAIN name, ...`.
+    pub(super) fn drop_type(&mut self) -> Result<Statement> {
+        let domain = self.is("domain");
+        self.advance();
+        let if_exists = self.if_exists();
+        let names: Vec<QualName> = self.comma_list(Self::qual_name)?;
+        let cascade = self.cascade();
+        Ok(Statement::Type(Box::new(TypeStatement::Drop { domain, names, if_exists, cascade })))
+    }
+}

@@ -1,0 +1,36 @@
+//! Statements about types that users define.
+
+use super::ast::{QualName, TypeName};
+
+/// CREATE, ALTER and DROP of types and domains.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum TypeStatement {
+    CreateEnum { name: QualName, labels: Vec<String> },
+    /// The checks have their names and texts.
+    CreateDomain {
+        name: QualName,
+        base: TypeName,
+        default: Option<String>,
+        not_null: bool,
+        checks: Vec<(Option<String>, String)>,
+    },
+    Alter { name: QualName, domain: bool, change: TypeChange },
+    Drop { domain: bool, names: Vec<QualName>, if_exists: bool, cascade: bool },
+}
+
+/// What ALTER TYPE and ALTER DOMAIN change.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum TypeChange {
+    Rename(String),
+    Owner(String),
+    Schema(String),
+    /// `beside`: before (true) or after a label.
+    AddValue { if_not_exists: bool, label: String, beside: Option<(bool, String)> },
+    RenameValue { from: String, to: String },
+    Default(Option<String>),
+    NotNull(bool),
+    AddCheck { name: Option<String>, text: String, valid: bool },
+    DropCheck { name: String, if_exists: bool },
+}

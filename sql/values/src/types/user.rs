@@ -1,0 +1,279 @@
+//! The types that users define, as the running statement sees them: enums, domains, and the types of their arrays.
+//!
+//! Facts of types are asked for everywhere and by number alone, so what a session knows of its catalog is found through its thread: whoever
+//! polls a statement puts the session's types in place for as long as the poll lasts ([`within`], [`enter`]).
+//!
+//! Invariants:
+//! - USR-1 The numbers of these types begin at [`FIRST_OID`]; for a lower number nothing of this module is looked at.
+//! - USR-2 A type's facts are kept for the life of the process: code holds them as static. A type that is made takes some hundred bytes of
+//!   the process once, and the same again if it is renamed.
+
+use super::datum::{Datum, EnumLabel};
+use super::{Oid, SqlType, TypeFacts};
+use crate::error::{Result, SqlError, code};
+use clearway_base::sync::Mutex;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+/// The first number of a type that a user defines.
+pub const FIRST_OID: Oid = 16_384;
+
+/// Judges the values of a domain.
+pub trait DomainCheck: Send + Sync + std::fmt::Debug {
+    /// Whether a value, NULL too, meets the condition.
+    ///
+    /// # Errors
+    /// Those of the condition.
+    fn holds(&self, value: &Datum) -> Result<bool>;
+}
+
+/// A domain.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// The type below it, which is no domain.
+    pub base: SqlType,
+    /// No nulls.
+    pub not_null: bool,
+    /// Its conditions by name, those of a domain below it first.
+    pub checks: Vec<(String, Arc<dyn DomainCheck>)>,
+}
+
+/// What a type is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// An enum: its labels in order.
+    Enum(Vec<Arc<EnumLabel>>),
+    /// A domain.
+    Domain(Domain),
+    /// The type of another one's arrays.
+    Array,
+}
+
+/// A type.
+#[derive(Clone, Debug)]
+pub struct UserType {
+    /// What pg_type says of it.
+    pub facts: &'static TypeFacts,
+    /// The schema.
+    pub schema: Arc<str>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// The types of a catalog.
+#[derive(Debug, Default)]
+pub struct UserTypes {
+    by_oid: HashMap<Oid, UserType>,
+    by_name: HashMap<(Arc<str>, &'static str), Oid>,
+    /// The schemas in which names without one are looked for.
+    path: Vec<String>,
+}
+
+impl UserTypes {
+    /// No types, and this search path.
+    pub fn new(path: Vec<String>) -> UserTypes {
+        UserTypes { path, ..UserTypes::default() }
+    }
+
+    /// Adds a type.
+    pub fn add(&mut self, ty: UserType) {
+        self.by_name.insert((ty.schema.clone(), ty.facts.name), ty.facts.oid);
+        self.by_oid.insert(ty.facts.oid, ty);
+    }
+
+    /// The type of a number.
+    pub fn get(&self, oid: Oid) -> Option<&UserType> {
+        self.by_oid.get(&oid)
+    }
+
+    fn find(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
+        let at = |schema: &str| {
+            self.by_oid.values().find(|t| &*t.schema == schema && t.facts.name == name).map(|t| t.facts.oid)
+        };
+        match schema {
+            Some(schema) => at(schema),
+            None => self.path.iter().find_map(|schema| at(schema)),
+        }
+    }
+}
+
+/// Facts that live as long as the process (USR-2).
+pub fn static_facts(facts: TypeFacts, name: &str, sql_name: &str) -> &'static TypeFacts {
+    type Known = HashMap<(Oid, String, String), &'static TypeFacts>;
+    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+    let mut known = KNOWN.get_or_init(|| Mutex::new("sql/types", Known::new())).lock();
+    clearway_base::memory::uncharged(|| {
+        let key = (facts.oid, name.to_owned(), sql_name.to_owned());
+        *known.entry(key).or_insert_with(|| {
+            let (name, sql_name) = (Box::leak(name.into()), Box::leak(sql_name.into()));
+            Box::leak(Box::new(TypeFacts { name, sql_name, ..facts }))
+        })
+    })
+}
+
+/// Where a session keeps its types.
+pub type Slot = Arc<Mutex<Arc<UserTypes>>>;
+
+/// An empty slot.
+pub fn slot() -> Slot {
+    Arc::new(Mutex::new("sql/session/types", Arc::default()))
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Slot>> = const { RefCell::new(None) };
+}
+
+/// The types of the session that runs on this thread; none outside of a statement.
+pub fn current() -> Option<Arc<UserTypes>> {
+    HERE.with_borrow(|slot| slot.as_ref().map(|slot| slot.lock().clone()))
+}
+
+/// What `f` says of the type of a number, if a user defined it.
+fn with<R>(oid: Oid, f: impl FnOnce(&UserType) -> R) -> Option<R> {
+    if oid < FIRST_OID {
+        return None; // USR-1
+    }
+    current()?.get(oid).map(f)
+}
+
+/// Whether a type is an enum.
+pub fn is_enum(oid: Oid) -> bool {
+    with(oid, |t| matches!(t.kind, Kind::Enum(_))) == Some(true)
+}
+
+/// Whether a type is a domain.
+pub fn is_domain(oid: Oid) -> bool {
+    with(oid, |t| matches!(t.kind, Kind::Domain(_))) == Some(true)
+}
+
+/// The facts of a number.
+pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
+    with(oid, |t| t.facts)
+}
+
+/// The type of a name.
+pub fn find(schema: Option<&str>, name: &str) -> Option<&'static TypeFacts> {
+    let types = current()?;
+    let oid = types.find(schema, name)?;
+    types.get(oid).map(|t| t.facts)
+}
+
+/// The type below a domain; any other type itself.
+pub fn base(ty: SqlType) -> SqlType {
+    let below = |t: &UserType| match &t.kind {
+        Kind::Domain(domain) => Some(domain.base),
+        _ => None,
+    };
+    with(ty.oid, below).flatten().unwrap_or(ty)
+}
+
+/// The labels of an enum, in order.
+pub fn labels(oid: Oid) -> Option<Vec<Arc<EnumLabel>>> {
+    let labels = |t: &UserType| match &t.kind {
+        Kind::Enum(labels) => Some(labels.clone()),
+        _ => None,
+    };
+    with(oid, labels).flatten()
+}
+
+fn find_label(oid: Oid, wanted: impl Fn(&EnumLabel) -> bool) -> Option<Datum> {
+    let find = |t: &UserType| match &t.kind {
+        Kind::Enum(labels) => labels.iter().find(|l| wanted(l)).map(|l| Datum::Enum(l.clone())),
+        _ => None,
+    };
+    with(oid, find).flatten()
+}
+
+/// The label of a text.
+///
+/// # Errors
+/// 22P02.
+pub fn label(oid: Oid, text: &str) -> Result<Datum> {
+    find_label(oid, |l| &*l.text == text).ok_or_else(|| {
+        let name = facts(oid).map_or("enum", |f| f.name);
+        let message = format!("invalid input value for enum {name}: \"{text}\"");
+        SqlError::new(code::INVALID_TEXT_REPRESENTATION, message)
+    })
+}
+
+/// The label at a place.
+pub fn label_at(oid: Oid, order: i64) -> Option<Datum> {
+    find_label(oid, |l| l.order == order)
+}
+
+/// Checks a value that is to be one of a domain.
+///
+/// # Errors
+/// 23502, 23514.
+pub fn check(oid: Oid, value: &Datum) -> Result<()> {
+    let Some(found) = with(oid, UserType::clone) else { return Ok(()) };
+    let Kind::Domain(domain) = &found.kind else { return Ok(()) };
+    let name = found.facts.name;
+    let named = |e: SqlError| e.data_type(&*found.schema, name);
+    if domain.not_null && value.is_null() {
+        let message = format!("domain {name} does not allow null values");
+        return Err(named(SqlError::new("23502", message)));
+    }
+    for (constraint, check) in &domain.checks {
+        if !check.holds(value)? {
+            let message = format!("value for domain {name} violates check constraint \"{constraint}\"");
+            return Err(named(SqlError::new("23514", message)).constraint(constraint.as_str()));
+        }
+    }
+    Ok(())
+}
+
+/// Puts a session's types in place until it is dropped.
+pub struct Entered {
+    before: Option<Slot>,
+}
+
+/// See [`Entered`].
+pub fn enter(slot: Slot) -> Entered {
+    Entered { before: HERE.replace(Some(slot)) }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        HERE.set(self.before.take());
+    }
+}
+
+/// A future whose polls have a session's types in place.
+pub struct Within<'a, F> {
+    slot: Option<Slot>,
+    future: Pin<&'a mut F>,
+}
+
+/// See [`Within`].
+pub fn within<F: Future>(slot: Slot, future: Pin<&mut F>) -> Within<'_, F> {
+    Within { slot: Some(slot), future }
+}
+
+impl<F: Future> Future for Within<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // The slot goes to the thread and comes back: nobody counts references.
+        let this = &mut *self;
+        let before = HERE.replace(this.slot.take());
+        let _back = Back { before, slot: &mut this.slot };
+        this.future.as_mut().poll(cx)
+    }
+}
+
+/// Takes the slot from the thread again, also when the poll panics.
+struct Back<'a> {
+    before: Option<Slot>,
+    slot: &'a mut Option<Slot>,
+}
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        *self.slot = HERE.replace(self.before.take());
+    }
+}
