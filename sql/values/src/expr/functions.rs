@@ -76,6 +76,7 @@ static TABLES: &[&[Function]] = &[
     super::regexp::FUNCTIONS,
     super::byte_functions::FUNCTIONS,
     super::time_functions::FUNCTIONS,
+    super::to_char::FUNCTIONS,
     super::array_functions::FUNCTIONS,
 ];
 

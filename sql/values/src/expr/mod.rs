@@ -22,6 +22,7 @@ mod byte_functions;
 mod called_operators;
 mod catalog_functions;
 pub mod eval;
+mod from_char;
 pub mod functions;
 pub mod host;
 mod inquiries;
@@ -43,6 +44,7 @@ mod resolve;
 pub mod set_table;
 mod text_functions;
 mod time_functions;
+mod to_char;
 
 pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bound::{Bound, BoundKind};

@@ -150,7 +150,7 @@ fn oldest_offset(zone: &TimeZone) -> i64 {
 }
 
 /// The abbreviation that `zone` uses at an instant.
-pub(super) fn abbreviation_at(utc: i64, zone: &TimeZone) -> String {
+pub fn abbreviation_at(utc: i64, zone: &TimeZone) -> String {
     let instant = to_jiff(utc).unwrap_or(jiff::Timestamp::MIN);
     zone.to_offset_info(instant).abbreviation().to_owned()
 }

@@ -1,0 +1,339 @@
+//! to_date and to_timestamp (the second half of src/backend/utils/adt/formatting.c).
+
+use super::eval::Env;
+use super::functions::s;
+use super::to_char::{DAYS, MONTHS, Piece, ROMAN, pieces};
+use crate::error::{Result, SqlError, code};
+use crate::types::{Datum, datetime};
+use clearway_base::breath;
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(code::INVALID_DATETIME_FORMAT, message)
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
+}
+
+/// What a text says; a part that is not there is none.
+#[derive(Default)]
+struct Parts {
+    hour: Option<i64>,
+    half: bool,
+    afternoon: Option<bool>,
+    minute: i64,
+    second: i64,
+    seconds_of_day: Option<i64>,
+    micros: i64,
+    year: Option<i64>,
+    short_year: bool,
+    century: Option<i64>,
+    before_christ: bool,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    week: Option<i64>,
+    week_of_month: Option<i64>,
+    iso_year: Option<i64>,
+    iso_week: Option<i64>,
+    iso_day: Option<i64>,
+    julian: Option<i64>,
+    zone_hour: Option<i64>,
+    zone_minute: i64,
+    zone_negative: bool,
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    fixed: bool,
+}
+
+impl Reader<'_> {
+    fn blanks(&mut self) -> i64 {
+        let before = self.rest.len();
+        self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_whitespace());
+        (before - self.rest.len()) as i64
+    }
+
+    /// An integer of `len` digits, or of any number where no digits follow it in the format.
+    fn int(&mut self, key: &str, len: usize, free: bool) -> Result<i64> {
+        self.blanks();
+        let signed = self.rest.starts_with(['-', '+']);
+        let digits = self.rest[usize::from(signed)..].bytes().take_while(u8::is_ascii_digit).count();
+        let whole = usize::from(signed) + digits;
+        let most = if free { whole } else { whole.min(len) };
+        let shown = || self.rest.get(..len.min(self.rest.len())).unwrap_or(self.rest).to_owned();
+        if !free && self.rest.chars().count() < len {
+            let message = format!("source string too short for \"{key}\" formatting field");
+            let detail = format!("Field requires {len} characters, but only {} remain.", self.rest.chars().count());
+            return Err(invalid(message).detail(detail).hint(
+                "If your source string is not fixed-width, try using the \"FM\" modifier.",
+            ));
+        }
+        if digits == 0 || most <= usize::from(signed) {
+            let message = format!("invalid value \"{}\" for \"{key}\"", shown());
+            return Err(invalid(message).detail("Value must be an integer."));
+        }
+        if !free && most < len {
+            let message = format!("invalid value \"{}\" for \"{key}\"", shown());
+            let detail = format!("Field requires {len} characters, but only {most} could be parsed.");
+            return Err(invalid(message).detail(detail).hint(
+                "If your source string is not fixed-width, try using the \"FM\" modifier.",
+            ));
+        }
+        let text = &self.rest[..most];
+        let value = text.parse::<i64>().ok().filter(|v| i32::try_from(*v).is_ok()).ok_or_else(|| {
+            let message = format!("value for \"{key}\" in source string is out of range");
+            SqlError::new(code::DATETIME_FIELD_OVERFLOW, message)
+                .detail("Value must be in the range -2147483648 to 2147483647.")
+        })?;
+        self.rest = &self.rest[most..];
+        Ok(value)
+    }
+
+    /// Which of these words comes next, in any case.
+    fn word(&mut self, words: &[&str], short: Option<usize>, key: &str) -> Result<i64> {
+        let cut = |w: &str| short.map_or(w.len(), |n| n.min(w.len()));
+        let fits = |w: &&str| self.rest.get(..cut(w)).is_some_and(|t| t.eq_ignore_ascii_case(&w[..cut(w)]));
+        // The longest: "III" begins with "I".
+        let found = words.iter().enumerate().filter(|(_, w)| fits(w)).max_by_key(|(_, w)| cut(w));
+        match found {
+            Some((i, w)) => {
+                self.rest = &self.rest[cut(w)..];
+                Ok(i as i64)
+            }
+            None => {
+                let shown = self.rest.split_whitespace().next().unwrap_or("");
+                let message = format!("invalid value \"{shown}\" for \"{key}\"");
+                Err(invalid(message).detail("The given value did not match any of the allowed values for this field."))
+            }
+        }
+    }
+}
+
+fn read(text: &str, format: &str) -> Result<Parts> {
+    let (list, fixed) = pieces(format)?;
+    let mut parts = Parts::default();
+    let mut r = Reader { rest: text, fixed };
+    let mut extra = 0i64;
+    for (n, piece) in list.iter().enumerate() {
+        breath::step(32)?;
+        if r.rest.is_empty() {
+            break;
+        }
+        if !fixed && (matches!(piece, Piece::Field { .. }) || n == 0) {
+            extra += r.blanks();
+        }
+        match piece {
+            Piece::Char(c, quoted) => {
+                let separator = |c: char| c.is_ascii_punctuation() || c.is_ascii_whitespace();
+                let first = r.rest.chars().next();
+                let skip = if fixed {
+                    true
+                } else if separator(*c) && !quoted {
+                    extra -= 1;
+                    let found = first.is_some_and(separator);
+                    extra += i64::from(found);
+                    found
+                } else if extra > 0 {
+                    extra -= 1;
+                    false
+                } else {
+                    true
+                };
+                if let Some(c) = first.filter(|_| skip) {
+                    r.rest = &r.rest[c.len_utf8()..];
+                }
+            }
+            Piece::Field { key, fill, ordinal, .. } => {
+                let next_is_digits = list.get(n + 1).is_some_and(Piece::is_digits);
+                let free = *fill || ordinal.is_some() || !next_is_digits;
+                field(&mut r, &mut parts, key, free)?;
+                if ordinal.is_some() {
+                    r.rest = r.rest.get(2..).unwrap_or("");
+                }
+                if !r.fixed {
+                    extra = r.blanks();
+                }
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// A year of fewer than four digits, in the decades around 2020.
+fn full_year(year: i64) -> i64 {
+    match year {
+        ..=-1 | 1000.. => year,
+        0..=69 => year + 2000,
+        70..=99 => year + 1900,
+        100..=519 => year + 2000,
+        _ => year + 1000,
+    }
+}
+
+fn field(r: &mut Reader<'_>, p: &mut Parts, key: &str, free: bool) -> Result<()> {
+    match key {
+        "A.M." | "P.M." => p.afternoon = Some(r.word(&["a.m.", "p.m."], None, key)? == 1),
+        "AM" | "PM" => p.afternoon = Some(r.word(&["am", "pm"], None, key)? == 1),
+        "HH" | "HH12" => (p.hour, p.half) = (Some(r.int(key, 2, free)?), true),
+        "HH24" => p.hour = Some(r.int(key, 2, free)?),
+        "MI" => p.minute = r.int(key, 2, free)?,
+        "SS" => p.second = r.int(key, 2, free)?,
+        "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let most = match key {
+                "MS" => 3,
+                "US" => 6,
+                key => usize::from(key.as_bytes()[2] - b'0'),
+            };
+            let before = { r.blanks(); r.rest.len() };
+            let value = r.int(key, most, free)?;
+            let digits = before - r.rest.len();
+            if digits > 6 {
+                return Err(out_of_range(&value.to_string()));
+            }
+            p.micros = value * 10i64.pow(6 - digits as u32);
+        }
+        "SSSS" | "SSSSS" => p.seconds_of_day = Some(r.int(key, 5, free)?),
+        "TZ" | "OF" => {
+            let message = format!("formatting field \"{key}\" is only supported in to_char");
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        "TZH" => {
+            p.zone_negative = r.rest.starts_with('-');
+            r.rest = r.rest.strip_prefix(['+', '-', ' ']).unwrap_or(r.rest);
+            p.zone_hour = Some(r.int(key, 2, free)?);
+        }
+        "TZM" => {
+            p.zone_hour.get_or_insert(0);
+            p.zone_minute = r.int(key, 2, free)?;
+        }
+        "A.D." | "B.C." => p.before_christ = r.word(&["a.d.", "b.c."], None, key)? == 1,
+        "AD" | "BC" => p.before_christ = r.word(&["ad", "bc"], None, key)? == 1,
+        "MONTH" => p.month = Some(r.word(&MONTHS, None, key)? + 1),
+        "MON" => p.month = Some(r.word(&MONTHS, Some(3), key)? + 1),
+        "MM" => p.month = Some(r.int(key, 2, free)?),
+        "RM" => p.month = Some(r.word(&ROMAN, None, key)? + 1),
+        "DAY" => drop(r.word(&DAYS, None, key)?),
+        "DY" => drop(r.word(&DAYS, Some(3), key)?),
+        "DDD" => p.day_of_year = Some(r.int(key, 3, free)?),
+        "IDDD" => {
+            let day = r.int(key, 3, free)?;
+            (p.iso_week, p.iso_day) = (Some((day - 1) / 7 + 1), Some((day - 1) % 7 + 1));
+        }
+        "DD" => p.day = Some(r.int(key, 2, free)?),
+        "D" => drop(r.int(key, 1, free)?),
+        "ID" => p.iso_day = Some(r.int(key, 1, free)?),
+        "WW" => p.week = Some(r.int(key, 2, free)?),
+        "IW" => p.iso_week = Some(r.int(key, 2, free)?),
+        "W" => p.week_of_month = Some(r.int(key, 1, free)?),
+        "Q" => drop(r.int(key, 1, free)?),
+        "CC" => p.century = Some(r.int(key, 2, free)?),
+        "J" => p.julian = Some(r.int(key, 7, true)?),
+        "Y,YYY" => {
+            let thousands = r.int(key, 1, true)?;
+            r.rest = r.rest.strip_prefix(',').ok_or_else(|| invalid("invalid input string for \"Y,YYY\""))?;
+            p.year = Some(thousands * 1000 + r.int(key, 3, free)?);
+        }
+        "YYYY" | "IYYY" => {
+            let year = r.int(key, 4, free)?;
+            if key == "YYYY" { p.year = Some(year) } else { p.iso_year = Some(year) }
+        }
+        "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
+            let before = { r.blanks(); r.rest.len() };
+            let len = key.trim_start_matches('I').len().max(if key.starts_with('I') { key.len() } else { 1 });
+            let year = r.int(key, len, free)?;
+            let year = if before - r.rest.len() < 4 { full_year(year) } else { year };
+            p.short_year = true;
+            if key.starts_with('I') { p.iso_year = Some(year) } else { p.year = Some(year) }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The day and the time that a text means.
+fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
+    let mut hour = p.hour.unwrap_or(0);
+    if p.half {
+        if !(1..=12).contains(&hour) {
+            let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
+            return Err(invalid(message).hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+        }
+        hour %= 12;
+        hour += if p.afternoon == Some(true) { 12 } else { 0 };
+    }
+    let (mut minute, mut second) = (p.minute, p.second);
+    if let Some(seconds) = p.seconds_of_day {
+        (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    }
+    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..60).contains(&second) || !(0..1_000_000).contains(&p.micros) {
+        return Err(out_of_range(text));
+    }
+    let time = ((hour * 60 + minute) * 60 + second) * 1_000_000 + p.micros;
+    if let Some(julian) = p.julian {
+        return Ok((julian - 2_451_545, time));
+    }
+    if let (Some(week), year) = (p.iso_week, p.iso_year) {
+        let january_4 = datetime::days_from_civil(year.unwrap_or(1), 1, 4);
+        let monday = january_4 - (january_4 + 5).rem_euclid(7);
+        return Ok((monday + (week - 1) * 7 + p.iso_day.unwrap_or(1) - 1, time));
+    }
+    let mut year = match (p.century, p.year.or(p.iso_year)) {
+        (Some(century), Some(year)) if p.short_year => year % 100 + (century - 1) * 100,
+        (Some(century), None) => (century - 1) * 100 + 1,
+        (_, Some(year)) => year,
+        _ => if p.before_christ { 1 } else { 0 },
+    };
+    let has_year = p.year.is_some() || p.iso_year.is_some() || p.century.is_some();
+    if p.before_christ {
+        year = if year > 0 { 1 - year } else { year };
+    } else if year < 0 {
+        year += 1;
+    }
+    if !has_year && !p.before_christ {
+        // A text without a year means 1 BC.
+        year = 0;
+    }
+    if let Some(day) = p.day_of_year.or(p.week.map(|w| (w - 1) * 7 + 1)) {
+        if p.month.is_none() {
+            let length = datetime::days_from_civil(year + 1, 1, 1) - datetime::days_from_civil(year, 1, 1);
+            if !(1..=length).contains(&day) {
+                return Err(out_of_range(text));
+            }
+            return Ok((datetime::days_from_civil(year, 1, 1) + day - 1, time));
+        }
+    }
+    let month = p.month.unwrap_or(1);
+    let day = p.day.or(p.week_of_month.map(|w| (w - 1) * 7 + 1)).unwrap_or(1);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return Err(out_of_range(text));
+    }
+    let days = datetime::days_from_civil(year, month, day);
+    if datetime::civil_from_days(days) != (year, month, day) {
+        return Err(out_of_range(text));
+    }
+    Ok((days, time))
+}
+
+pub fn to_date(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
+    let (days, _) = resolved(&read(s(a, 0), s(a, 1))?, s(a, 0))?;
+    if !(-2_451_545..2_145_031_949).contains(&days) {
+        return Err(SqlError::new(code::DATETIME_FIELD_OVERFLOW, format!("date out of range: \"{}\"", s(a, 0))));
+    }
+    Ok(Datum::Date(days as i32))
+}
+
+pub fn to_timestamp(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let parts = read(s(a, 0), s(a, 1))?;
+    let (days, time) = resolved(&parts, s(a, 0))?;
+    let range = || SqlError::new(code::DATETIME_FIELD_OVERFLOW, "timestamp out of range");
+    let local = days.checked_mul(86_400_000_000).and_then(|t| t.checked_add(time)).ok_or_else(range)?;
+    Ok(Datum::TimestampTz(match parts.zone_hour {
+        Some(hours) => {
+            let east = (hours * 60 + parts.zone_minute) * if parts.zone_negative { -60 } else { 60 };
+            local.checked_sub(east * 1_000_000).ok_or_else(range)?
+        }
+        None => datetime::local_to_utc(local, &e.session.format().zone)?,
+    }))
+}
