@@ -228,6 +228,11 @@ pub enum ExprKind {
     Row(Vec<Expr>),
     Exists(Box<Query>),
     Subquery(Box<Query>),
+    /// `(row).name`
+    Field {
+        arg: Expr,
+        name: String,
+    },
     Collate {
         arg: Expr,
         collation: QualName,

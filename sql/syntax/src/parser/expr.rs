@@ -331,7 +331,12 @@ impl Parser<'_> {
                 }
                 arg = self.node(ExprKind::Subscript { arg, index }, pos)?;
             } else if self.is_punct(b'.') {
-                return Err(self.unsupported("the selection of a field from a composite value"));
+                self.advance();
+                if matches!(self.peek(), Tok::Op("*")) {
+                    return Err(self.unsupported("the selection of all fields of a composite value"));
+                }
+                let name = self.col_label()?;
+                arg = self.node(ExprKind::Field { arg, name }, pos)?;
             } else {
                 return Ok(arg);
             }

@@ -45,6 +45,7 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
         | K::IsNull { arg, negated: _ }
         | K::IsTruth { arg, truth: _, negated: _ }
         | K::Cast { arg, to: _ }
+        | K::Field { arg, name: _ }
         | K::Collate { arg, collation: _ } => arg.height,
         K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } | K::NullIf(left, right) => {
             left.height.max(right.height)

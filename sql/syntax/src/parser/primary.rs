@@ -165,7 +165,10 @@ impl Parser<'_> {
         let mut parts = vec![self.col_label()?];
         while self.is_punct(b'.') {
             if matches!(self.peek_at(1), Tok::Op("*")) {
-                return Err(SqlError::unsupported("a whole row as a value").at(pos));
+                // A whole row: its relation's name, where no column has it.
+                self.advance();
+                self.advance();
+                return self.node(ExprKind::Column(QualName { parts, pos }), pos);
             }
             self.advance();
             parts.push(self.col_label()?);

@@ -9,6 +9,7 @@ use super::resolve::{self, Choice};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::{Expr, ExprKind, QualName, Query};
 use crate::types::cast::{self, Context};
+use crate::types::datum::RowShape;
 use crate::types::text::{self, Conversion};
 use crate::types::{Datum, Oid, SqlType, category, element_of, format_type, oid, user};
 use clearway_base::stack;
@@ -264,6 +265,9 @@ impl Binder<'_> {
                 }
                 return Ok(hit.read(level, name.pos));
             }
+            if let (None, Some(row)) = (relation, whole_row(s, column, level, name.pos)) {
+                return Ok(row);
+            }
             scope = s.parent;
             level += 1;
         }
@@ -494,6 +498,24 @@ impl Binder<'_> {
             _ => stack::deeper(|| self.other_node(e)),
         }
     }
+}
+
+/// A row of a relation of the query: `t` where no column has that name.
+fn whole_row(scope: &Scope<'_>, relation: &str, level: u16, pos: Pos) -> Option<Bound> {
+    let columns = scope.columns.iter().filter(|c| c.relation.as_deref() == Some(relation) && !is_system(&c.name));
+    let columns: Vec<&ScopeColumn> = columns.collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let items: Vec<Bound> = columns.iter().map(|c| c.read(level, pos)).collect();
+    let names = Some(columns.iter().map(|c| c.name.clone()).collect());
+    let shape = RowShape { oid: oid::RECORD, names, types: items.iter().map(|i| i.ty).collect() };
+    Some(Bound { kind: BoundKind::Record { items, shape: shape.into() }, ty: oid::RECORD.into(), pos })
+}
+
+/// Whether a name is that of a column that every table has.
+fn is_system(name: &str) -> bool {
+    matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")
 }
 
 /// The operators of a name that functions compute.

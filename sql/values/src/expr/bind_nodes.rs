@@ -113,6 +113,7 @@ impl Binder<'_> {
                 Ok(node(BoundKind::Row(items), oid::RECORD, pos))
             }
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
+            K::Field { arg, name } => self.field(arg, name, pos),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
     }
@@ -372,6 +373,33 @@ impl Binder<'_> {
         Err(SqlError::new(code::DATATYPE_MISMATCH, message)
             .hint("jsonb subscript must be coercible to either integer or text.")
             .at(at))
+    }
+
+    /// `(row).name`.
+    fn field(&mut self, arg: &Expr, name: &str, pos: Pos) -> Result<Bound> {
+        let row = self.node(arg)?;
+        let missing = || {
+            let message = format!("could not identify column \"{name}\" in record data type");
+            SqlError::new(code::UNDEFINED_COLUMN, message).at(pos)
+        };
+        match row.kind {
+            BoundKind::Record { mut items, shape } => {
+                let found = (0..items.len()).find(|i| shape.name(*i) == name).ok_or_else(missing)?;
+                Ok(items.swap_remove(found))
+            }
+            BoundKind::Row(mut items) => {
+                let found = (0..items.len()).find(|i| format!("f{}", i + 1) == name).ok_or_else(missing)?;
+                Ok(items.swap_remove(found))
+            }
+            _ if row.ty.oid == oid::RECORD => Err(missing()),
+            _ => {
+                let message = format!(
+                    "column notation .{name} applied to type {}, which is not a composite type",
+                    format_type(row.ty)
+                );
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos))
+            }
+        }
     }
 
     fn collate(&mut self, arg: &Expr, collation: &QualName, pos: Pos) -> Result<Bound> {
