@@ -2,6 +2,7 @@
 
 use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
+use crate::types::inet::Inet;
 use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user};
 use clearway_engine::decimal::{Decimal, Sign};
 use clearway_engine::value::{Storage, Value, ValueRef};
@@ -19,7 +20,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
         oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME => Storage::Int(8),
-        oid::UUID | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
+        oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
@@ -54,6 +55,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
         Datum::JsonPath(p) => Value::Bytes(p.to_string().into_bytes().into()),
         Datum::Enum(e) => Value::Int(e.order),
+        Datum::Inet(v, _) => Value::Bytes(v.key().into()),
     }
 }
 
@@ -105,6 +107,9 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Float(f), _) => Datum::Float8(*f),
         (Value::Decimal(d), _) => Datum::numeric(from_decimal(d).ok_or_else(narrow)?),
         (Value::Bytes(b), oid::BYTEA) => Datum::Bytea(b.clone()),
+        (Value::Bytes(b), oid::INET | oid::CIDR) => {
+            Datum::Inet(Inet::of_key(b).ok_or_else(narrow)?, ty == oid::CIDR)
+        }
         (Value::Bytes(b), oid::UUID) => Datum::Uuid(b[..].try_into().map_err(|_| narrow())?),
         (Value::Bytes(b), oid::TIMETZ) => timetz(b).ok_or_else(narrow)?,
         (Value::Bytes(b), oid::JSON) => Datum::Json(std::str::from_utf8(b).map_err(|_| narrow())?.into()),

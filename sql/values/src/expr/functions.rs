@@ -70,6 +70,7 @@ pub(super) use table;
 static TABLES: &[&[Function]] = &[
     FUNCTIONS,
     super::json_functions::FUNCTIONS,
+    super::inet_functions::FUNCTIONS,
     super::json_build::FUNCTIONS,
     super::json_path::FUNCTIONS,
     super::math_functions::FUNCTIONS,

@@ -25,6 +25,7 @@ pub mod eval;
 mod from_char;
 pub mod functions;
 pub mod host;
+mod inet_functions;
 mod inquiries;
 mod json_build;
 mod json_change;

@@ -64,6 +64,10 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
         oid::UUID => Datum::Uuid(r.take()?),
+        oid::INET | oid::CIDR => {
+            let v = super::inet::Inet::of_wire(r.bytes(r.0.len())?).ok_or_else(bad)?;
+            Datum::Inet(if ty == oid::CIDR { v.masked(false) } else { v }, ty == oid::CIDR)
+        }
         oid::TIME => Datum::Time(super::time::checked(i64::from_be_bytes(r.take()?))?),
         oid::TIMETZ => {
             let time = super::time::checked(i64::from_be_bytes(r.take()?))?;
@@ -186,6 +190,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
             out.extend(p.to_string().as_bytes());
         }
         Datum::Enum(e) => out.extend(e.text.as_bytes()),
+        Datum::Inet(v, cidr) => v.wire(*cidr, out),
         Datum::Bytea(b) => out.extend(b.iter()),
         Datum::Interval(i) => {
             out.extend(i.micros.to_be_bytes());

@@ -1,5 +1,6 @@
 //! A value in memory: 24 bytes, machine words inline, everything larger shared.
 
+use super::inet::Inet;
 use super::interval::Interval;
 use super::json::Json;
 use super::jsonpath::JsonPath;
@@ -61,6 +62,8 @@ pub enum Datum {
     JsonPath(Arc<JsonPath>),
     /// A label of an enum.
     Enum(Arc<EnumLabel>),
+    /// inet, or cidr (true).
+    Inet(Inet, bool),
     /// The value of void.
     Void,
 }
@@ -236,6 +239,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Time(x), D::Time(y)) => x.cmp(y),
         (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
+        (D::Inet(x, _), D::Inet(y, _)) => x.compare(y),
         (D::Enum(x), D::Enum(y)) => x.order.cmp(&y.order),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
@@ -275,6 +279,7 @@ fn kind(d: &Datum) -> u8 {
         D::Jsonb(_) => 16,
         D::JsonPath(_) => 17,
         D::Enum(_) => 18,
+        D::Inet(..) => 19,
     }
 }
 
@@ -320,6 +325,7 @@ impl Hash for Datum {
             D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
             D::Jsonb(j) => j.hash_into(state),
             D::Enum(e) => e.order.hash(state),
+            D::Inet(v, _) => v.hash(state),
             _ => kind(self).hash(state),
         }
     }

@@ -21,6 +21,7 @@ mod datetime_numbers;
 pub mod datum;
 mod facts;
 pub mod float;
+pub mod inet;
 pub mod interval;
 pub mod json;
 pub mod jsonpath;
@@ -85,6 +86,8 @@ pub mod oid {
     pub const ANYELEMENT: Oid = 2283;
     pub const NAME_ARRAY: Oid = 1003;
     pub const UUID: Oid = 2950;
+    pub const INET: Oid = 869;
+    pub const CIDR: Oid = 650;
     pub const TIME: Oid = 1083;
     pub const TIMETZ: Oid = 1266;
     pub const JSON: Oid = 114;
@@ -211,8 +214,6 @@ const NOT_HERE: &[&str] = &[
     "bit",
     "varbit",
     "money",
-    "inet",
-    "cidr",
     "macaddr",
     "macaddr8",
     "point",

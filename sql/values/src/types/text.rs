@@ -2,6 +2,7 @@
 
 use super::datetime::{self, Format};
 use super::datum::Datum;
+use super::inet::Inet;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
 use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid};
@@ -153,6 +154,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::BPCHAR => Datum::Bpchar(text.into()),
         oid::CSTRING => Datum::text(text),
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
+        oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty == oid::CIDR)?, ty == oid::CIDR),
         oid::TIME => Datum::Time(super::time::parse(text, c)?),
         oid::TIMETZ => super::time::parse_zoned(text, c)?,
         oid::JSON => {
@@ -213,6 +215,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Jsonb(j) => j.to_string(),
         Datum::JsonPath(p) => p.to_string(),
         Datum::Enum(e) => e.text.to_string(),
+        Datum::Inet(v, cidr) => v.text(*cidr),
         Datum::Text(s) => s.to_string(),
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);
