@@ -58,7 +58,7 @@ pub struct Domain {
 }
 
 /// The distance between two labels of an enum when it is made: others fit between them.
-const STEP: i64 = 1 << 32;
+pub const STEP: i64 = 1 << 32;
 
 /// The place of a label behind the last one.
 pub fn place_behind(last: Option<i64>) -> Option<i64> {

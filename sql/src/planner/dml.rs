@@ -15,7 +15,7 @@ use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarge
 use crate::syntax::stmt;
 use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, format_type, oid};
-use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind};
+use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind, TypeBody, TypeObject};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
@@ -123,7 +123,13 @@ impl Planner<'_> {
     /// The value of a column that is not given.
     pub(crate) fn default_of(&mut self, relation: &Relation, column: usize) -> Result<Option<Bound>> {
         let c = &relation.columns[column];
-        let Some(text) = c.default.as_ref().filter(|_| !c.is_dropped()) else { return Ok(None) };
+        // What a column has no default for, its domain may have; NULL is judged by the domain, too.
+        let of_domain = match self.env.catalog.get(c.type_oid).map(|o| &**o) {
+            Some(Object::Type(TypeObject { body: TypeBody::Domain(d), .. })) => Some(d.default.as_deref().unwrap_or("NULL")),
+            _ => None,
+        };
+        let text = c.default.as_deref().or(of_domain).filter(|_| !c.is_dropped());
+        let Some(text) = text else { return Ok(None) };
         let e = crate::syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
         let scope = Scope::default();

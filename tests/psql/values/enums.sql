@@ -22,7 +22,9 @@ SELECT m, count(*) FROM person GROUP BY m ORDER BY m;
 SELECT enumlabel, enumsortorder FROM pg_enum WHERE enumtypid = 'mood'::regtype AND enumlabel <> 'angry' ORDER BY enumsortorder DESC LIMIT 1;
 SELECT typname, typtype, typcategory, typarray::regtype FROM pg_type WHERE typname = 'mood';
 SELECT pg_typeof('ok'::mood), pg_typeof(array['ok'::mood]);
+\set VERBOSITY terse
 DROP TYPE mood;
+\set VERBOSITY default
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE DOMAIN email AS varchar(20) NOT NULL CONSTRAINT at CHECK (VALUE LIKE '%@%');
 CREATE TABLE users (id positive PRIMARY KEY, mail email, opt positive);
@@ -46,7 +48,9 @@ SELECT * FROM users ORDER BY id;
 ALTER DOMAIN email DROP CONSTRAINT at;
 INSERT INTO users VALUES (4, 'none');
 SELECT typname, typtype, typbasetype::regtype, typnotnull FROM pg_type WHERE typname IN ('positive', 'email') ORDER BY 1;
+\set VERBOSITY terse
 DROP DOMAIN positive;
+\set VERBOSITY default
 DROP TABLE person, users;
 DROP TYPE mood;
 DROP DOMAIN small, positive, email;

@@ -176,7 +176,9 @@ impl Binder<'_> {
             match &bound.kind {
                 BoundKind::Const(Datum::Text(s)) => {
                     let plain = SqlType::new(to.oid);
-                    let value = text::input(plain, s, &self.conversion).map_err(|e| e.at(bound.pos))?;
+                    // A domain's conditions are not a matter of the literal alone.
+                    let placed = |e: SqlError| if e.code().starts_with("23") { e } else { e.at(bound.pos) };
+                    let value = text::input(plain, s, &self.conversion).map_err(placed)?;
                     let value = cast::fit(value, to, allowed == Context::Explicit).map_err(|e| {
                         if e.code() == code::STRING_DATA_RIGHT_TRUNCATION { e } else { e.at(bound.pos) }
                     })?;

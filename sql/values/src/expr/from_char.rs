@@ -2,7 +2,7 @@
 
 use super::eval::Env;
 use super::functions::s;
-use super::to_char::{DAYS, MONTHS, Piece, ROMAN, pieces};
+use super::to_char::{DAYS, MONTHS, Piece, ROMAN, cased, pieces};
 use crate::error::{Result, SqlError, code};
 use crate::types::{Datum, datetime};
 use clearway_base::breath;
@@ -145,10 +145,11 @@ fn read(text: &str, format: &str) -> Result<Parts> {
                     r.rest = &r.rest[c.len_utf8()..];
                 }
             }
-            Piece::Field { key, fill, ordinal, .. } => {
+            Piece::Field { key, case, fill, ordinal } => {
+                let shown = cased(key, *case);
                 let next_is_digits = list.get(n + 1).is_some_and(Piece::is_digits);
                 let free = *fill || ordinal.is_some() || !next_is_digits;
-                field(&mut r, &mut parts, key, free)?;
+                field(&mut r, &mut parts, (key, &shown), free)?;
                 if ordinal.is_some() {
                     r.rest = r.rest.get(2..).unwrap_or("");
                 }
@@ -172,8 +173,8 @@ fn full_year(year: i64) -> i64 {
     }
 }
 
-fn field(r: &mut Reader<'_>, p: &mut Parts, key: &str, free: bool) -> Result<()> {
-    match key {
+fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bool) -> Result<()> {
+    match field {
         "A.M." | "P.M." => p.afternoon = Some(r.word(&["a.m.", "p.m."], None, key)? == 1),
         "AM" | "PM" => p.afternoon = Some(r.word(&["am", "pm"], None, key)? == 1),
         "HH" | "HH12" => (p.hour, p.half) = (Some(r.int(key, 2, free)?), true),
@@ -181,7 +182,7 @@ fn field(r: &mut Reader<'_>, p: &mut Parts, key: &str, free: bool) -> Result<()>
         "MI" => p.minute = r.int(key, 2, free)?,
         "SS" => p.second = r.int(key, 2, free)?,
         "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-            let most = match key {
+            let most = match field {
                 "MS" => 3,
                 "US" => 6,
                 key => usize::from(key.as_bytes()[2] - b'0'),
@@ -237,15 +238,15 @@ fn field(r: &mut Reader<'_>, p: &mut Parts, key: &str, free: bool) -> Result<()>
         }
         "YYYY" | "IYYY" => {
             let year = r.int(key, 4, free)?;
-            if key == "YYYY" { p.year = Some(year) } else { p.iso_year = Some(year) }
+            if field == "YYYY" { p.year = Some(year) } else { p.iso_year = Some(year) }
         }
         "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
             let before = { r.blanks(); r.rest.len() };
-            let len = key.trim_start_matches('I').len().max(if key.starts_with('I') { key.len() } else { 1 });
+            let len = field.trim_start_matches('I').len().max(if field.starts_with('I') { field.len() } else { 1 });
             let year = r.int(key, len, free)?;
             let year = if before - r.rest.len() < 4 { full_year(year) } else { year };
             p.short_year = true;
-            if key.starts_with('I') { p.iso_year = Some(year) } else { p.year = Some(year) }
+            if field.starts_with('I') { p.iso_year = Some(year) } else { p.year = Some(year) }
         }
         _ => {}
     }

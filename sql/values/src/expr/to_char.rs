@@ -228,11 +228,13 @@ fn moment(a: &[Datum], e: &Env<'_>) -> Option<Moment> {
     })
 }
 
-fn cased(text: &str, case: Case) -> String {
+/// A word in this case.
+pub fn cased(text: &str, case: Case) -> String {
+    let lower = text.to_lowercase();
     match case {
         Case::Upper => text.to_uppercase(),
-        Case::Lower => text.to_lowercase(),
-        Case::Title => text.to_owned(),
+        Case::Lower => lower,
+        Case::Title => text[..1].to_uppercase() + &lower[1..],
     }
 }
 
