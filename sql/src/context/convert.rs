@@ -107,9 +107,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Float(f), _) => Datum::Float8(*f),
         (Value::Decimal(d), _) => Datum::numeric(from_decimal(d).ok_or_else(narrow)?),
         (Value::Bytes(b), oid::BYTEA) => Datum::Bytea(b.clone()),
-        (Value::Bytes(b), oid::INET | oid::CIDR) => {
-            Datum::Inet(Inet::of_key(b).ok_or_else(narrow)?, ty == oid::CIDR)
-        }
+        (Value::Bytes(b), oid::INET | oid::CIDR) => Datum::Inet(Inet::of_key(b).ok_or_else(narrow)?, ty == oid::CIDR),
         (Value::Bytes(b), oid::UUID) => Datum::Uuid(b[..].try_into().map_err(|_| narrow())?),
         (Value::Bytes(b), oid::TIMETZ) => timetz(b).ok_or_else(narrow)?,
         (Value::Bytes(b), oid::JSON) => Datum::Json(std::str::from_utf8(b).map_err(|_| narrow())?.into()),

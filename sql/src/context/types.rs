@@ -29,8 +29,11 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
     let shown = if path.iter().any(|p| **p == *schema) { plain } else { format!("{}.{plain}", quote(&schema)) };
     let (category, len, kind) = match &ty.body {
         TypeBody::Enum(labels) => {
-            let label = |l: &clearway_engine::catalog::Label| {
-                EnumLabel { ty: ty.oid, oid: l.oid, order: l.order, text: l.text.as_str().into() }
+            let label = |l: &clearway_engine::catalog::Label| EnumLabel {
+                ty: ty.oid,
+                oid: l.oid,
+                order: l.order,
+                text: l.text.as_str().into(),
             };
             let mut labels: Vec<Arc<EnumLabel>> = labels.iter().map(|l| Arc::new(label(l))).collect();
             labels.sort_by_key(|l| l.order);
@@ -43,16 +46,8 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
             (facts.map_or(b'U', |f| f.category), facts.map_or(-1, |f| f.len), Kind::Domain(below))
         }
     };
-    let own = TypeFacts {
-        oid: ty.oid,
-        name: "",
-        len,
-        category,
-        preferred: false,
-        array: ty.array,
-        element: 0,
-        sql_name: "",
-    };
+    let own =
+        TypeFacts { oid: ty.oid, name: "", len, category, preferred: false, array: ty.array, element: 0, sql_name: "" };
     types.add(UserType { facts: user::static_facts(own, &ty.name, &shown), schema: schema.clone(), kind });
     let array = TypeFacts { oid: ty.array, len: -1, category: b'A', array: 0, element: ty.oid, ..own };
     let facts = user::static_facts(array, &format!("_{}", ty.name), &format!("{shown}[]"));
@@ -73,7 +68,8 @@ fn checks(domain: &Domain, base: SqlType) -> Vec<(String, Arc<dyn DomainCheck>)>
 /// Whatever is wrong with the text.
 pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
     let expr = crate::syntax::parse_expression(text)?;
-    let value = ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
+    let value =
+        ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
     let scope = Scope { columns: vec![value], parent: None };
     let mut binder = Binder {
         scope: &scope,

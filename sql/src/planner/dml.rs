@@ -125,7 +125,9 @@ impl Planner<'_> {
         let c = &relation.columns[column];
         // What a column has no default for, its domain may have; NULL is judged by the domain, too.
         let of_domain = match self.env.catalog.get(c.type_oid).map(|o| &**o) {
-            Some(Object::Type(TypeObject { body: TypeBody::Domain(d), .. })) => Some(d.default.as_deref().unwrap_or("NULL")),
+            Some(Object::Type(TypeObject { body: TypeBody::Domain(d), .. })) => {
+                Some(d.default.as_deref().unwrap_or("NULL"))
+            }
             _ => None,
         };
         let text = c.default.as_deref().or(of_domain).filter(|_| !c.is_dropped());

@@ -8,11 +8,11 @@ use super::utility;
 use crate::context::backend::redacted;
 use crate::context::obstacle;
 use crate::context::statements::Digest;
-use crate::types::user;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::syntax::parse;
 use crate::syntax::stmt::Statement;
+use crate::types::user;
 use crate::types::{Datum, Oid, SqlType, oid, text};
 use clearway_base::breath;
 use clearway_base::sync::Mutex;
@@ -217,7 +217,9 @@ impl Session {
         self.begin_account();
         let flag = self.core.backend.interrupt.flag();
         let types = self.core.types.clone();
-        let ran = user::within(types, pin!(breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client))))).await;
+        let ran =
+            user::within(types, pin!(breath::within(flag, Box::pin(self.execute_portal(portal, max_rows, client)))))
+                .await;
         match ran {
             Ok(()) => {
                 self.deliver(client);

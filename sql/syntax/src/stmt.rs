@@ -1,11 +1,11 @@
 //! The syntax tree of statements.
 
-use super::user_type::TypeStatement;
 use super::ast::{Expr, FromItem, QualName, Query, TableRef, Target, TypeName, With};
 use super::ddl::{
     AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
     IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
 };
+use super::user_type::TypeStatement;
 use crate::error::Pos;
 
 /// A statement.

@@ -6,7 +6,10 @@ use super::ast::{QualName, TypeName};
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum TypeStatement {
-    CreateEnum { name: QualName, labels: Vec<String> },
+    CreateEnum {
+        name: QualName,
+        labels: Vec<String>,
+    },
     /// The checks have their names and texts.
     CreateDomain {
         name: QualName,
@@ -15,8 +18,17 @@ pub enum TypeStatement {
         not_null: bool,
         checks: Vec<(Option<String>, String)>,
     },
-    Alter { name: QualName, domain: bool, change: TypeChange },
-    Drop { domain: bool, names: Vec<QualName>, if_exists: bool, cascade: bool },
+    Alter {
+        name: QualName,
+        domain: bool,
+        change: TypeChange,
+    },
+    Drop {
+        domain: bool,
+        names: Vec<QualName>,
+        if_exists: bool,
+        cascade: bool,
+    },
 }
 
 /// What ALTER TYPE and ALTER DOMAIN change.
@@ -27,10 +39,24 @@ pub enum TypeChange {
     Owner(String),
     Schema(String),
     /// `beside`: before (true) or after a label.
-    AddValue { if_not_exists: bool, label: String, beside: Option<(bool, String)> },
-    RenameValue { from: String, to: String },
+    AddValue {
+        if_not_exists: bool,
+        label: String,
+        beside: Option<(bool, String)>,
+    },
+    RenameValue {
+        from: String,
+        to: String,
+    },
     Default(Option<String>),
     NotNull(bool),
-    AddCheck { name: Option<String>, text: String, valid: bool },
-    DropCheck { name: String, if_exists: bool },
+    AddCheck {
+        name: Option<String>,
+        text: String,
+        valid: bool,
+    },
+    DropCheck {
+        name: String,
+        if_exists: bool,
+    },
 }

@@ -14,8 +14,8 @@ mod rewrite;
 mod roles;
 mod table;
 mod table_as;
-mod types;
 pub(super) mod temporary;
+mod types;
 
 use super::session::{Prepared, Session};
 use crate::context::core::Core;

@@ -91,10 +91,17 @@ impl Ddl<'_> {
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(base.name.pos));
         }
         let catalog = self.catalog();
-        let mut domain =
-            Domain { base: below.oid, base_mod: below.modifier, not_null, default: default.cloned(), checks: Vec::new() };
+        let mut domain = Domain {
+            base: below.oid,
+            base_mod: below.modifier,
+            not_null,
+            default: default.cloned(),
+            checks: Vec::new(),
+        };
         // A domain over a domain has the conditions of both.
-        if let Some(Object::Type(TypeObject { body: TypeBody::Domain(under), .. })) = catalog.get(given.oid).map(|o| &**o) {
+        if let Some(Object::Type(TypeObject { body: TypeBody::Domain(under), .. })) =
+            catalog.get(given.oid).map(|o| &**o)
+        {
             domain.checks.clone_from(&under.checks);
             domain.not_null |= under.not_null;
             domain.default = domain.default.or_else(|| under.default.clone());
@@ -291,8 +298,7 @@ fn check_label(text: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("invalid enum label \"{text}\"");
-    Err(SqlError::new(code::INVALID_NAME, message)
-        .detail(format!("Labels must be {LABEL_BYTES_MAX} bytes or less.")))
+    Err(SqlError::new(code::INVALID_NAME, message).detail(format!("Labels must be {LABEL_BYTES_MAX} bytes or less.")))
 }
 
 fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) -> Result<()> {

@@ -265,9 +265,8 @@ pub(super) static ENUM_RANGE: Function = Function {
 
 fn enum_range(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let all = array(a, 0)?;
-    let inside = |v: &&Datum| {
-        (a[1].is_null() || compare(v, &a[1]).is_ge()) && (a[2].is_null() || compare(v, &a[2]).is_le())
-    };
+    let inside =
+        |v: &&Datum| (a[1].is_null() || compare(v, &a[1]).is_ge()) && (a[2].is_null() || compare(v, &a[2]).is_le());
     wrap(Array::one_dimensional(all.element, all.values.iter().filter(inside).cloned().collect()))
 }
 

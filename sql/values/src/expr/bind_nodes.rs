@@ -108,12 +108,9 @@ impl Binder<'_> {
             K::Exists(query) => self.subquery(query, SubqueryUse::Exists, None, pos),
             K::Subquery(query) => self.subquery(query, SubqueryUse::Scalar, None, pos),
             K::Subscript { arg, index } => self.subscript(arg, index, pos),
-            K::Row(items) => {
-                let items: Vec<Bound> = items.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
-                Ok(node(BoundKind::Row(items), oid::RECORD, pos))
-            }
+            K::Row(items) => self.row(items, pos),
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
-            K::Field { arg, name } => self.field(arg, name, pos),
+            K::Field { arg, name } => self.field(arg, name),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
     }
@@ -375,11 +372,19 @@ impl Binder<'_> {
             .at(at))
     }
 
+    fn row(&mut self, items: &[Expr], pos: Pos) -> Result<Bound> {
+        let items: Vec<Bound> = items.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
+        Ok(node(BoundKind::Row(items), oid::RECORD, pos))
+    }
+
     /// `(row).name`.
-    fn field(&mut self, arg: &Expr, name: &str, pos: Pos) -> Result<Bound> {
-        let row = self.node(arg)?;
+    fn field(&mut self, arg: &Expr, name: &str) -> Result<Bound> {
+        let (row, pos) = (self.node(arg)?, arg.pos);
         let missing = || {
-            let message = format!("could not identify column \"{name}\" in record data type");
+            let message = match &*arg.kind {
+                ExprKind::Column(relation) => format!("column {}.{name} does not exist", relation.dotted()),
+                _ => format!("could not identify column \"{name}\" in record data type"),
+            };
             SqlError::new(code::UNDEFINED_COLUMN, message).at(pos)
         };
         match row.kind {

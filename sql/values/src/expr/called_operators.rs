@@ -3,5 +3,9 @@
 use super::functions::Function;
 
 /// Every table of them.
-pub static TABLES: &[&[Function]] =
-    &[super::json_functions::OPERATORS, super::json_path::OPERATORS, super::math_functions::OPERATORS, super::inet_functions::OPERATORS];
+pub static TABLES: &[&[Function]] = &[
+    super::json_functions::OPERATORS,
+    super::json_path::OPERATORS,
+    super::math_functions::OPERATORS,
+    super::inet_functions::OPERATORS,
+];

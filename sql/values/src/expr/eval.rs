@@ -419,6 +419,12 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Jsonb(_) => oid::JSONB,
         Datum::JsonPath(_) => oid::JSONPATH,
         Datum::Enum(e) => e.ty,
-        Datum::Inet(_, cidr) => if *cidr { oid::CIDR } else { oid::INET },
+        Datum::Inet(_, cidr) => {
+            if *cidr {
+                oid::CIDR
+            } else {
+                oid::INET
+            }
+        }
     }
 }

@@ -66,9 +66,9 @@ impl Reader<'_> {
         if !free && self.rest.chars().count() < len {
             let message = format!("source string too short for \"{key}\" formatting field");
             let detail = format!("Field requires {len} characters, but only {} remain.", self.rest.chars().count());
-            return Err(invalid(message).detail(detail).hint(
-                "If your source string is not fixed-width, try using the \"FM\" modifier.",
-            ));
+            return Err(invalid(message)
+                .detail(detail)
+                .hint("If your source string is not fixed-width, try using the \"FM\" modifier."));
         }
         if digits == 0 || most <= usize::from(signed) {
             let message = format!("invalid value \"{}\" for \"{key}\"", shown());
@@ -77,9 +77,9 @@ impl Reader<'_> {
         if !free && most < len {
             let message = format!("invalid value \"{}\" for \"{key}\"", shown());
             let detail = format!("Field requires {len} characters, but only {most} could be parsed.");
-            return Err(invalid(message).detail(detail).hint(
-                "If your source string is not fixed-width, try using the \"FM\" modifier.",
-            ));
+            return Err(invalid(message)
+                .detail(detail)
+                .hint("If your source string is not fixed-width, try using the \"FM\" modifier."));
         }
         let text = &self.rest[..most];
         let value = text.parse::<i64>().ok().filter(|v| i32::try_from(*v).is_ok()).ok_or_else(|| {
@@ -175,40 +175,6 @@ fn full_year(year: i64) -> i64 {
 
 fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bool) -> Result<()> {
     match field {
-        "A.M." | "P.M." => p.afternoon = Some(r.word(&["a.m.", "p.m."], None, key)? == 1),
-        "AM" | "PM" => p.afternoon = Some(r.word(&["am", "pm"], None, key)? == 1),
-        "HH" | "HH12" => (p.hour, p.half) = (Some(r.int(key, 2, free)?), true),
-        "HH24" => p.hour = Some(r.int(key, 2, free)?),
-        "MI" => p.minute = r.int(key, 2, free)?,
-        "SS" => p.second = r.int(key, 2, free)?,
-        "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-            let most = match field {
-                "MS" => 3,
-                "US" => 6,
-                key => usize::from(key.as_bytes()[2] - b'0'),
-            };
-            let before = { r.blanks(); r.rest.len() };
-            let value = r.int(key, most, free)?;
-            let digits = before - r.rest.len();
-            if digits > 6 {
-                return Err(out_of_range(&value.to_string()));
-            }
-            p.micros = value * 10i64.pow(6 - digits as u32);
-        }
-        "SSSS" | "SSSSS" => p.seconds_of_day = Some(r.int(key, 5, free)?),
-        "TZ" | "OF" => {
-            let message = format!("formatting field \"{key}\" is only supported in to_char");
-            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
-        }
-        "TZH" => {
-            p.zone_negative = r.rest.starts_with('-');
-            r.rest = r.rest.strip_prefix(['+', '-', ' ']).unwrap_or(r.rest);
-            p.zone_hour = Some(r.int(key, 2, free)?);
-        }
-        "TZM" => {
-            p.zone_hour.get_or_insert(0);
-            p.zone_minute = r.int(key, 2, free)?;
-        }
         "A.D." | "B.C." => p.before_christ = r.word(&["a.d.", "b.c."], None, key)? == 1,
         "AD" | "BC" => p.before_christ = r.word(&["ad", "bc"], None, key)? == 1,
         "MONTH" => p.month = Some(r.word(&MONTHS, None, key)? + 1),
@@ -241,20 +207,68 @@ fn field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bo
             if field == "YYYY" { p.year = Some(year) } else { p.iso_year = Some(year) }
         }
         "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
-            let before = { r.blanks(); r.rest.len() };
+            let before = {
+                r.blanks();
+                r.rest.len()
+            };
             let len = field.trim_start_matches('I').len().max(if field.starts_with('I') { field.len() } else { 1 });
             let year = r.int(key, len, free)?;
             let year = if before - r.rest.len() < 4 { full_year(year) } else { year };
             p.short_year = true;
             if field.starts_with('I') { p.iso_year = Some(year) } else { p.year = Some(year) }
         }
+        _ => return clock_field(r, p, (field, key), free),
+    }
+    Ok(())
+}
+
+/// Fields of the time of day and of the zone.
+fn clock_field(r: &mut Reader<'_>, p: &mut Parts, (field, key): (&str, &str), free: bool) -> Result<()> {
+    match field {
+        "A.M." | "P.M." => p.afternoon = Some(r.word(&["a.m.", "p.m."], None, key)? == 1),
+        "AM" | "PM" => p.afternoon = Some(r.word(&["am", "pm"], None, key)? == 1),
+        "HH" | "HH12" => (p.hour, p.half) = (Some(r.int(key, 2, free)?), true),
+        "HH24" => p.hour = Some(r.int(key, 2, free)?),
+        "MI" => p.minute = r.int(key, 2, free)?,
+        "SS" => p.second = r.int(key, 2, free)?,
+        "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+            let most = match field {
+                "MS" => 3,
+                "US" => 6,
+                key => usize::from(key.as_bytes()[2] - b'0'),
+            };
+            let before = {
+                r.blanks();
+                r.rest.len()
+            };
+            let value = r.int(key, most, free)?;
+            let digits = before - r.rest.len();
+            if digits > 6 {
+                return Err(out_of_range(&value.to_string()));
+            }
+            p.micros = value * 10i64.pow(6 - digits as u32);
+        }
+        "SSSS" | "SSSSS" => p.seconds_of_day = Some(r.int(key, 5, free)?),
+        "TZ" | "OF" => {
+            let message = format!("formatting field \"{key}\" is only supported in to_char");
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        "TZH" => {
+            p.zone_negative = r.rest.starts_with('-');
+            r.rest = r.rest.strip_prefix(['+', '-', ' ']).unwrap_or(r.rest);
+            p.zone_hour = Some(r.int(key, 2, free)?);
+        }
+        "TZM" => {
+            p.zone_hour.get_or_insert(0);
+            p.zone_minute = r.int(key, 2, free)?;
+        }
         _ => {}
     }
     Ok(())
 }
 
-/// The day and the time that a text means.
-fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
+/// The time of day that a text means, in microseconds.
+fn time_of(p: &Parts, text: &str) -> Result<i64> {
     let mut hour = p.hour.unwrap_or(0);
     if p.half {
         if !(1..=12).contains(&hour) {
@@ -268,10 +282,19 @@ fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
     if let Some(seconds) = p.seconds_of_day {
         (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
-    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0..60).contains(&second) || !(0..1_000_000).contains(&p.micros) {
+    if !(0..24).contains(&hour)
+        || !(0..60).contains(&minute)
+        || !(0..60).contains(&second)
+        || !(0..1_000_000).contains(&p.micros)
+    {
         return Err(out_of_range(text));
     }
-    let time = ((hour * 60 + minute) * 60 + second) * 1_000_000 + p.micros;
+    Ok(((hour * 60 + minute) * 60 + second) * 1_000_000 + p.micros)
+}
+
+/// The day and the time that a text means.
+fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
+    let time = time_of(p, text)?;
     if let Some(julian) = p.julian {
         return Ok((julian - 2_451_545, time));
     }
@@ -284,7 +307,13 @@ fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
         (Some(century), Some(year)) if p.short_year => year % 100 + (century - 1) * 100,
         (Some(century), None) => (century - 1) * 100 + 1,
         (_, Some(year)) => year,
-        _ => if p.before_christ { 1 } else { 0 },
+        _ => {
+            if p.before_christ {
+                1
+            } else {
+                0
+            }
+        }
     };
     let has_year = p.year.is_some() || p.iso_year.is_some() || p.century.is_some();
     if p.before_christ {

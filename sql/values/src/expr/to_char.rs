@@ -18,15 +18,17 @@ pub static FUNCTIONS: &[Function] = table! {
 
 /// The fields of a format, the longer ones of a letter first.
 const KEYS: &[&str] = &[
-    "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "D", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
-    "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I", "J", "MI", "MM", "MONTH", "MON", "MS", "OF",
-    "P.M.", "PM", "Q", "RM", "SSSSS", "SSSS", "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
+    "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "D", "FF1", "FF2", "FF3", "FF4", "FF5",
+    "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I", "J", "MI", "MM", "MONTH", "MON",
+    "MS", "OF", "P.M.", "PM", "Q", "RM", "SSSSS", "SSSS", "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY",
+    "YYY", "YY", "Y",
 ];
 
 /// The fields that are digits in a text.
 const DIGITS: &[&str] = &[
-    "CC", "DDD", "DD", "D", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY",
-    "I", "J", "MI", "MM", "MS", "Q", "SSSSS", "SSSS", "SS", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
+    "CC", "DDD", "DD", "D", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY",
+    "IYY", "IY", "I", "J", "MI", "MM", "MS", "Q", "SSSSS", "SSSS", "SS", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY",
+    "Y",
 ];
 
 /// How a field's letters are written.
@@ -137,7 +139,18 @@ pub fn pieces(format: &str) -> Result<(Vec<Piece>, bool)> {
 }
 
 pub const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 pub const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 pub const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
@@ -289,50 +302,30 @@ fn field(m: &Moment, key: &str, case: Case, fill: bool) -> Result<String> {
     };
     let dotted = |text: &str| cased(text, case);
     let weekday = (m.days + 6).rem_euclid(7);
-    if m.interval && matches!(key, "A.D." | "AD" | "B.C." | "BC" | "DAY" | "DY" | "D" | "ID" | "MONTH" | "MON" | "OF" | "TZ" | "TZH" | "TZM") {
+    if m.interval
+        && matches!(
+            key,
+            "A.D." | "AD" | "B.C." | "BC" | "DAY" | "DY" | "D" | "ID" | "MONTH" | "MON" | "OF" | "TZ" | "TZH" | "TZM"
+        )
+    {
         let message = "invalid format specification for an interval value";
         return Err(SqlError::new(code::INVALID_DATETIME_FORMAT, message)
             .hint("Intervals are not tied to specific calendar dates."));
     }
-    let after_noon = m.hour.rem_euclid(24) >= 12;
     let year = m.shown_year();
     let cut = |n: i64, digits: u32| number(n % 10i64.pow(digits), digits as usize, fill);
     Ok(match key {
-        "A.M." | "P.M." => dotted(if after_noon { "P.M." } else { "A.M." }).replace("P.m.", "P.M.").replace("A.m.", "A.M."),
-        "AM" | "PM" => dotted(if after_noon { "PM" } else { "AM" }),
         "A.D." | "B.C." => dotted(if m.year <= 0 { "B.C." } else { "A.D." }),
         "AD" | "BC" => dotted(if m.year <= 0 { "BC" } else { "AD" }),
-        "HH" | "HH12" => {
-            let hour = m.hour % 12;
-            number(if hour == 0 { 12 } else { hour }, 2, fill)
-        }
-        "HH24" => number(m.hour, 2, fill),
-        "MI" => number(m.minute, 2, fill),
-        "SS" => number(m.second, 2, fill),
-        "MS" | "FF3" => format!("{:03}", m.micros.abs() / 1000),
-        "US" | "FF6" => format!("{:06}", m.micros.abs()),
-        "FF1" | "FF2" | "FF4" | "FF5" => {
-            let digits = (key.as_bytes()[2] - b'0') as usize;
-            format!("{:06}", m.micros.abs())[..digits].to_owned()
-        }
-        "SSSS" | "SSSSS" => (m.hour * 3600 + m.minute * 60 + m.second).to_string(),
-        "TZ" => match &m.zone {
-            Some((_, name)) => if case == Case::Lower { name.to_lowercase() } else { name.clone() },
-            None => String::new(),
-        },
-        "TZH" => m.zone.as_ref().map_or_else(String::new, |z| format!("{}{:02}", sign(z.0), z.0.abs() / 3600)),
-        "TZM" => m.zone.as_ref().map_or_else(String::new, |z| format!("{:02}", z.0.abs() / 60 % 60)),
-        "OF" => m.zone.as_ref().map_or_else(String::new, |z| {
-            let minutes = z.0.abs() / 60 % 60;
-            let hours = number(z.0.abs() / 3600, 2, fill);
-            if minutes == 0 { format!("{}{hours}", sign(z.0)) } else { format!("{}{hours}:{minutes:02}", sign(z.0)) }
-        }),
         "MONTH" | "MON" | "RM" if m.month == 0 => String::new(),
         "MONTH" => padded(MONTHS[(m.month - 1).rem_euclid(12) as usize], 9),
         "MON" => cased(&MONTHS[(m.month - 1).rem_euclid(12) as usize][..3], case),
         "MM" => number(m.month, 2, fill),
         "RM" => {
-            let shown = cased(ROMAN[(m.month - 1).rem_euclid(12) as usize], if case == Case::Lower { case } else { Case::Upper });
+            let shown = cased(
+                ROMAN[(m.month - 1).rem_euclid(12) as usize],
+                if case == Case::Lower { case } else { Case::Upper },
+            );
             if fill { shown } else { format!("{shown:4}") }
         }
         "DAY" => padded(DAYS[weekday as usize], 9),
@@ -352,7 +345,11 @@ fn field(m: &Moment, key: &str, case: Case, fill: bool) -> Result<String> {
         "Q" if m.month == 0 => String::new(),
         "Q" => ((m.month - 1) / 3 + 1).to_string(),
         "CC" => {
-            let century = if m.interval || m.year > 0 { if m.interval { m.year / 100 } else { (m.year - 1) / 100 + 1 } } else { m.year / 100 - 1 };
+            let century = if m.interval || m.year > 0 {
+                if m.interval { m.year / 100 } else { (m.year - 1) / 100 + 1 }
+            } else {
+                m.year / 100 - 1
+            };
             if (-99..=99).contains(&century) { number(century, 2, fill) } else { century.to_string() }
         }
         "J" => (if m.interval { 0 } else { m.days + 2_451_545 }).to_string(),
@@ -365,8 +362,52 @@ fn field(m: &Moment, key: &str, case: Case, fill: bool) -> Result<String> {
         "IYY" => cut(m.iso().0, 3),
         "IY" => cut(m.iso().0, 2),
         "I" => cut(m.iso().0, 1),
-        _ => String::new(),
+        _ => clock_field(m, key, case, fill),
     })
+}
+
+/// Fields of the time of day and of the zone.
+fn clock_field(m: &Moment, key: &str, case: Case, fill: bool) -> String {
+    let dotted = |text: &str| cased(text, case);
+    let after_noon = m.hour.rem_euclid(24) >= 12;
+    match key {
+        "A.M." | "P.M." => {
+            dotted(if after_noon { "P.M." } else { "A.M." }).replace("P.m.", "P.M.").replace("A.m.", "A.M.")
+        }
+        "AM" | "PM" => dotted(if after_noon { "PM" } else { "AM" }),
+        "HH" | "HH12" => {
+            let hour = m.hour % 12;
+            number(if hour == 0 { 12 } else { hour }, 2, fill)
+        }
+        "HH24" => number(m.hour, 2, fill),
+        "MI" => number(m.minute, 2, fill),
+        "SS" => number(m.second, 2, fill),
+        "MS" | "FF3" => format!("{:03}", m.micros.abs() / 1000),
+        "US" | "FF6" => format!("{:06}", m.micros.abs()),
+        "FF1" | "FF2" | "FF4" | "FF5" => {
+            let digits = (key.as_bytes()[2] - b'0') as usize;
+            format!("{:06}", m.micros.abs())[..digits].to_owned()
+        }
+        "SSSS" | "SSSSS" => (m.hour * 3600 + m.minute * 60 + m.second).to_string(),
+        "TZ" => match &m.zone {
+            Some((_, name)) => {
+                if case == Case::Lower {
+                    name.to_lowercase()
+                } else {
+                    name.clone()
+                }
+            }
+            None => String::new(),
+        },
+        "TZH" => m.zone.as_ref().map_or_else(String::new, |z| format!("{}{:02}", sign(z.0), z.0.abs() / 3600)),
+        "TZM" => m.zone.as_ref().map_or_else(String::new, |z| format!("{:02}", z.0.abs() / 60 % 60)),
+        "OF" => m.zone.as_ref().map_or_else(String::new, |z| {
+            let minutes = z.0.abs() / 60 % 60;
+            let hours = number(z.0.abs() / 3600, 2, fill);
+            if minutes == 0 { format!("{}{hours}", sign(z.0)) } else { format!("{}{hours}:{minutes:02}", sign(z.0)) }
+        }),
+        _ => String::new(),
+    }
 }
 
 fn sign(n: i64) -> char {

@@ -63,36 +63,8 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
-        oid::UUID => Datum::Uuid(r.take()?),
-        oid::INET | oid::CIDR => {
-            let v = super::inet::Inet::of_wire(r.bytes(r.0.len())?).ok_or_else(bad)?;
-            Datum::Inet(if ty == oid::CIDR { v.masked(false) } else { v }, ty == oid::CIDR)
-        }
-        oid::TIME => Datum::Time(super::time::checked(i64::from_be_bytes(r.take()?))?),
-        oid::TIMETZ => {
-            let time = super::time::checked(i64::from_be_bytes(r.take()?))?;
-            Datum::TimeTz(time, super::time::checked_zone(r.i32()?)?)
-        }
-        oid::JSON => {
-            let text = utf8(r.bytes(r.0.len())?)?;
-            super::json::validate(text)?;
-            Datum::Json(text.into())
-        }
-        oid::JSONB => {
-            let [version] = r.take::<1>()?;
-            if version != 1 {
-                let message = format!("unsupported jsonb version number {version}");
-                return Err(SqlError::new(code::INTERNAL_ERROR, message));
-            }
-            Datum::Jsonb(super::json::parse(utf8(r.bytes(r.0.len())?)?)?.into())
-        }
-        oid::JSONPATH => {
-            let [version] = r.take::<1>()?;
-            if version != 1 {
-                let message = format!("unsupported jsonpath version number: {version}");
-                return Err(SqlError::new(code::INTERNAL_ERROR, message));
-            }
-            Datum::JsonPath(super::jsonpath::parse(utf8(r.bytes(r.0.len())?)?)?.into())
+        oid::UUID | oid::INET | oid::CIDR | oid::TIME | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => {
+            input_other(ty, r)?
         }
         oid::DATE => Datum::Date(r.i32()?),
         oid::TIMESTAMP => Datum::Timestamp(i64::from_be_bytes(r.take()?)),
@@ -124,6 +96,43 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             };
             Datum::Array(input_array(expected.ok_or_else(bad)?, r)?.into())
         }
+    })
+}
+
+fn input_other(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
+    Ok(match ty {
+        oid::UUID => Datum::Uuid(r.take()?),
+        oid::INET | oid::CIDR => {
+            let v = super::inet::Inet::of_wire(r.bytes(r.0.len())?).ok_or_else(bad)?;
+            Datum::Inet(if ty == oid::CIDR { v.masked(false) } else { v }, ty == oid::CIDR)
+        }
+        oid::TIME => Datum::Time(super::time::checked(i64::from_be_bytes(r.take()?))?),
+        oid::TIMETZ => {
+            let time = super::time::checked(i64::from_be_bytes(r.take()?))?;
+            Datum::TimeTz(time, super::time::checked_zone(r.i32()?)?)
+        }
+        oid::JSON => {
+            let text = utf8(r.bytes(r.0.len())?)?;
+            super::json::validate(text)?;
+            Datum::Json(text.into())
+        }
+        oid::JSONB => {
+            let [version] = r.take::<1>()?;
+            if version != 1 {
+                let message = format!("unsupported jsonb version number {version}");
+                return Err(SqlError::new(code::INTERNAL_ERROR, message));
+            }
+            Datum::Jsonb(super::json::parse(utf8(r.bytes(r.0.len())?)?)?.into())
+        }
+        oid::JSONPATH => {
+            let [version] = r.take::<1>()?;
+            if version != 1 {
+                let message = format!("unsupported jsonpath version number: {version}");
+                return Err(SqlError::new(code::INTERNAL_ERROR, message));
+            }
+            Datum::JsonPath(super::jsonpath::parse(utf8(r.bytes(r.0.len())?)?)?.into())
+        }
+        _ => return Err(bad()),
     })
 }
 

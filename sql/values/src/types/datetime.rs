@@ -7,8 +7,8 @@ use super::datetime_input::{EPOCH, Moment, Read, read};
 use super::interval::{Interval, IntervalStyle, seconds};
 use super::zone::abbreviation_at;
 pub use super::zone::{
-    abbreviation_at as zone_name_at,
-    fixed_zone, in_zone_to_utc, local_to_utc, offset_at, utc_to_local, utc_to_zone, zone, zone_setting,
+    abbreviation_at as zone_name_at, fixed_zone, in_zone_to_utc, local_to_utc, offset_at, utc_to_local, utc_to_zone,
+    zone, zone_setting,
 };
 use crate::error::{Result, SqlError, code};
 use jiff::tz::TimeZone;
