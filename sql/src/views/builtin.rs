@@ -214,14 +214,17 @@ pub fn storage_of(ty: Oid) -> Storage {
 }
 
 /// The types that Clearway has.
-fn pg_type(_: &Run<'_>) -> Vec<Row> {
+fn pg_type(run: &Run<'_>) -> Vec<Row> {
     static TYPES: OnceLock<Vec<Row>> = OnceLock::new();
     let view = crate::context::views::find("pg_catalog", "pg_type");
     let read = || {
         let rows = view.map_or_else(Vec::new, |view| read("pg_type", view));
         rows.into_iter().filter(|row| has_type(number(row, 0))).collect()
     };
-    TYPES.get_or_init(|| memory::uncharged(read)).clone()
+    let mut out = TYPES.get_or_init(|| memory::uncharged(read)).clone();
+    let own = super::types::user_types(run, &out);
+    out.extend(own);
+    out
 }
 
 #[cfg(test)]

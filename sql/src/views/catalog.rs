@@ -55,6 +55,7 @@ pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
         Object::Relation(r) => r.database == database,
         Object::Index(i) => i.database == database,
         Object::Sequence(s) => s.database == database,
+        Object::Type(t) => t.database == database,
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
     })
 }
@@ -226,7 +227,9 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             options: &[],
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => return None,
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => {
+            return None;
+        }
     })
 }
 

@@ -1,7 +1,7 @@
 //! The rows of the system's views: what PostgreSQL's clients ask of pg_catalog, built when it is read.
 //!
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
-//! `constraints` show the objects, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
+//! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
 //! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap.
 
@@ -19,6 +19,7 @@ mod locks;
 mod log;
 mod memory;
 mod rights;
+mod types;
 mod undo;
 mod waits;
 
@@ -34,6 +35,7 @@ type ViewOf = (&'static str, &'static str, fn(&Run<'_>) -> Vec<Row>);
 
 const ROWS: &[&[ViewOf]] = &[
     builtin::ROWS,
+    types::ROWS,
     catalog::ROWS,
     dependencies::ROWS,
     attributes::ROWS,

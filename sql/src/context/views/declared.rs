@@ -17,7 +17,7 @@ pub const EMPTY: &[&str] = &[
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
     "pg_transform", "pg_trigger", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
-    "pg_user_mapping", "pg_user_mappings", "pg_enum", "pg_extension", "pg_shdescription", "pg_shdepend",
+    "pg_user_mapping", "pg_user_mappings", "pg_extension", "pg_shdescription", "pg_shdepend",
     "_pg_foreign_data_wrappers", "_pg_foreign_servers", "_pg_foreign_table_columns", "_pg_foreign_tables", "_pg_user_mappings",
     "check_constraint_routine_usage", "column_column_usage", "column_options", "foreign_data_wrapper_options",
     "foreign_data_wrappers", "foreign_server_options", "foreign_servers", "foreign_table_options", "foreign_tables",

@@ -1,0 +1,89 @@
+//! pg_enum, and what pg_type says of types that users define.
+
+use super::catalog::int_oid;
+use super::{ViewOf, opt, text};
+use crate::exec::{Row, Run};
+use crate::types::{Datum, oid};
+use clearway_engine::catalog::types::STEP;
+use clearway_engine::catalog::{Label, TypeBody, TypeObject};
+
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_enum", pg_enum)];
+
+/// Places of pg_type's columns.
+mod column {
+    pub const OID: usize = 0;
+    pub const NAME: usize = 1;
+    pub const NAMESPACE: usize = 2;
+    pub const OWNER: usize = 3;
+    pub const TYPE: usize = 6;
+    pub const CATEGORY: usize = 7;
+    pub const PREFERRED: usize = 8;
+    pub const ELEMENT: usize = 13;
+    pub const ARRAY: usize = 14;
+    pub const INPUT: usize = 15;
+    pub const NOT_NULL: usize = 24;
+    pub const BASE: usize = 25;
+    pub const MODIFIER: usize = 26;
+    pub const DEFAULT: usize = 30;
+}
+
+/// enum_in, enum_out, enum_recv, enum_send.
+const ENUM_FUNCTIONS: [u32; 4] = [3504, 3505, 3532, 3533];
+
+fn own_types<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r TypeObject> {
+    let database = run.names.database;
+    run.names.catalog.types().filter(move |t| t.database == database)
+}
+
+/// Rows of pg_type; `known` are those of PostgreSQL's own types, from which these take what they have in common.
+pub(super) fn user_types(run: &Run<'_>, known: &[Row]) -> Vec<Row> {
+    let like = |oid: u32| known.iter().find(|row| matches!(row[column::OID], Datum::Oid(o) if o == oid)).cloned();
+    let mut out = Vec::new();
+    for ty in own_types(run) {
+        let named = |mut row: Row, oid: u32, name: &str| {
+            row[column::OID] = int_oid(oid);
+            row[column::NAME] = text(name);
+            row[column::NAMESPACE] = int_oid(ty.schema);
+            row[column::OWNER] = int_oid(ty.owner);
+            row[column::PREFERRED] = Datum::Bool(false);
+            row
+        };
+        let base = match &ty.body {
+            TypeBody::Enum(_) => oid::INT4,
+            TypeBody::Domain(d) => d.base,
+        };
+        let (Some(own), Some(array)) = (like(base), like(oid::TEXT_ARRAY)) else { continue };
+        let mut own = named(own, ty.oid, &ty.name);
+        own[column::ARRAY] = int_oid(ty.array);
+        match &ty.body {
+            TypeBody::Enum(_) => {
+                own[column::TYPE] = text("e");
+                own[column::CATEGORY] = text("E");
+                own.iter_mut().skip(column::INPUT).zip(ENUM_FUNCTIONS).for_each(|(field, f)| *field = int_oid(f));
+            }
+            TypeBody::Domain(d) => {
+                own[column::TYPE] = text("d");
+                own[column::NOT_NULL] = Datum::Bool(d.not_null);
+                own[column::BASE] = int_oid(d.base);
+                own[column::MODIFIER] = Datum::Int4(d.base_mod);
+                own[column::DEFAULT] = opt(d.default.as_deref());
+            }
+        }
+        out.push(own);
+        let mut array = named(array, ty.array, &format!("_{}", ty.name));
+        array[column::ELEMENT] = int_oid(ty.oid);
+        out.push(array);
+    }
+    out
+}
+
+fn pg_enum(run: &Run<'_>) -> Vec<Row> {
+    let mut out = Vec::new();
+    for ty in own_types(run) {
+        let TypeBody::Enum(labels) = &ty.body else { continue };
+        let place = |l: &Label| Datum::Float4((l.order as f64 / STEP as f64) as f32);
+        out.extend(labels.iter().map(|l| vec![int_oid(l.oid), int_oid(ty.oid), place(l), text(&l.text)]));
+    }
+    out
+}
