@@ -341,6 +341,6 @@ fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, text: &st
             std::iter::once(first.clone()).chain(later).find(|n| !taken(n)).unwrap_or(first)
         }
     };
-    domain.checks.push(Check { name, condition: text.to_owned() });
+    domain.checks.push(Check { name, condition: text.to_owned(), validated: true });
     Ok(())
 }
