@@ -68,6 +68,7 @@ const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed"
 pub static SETTINGS: &[Setting] = &[
     s("application_name", "", Kind::Text, true, "Sets the application name to be reported in statistics and logs."),
     s("bytea_output", "hex", Kind::Enum(&["hex"]), false, "Sets the output format for bytea."),
+    s("check_function_bodies", "on", Kind::Bool, false, "Accepted; there are no functions of users whose bodies could be checked."),
     s("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode"]), true, "Sets the client's character set encoding."),
     s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
     s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
@@ -75,6 +76,8 @@ pub static SETTINGS: &[Setting] = &[
     s("ddl_block_then", "wait", Kind::Enum(&["wait", "error"]), false, "What a DDL statement does after the last round: wait in the queue, or fail."),
     s("ddl_block_window", "50", Kind::Int(-1, 3_600_000), false, "Milliseconds for which a waiting DDL statement holds back others before it lets them pass; 0 holds nobody back, -1 for ever."),
     s("deadlock_timeout", "1s", Kind::Milliseconds, false, "Accepted; deadlocks are found when a wait begins."),
+    s("default_table_access_method", "heap", Kind::Enum(&["heap"]), false, "Sets the default table access method for new tables."),
+    s("default_tablespace", "", Kind::Enum(&["", "pg_default"]), false, "Sets the default tablespace to create tables and indexes in."),
     s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
     s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
     s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
@@ -112,12 +115,14 @@ pub static SETTINGS: &[Setting] = &[
     s("standard_conforming_strings", "on", Kind::Enum(&["on"]), true, "Causes '...' strings to treat backslashes literally."),
     s("statement_memory", "0", Kind::Bytes, false, "Sets the memory that a statement may have, with what its session keeps; 0 is no limit of its own."),
     s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
+    s("synchronize_seqscans", "on", Kind::Bool, false, "Accepted; a scan never joins another one."),
     s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), false, "Sets the current transaction's synchronization level."),
     s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
     s("transaction_deferrable", "off", Kind::Bool, false, "Whether to defer a read-only serializable transaction."),
     s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
     s("transaction_read_only", "off", Kind::Bool, false, "Sets the current transaction's read-only status."),
     s("wal_level", "replica", Kind::Fixed, false, "Shows the level of information written to the log."),
+    s("xmloption", "content", Kind::Enum(&["content", "document"]), false, "Accepted; there is no type xml."),
 ];
 
 /// A setting by name, in any case.

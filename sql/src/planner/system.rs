@@ -75,7 +75,7 @@ impl Planner<'_> {
         let mut named = alias.cloned().unwrap_or_else(|| Alias { name: view.name.to_owned(), columns: Vec::new() });
         let given = named.columns.len().min(names.len());
         named.columns.extend(names[given..].iter().cloned());
-        derived_leaf(out, plan, Some(&named), view.name, None, false)
+        derived_leaf(out, plan, Some(&named), &named.name, None, false)
     }
 
     /// A function over the catalog that gives rows; none for any other.

@@ -295,6 +295,9 @@ impl Binder<'_> {
         if arg.ty.oid == oid::JSONB {
             return self.json_subscript(arg, index, pos);
         }
+        if let (oid::NAME, [Index::At(at)]) = (arg.ty.oid, index) {
+            return self.byte_of_name(arg, at, pos);
+        }
         let Some(element) = element_of(arg.ty.oid) else {
             let message =
                 format!("cannot subscript type {} because it does not support subscripting", format_type(arg.ty));
@@ -311,6 +314,16 @@ impl Binder<'_> {
             }
         }
         Ok(node(BoundKind::Subscript { arg: Box::new(arg), index: out }, element, pos))
+    }
+
+    /// A name is also an array of "char" that counts from 0.
+    fn byte_of_name(&mut self, name: Bound, at: &Expr, pos: Pos) -> Result<Bound> {
+        let at = self.array_index(at)?;
+        let (one, text) = (Bound::constant(Datum::Int4(1), oid::INT4, pos), self.cast(name, oid::TEXT.into(), pos)?);
+        let from = self.binary("+", at, one.clone(), pos)?;
+        let found = self.scalar_call("substr", vec![text, from, one], &[oid::TEXT, oid::INT4, oid::INT4], pos)?;
+        let found = found.ok_or_else(|| SqlError::internal("substr is not known"))?;
+        self.cast(found, oid::CHAR.into(), pos)
     }
 
     /// One subscript of an array.

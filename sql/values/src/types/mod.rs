@@ -243,11 +243,6 @@ const NOT_HERE: &[&str] = &[
     "pg_snapshot",
     "tid",
     "xid8",
-    "regprocedure",
-    "regoper",
-    "regoperator",
-    "regrole",
-    "regcollation",
     "regconfig",
     "regdictionary",
 ];
