@@ -70,7 +70,13 @@ impl Binder<'_> {
         Ok(Some(Bound { kind: BoundKind::Host { function: row.0, args }, ty: row.3.into(), pos }))
     }
 
-    pub(super) fn scalar_call(&mut self, name: &str, args: Vec<Bound>, types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
+    pub(super) fn scalar_call(
+        &mut self,
+        name: &str,
+        args: Vec<Bound>,
+        types: &[Oid],
+        pos: Pos,
+    ) -> Result<Option<Bound>> {
         let rows = functions::named(name);
         let expanded: Vec<Vec<Oid>> = rows
             .iter()
