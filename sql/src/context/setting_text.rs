@@ -25,3 +25,15 @@ pub fn parse_bool(text: &str) -> Option<bool> {
         _ => None,
     }
 }
+
+/// Which messages the client does not want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hides {
+    /// It wants all that there are.
+    #[default]
+    Nothing,
+    /// Those below WARNING.
+    Notices,
+    /// All but errors.
+    Warnings,
+}

@@ -2,7 +2,7 @@
 
 use super::log_line::{LOG_STATEMENT, LogLevels};
 use super::privileges::{Identities, Identity};
-pub use super::setting_text::{list_items, parse_bool};
+pub use super::setting_text::{Hides, list_items, parse_bool};
 use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
 use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
@@ -187,18 +187,6 @@ pub struct Settings {
     /// Formats of values.
     pub format: Format,
     changed: Vec<&'static str>,
-}
-
-/// Which messages the client does not want.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hides {
-    /// It wants all that there are.
-    #[default]
-    Nothing,
-    /// Those below WARNING.
-    Notices,
-    /// All but errors.
-    Warnings,
 }
 
 /// Values to go back to.
