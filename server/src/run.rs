@@ -100,9 +100,10 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
     breath::install(|work| tokio::task::block_in_place(work), processors.min(workers));
     let vfs: Arc<dyn Vfs> =
         if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
-    let (log, writer) = Log::start(config.log.clone(), Arc::clone(&vfs))?;
-    let ran = run_logged(config, &vfs, &runtime, &log, say);
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    // The log is on disk also where nothing else is.
+    let log_vfs: Arc<dyn Vfs> = if config.memory { Arc::new(RealVfs::pooled(1)?) } else { Arc::clone(&vfs) };
+    let (log, writer) = Log::start(config.log.clone(), log_vfs)?;
+    let ran = run_logged(config, &vfs, runtime, &log, say);
     writer.stop();
     ran?;
     say("stopped");
@@ -112,7 +113,7 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
 fn run_logged(
     config: &Config,
     vfs: &Arc<dyn Vfs>,
-    runtime: &Runtime,
+    runtime: Runtime,
     log: &Log,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
@@ -123,6 +124,8 @@ fn run_logged(
     let sampler = Sampler::start(&db, &backends)?;
     let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), say));
     sampler.stop();
+    // No session is left when the database is closed.
+    runtime.shutdown_timeout(Duration::from_secs(1));
     if let Some(archive) = archive {
         archive.stop();
     }
