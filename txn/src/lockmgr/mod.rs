@@ -309,7 +309,13 @@ impl LockManager {
         if let Some(implicit) = &request.implicit {
             enter_implicit(lock, &request.tag, implicit, now_ns);
         }
+        // As in PostgreSQL, NOWAIT is refused where a waiter's mode conflicts, also to whoever would go ahead of that waiter (LKM-6).
+        let refused = request.if_taken == IfTaken::Fail
+            && !request.mode.is_row_strength()
+            && request.mode.conflicts().meets(lock.queue.modes())
+            && !lock.held_by(request.owner).contains(request.mode);
         let entered = match lock.decide(request.owner, request.mode) {
+            _ if refused => Entered::Refused,
             Decision::Grant => {
                 let anew = !lock.held_by(request.owner).contains(request.mode);
                 lock.grant(request.owner, request.mode);
