@@ -10,7 +10,7 @@ import argparse, os, random, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lockstep"))
 from servers import Clearway, Postgres  # noqa: E402
-from wire import Session  # noqa: E402
+from wire import Gone, Session  # noqa: E402
 
 TABLES = """
 create table {s}.t (id int {key}, a int, b int, c text, d numeric(8,2), e date, f bigint, g varchar(20));
@@ -222,7 +222,10 @@ def answer(session, query):
 
 
 def run(session, query):
-    reply = session.ask(query)
+    try:
+        reply = session.ask(query)
+    except Gone as gone:
+        raise SystemExit(f"{gone}: {query}") from gone
     return reply.error[0] + " " + reply.error[1] if reply.error else reply.results[-1][1]
 
 
@@ -266,6 +269,8 @@ def compare(chosen, port, postgres):
         for statement in prepare:
             if statement.strip() and isinstance(told := run(session, statement), str):
                 raise SystemExit(f"{name}: {told}: {statement[:200]}")
+    for session in sessions.values():
+        run(session, "set statement_timeout = '4s'")
     passed = failed = 0
     began = time.monotonic()
     for n in range(chosen.queries):
@@ -276,6 +281,9 @@ def compare(chosen, port, postgres):
                 run(sessions[name], "analyze")
         query = Queries(rng).query()
         answers = {name: answer(session, query) for name, session in sessions.items()}
+        # Some joins are large, and some of them are slow without an index.
+        if any(isinstance(a, str) and a.startswith("57014") for a in answers.values()):
+            continue
         if len({repr(a) for a in answers.values()}) == 1:
             passed += 1
             continue

@@ -325,6 +325,14 @@ impl JoinRows {
                 Some((row, met)) => {
                     if cx.holds(join.on.as_ref(), &row).await? {
                         self.matched = true;
+                        if matches!(join.kind, JoinType::Semi | JoinType::Anti) {
+                            // One match says all.
+                            let left = self.current.take().map(|(left, _)| left);
+                            match left.filter(|_| join.kind == JoinType::Semi) {
+                                Some(left) => return Ok(Some(extended(left, join.end))),
+                                None => continue,
+                            }
+                        }
                         if let (Some(i), Some(table)) = (met, &mut self.table) {
                             table.met[i] = true;
                         }
@@ -332,10 +340,9 @@ impl JoinRows {
                     }
                 }
                 None => {
-                    let Some((mut left, _)) = self.current.take() else { continue };
-                    if !self.matched && join.kind != JoinType::Inner {
-                        left.resize(join.end, Datum::Null);
-                        return Ok(Some(left));
+                    let Some((left, _)) = self.current.take() else { continue };
+                    if !self.matched && !matches!(join.kind, JoinType::Inner | JoinType::Semi) {
+                        return Ok(Some(extended(left, join.end)));
                     }
                 }
             }
@@ -353,6 +360,12 @@ impl JoinRows {
         }
         Ok(unmet)
     }
+}
+
+/// A left row with nulls in the slots of the right side.
+fn extended(mut left: Row, end: usize) -> Row {
+    left.resize(end, Datum::Null);
+    left
 }
 
 async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec<Row>> {

@@ -3,7 +3,7 @@
 //! One unit of cost is the reading of one row in the order of its table's key.
 
 use super::facts::{Fact, Said, said};
-use super::plan::{KeyValues, TableSlot};
+use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::select::constant;
 use crate::context::convert::to_value;
 use crate::expr::bound::{Bound, BoundKind};
@@ -115,6 +115,40 @@ impl Figures<'_> {
     /// The share of rows that fits a pattern that begins with text.
     pub fn pattern(&self) -> f64 {
         BEGINS
+    }
+
+    /// Rows that a way of access finds, and its cost.
+    pub fn found(&self, table: &TableSlot, access: &Access) -> (f64, f64) {
+        let rows = self.rows(table);
+        let range = |r: &Range, columns: &[usize], each: f64| {
+            let equal: f64 = r.equal.iter().zip(columns).map(|(e, c)| self.equal(table, *c, Some(e))).product();
+            let bounded = columns.get(r.equal.len()).filter(|_| r.low.is_some() || r.high.is_some());
+            let between =
+                |c: &usize| self.between(table, *c, r.low.as_ref().map(|l| &l.0), r.high.as_ref().map(|h| &h.0));
+            let found = (rows * equal * bounded.map_or(1.0, between)).max(1.0);
+            (found, PROBE + found * each)
+        };
+        match access {
+            Access::Full => (rows, rows),
+            Access::Keys(keys) => (keys.len() as f64, PROBE * keys.len() as f64),
+            Access::KeyRange(r) => range(r, &table.shape.key, 1.0),
+            Access::Index(place, r) => {
+                let index = &table.shape.indexes[*place];
+                let (mut found, cost) = range(r, &index.columns, INDEX_ROW);
+                if index.unique && r.equal.len() == index.columns.len() {
+                    found = 1.0;
+                }
+                (found, cost.min(PROBE + found * INDEX_ROW))
+            }
+            Access::Ranges(ranges) => {
+                let of_part = |p: &RangePart| p.columns.iter().map(|c| self.values(c)).product::<f64>().max(1.0);
+                let probes: f64 = ranges.parts.iter().map(of_part).sum();
+                let share =
+                    ranges.guarantees.iter().cloned().flat_map(super::plan::split).map(|e| self.share(table, &e));
+                let found = (rows * share.product::<f64>()).max(1.0);
+                (found, probes * PROBE + found * INDEX_ROW)
+            }
+        }
     }
 
     /// How many values are listed.

@@ -1,5 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 
+use super::arrange::{Arranged, Rest};
 use super::from::Layout;
 use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
@@ -465,8 +466,13 @@ impl Planner<'_> {
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(set.iter_mut().map(|(_, e)| e).chain(returning.iter_mut().flatten()));
         self.refuse_made(subplans)?;
-        let (width, recheck) = (layout.width, conjunction(conditions.clone()));
-        let (source, filter) = layout.finish(conditions, &self.figures());
+        let mut target = target;
+        let mut recheck = conjunction(conditions.clone());
+        let exprs =
+            set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten()).chain(&mut recheck).collect();
+        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
+        target.table.base = arranged.moved.get(&target.table.base).copied().unwrap_or(target.table.base);
+        let Arranged { source, filter, width, .. } = arranged;
         let update = Update { target, source, width, filter, recheck, set, returning };
         Ok((Action::Update(Box::new(update)), out))
     }
@@ -479,8 +485,12 @@ impl Planner<'_> {
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(returning.iter_mut().flatten());
         self.refuse_made(subplans)?;
-        let (width, recheck) = (layout.width, conjunction(conditions.clone()));
-        let (source, filter) = layout.finish(conditions, &self.figures());
+        let mut target = target;
+        let mut recheck = conjunction(conditions.clone());
+        let exprs = returning.iter_mut().flatten().chain(&mut recheck).collect();
+        let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
+        target.table.base = arranged.moved.get(&target.table.base).copied().unwrap_or(target.table.base);
+        let Arranged { source, filter, width, .. } = arranged;
         let delete = Delete { target, source, width, filter, recheck, returning };
         Ok((Action::Delete(Box::new(delete)), out))
     }

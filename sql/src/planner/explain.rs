@@ -110,6 +110,8 @@ fn node(n: &Node, depth: usize, out: &mut Vec<String>) {
                 JoinType::Inner => "Join",
                 JoinType::Left => "Left Join",
                 JoinType::Full => "Full Join",
+                JoinType::Semi => "Semi Join",
+                JoinType::Anti => "Anti Join",
             };
             line(depth, &format!("{how} {kind}"), out);
             node(&j.left, depth + 1, out);

@@ -1,7 +1,9 @@
 //! FROM: the layout of a level's rows, the tree of its joins, and the pushdown of conditions into that tree.
 
 use super::access;
+use super::arrange::handed_down;
 use super::cost::Figures;
+use super::joins::Joins;
 use super::leaf::{derived_leaf, named};
 use super::plan::{
     Derived, FunctionScan, Join, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction,
@@ -21,11 +23,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// An item of FROM before conditions are handed down.
+#[derive(Clone)]
 pub(super) enum Item {
-    Leaf { kind: Leaf, base: usize, end: usize, filters: Vec<Bound> },
-    Join { kind: JoinType, left: Box<Item>, right: Box<Item>, on: Vec<Bound> },
+    Leaf {
+        kind: Leaf,
+        base: usize,
+        end: usize,
+        filters: Vec<Bound>,
+    },
+    /// `by_index`: whether the right side is looked up for each row of the left one; none: not decided yet.
+    Join {
+        kind: JoinType,
+        left: Box<Item>,
+        right: Box<Item>,
+        on: Vec<Bound>,
+        by_index: Option<bool>,
+    },
 }
 
+#[derive(Clone)]
 pub(super) enum Leaf {
     One,
     Table(TableSlot),
@@ -80,6 +96,11 @@ impl Ground<'_> {
 }
 
 impl Item {
+    /// The item of a level without FROM.
+    pub(super) fn one() -> Item {
+        one(0)
+    }
+
     fn base(&self) -> usize {
         match self {
             Item::Leaf { base, .. } => *base,
@@ -116,7 +137,7 @@ impl Item {
     }
 
     /// Takes over a condition of WHERE, or gives it back (PLN-3).
-    fn take(&mut self, e: Bound) -> Option<Bound> {
+    pub(super) fn take(&mut self, e: Bound) -> Option<Bound> {
         let Some((low, high)) = walk::slots(&e) else { return Some(e) };
         match self {
             Item::Leaf { base, filters, .. } => {
@@ -126,10 +147,10 @@ impl Item {
                 }
                 Some(e)
             }
-            Item::Join { kind, left, right, on } => match kind {
+            Item::Join { kind, left, right, on, .. } => match kind {
                 JoinType::Full => Some(e),
                 _ if high < right.base() => left.take(e),
-                JoinType::Left => Some(e),
+                JoinType::Left | JoinType::Semi | JoinType::Anti => Some(e),
                 JoinType::Inner if low >= right.base() => right.take(e),
                 JoinType::Inner => {
                     on.push(e);
@@ -149,7 +170,7 @@ impl Item {
 
     /// The conditions of joins that are inner all the way up: with WHERE, what a row must meet.
     pub(super) fn inner_conditions(&self, out: &mut Vec<Bound>) {
-        if let Item::Join { kind: JoinType::Inner, left, right, on } = self {
+        if let Item::Join { kind: JoinType::Inner, left, right, on, .. } = self {
             left.inner_conditions(out);
             right.inner_conditions(out);
             out.extend(on.iter().cloned());
@@ -157,10 +178,10 @@ impl Item {
     }
 
     /// The executable tree.
-    fn into_node(self, figures: &Figures<'_>) -> Node {
+    pub(super) fn into_node(self, figures: &Figures<'_>) -> Node {
         match self {
             Item::Leaf { kind, base, filters, .. } => leaf_node(kind, base, filters, figures),
-            Item::Join { kind, left, right, on } => join_node(kind, *left, *right, on, figures),
+            Item::Join { kind, left, right, on, by_index } => join_node((kind, by_index), *left, *right, on, figures),
         }
     }
 }
@@ -200,25 +221,30 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
     }
 }
 
-fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>, figures: &Figures<'_>) -> Node {
+fn join_node(
+    (kind, by_index): (JoinType, Option<bool>),
+    mut left: Item,
+    mut right: Item,
+    on: Vec<Bound>,
+    figures: &Figures<'_>,
+) -> Node {
     let (right_base, end) = (right.base(), right.end());
     let (waiting, mut on): (Vec<Bound>, Vec<Bound>) = on.into_iter().partition(walk::stays_above);
-    let mut left = left;
     if kind != JoinType::Full {
         // Conditions of one side go down: of the right one always, of the left one in inner joins.
         let mut rest = Vec::new();
         for e in on {
             match walk::slots(&e) {
                 Some((low, _)) if low >= right_base => rest.extend(right.take(e)),
-                Some((_, high)) if high < right_base && kind == JoinType::Inner => rest.extend(left.take(e)),
+                Some((_, high)) if high < right_base && matches!(kind, JoinType::Inner | JoinType::Semi) => {
+                    rest.extend(left.take(e));
+                }
                 _ => rest.push(e),
             }
         }
         on = rest;
-        if let Item::Leaf { kind: Leaf::Table(table), filters, .. } = &mut right {
-            let all: Vec<Bound> = filters.iter().chain(&on).cloned().collect();
-            let chosen = access::choose(table, &all, figures);
-            if chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= filters.len()) {
+        if by_index != Some(false) && is_looked_up(&left, &right, &on, by_index, figures) {
+            if let Item::Leaf { filters, .. } = &mut right {
                 filters.append(&mut on);
             }
         }
@@ -251,6 +277,19 @@ fn join_node(kind: JoinType, left: Item, mut right: Item, on: Vec<Bound>, figure
     })
 }
 
+/// Whether the right side, a table, is read by a key or an index for each row of the left one.
+fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>, figures: &Figures<'_>) -> bool {
+    let Item::Leaf { kind: Leaf::Table(table), filters, .. } = right else { return false };
+    let all: Vec<Bound> = filters.iter().chain(on).cloned().collect();
+    let chosen = access::choose(table, &all, figures);
+    if chosen.equal == 0 || !chosen.covered.iter().any(|at| *at >= filters.len()) {
+        return false;
+    }
+    let joins = Joins { figures: *figures, subplans: &[] };
+    let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
+    by_index == Some(true) || l.rows * (chosen.cost + 1.0) <= r.cost + 2.0 * r.rows + l.rows
+}
+
 /// The sides of `left = right` where each names slots of one side of a join only.
 fn equal_sides(e: &Bound, right_base: usize) -> Option<(Bound, Bound)> {
     let BoundKind::Binary { op: crate::expr::operators::Op::Eq, left, right } = &e.kind else { return None };
@@ -265,18 +304,9 @@ fn equal_sides(e: &Bound, right_base: usize) -> Option<(Bound, Bound)> {
 }
 
 impl Layout {
-    /// Hands conditions down; what has to stay above is given back with the tree.
+    /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
     pub(super) fn finish(self, conditions: Vec<Bound>, figures: &Figures<'_>) -> (Arc<Node>, Option<Bound>) {
-        let mut item = self.item;
-        let mut above = Vec::new();
-        for e in conditions {
-            if walk::stays_above(&e) {
-                above.push(e);
-            } else {
-                above.extend(item.take(e));
-            }
-        }
-        (Arc::new(item.into_node(figures)), conjunction(above))
+        handed_down(self.item, conditions, figures)
     }
 }
 
@@ -352,7 +382,13 @@ impl Planner<'_> {
         out.item = if first.end() == 0 && placed.base() == 0 {
             placed
         } else {
-            Item::Join { kind: JoinType::Inner, left: Box::new(first), right: Box::new(placed), on: Vec::new() }
+            Item::Join {
+                kind: JoinType::Inner,
+                left: Box::new(first),
+                right: Box::new(placed),
+                on: Vec::new(),
+                by_index: None,
+            }
         };
         out.columns.extend(columns);
         Ok(())
@@ -526,7 +562,16 @@ impl Planner<'_> {
                 self.using(kind, &list, l_columns, r_columns, params, pos)?
             }
         };
-        Ok((Item::Join { kind: join_type, left: Box::new(first), right: Box::new(second), on: conditions }, columns))
+        Ok((
+            Item::Join {
+                kind: join_type,
+                left: Box::new(first),
+                right: Box::new(second),
+                on: conditions,
+                by_index: None,
+            },
+            columns,
+        ))
     }
 
     fn using(

@@ -7,10 +7,12 @@
 //! - PLN-3 A condition of WHERE is never pushed below an outer join into the side that the join may extend with nulls.
 //! - PLN-4 Host functions, and subqueries that refer to rows of outer levels, are evaluated above all joins of their level.
 //!
-//! Not here: the order of joins, which is the order in the text; an index lookup is preferred to a hash table wherever a condition
-//! allows one.
+//! Life of a level: its FROM is laid out (`from`), its expressions are bound (`select`, `dml`), and then it is arranged (`arrange`): queries in
+//! FROM are taken into it and EXISTS becomes a join (`pullup`), its joins are ordered (`joins`), its conditions handed down, its slots
+//! numbered anew (`rewrite`).
 
 pub mod access;
+mod arrange;
 mod checks;
 pub mod cost;
 pub mod dml;
@@ -18,11 +20,14 @@ pub mod explain;
 mod extremes;
 pub mod facts;
 pub mod from;
+mod joins;
 mod leaf;
 pub mod order;
 pub mod plan;
+mod pullup;
 mod pushdown;
 pub mod ranges;
+mod rewrite;
 pub mod select;
 pub mod series;
 mod system;
@@ -41,6 +46,7 @@ use crate::types::{SqlType, oid};
 use clearway_engine::catalog::{Relation, ViewMeaning};
 use clearway_txn::lockmgr::LockMode;
 use plan::{Action, Columns, OutputColumn, Plan, Subplan, TableLock, WithChange};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use crate::context::names::PlanEnv;
@@ -67,6 +73,10 @@ pub struct Planner<'a> {
     working_uses: Vec<usize>,
     /// What the text being planned means, a view's or the statement's.
     meaning: view::Meaning,
+    /// The selection that was planned last, as it was before its conditions were handed down.
+    raw: Option<pullup::Raw>,
+    /// Such selections by the address of their plan, which they keep.
+    raws: HashMap<usize, (Arc<plan::Query>, Arc<pullup::Raw>)>,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
 }
@@ -95,6 +105,8 @@ impl<'a> Planner<'a> {
             kept: 0,
             height: 0,
             working_uses: Vec::new(),
+            raw: None,
+            raws: HashMap::new(),
             view_depth: 0,
             meaning: view::Meaning::default(),
         }

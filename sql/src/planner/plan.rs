@@ -322,6 +322,10 @@ pub enum JoinType {
     Left,
     /// And every row of either side without a match.
     Full,
+    /// Left rows with a match, each once; the right side's slots are null.
+    Semi,
+    /// Left rows without a match, likewise.
+    Anti,
 }
 
 /// A join.

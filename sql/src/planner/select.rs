@@ -1,13 +1,12 @@
 //! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
 
 use super::checks::{check_distinct, check_grouped, first_target, leftmost};
-use super::cost::Figures;
-use super::extremes::extreme;
 use super::from::Layout;
 use super::plan::{
     Body, Distinct, Grouping, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
 };
-use super::{Planner, order, series};
+use super::pullup::Raw;
+use super::{Planner, series};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
@@ -19,9 +18,6 @@ use crate::types::cast::Context;
 use crate::types::{Datum, SqlType, oid};
 use clearway_base::{breath, stack};
 use std::sync::Arc;
-
-/// Rows that LIMIT is taken for where its value is not known yet.
-const FEW_ROWS: f64 = 100.0;
 
 impl Planner<'_> {
     /// Plans a query whose outer names resolve in `parent`.
@@ -46,7 +42,9 @@ impl Planner<'_> {
         });
         self.level -= 1;
         self.ctes.truncate(outer_ctes);
-        Ok(Arc::new(plan?))
+        let plan = Arc::new(plan?);
+        self.keep_raw(&plan);
+        Ok(plan)
     }
 
     fn limits(&mut self, q: &AstQuery, parent: Option<&Scope<'_>>, params: &mut Params) -> Result<[Option<Bound>; 2]> {
@@ -126,14 +124,16 @@ impl Planner<'_> {
             layout.item.inner_conditions(&mut all);
             conjunction(all)
         };
-        let (tables_width, grouping) = (layout.width, grouped.then_some(Grouping { keys, calls, having }));
-        let (mut source, filter) = layout.finish(conditions, &self.figures());
+        let grouping = grouped.then_some(Grouping { keys, calls, having });
         let [limit, offset] = self.limits(q, parent, params)?;
-        serve(&mut source, &grouping, &sort, few(&limit, &offset), &self.figures());
-        let mut body = Select { source, width: tables_width, filter, grouping, locks, recheck, targets, distinct };
-        self.split_extremes(&mut body, &mut sort, &self.figures());
+        let is_selection = grouping.is_none() && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
+        let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none() && !gives_rows;
+        let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets));
+        let (source, width) = (Arc::new(Node::One), layout.width);
+        let body = Select { source, width, filter: None, grouping, locks, recheck, targets, distinct };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
-        super::wanted::narrow(&mut query);
+        self.give_source(&mut query, layout, conditions);
+        self.raw = raw;
         Ok(query)
     }
 
@@ -496,32 +496,6 @@ fn position(e: &Expr, columns: usize, clause: &str) -> Result<Option<usize>> {
         }
         _ => Ok(None),
     }
-}
-
-/// Makes the source give its rows in the order that the query wants, if it can.
-fn serve(
-    source: &mut Arc<Node>,
-    grouping: &Option<Grouping>,
-    sort: &[SortKey],
-    few: Option<f64>,
-    figures: &Figures<'_>,
-) {
-    match grouping {
-        None if sort.is_empty() => {}
-        None => order::serve(source, sort, few, figures),
-        Some(grouping) => {
-            if let Some(key) = extreme(grouping) {
-                order::serve(source, &[key], Some(1.0), figures);
-            }
-        }
-    }
-}
-
-/// How many rows a query gives at most; none: all of them.
-fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<f64> {
-    let count = |e: &Bound| constant(e).map_or(Some(FEW_ROWS), |v| v.as_i64().map(|n| n.max(0) as f64));
-    let limit = count(limit.as_ref()?)?;
-    Some(limit + offset.as_ref().and_then(count).unwrap_or(0.0))
 }
 
 /// The label that PostgreSQL gives a target without AS.

@@ -1,0 +1,699 @@
+//! The order and the kind of a level's joins, by estimated cost.
+//!
+//! Structure: a level's FROM is a tree of joins. Inner joins are taken apart into units (`Unit`): tables, queries, functions, and outer joins,
+//! which stay in one piece and are ordered inside. EXISTS and IN that have become joins are units too; such a unit is joined once all units
+//! are there that its condition names. The search is dynamic programming over sets of units (Selinger and others, 1979) for trees whose right
+//! sides are single units, as that is what the executor builds its hash tables of; beyond `SEARCHED` units the cheapest next one is
+//! taken, step by step.
+//!
+//! Invariants:
+//! - JOI-1 A condition is judged at the first join that has all that it names.
+//! - JOI-2 Of equal cost is the order of the text.
+
+use super::access;
+use super::cost::{Figures, PROBE, SORT};
+use super::from::{Item, Leaf};
+use super::plan::{JoinType, Node, Query, Subplan, TableSlot};
+use super::{rewrite, walk};
+use crate::expr::operators::Op;
+use crate::expr::{Bound, BoundKind};
+use std::collections::HashMap;
+
+/// Units whose order is searched in full.
+const SEARCHED: usize = 10;
+/// Units that are ordered at all.
+const UNITS_MAX: usize = 60;
+/// Putting a row into a hash table, looking one up in it, and giving a joined row on.
+const BUILD: f64 = 2.0;
+const LOOK_UP: f64 = 1.0;
+const GIVE: f64 = 0.3;
+/// Rows of functions and system views.
+const ROWS_OTHER: f64 = 100.0;
+/// Different values of a column of which nothing is known.
+const DISTINCT: f64 = 200.0;
+/// The share of pairs that meets a condition that is not an equality.
+const SOME: f64 = 1.0 / 3.0;
+
+/// What is estimated of a source of rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    pub rows: f64,
+    pub cost: f64,
+}
+
+struct Unit {
+    item: Item,
+    kind: JoinType,
+    on: Vec<Bound>,
+}
+
+/// A condition over several units.
+struct Condition {
+    e: Bound,
+    mask: u64,
+    /// Units of either side, where it is an equality whose sides share none.
+    sides: Option<(u64, u64)>,
+    /// The slots that it makes equal belong to this class.
+    class: Option<usize>,
+    share: f64,
+}
+
+/// A set of units joined in some order.
+#[derive(Clone)]
+struct Joined {
+    order: Vec<(usize, Option<bool>)>,
+    rows: f64,
+    cost: f64,
+    /// What of it is spent before the first row.
+    startup: f64,
+}
+
+/// The order that somebody wants of the first rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The column.
+    pub slot: usize,
+    /// How many rows will be read.
+    pub rows: f64,
+}
+
+/// Orders the joins of items.
+pub(super) struct Joins<'a> {
+    pub figures: Figures<'a>,
+    pub subplans: &'a [Subplan],
+}
+
+impl Joins<'_> {
+    /// The tree of an item with its inner joins in the cheapest order under conditions that will be handed down into it; and conditions that
+    /// follow from them.
+    pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<Wanted>) -> (Item, Vec<Bound>) {
+        let (mut units, mut own) = (Vec::new(), Vec::new());
+        flatten(item, &mut units, &mut own);
+        let mut all: Vec<Bound> = conditions.iter().filter(|e| !walk::stays_above(e)).cloned().collect();
+        all.extend(own.iter().cloned());
+        for unit in &mut units {
+            self.order_inside(unit, &all);
+        }
+        if units.len() < 2 || units.len() > UNITS_MAX {
+            return (rebuilt(units, None), own);
+        }
+        let implied = implied(&all, &units);
+        all.extend(implied.iter().cloned());
+        own.extend(implied);
+        let search = Search::new(self, &units, &all);
+        let order = search.best(wanted);
+        (rebuilt(units, Some(order)), own)
+    }
+
+    /// Orders the sides of an outer join.
+    fn order_inside(&self, unit: &mut Unit, conditions: &[Bound]) {
+        let item = std::mem::replace(&mut unit.item, Item::one());
+        unit.item = match item {
+            // The tables of an EXISTS or IN.
+            Item::Join { kind: JoinType::Inner | JoinType::Semi | JoinType::Anti, .. } => {
+                let own = within(&left_slots(&item), &unit.on);
+                let (item, more) = self.ordered(item, &own, None);
+                with_conditions(item, more)
+            }
+            Item::Join { kind, left, right, on, by_index } => {
+                let (of_left, of_right) = (within(&left_slots(&left), conditions), within(&left_slots(&right), &on));
+                let (left, more_left) = self.ordered(*left, &of_left, None);
+                let (right, more_right) = self.ordered(*right, &of_right, None);
+                let left = with_conditions(left, more_left);
+                let right = with_conditions(right, more_right);
+                Item::Join { kind, left: Box::new(left), right: Box::new(right), on, by_index }
+            }
+            leaf => leaf,
+        };
+    }
+
+    /// What is estimated of an item whose rows meet these conditions.
+    pub fn estimate(&self, item: &Item, conditions: &[Bound]) -> Estimate {
+        match item {
+            Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
+                let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
+                let share: f64 = all.iter().map(|e| self.figures.share(table, e)).product();
+                let rows = (self.figures.rows(table) * share).max(1.0);
+                Estimate { rows, cost: access::choose(table, &all, &self.figures).cost.max(1.0) }
+            }
+            Item::Leaf { kind, filters, .. } => {
+                let inner = match kind {
+                    Leaf::Derived { query, .. } => self.query(query),
+                    Leaf::One => Estimate { rows: 1.0, cost: 0.0 },
+                    _ => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
+                };
+                let share = SOME.powi((filters.len() + conditions.len()).min(4) as i32);
+                Estimate { rows: (inner.rows * share).max(1.0), cost: inner.cost + inner.rows }
+            }
+            Item::Join { kind, left, right, on, .. } => {
+                let (l, r) = (self.estimate(left, &within(&left_slots(left), conditions)), self.estimate(right, &[]));
+                let pairs = if on.is_empty() { l.rows * r.rows } else { l.rows.max(r.rows) };
+                let rows = match kind {
+                    JoinType::Inner => pairs,
+                    JoinType::Left => pairs.max(l.rows),
+                    JoinType::Full => l.rows + r.rows,
+                    JoinType::Semi | JoinType::Anti => (l.rows / 2.0).max(1.0),
+                };
+                Estimate { rows, cost: l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP }
+            }
+        }
+    }
+
+    /// What is estimated of a finished query.
+    pub fn query(&self, q: &Query) -> Estimate {
+        use super::plan::Body;
+        let inner = match &q.body {
+            Body::Values(rows) => Estimate { rows: rows.len() as f64, cost: rows.len() as f64 },
+            Body::SetOp { left, right, .. } => {
+                let (l, r) = (self.query(left), self.query(right));
+                Estimate { rows: l.rows + r.rows, cost: l.cost + r.cost + l.rows + r.rows }
+            }
+            Body::Recursive { anchor, .. } => {
+                let a = self.query(anchor);
+                Estimate { rows: a.rows * 10.0, cost: a.cost * 10.0 }
+            }
+            Body::Select(s) => {
+                let mut from = self.node(&s.source);
+                from.cost += from.rows;
+                if s.filter.is_some() {
+                    from.rows = (from.rows * SOME).max(1.0);
+                }
+                match &s.grouping {
+                    Some(g) if g.keys.is_empty() => from.rows = 1.0,
+                    Some(_) => from.rows = (from.rows / 10.0).max(1.0),
+                    None => {}
+                }
+                from
+            }
+        };
+        let limit = q.limit.as_ref().and_then(super::select::constant).and_then(crate::types::Datum::as_i64);
+        let sorting = if q.sort.is_empty() { 0.0 } else { inner.rows * (inner.rows + 2.0).log2() * SORT };
+        let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
+        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting }
+    }
+
+    /// What is estimated of a finished source.
+    pub fn node(&self, node: &Node) -> Estimate {
+        match node {
+            Node::One => Estimate { rows: 1.0, cost: 0.0 },
+            Node::Scan(s) => {
+                let filters = s.filter.iter().cloned().flat_map(super::plan::split);
+                let share: f64 = filters.map(|e| self.figures.share(&s.table, &e)).product();
+                let (found, cost) = self.figures.found(&s.table, &s.access);
+                // An index leaves its conditions in the filter; the key takes them away.
+                let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
+                let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
+                Estimate { rows: rows.min(found).max(1.0), cost }
+            }
+            Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
+            Node::Derived(d) => {
+                let q = self.query(&d.query);
+                let rows = if d.filter.is_some() { (q.rows * SOME).max(1.0) } else { q.rows };
+                Estimate { rows, cost: q.cost }
+            }
+            Node::Filter { input, .. } => {
+                let i = self.node(input);
+                Estimate { rows: (i.rows * SOME).max(1.0), cost: i.cost + i.rows }
+            }
+            Node::Join(j) => {
+                let (l, r) = (self.node(&j.left), self.node(&j.right));
+                let has_keys = j.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
+                let rows = match (j.kind, &j.hash) {
+                    (JoinType::Semi | JoinType::Anti, _) => (l.rows / 2.0).max(1.0),
+                    (_, Some(_)) if has_keys => l.rows.max(r.rows),
+                    (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
+                    (_, None) => l.rows * r.rows,
+                };
+                let cost = match j.hash {
+                    Some(_) => l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP,
+                    None => l.cost + l.rows * (r.cost + 1.0),
+                };
+                Estimate { rows: rows.max(1.0), cost: cost + rows * GIVE }
+            }
+        }
+    }
+}
+
+fn left_slots(item: &Item) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    item.leaves(&mut |_, base, end| out.push((base, end)));
+    out
+}
+
+/// The conditions that name slots of these ranges only.
+fn within(ranges: &[(usize, usize)], conditions: &[Bound]) -> Vec<Bound> {
+    let inside = |slot: usize| ranges.iter().any(|(base, end)| (*base..*end).contains(&slot));
+    let fits = |e: &&Bound| {
+        let (mut any, mut all) = (false, true);
+        walk::each(e, &mut |e| {
+            if let BoundKind::Column { index, level: 0 } = e.kind {
+                any = true;
+                all &= inside(index);
+            }
+        });
+        any && all && !walk::stays_above(e)
+    };
+    conditions.iter().filter(fits).cloned().collect()
+}
+
+/// Conditions of inner joins at the top of an item.
+fn with_conditions(mut item: Item, conditions: Vec<Bound>) -> Item {
+    match &mut item {
+        Item::Leaf { filters, .. } => filters.extend(conditions),
+        Item::Join { kind: JoinType::Inner, on, .. } => on.extend(conditions),
+        Item::Join { .. } => {
+            if conditions.is_empty() {
+                return item;
+            }
+            let (left, right) = (Box::new(item), Box::new(Item::one()));
+            return Item::Join { kind: JoinType::Inner, left, right, on: conditions, by_index: None };
+        }
+    }
+    item
+}
+
+fn flatten(item: Item, units: &mut Vec<Unit>, conditions: &mut Vec<Bound>) {
+    match item {
+        Item::Join { kind: JoinType::Inner, left, right, on, .. } => {
+            flatten(*left, units, conditions);
+            flatten(*right, units, conditions);
+            conditions.extend(on);
+        }
+        Item::Join { kind: kind @ (JoinType::Semi | JoinType::Anti), left, right, on, .. } => {
+            flatten(*left, units, conditions);
+            units.push(Unit { item: *right, kind, on });
+        }
+        item => units.push(Unit { item, kind: JoinType::Inner, on: Vec::new() }),
+    }
+}
+
+/// Joins units in an order, or in that of the text.
+fn rebuilt(units: Vec<Unit>, order: Option<Vec<(usize, Option<bool>)>>) -> Item {
+    let order = order.unwrap_or_else(|| (0..units.len()).map(|u| (u, None)).collect());
+    let mut units: Vec<Option<Unit>> = units.into_iter().map(Some).collect();
+    let mut out: Option<Item> = None;
+    for (u, by_index) in order {
+        let Some(Unit { item, kind, on }) = units.get_mut(u).and_then(Option::take) else { continue };
+        out = Some(match out {
+            None => item,
+            Some(left) => Item::Join { kind, left: Box::new(left), right: Box::new(item), on, by_index },
+        });
+    }
+    out.unwrap_or_else(Item::one)
+}
+
+/// The columns that an equality makes equal, of one type.
+fn equal_columns(e: &Bound) -> Option<(usize, usize)> {
+    let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return None };
+    match (&left.kind, &right.kind) {
+        (BoundKind::Column { index: a, level: 0 }, BoundKind::Column { index: b, level: 0 })
+            if left.ty.oid == right.ty.oid =>
+        {
+            Some((*a, *b))
+        }
+        _ => None,
+    }
+}
+
+/// `column = value`, where the value is the same for all rows.
+fn equal_value(e: &Bound) -> Option<(usize, &Bound)> {
+    let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return None };
+    let fixed = |e: &Bound| matches!(e.kind, BoundKind::Const(_) | BoundKind::Param(_));
+    match (&left.kind, &right.kind) {
+        (BoundKind::Column { index, level: 0 }, _) if fixed(right) && left.ty.oid == right.ty.oid => {
+            Some((*index, right))
+        }
+        (_, BoundKind::Column { index, level: 0 }) if fixed(left) && left.ty.oid == right.ty.oid => {
+            Some((*index, left))
+        }
+        _ => None,
+    }
+}
+
+/// Slots that conditions make equal.
+struct Classes(HashMap<usize, usize>);
+
+impl Classes {
+    fn of(conditions: &[Bound]) -> Classes {
+        let mut classes = Classes(HashMap::new());
+        for (a, b) in conditions.iter().filter_map(equal_columns) {
+            let (a, b) = (classes.find(a), classes.find(b));
+            classes.0.insert(a, b);
+        }
+        classes
+    }
+
+    fn find(&self, slot: usize) -> usize {
+        let mut at = slot;
+        while let Some(next) = self.0.get(&at).filter(|next| **next != at) {
+            at = *next;
+        }
+        at
+    }
+}
+
+/// Conditions that follow from equalities: a = b and a = 1 say b = 1, and a = b and b = c say a = c.
+fn implied(conditions: &[Bound], units: &[Unit]) -> Vec<Bound> {
+    let classes = Classes::of(conditions);
+    let mut members: HashMap<usize, Vec<&Bound>> = HashMap::new();
+    let mut order: Vec<usize> = Vec::new();
+    for e in conditions.iter().filter(|e| equal_columns(e).is_some()) {
+        let BoundKind::Binary { left, right, .. } = &e.kind else { continue };
+        for side in [&**left, &**right] {
+            let BoundKind::Column { index, .. } = side.kind else { continue };
+            let list = members.entry(classes.find(index)).or_default();
+            if list.is_empty() {
+                order.push(classes.find(index));
+            }
+            if !list.iter().any(|m| walk::same(m, side)) {
+                list.push(side);
+            }
+        }
+    }
+    let inner: Vec<Vec<(usize, usize)>> =
+        units.iter().map(|u| if u.kind == JoinType::Inner { left_slots(&u.item) } else { Vec::new() }).collect();
+    let unit_of = |slot: usize| inner.iter().position(|r| r.iter().any(|(base, end)| (*base..*end).contains(&slot)));
+    let known = |a: usize, b: usize| conditions.iter().filter_map(equal_columns).any(|p| p == (a, b) || p == (b, a));
+    let mut out = Vec::new();
+    for class in order {
+        let list = &members[&class];
+        if list.len() > 8 {
+            continue;
+        }
+        let value = conditions.iter().find(|e| equal_value(e).is_some_and(|(slot, _)| classes.find(slot) == class));
+        for (i, a) in list.iter().enumerate() {
+            let BoundKind::Column { index: slot, .. } = a.kind else { continue };
+            if let Some((with, value)) = value.and_then(equal_value)
+                && with != slot
+                && value.ty.oid == a.ty.oid
+                && unit_of(slot).is_some()
+                && !conditions.iter().any(|e| equal_value(e).is_some_and(|(s, _)| s == slot))
+            {
+                out.push(equality((*a).clone(), value.clone()));
+            }
+            for b in &list[i + 1..] {
+                let BoundKind::Column { index: other, .. } = b.kind else { continue };
+                let (ua, ub) = (unit_of(slot), unit_of(other));
+                if value.is_none() && ua.is_some() && ub.is_some() && ua != ub && !known(slot, other) {
+                    out.push(equality((*a).clone(), (*b).clone()));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn equality(left: Bound, right: Bound) -> Bound {
+    let pos = left.pos;
+    let kind = BoundKind::Binary { op: Op::Eq, left: Box::new(left), right: Box::new(right) };
+    Bound { kind, ty: crate::types::oid::BOOL.into(), pos }
+}
+
+/// One search.
+struct Search<'a> {
+    joins: &'a Joins<'a>,
+    units: &'a [Unit],
+    local: Vec<Vec<Bound>>,
+    estimates: Vec<Estimate>,
+    conditions: Vec<Condition>,
+    /// Units without which this one can't be read, and for EXISTS and IN those that its condition names.
+    needs: Vec<u64>,
+    lateral: Vec<bool>,
+    /// Conditions of the joins of EXISTS and IN.
+    of_unit: Vec<Vec<usize>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(joins: &'a Joins<'a>, units: &'a [Unit], all: &[Bound]) -> Search<'a> {
+        let mut place: HashMap<usize, usize> = HashMap::new();
+        for (u, unit) in units.iter().enumerate() {
+            unit.item.leaves(&mut |_, base, end| place.extend((base..end).map(|slot| (slot, u))));
+        }
+        let mask = |e: &Bound| {
+            let mut mask = 0u64;
+            rewrite::expr_slots(e, 0, joins.subplans, &mut |slot| {
+                if let Some(u) = place.get(&slot) {
+                    mask |= 1 << u;
+                }
+            });
+            mask
+        };
+        let classes = Classes::of(all);
+        let fixed: Vec<usize> = all.iter().filter_map(|e| equal_value(e).map(|(slot, _)| classes.find(slot))).collect();
+        let mut search = Search {
+            joins,
+            units,
+            local: vec![Vec::new(); units.len()],
+            estimates: Vec::new(),
+            conditions: Vec::new(),
+            needs: vec![0; units.len()],
+            lateral: vec![false; units.len()],
+            of_unit: vec![Vec::new(); units.len()],
+        };
+        for e in all {
+            let own = mask(e);
+            match own.count_ones() {
+                0 => {}
+                1 => search.local[own.trailing_zeros() as usize].push(e.clone()),
+                _ => search.add(e, own, &mask, &classes, &fixed),
+            }
+        }
+        for (u, unit) in units.iter().enumerate() {
+            for e in &unit.on {
+                let named = mask(e);
+                if named == 1 << u {
+                    search.local[u].push(e.clone());
+                } else {
+                    search.needs[u] |= named & !(1 << u);
+                    search.of_unit[u].push(search.conditions.len());
+                    search.add(e, named, &mask, &classes, &fixed);
+                }
+            }
+            let mut needs = 0;
+            item_slots(&unit.item, joins.subplans, &mut |slot| {
+                if let Some(other) = place.get(&slot).filter(|other| **other != u) {
+                    needs |= 1 << other;
+                }
+            });
+            search.lateral[u] = needs != 0;
+            search.needs[u] |= needs;
+        }
+        search.estimates = (0..units.len()).map(|u| joins.estimate(&units[u].item, &search.local[u])).collect();
+        search
+    }
+
+    fn add(&mut self, e: &Bound, named: u64, mask: &dyn Fn(&Bound) -> u64, classes: &Classes, fixed: &[usize]) {
+        let sides = match &e.kind {
+            BoundKind::Binary { op: Op::Eq, left, right } => Some((mask(left), mask(right))),
+            _ => None,
+        };
+        let sides = sides.filter(|(l, r)| l & r == 0 && *l != 0 && *r != 0);
+        let class = equal_columns(e).map(|(a, _)| classes.find(a));
+        let share = match class {
+            Some(class) if fixed.contains(&class) => 1.0,
+            _ if sides.is_some() => {
+                let BoundKind::Binary { left, right, .. } = &e.kind else { return };
+                1.0 / self.distinct(left).max(self.distinct(right)).max(1.0)
+            }
+            _ => SOME,
+        };
+        self.conditions.push(Condition { e: e.clone(), mask: named, sides, class, share });
+    }
+
+    /// Different values of an expression.
+    fn distinct(&self, e: &Bound) -> f64 {
+        let slot = match &e.kind {
+            BoundKind::Column { index, level: 0 } => *index,
+            BoundKind::Cast { arg, .. } => return self.distinct(arg),
+            _ => return DISTINCT,
+        };
+        let mut found = DISTINCT;
+        for unit in self.units {
+            unit.item.leaves(&mut |leaf, base, end| match leaf {
+                Leaf::Table(table) if (base..end).contains(&slot) => {
+                    let rows = self.joins.figures.rows(table);
+                    let known =
+                        (slot - base < table.types.len()).then(|| self.joins.figures.distinct(table, slot - base));
+                    found = known.flatten().unwrap_or_else(|| rows.min(DISTINCT));
+                }
+                Leaf::Derived { query, .. } if (base..end).contains(&slot) => found = self.joins.query(query).rows,
+                _ => {}
+            });
+        }
+        found
+    }
+
+    /// The order of least cost.
+    fn best(&self, wanted: Option<Wanted>) -> Vec<(usize, Option<bool>)> {
+        let free = self.search(None);
+        if let (Some(wanted), Some(free)) = (wanted, &free) {
+            let first = self.units.iter().position(|u| {
+                matches!(&u.item, Item::Leaf { kind: Leaf::Table(_), base, end, .. } if (*base..*end).contains(&wanted.slot))
+            });
+            // The rows come in the order of this table if it comes first; then the first rows are had early.
+            if let Some(first) = first
+                && let Some(bound) = self.search(Some(first))
+            {
+                let part = (wanted.rows / bound.rows).min(1.0);
+                let ordered = bound.startup + (bound.cost - bound.startup) * part;
+                let sorting = free.rows * (free.rows + 2.0).log2() * SORT;
+                if ordered < free.cost + sorting {
+                    return bound.order;
+                }
+            }
+        }
+        free.map_or_else(|| (0..self.units.len()).map(|u| (u, None)).collect(), |free| free.order)
+    }
+
+    fn begin(&self, u: usize) -> Option<Joined> {
+        let begins = self.units[u].kind == JoinType::Inner && self.needs[u] == 0;
+        let Estimate { rows, cost } = self.estimates[u];
+        begins.then(|| Joined { order: vec![(u, None)], rows, cost, startup: 0.0 })
+    }
+
+    fn search(&self, first: Option<usize>) -> Option<Joined> {
+        let n = self.units.len();
+        let may_begin = |u: &usize| first.is_none_or(|first| first == *u);
+        if n > SEARCHED {
+            let mut joined =
+                (0..n).filter(may_begin).filter_map(|u| self.begin(u)).min_by(|a, b| a.rows.total_cmp(&b.rows))?;
+            while joined.order.len() < n {
+                let mask = joined.order.iter().fold(0, |m, (u, _)| m | 1 << u);
+                let next = (0..n).filter(|u| mask & 1 << u == 0).filter_map(|u| self.step(&joined, mask, u));
+                joined = next.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
+            }
+            return Some(joined);
+        }
+        let mut sets: Vec<Option<Joined>> = vec![None; 1 << n];
+        for u in (0..n).filter(may_begin) {
+            sets[1 << u] = self.begin(u);
+        }
+        for mask in 1..(1usize << n) {
+            let Some(joined) = sets[mask].take() else { continue };
+            for u in (0..n).filter(|u| mask & 1 << u == 0) {
+                let Some(more) = self.step(&joined, mask as u64, u) else { continue };
+                let place = &mut sets[mask | 1 << u];
+                // JOI-2: what comes later in the text has to cost less.
+                if place.as_ref().is_none_or(|known| more.cost < known.cost * 0.9999) {
+                    *place = Some(more);
+                }
+            }
+            sets[mask] = Some(joined);
+        }
+        sets.pop().flatten()
+    }
+
+    /// One more unit; none: something is missing that it needs.
+    fn step(&self, joined: &Joined, mask: u64, u: usize) -> Option<Joined> {
+        let bit = 1u64 << u;
+        if self.needs[u] & !mask != 0 {
+            return None;
+        }
+        let unit = &self.units[u];
+        let is_new = |c: &&Condition| c.mask & bit != 0 && c.mask & mask != 0 && c.mask & !(mask | bit) == 0;
+        let fresh: Vec<&Condition> = match unit.kind {
+            JoinType::Semi | JoinType::Anti => self.of_unit[u].iter().map(|c| &self.conditions[*c]).collect(),
+            _ => {
+                let of_others = |i: usize| self.of_unit.iter().any(|list| list.contains(&i));
+                self.conditions
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| !of_others(*i))
+                    .map(|(_, c)| c)
+                    .filter(is_new)
+                    .collect()
+            }
+        };
+        let mut classes: Vec<usize> = Vec::new();
+        let mut share = 1.0;
+        for c in &fresh {
+            match c.class {
+                Some(class) if classes.contains(&class) => {}
+                class => {
+                    classes.extend(class);
+                    share *= c.share;
+                }
+            }
+        }
+        let (l, r) = (joined, self.estimates[u]);
+        let pairs = l.rows * r.rows * share;
+        let rows = match unit.kind {
+            JoinType::Semi => l.rows * (r.rows * share).min(1.0),
+            JoinType::Anti => l.rows * (1.0 - r.rows * share).max(0.1),
+            _ => pairs,
+        }
+        .max(1.0);
+        let has_key =
+            |c: &&Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
+        let keyed = fresh.iter().any(|c| has_key(&c));
+        let (startup, run) = if self.lateral[u] {
+            (0.0, l.rows * (r.cost + 1.0))
+        } else if keyed {
+            (r.cost + r.rows * BUILD, l.rows * LOOK_UP)
+        } else {
+            (r.cost + r.rows, l.rows * r.rows * 0.5)
+        };
+        let (mut startup, mut run, mut by_index) = (startup, run, Some(false));
+        if let Item::Leaf { kind: Leaf::Table(table), filters, base, end } = &unit.item
+            && let Some(each) = self.looked_up(table, (*base, *end), filters, u, &fresh)
+        {
+            let looked_up = l.rows * (each + 1.0);
+            if looked_up < startup + run {
+                (startup, run, by_index) = (0.0, looked_up, Some(true));
+            }
+        }
+        let mut order = joined.order.clone();
+        order.push((u, by_index));
+        let cost = l.cost + startup + run + pairs.max(rows) * GIVE;
+        Some(Joined { order, rows, cost, startup: l.startup + startup })
+    }
+
+    /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.
+    fn looked_up(
+        &self,
+        table: &TableSlot,
+        (base, end): (usize, usize),
+        filters: &[Bound],
+        u: usize,
+        fresh: &[&Condition],
+    ) -> Option<f64> {
+        let mut all: Vec<Bound> = filters.iter().chain(&self.local[u]).cloned().collect();
+        let own = all.len();
+        for c in fresh {
+            let mut e = c.e.clone();
+            known_before(&mut e, base, end);
+            all.push(e);
+        }
+        let chosen = access::choose(table, &all, &self.joins.figures);
+        (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own)).then_some(chosen.cost.max(PROBE))
+    }
+}
+
+/// Puts parameters in the places of columns outside of a table, which are known when it is read.
+fn known_before(e: &mut Bound, base: usize, end: usize) {
+    if let BoundKind::Column { index, level: 0 } = e.kind
+        && !(base..end).contains(&index)
+    {
+        e.kind = BoundKind::Param(u32::MAX);
+        return;
+    }
+    e.children_mut().into_iter().for_each(|child| known_before(child, base, end));
+}
+
+/// The slots that the leaves of an item name: arguments of functions, and lateral queries.
+fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
+    match item {
+        Item::Leaf { kind: Leaf::Function { args, .. }, .. } => {
+            args.iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
+        Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
+            rewrite::outer_slots(query, 1, subplans, f);
+        }
+        Item::Leaf { .. } => {}
+        Item::Join { left, right, on, .. } => {
+            item_slots(left, subplans, f);
+            item_slots(right, subplans, f);
+            on.iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        }
+    }
+}
