@@ -16,6 +16,7 @@ pub mod change;
 pub mod foreign;
 pub mod host;
 pub mod lock;
+pub mod measure;
 pub mod nodes;
 pub mod query;
 pub mod ranges;
@@ -31,6 +32,7 @@ use crate::context::views::SystemView;
 use crate::context::views::functions::RowsFunction;
 use crate::error::Result;
 use crate::expr::{Bound, Env, eval, eval_async};
+use crate::planner::explain::Actuals;
 use crate::planner::plan::{Derived, Plan};
 use crate::types::datetime::Format;
 use crate::types::{Datum, Oid};
@@ -40,6 +42,7 @@ use clearway_base::sync::Mutex;
 use clearway_engine::catalog::Index;
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
+use measure::Measured;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
@@ -111,6 +114,8 @@ pub struct RunState {
     works: Option<Mutex<HashMap<usize, Arc<Vec<Row>>>>>,
     /// Rows of expressions of WITH, as far as they have been asked for.
     kept: Option<Mutex<HashMap<usize, Kept>>>,
+    /// What nodes and queries have taken, by their addresses, if they are measured.
+    measured: Option<Measured>,
 }
 
 /// Rows that are computed once, and what gives the next of them.
@@ -127,7 +132,18 @@ impl RunState {
             cache: Some(Mutex::new("sql/exec/subqueries", HashMap::new())),
             works: Some(Mutex::new("sql/exec/works", HashMap::new())),
             kept: Some(Mutex::new("sql/exec/kept", HashMap::new())),
+            measured: None,
         }
+    }
+
+    /// The same; with `yes` nodes are measured.
+    pub fn measured(yes: bool) -> Self {
+        Self { measured: yes.then(Measured::default), ..Self::new() }
+    }
+
+    /// What was measured.
+    pub fn actuals(&self) -> Option<Actuals> {
+        self.measured.as_ref().map(Measured::all)
     }
 
     /// The rows of a working table.

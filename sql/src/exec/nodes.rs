@@ -9,6 +9,7 @@ use crate::expr::Bound;
 use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
+use clearway_base::waits::now_ns;
 use clearway_base::{breath, stack};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,6 +70,9 @@ impl Rows {
     /// The next row of a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
     pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
         let State::Table(TableRows::Table(walk)) = &mut self.state else { return None };
+        if cx.run.state.measured.is_some() {
+            return None;
+        }
         let Node::Scan(scan) = &*self.node else { return None };
         if scan.filter.as_ref().is_some_and(Bound::may_wait) {
             return None;
@@ -93,6 +97,9 @@ impl Rows {
     /// The one row of a table that is read by its whole key, if that needs no wait; none: ask `next`.
     fn point(&mut self, cx: Cx<'_>) -> Option<Result<Option<Row>>> {
         let (State::Start, Node::Scan(scan)) = (&self.state, &*self.node) else { return None };
+        if cx.run.state.measured.is_some() {
+            return None;
+        }
         let found = cx.point_now(scan, &self.prefix)?;
         self.state = State::End;
         Some(found)
@@ -114,6 +121,17 @@ impl Rows {
 
     /// The next row.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
+        Box::pin(async move {
+            let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
+            let began = now_ns();
+            let row = self.next_row(cx).await?;
+            measured.note(address, is_first, began, row.is_some());
+            Ok(row)
+        })
+    }
+
+    fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(stack::deeper_polls(async move {
             if matches!(self.state, State::Start) {
                 self.state = self.open(cx).await?;

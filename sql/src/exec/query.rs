@@ -16,6 +16,7 @@ use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, 
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
+use clearway_base::waits::now_ns;
 use clearway_base::{breath, stack};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,10 +52,23 @@ impl QueryRows {
 
     /// The next row of the output.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
+        Box::pin(async move {
+            let (address, is_first) = (Arc::as_ptr(&self.query) as usize, matches!(self.source, Source::Start));
+            let began = now_ns();
+            let row = self.next_row(cx).await?;
+            measured.note(address, is_first, began, row.is_some());
+            Ok(row)
+        })
+    }
+
+    fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(stack::deeper_polls(async move {
             if matches!(self.source, Source::Start) {
                 let query = self.query.clone();
-                if let Some((select, scan)) = point(&query) {
+                if cx.run.state.measured.is_none()
+                    && let Some((select, scan)) = point(&query)
+                {
                     self.source = Source::Outputs(Vec::new().into_iter());
                     return cx.read_point(select, scan).await;
                 }
@@ -81,6 +95,9 @@ impl QueryRows {
     pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
         let Source::Stream(rows) = &mut self.source else { return None };
         let Body::Select(select) = &self.query.body else { return None };
+        if cx.run.state.measured.is_some() {
+            return None;
+        }
         let plain = select.locks.is_empty() && select.distinct.is_none() && self.left.is_none() && self.skip == 0;
         if !plain || select.filter.iter().chain(&select.targets).any(Bound::may_wait) {
             return None;

@@ -8,7 +8,7 @@ use super::joins::{Joins, Wanted};
 use super::plan::{Body, Grouping, JoinType, Node, Query, SortKey, conjunction, split};
 use super::pullup::Level;
 use super::rewrite::Rewriter;
-use super::select::constant;
+use super::select::written_count;
 use super::{Planner, order, walk, wanted};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
@@ -144,9 +144,9 @@ fn serve(
 
 /// How many rows a query gives at most; none: all of them.
 fn few(limit: &Option<Bound>, offset: &Option<Bound>) -> Option<f64> {
-    let count = |e: &Bound| constant(e).map_or(Some(FEW_ROWS), |v| v.as_i64().map(|n| n.max(0) as f64));
-    let limit = count(limit.as_ref()?)?;
-    Some(limit + offset.as_ref().and_then(count).unwrap_or(0.0))
+    let count = |e: &Bound| written_count(e).map_or(FEW_ROWS, |n| n.max(0) as f64);
+    let limit = limit.as_ref().map(count)?;
+    Some(limit + offset.as_ref().map_or(0.0, count))
 }
 
 /// Hands conditions down; what has to stay above is given back with the tree.

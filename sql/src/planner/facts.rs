@@ -53,7 +53,7 @@ fn is_known(e: &Bound, table: &TableSlot) -> bool {
 
 /// Whether it may have another value each time it is evaluated.
 fn is_random(e: &Bound) -> bool {
-    e.any(&|e| matches!(&e.kind, BoundKind::Call { function, .. } if function.volatile))
+    e.any(&|e| matches!(&e.kind, BoundKind::Call { function, .. } | BoundKind::Spread { function, .. } if function.volatile))
 }
 
 fn comparable(column_type: u32, value_type: u32) -> bool {

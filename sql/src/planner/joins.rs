@@ -186,7 +186,7 @@ impl Joins<'_> {
                 from
             }
         };
-        let limit = q.limit.as_ref().and_then(super::select::constant).and_then(crate::types::Datum::as_i64);
+        let limit = q.limit.as_ref().and_then(super::select::written_count);
         let sorting = if q.sort.is_empty() { 0.0 } else { inner.rows * (inner.rows + 2.0).log2() * SORT };
         let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
         Estimate { rows: rows.max(1.0), cost: inner.cost + sorting }

@@ -300,6 +300,8 @@ pub struct Derived {
 pub struct KeptRows {
     /// Their number in the statement.
     pub id: usize,
+    /// The name that WITH gives them.
+    pub name: String,
     /// References to them.
     pub uses: AtomicUsize,
     /// What the statement says about it.

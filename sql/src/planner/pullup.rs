@@ -191,7 +191,8 @@ impl Planner<'_> {
                 match &mut item {
                     Item::Leaf { filters, .. } if nullable => filters.extend(conditions),
                     Item::Join { on, .. } if nullable => on.extend(conditions),
-                    _ => level.conditions.extend(conditions),
+                    // They stood before those of the level.
+                    _ => drop(level.conditions.splice(0..0, conditions)),
                 }
                 item
             }

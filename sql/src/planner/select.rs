@@ -562,6 +562,15 @@ fn bare_name(f: &BareFunction) -> &'static str {
     }
 }
 
+/// The whole number that LIMIT or OFFSET says, where it is written out.
+pub fn written_count(e: &Bound) -> Option<i64> {
+    match &e.kind {
+        BoundKind::Const(v) => v.as_i64(),
+        BoundKind::Cast { arg, .. } => written_count(arg),
+        _ => None,
+    }
+}
+
 /// The value of a constant expression, where it is one.
 pub fn constant(e: &Bound) -> Option<&Datum> {
     match &e.kind {

@@ -1,6 +1,6 @@
 //! Walks over expressions and plans: which slots an expression names, whether a query refers outward.
 
-use super::plan::{Access, Body, Distinct, KeyValues, Node, Query, Range, Subplan};
+use super::plan::{Access, Action, Body, Distinct, KeyValues, Node, Plan, Query, Range, Subplan};
 use crate::expr::{Bound, BoundKind};
 use clearway_base::stack;
 
@@ -115,6 +115,36 @@ pub fn access_exprs(access: &Access, f: &mut dyn FnMut(&Bound)) {
             }
             ranges.guarantees.iter().for_each(f);
         }
+    }
+}
+
+impl Plan {
+    /// Whether another plan might be chosen by other figures: it reads more than rows by their whole keys.
+    pub fn depends_on_figures(&self) -> bool {
+        let by_key = |node: &Node| match node {
+            Node::One => true,
+            Node::Scan(s) => matches!(s.access, Access::Keys(_)),
+            _ => false,
+        };
+        let of_action = |action: &Action| match action {
+            Action::Select(q) => query_by_key(q),
+            Action::Insert(i) => query_by_key(&i.source),
+            Action::Update(u) => by_key(&u.source),
+            Action::Delete(d) => by_key(&d.source),
+        };
+        fn query_by_key(q: &Query) -> bool {
+            match &q.body {
+                Body::Values(_) => true,
+                Body::Select(s) => match &*s.source {
+                    Node::One => true,
+                    Node::Scan(s) => matches!(s.access, Access::Keys(_)),
+                    _ => false,
+                },
+                _ => false,
+            }
+        }
+        let all = of_action(&self.action) && self.changes.iter().all(|c| of_action(&c.action));
+        !(all && self.subqueries.iter().all(|s| query_by_key(&s.query)))
     }
 }
 

@@ -81,7 +81,12 @@ impl Planner<'_> {
         if self.working_uses.len() != uses || (parent.is_some() && walk::is_correlated(&plan, &self.subplans)) {
             return Ok(None);
         }
-        let kept = KeptRows { id: self.kept, uses: AtomicUsize::new(0), materialized: cte.materialized };
+        let kept = KeptRows {
+            id: self.kept,
+            name: cte.name.clone(),
+            uses: AtomicUsize::new(0),
+            materialized: cte.materialized,
+        };
         self.kept += 1;
         Ok(Some(Shared { plan, kept: Arc::new(kept), height }))
     }

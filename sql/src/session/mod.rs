@@ -10,6 +10,7 @@ pub mod client;
 mod copy;
 mod ddl;
 mod discard;
+mod explain;
 mod extended;
 mod held_up;
 pub mod password;

@@ -12,6 +12,7 @@ use crate::exec::foreign::Pending;
 use crate::exec::query::QueryRows;
 use crate::exec::{BoxFuture, Cx, Row, Run, RunState};
 use crate::expr::{Params, Reads};
+use crate::planner::explain::Actuals;
 use crate::planner::plan::{Action, OutputColumn, Plan, TableLock};
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::stmt::Statement;
@@ -37,6 +38,8 @@ pub struct Cached {
     role_changes: u64,
     /// The session's role may do what the plan does.
     permitted: bool,
+    /// The state of the statistics by which it was made; none: it would be the same by any others.
+    generation: Option<u64>,
     /// The short way to run it, if there is one.
     pub point: Option<Point>,
     /// The plan.
@@ -115,6 +118,8 @@ pub struct Request<'a> {
     pub transaction_started: i64,
     /// It reads what is committed now, whatever the isolation: a query of DDL about all rows of a table that it has locked.
     pub latest: bool,
+    /// Nodes are measured.
+    pub measured: bool,
 }
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
@@ -146,6 +151,7 @@ fn plan_or_locks(
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
     let statistics = core.db.statistics();
+    let generation = statistics.generation();
     let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion, statistics };
     let plan = Planner::new(&env).plan_or_locks(statement, params);
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
@@ -154,7 +160,18 @@ fn plan_or_locks(
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let point = Point::of(&plan, core.database).filter(|_| permitted);
-        Cached { catalog: catalog.clone(), version, path, path_changes, role_changes, permitted, point, plan }
+        let generation = plan.depends_on_figures().then_some(generation);
+        Cached {
+            catalog: catalog.clone(),
+            version,
+            path,
+            path_changes,
+            role_changes,
+            permitted,
+            generation,
+            point,
+            plan,
+        }
     }))
 }
 
@@ -192,8 +209,9 @@ pub fn is_fresh(core: &Core, cached: &Cached) -> bool {
         let settings = core.settings.lock();
         (settings.path_changes, settings.role_changes)
     };
+    let same_figures = cached.generation.is_none_or(|g| g == core.db.statistics().generation());
     let same_names = path_changes == cached.path_changes || *cached.path == *core.path();
-    same_catalog && role_changes == cached.role_changes && same_names
+    same_catalog && role_changes == cached.role_changes && same_names && same_figures
 }
 
 /// A client that was told of a statement's columns reads its rows by them.
@@ -284,7 +302,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
         cached: cached.clone(),
         params: request.params,
         opened,
-        state: RunState::new(),
+        state: RunState::measured(request.measured),
         rows,
         started: now(),
         transaction_started: request.transaction_started,
@@ -453,6 +471,11 @@ impl Execution {
     /// Lends the run, for COPY.
     pub fn with_run<T>(&self, core: &Core, f: impl FnOnce(&Run<'_>) -> T) -> T {
         f(&self.run(core))
+    }
+
+    /// What was measured at the plan's nodes.
+    pub fn actuals(&self) -> Option<Actuals> {
+        self.state.actuals()
     }
 
     /// The command tag.

@@ -362,6 +362,21 @@ impl Session {
         statement: &Statement,
         params: Arc<[Datum]>,
     ) -> Result<Execution> {
+        self.start_as(prepared, statement, params, false).await
+    }
+
+    /// The same for EXPLAIN ANALYZE: nodes are measured.
+    pub(super) async fn start_measured(&mut self, prepared: &Prepared, statement: &Statement) -> Result<Execution> {
+        self.start_as(prepared, statement, Arc::from([]), true).await
+    }
+
+    async fn start_as(
+        &mut self,
+        prepared: &Prepared,
+        statement: &Statement,
+        params: Arc<[Datum]>,
+        measured: bool,
+    ) -> Result<Execution> {
         self.core.row_written.store(0, Relaxed);
         let cached = prepared.plan.lock().clone();
         let request = run::Request {
@@ -373,6 +388,7 @@ impl Session {
             alone: self.block == Block::Implicit && self.in_batch <= 1,
             transaction_started: self.core.transaction_started(),
             latest: false,
+            measured,
         };
         let (execution, cached) = run::begin(&self.core, request, cached).await?;
         self.told |= cached.plan.columns.is_some();

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{copy, ddl, discard, held_up, run, utility};
+use super::{copy, ddl, discard, explain, held_up, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -42,7 +42,7 @@ impl Session {
                 Box::pin(self.statement(&target, &inner, params, client)).await
             }
             Statement::Explain { options, statement } => {
-                Box::pin(utility::explain(self, prepared, options, statement, client)).await
+                Box::pin(explain::explain(self, prepared, options, statement, client)).await
             }
             // What is rare stands apart: the states of all arms lie in every session's memory.
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,

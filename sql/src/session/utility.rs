@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::held_up;
 use super::run;
-use super::session::{Prepared, Session};
+use super::session::Session;
 use crate::context::core::{Core, now};
 use crate::context::errors::from_engine;
 use crate::context::names::Found;
@@ -14,7 +14,7 @@ use crate::expr::{Params, Scope};
 use crate::planner::plan::OutputColumn;
 use crate::planner::{PlanEnv, Planner};
 use crate::syntax::ast::{Expr, QualName};
-use crate::syntax::stmt::{GenericOption, LockTable, OptionValue, SetVariable, Statement, TableLockMode};
+use crate::syntax::stmt::{LockTable, OptionValue, SetVariable, Statement, TableLockMode};
 use crate::types::cast::Context;
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
@@ -222,12 +222,12 @@ pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<Outpu
             let shown = crate::context::settings::find(name).map_or(name.as_str(), |s| s.name);
             Some(vec![text_column(shown)])
         }
-        Statement::Explain { .. } => Some(vec![text_column("QUERY PLAN")]),
+        Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
         _ => None,
     })
 }
 
-fn text_row(values: &[&str], client: &mut dyn Client) {
+pub(super) fn text_row(values: &[&str], client: &mut dyn Client) {
     client.row(values.len(), &mut |i, out| {
         out.extend_from_slice(values.get(i).map_or(&[][..], |v| v.as_bytes()));
         true
@@ -375,7 +375,7 @@ pub fn find_object(core: &Core, catalog: &Arc<Catalog>, name: &QualName) -> Opti
 }
 
 /// Rows that nobody wants: EXPLAIN ANALYZE counts them.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl run::Sink for Nowhere {
     fn row(&mut self, _: &crate::exec::Run<'_>, _: crate::exec::Row) -> Result<()> {
@@ -387,41 +387,4 @@ impl run::Sink for Nowhere {
     fn flush(&mut self) -> crate::exec::BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
-}
-
-/// EXPLAIN and EXPLAIN ANALYZE.
-pub async fn explain(
-    session: &mut Session,
-    prepared: &Prepared,
-    options: &[GenericOption],
-    statement: &Statement,
-    client: &mut dyn Client,
-) -> Result<String> {
-    let analyze = options.iter().any(|o| o.name == "analyze" && o.as_bool() == Some(true));
-    for o in options {
-        if !matches!(o.name.as_str(), "analyze" | "verbose" | "costs" | "timing" | "summary" | "buffers") {
-            return Err(SqlError::unsupported(format!("EXPLAIN option {}", o.name)).at(o.pos));
-        }
-    }
-    if !super::session::is_planned(statement) {
-        return Err(SqlError::unsupported("EXPLAIN of this statement"));
-    }
-    let core = session.core.clone();
-    let mut params = Params::default();
-    let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
-    let mut lines = crate::planner::explain::lines(&cached.plan);
-    if analyze {
-        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
-        let began = clearway_base::waits::now_ns();
-        let mut execution = session.start(&inner, statement, Arc::from([])).await?;
-        let rows = execution.give_to(&core, &mut Nowhere).await?;
-        let took = (clearway_base::waits::now_ns() - began) as f64 / 1e6;
-        lines.push(format!("Rows: {}", rows.max(execution.count)));
-        lines.push(format!("Execution Time: {took:.3} ms"));
-    }
-    run::describe(&[text_column("QUERY PLAN")], &[], client);
-    for line in &lines {
-        text_row(&[line], client);
-    }
-    Ok("EXPLAIN".to_owned())
 }

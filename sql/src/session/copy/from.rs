@@ -236,6 +236,7 @@ pub(super) async fn copy_from(
         alone: false,
         transaction_started: session.core.transaction_started(),
         latest: false,
+        measured: false,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await?;
     core.engine.take().wait_reply().await.map_err(from_engine)?;

@@ -502,6 +502,7 @@ impl Ddl<'_> {
             alone: false,
             transaction_started: self.core.transaction_started(),
             latest: true,
+            measured: false,
         };
         let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
         let mut rows = Collected(Vec::new());

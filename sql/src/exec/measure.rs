@@ -1,0 +1,42 @@
+//! What nodes take, for EXPLAIN ANALYZE. A node's time includes that of the nodes below it.
+
+use crate::planner::explain::{Actual, Actuals};
+use clearway_base::sync::Mutex;
+use clearway_base::waits::now_ns;
+use std::collections::HashMap;
+
+/// Figures by the address of a node or a query.
+pub struct Measured {
+    /// With each whether it still waits for the first row of its loop.
+    all: Mutex<HashMap<usize, (Actual, bool)>>,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self { all: Mutex::new("sql/exec/measured", HashMap::new()) }
+    }
+}
+
+impl Measured {
+    /// Notes that a row was asked for at `began`; `is_first`: it was the first of a loop.
+    pub fn note(&self, address: usize, is_first: bool, began: u64, gave: bool) {
+        let took = now_ns().saturating_sub(began);
+        let mut all = self.all.lock();
+        let (actual, waiting) = all.entry(address).or_default();
+        if is_first {
+            actual.loops += 1;
+            *waiting = true;
+        }
+        actual.total_ns += took;
+        if *waiting {
+            actual.first_ns += took;
+        }
+        *waiting &= !gave;
+        actual.rows += u64::from(gave);
+    }
+
+    /// All figures.
+    pub fn all(&self) -> Actuals {
+        self.all.lock().iter().map(|(address, (actual, _))| (*address, *actual)).collect()
+    }
+}

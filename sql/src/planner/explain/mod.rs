@@ -1,0 +1,679 @@
+//! A plan as EXPLAIN shows it: a tree of nodes with PostgreSQL's names (`render` writes it in the four formats, `words` shows expressions).
+//!
+//! A query of ours is one level with its steps inside; here each step becomes a node of its own, in the order in which rows pass them:
+//! source, groups, sort, row locks, DISTINCT, LIMIT. Estimates are those of `cost` and `joins`, a hundredth of a unit for each row.
+
+pub mod render;
+mod words;
+
+use super::cost::Figures;
+use super::joins::{Estimate, Joins};
+use super::order::relied_on;
+use super::plan::{
+    Access, Action, Body, Derived, Distinct, Grouping, Join, JoinType, KeyValues, Node, Plan, Query, Range, Ranges,
+    Scan, Select, SortKey, Subplan, TableSlot, split,
+};
+use super::walk;
+use crate::expr::Bound;
+use crate::expr::bound::{BoundKind, SubqueryUse};
+use crate::expr::operators::Op;
+use crate::syntax::ast::SetOp;
+use crate::types::text::Conversion;
+use crate::types::{SqlType, facts};
+use clearway_storage::btree::Direction;
+use render::{Shown, Value};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use words::{Names, Words, labels};
+
+/// Cost of PostgreSQL's for one of ours.
+const UNIT: f64 = 0.01;
+/// Bytes of a value whose type has no fixed length.
+const WIDTH: u32 = 32;
+
+/// What was measured at a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Actual {
+    /// Nanoseconds until the first row, and until the last, over all loops.
+    pub first_ns: u64,
+    /// The same.
+    pub total_ns: u64,
+    /// Rows, over all loops.
+    pub rows: u64,
+    /// How often it was begun.
+    pub loops: u64,
+}
+
+impl Actual {
+    fn each(&self, n: u64) -> f64 {
+        n as f64 / self.loops.max(1) as f64
+    }
+    /// Milliseconds until the first row of a loop.
+    pub fn first_ms(&self) -> f64 {
+        self.each(self.first_ns) / 1e6
+    }
+    /// Milliseconds of a loop.
+    pub fn total_ms(&self) -> f64 {
+        self.each(self.total_ns) / 1e6
+    }
+    /// Rows of a loop.
+    pub fn rows_each(&self) -> f64 {
+        self.each(self.rows)
+    }
+}
+
+/// What was measured at nodes and queries, by their address.
+pub type Actuals = HashMap<usize, Actual>;
+
+/// Makes the tree of a plan.
+pub struct Explainer<'a> {
+    /// How values are shown.
+    pub conversion: &'a Conversion<'a>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What is known of tables.
+    pub figures: Figures<'a>,
+    /// What was measured; none: nothing was carried out.
+    pub actuals: Option<&'a Actuals>,
+    /// VERBOSE.
+    pub verbose: bool,
+    /// Subqueries that have been shown.
+    pub told: RefCell<HashSet<usize>>,
+}
+
+fn text(value: impl Into<String>) -> Value {
+    Value::Text(value.into())
+}
+
+fn width_of(types: impl Iterator<Item = SqlType>) -> u32 {
+    types.map(|ty| facts(ty.oid).map_or(WIDTH, |f| u32::try_from(f.len).unwrap_or(WIDTH))).sum()
+}
+
+impl<'a> Explainer<'a> {
+    fn subplans(&self) -> &'a [Subplan] {
+        &self.plan.subqueries
+    }
+
+    fn joins(&self) -> Joins<'a> {
+        Joins { figures: self.figures, subplans: &self.plan.subqueries }
+    }
+
+    fn actual(&self, address: usize) -> Option<Actual> {
+        self.actuals.map(|all| all.get(&address).copied().unwrap_or_default())
+    }
+
+    /// The whole plan.
+    pub fn tree(&self) -> Shown {
+        let mut top = self.action(&self.plan.action);
+        for change in &self.plan.changes {
+            top.children.push(("InitPlan", Some(format!("CTE {}", change.name)), self.action(&change.action)));
+        }
+        top
+    }
+
+    fn action(&self, action: &Action) -> Shown {
+        let (operation, table, child, width) = match action {
+            Action::Select(q) => return self.query(q, &[]),
+            Action::Insert(i) => ("Insert", &i.target.table, self.query(&i.source, &[]), 0),
+            Action::Update(u) => ("Update", &u.target.table, self.changed(&u.source, u.filter.as_ref()), 0),
+            Action::Delete(d) => ("Delete", &d.target.table, self.changed(&d.source, d.filter.as_ref()), 0),
+        };
+        let mut node = Shown {
+            kind: "ModifyTable".to_owned(),
+            head: format!("{operation} on {}", shown_table(table)),
+            identity: vec![
+                ("Operation", text(operation)),
+                ("Relation Name", text(&table.shape.name)),
+                ("Alias", text(&table.name)),
+            ],
+            estimate: (child.estimate.0, child.estimate.1, 0.0, width),
+            actual: child.actual.map(|a| Actual { rows: 0, ..a }),
+            ..Shown::default()
+        };
+        node.children.push(("Outer", None, child));
+        node
+    }
+
+    fn changed(&self, source: &Arc<Node>, filter: Option<&Bound>) -> Shown {
+        let levels = [self.names(source)];
+        let mut node = self.node(source, &levels);
+        if let Some(filter) = filter {
+            node.details.push(("Filter", text(self.words(&levels).expr(filter))));
+        }
+        let mut ids = Vec::new();
+        filter.iter().for_each(|e| subqueries(e, &mut ids));
+        node_subqueries(source, &mut ids);
+        self.add_subplans(&mut node, &ids, &levels);
+        node
+    }
+
+    fn words<'w>(&'w self, levels: &'w [Names]) -> Words<'w> {
+        let several = |l: &Names| l.slots.iter().map(|s| &s.0).collect::<HashSet<_>>().len() > 1;
+        let qualified = self.verbose || levels.len() > 1 || levels.first().is_some_and(several);
+        Words { conversion: self.conversion, levels, qualified, own: 0..0 }
+    }
+
+    fn query(&self, q: &Arc<Query>, outer: &[Names]) -> Shown {
+        let rows = self.joins().query(q);
+        let width = width_of(q.columns.iter().map(|c| c.ty));
+        let mut node = match &q.body {
+            Body::Select(s) => self.select(q, s, outer),
+            Body::Values(list) => {
+                let one = list.len() == 1;
+                let kind = if one { "Result" } else { "Values Scan" };
+                let head = if one { "Result".to_owned() } else { "Values Scan on \"*VALUES*\"".to_owned() };
+                Shown { kind: kind.to_owned(), head, ..Shown::default() }
+            }
+            Body::SetOp { op, all, left, right } => self.set_operation(*op, *all, left, right, outer),
+            Body::Recursive { anchor, step, .. } => Shown {
+                kind: "Recursive Union".to_owned(),
+                head: "Recursive Union".to_owned(),
+                children: vec![("Outer", None, self.query(anchor, outer)), ("Inner", None, self.query(step, outer))],
+                ..Shown::default()
+            },
+        };
+        if !matches!(q.body, Body::Select(_)) {
+            node.estimate = (0.0, rows.cost * UNIT, rows.rows, width);
+            if !q.sort.is_empty() {
+                let mut levels = vec![Names {
+                    slots: labels(q).into_iter().map(|l| (String::new(), l)).collect(),
+                    ..Names::default()
+                }];
+                levels.extend_from_slice(outer);
+                node = self.sorted(node, &q.sort, &levels);
+            }
+        }
+        if q.limit.is_some() || q.offset.is_some() {
+            let estimate = (node.estimate.0, node.estimate.1, rows.rows, node.estimate.3);
+            node = above("Limit", node, estimate);
+        }
+        node.estimate.3 = width;
+        node.actual = self.actual(Arc::as_ptr(q) as usize);
+        node
+    }
+
+    fn set_operation(&self, op: SetOp, all: bool, left: &Arc<Query>, right: &Arc<Query>, outer: &[Names]) -> Shown {
+        let children = vec![("Member", None, self.query(left, outer)), ("Member", None, self.query(right, outer))];
+        let (kind, head) = match (op, all) {
+            (SetOp::Union, true) => ("Append", "Append".to_owned()),
+            (SetOp::Union, false) => ("Append", "Append".to_owned()),
+            (SetOp::Intersect, false) => ("SetOp", "HashSetOp Intersect".to_owned()),
+            (SetOp::Intersect, true) => ("SetOp", "HashSetOp Intersect All".to_owned()),
+            (SetOp::Except, false) => ("SetOp", "HashSetOp Except".to_owned()),
+            (SetOp::Except, true) => ("SetOp", "HashSetOp Except All".to_owned()),
+        };
+        let estimate = children
+            .iter()
+            .fold((0.0, 0.0, 0.0, 0), |e, c| (0.0, e.1 + c.2.estimate.1, e.2 + c.2.estimate.2, c.2.estimate.3));
+        let node = Shown { kind: kind.to_owned(), head, estimate, children, ..Shown::default() };
+        if op == SetOp::Union && !all {
+            let mut unique = above("HashAggregate", node, estimate);
+            unique.kind = "Aggregate".to_owned();
+            unique.identity = vec![("Strategy", text("Hashed"))];
+            return unique;
+        }
+        node
+    }
+
+    fn select(&self, q: &Arc<Query>, s: &Select, outer: &[Names]) -> Shown {
+        let mut own = self.names(&s.source);
+        if let Some(g) = &s.grouping {
+            let levels: Vec<Names> = std::iter::once(own.clone()).chain(outer.iter().cloned()).collect();
+            own.aggregates = self.aggregates(g, &levels);
+        }
+        let levels: Vec<Names> = std::iter::once(own).chain(outer.iter().cloned()).collect();
+        let words = self.words(&levels);
+        let mut node = self.node(&s.source, &levels);
+        if let Some(filter) = &s.filter {
+            node.details.push(("Filter", text(words.expr(filter))));
+        }
+        let from = self.joins().node(&s.source);
+        let rows = self.joins().query(q).rows;
+        if let Some(g) = &s.grouping {
+            node = self.grouped(node, g, &from, &levels);
+        }
+        if !q.sort.is_empty() && (s.grouping.is_some() || relied_on(&s.source).is_none()) {
+            node = self.sorted(node, &q.sort, &levels);
+        }
+        if !s.locks.is_empty() {
+            let estimate = node.estimate;
+            node = above("LockRows", node, estimate);
+        }
+        node = match &s.distinct {
+            None => node,
+            Some(Distinct::Row) => {
+                let mut unique = above("HashAggregate", node, (0.0, 0.0, rows, 0));
+                unique.kind = "Aggregate".to_owned();
+                unique.identity = vec![("Strategy", text("Hashed"))];
+                unique.details.push(("Group Key", Value::List(s.targets.iter().map(|e| words.expr(e)).collect())));
+                costs_of_child(&mut unique);
+                unique
+            }
+            Some(Distinct::On(_)) => {
+                let estimate = node.estimate;
+                above("Unique", node, estimate)
+            }
+        };
+        if self.verbose {
+            let output = Value::List(s.targets.iter().map(|e| words.expr(e)).collect());
+            node.details.insert(0, ("Output", output));
+        }
+        let mut ids = Vec::new();
+        walk::query_exprs(q, 0, &mut |e, depth| {
+            if depth == 0 {
+                subqueries(e, &mut ids);
+            }
+        });
+        self.add_subplans(&mut node, &ids, &levels);
+        node
+    }
+
+    fn aggregates(&self, g: &Grouping, levels: &[Names]) -> Vec<String> {
+        let words = self.words(levels);
+        let name = |call: &crate::expr::aggregate::AggregateCall| {
+            let kind = format!("{:?}", call.kind);
+            let (mut name, star) = (String::new(), kind == "CountStar");
+            for c in kind.trim_end_matches("Star").chars().take_while(|c| c.is_alphanumeric()) {
+                if c.is_ascii_uppercase() && !name.is_empty() {
+                    name.push('_');
+                }
+                name.push(c.to_ascii_lowercase());
+            }
+            let distinct = if call.distinct { "DISTINCT " } else { "" };
+            let args = if star { "*".to_owned() } else { words.list(&call.args) };
+            format!("{name}({distinct}{args})")
+        };
+        g.calls.iter().map(name).collect()
+    }
+
+    fn grouped(&self, node: Shown, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
+        let plain = g.keys.is_empty();
+        let rows = if plain { 1.0 } else { (from.rows / 10.0).max(1.0) };
+        let (head, strategy) = if plain { ("Aggregate", "Plain") } else { ("HashAggregate", "Hashed") };
+        let mut out = above(head, node, (0.0, 0.0, rows, 0));
+        costs_of_child(&mut out);
+        out.kind = "Aggregate".to_owned();
+        out.identity = vec![("Strategy", text(strategy)), ("Partial Mode", text("Simple"))];
+        let words = self.words(levels);
+        if !plain {
+            out.details.push(("Group Key", Value::List(g.keys.iter().map(|e| words.expr(e)).collect())));
+        }
+        if let Some(having) = &g.having {
+            out.details.push(("Filter", text(words.expr(having))));
+        }
+        out
+    }
+
+    fn sorted(&self, node: Shown, sort: &[SortKey], levels: &[Names]) -> Shown {
+        let words = self.words(levels);
+        let key = |k: &SortKey| {
+            let nulls = match (k.descending, k.nulls_first) {
+                (false, true) => " NULLS FIRST",
+                (true, false) => " NULLS LAST",
+                _ => "",
+            };
+            format!("{}{}{nulls}", words.expr(&k.expr), if k.descending { " DESC" } else { "" })
+        };
+        let (_, total, rows, width) = node.estimate;
+        let cost = total + rows * (rows + 2.0).log2() * super::cost::SORT * UNIT;
+        let mut out = above("Sort", node, (cost, cost, rows, width));
+        out.details.push(("Sort Key", Value::List(sort.iter().map(key).collect())));
+        out
+    }
+
+    /// Shows the subqueries that have not been shown yet.
+    fn add_subplans(&self, node: &mut Shown, ids: &[usize], levels: &[Names]) {
+        for id in ids {
+            let Some(sub) = self.subplans().get(*id) else { continue };
+            if !self.told.borrow_mut().insert(*id) {
+                continue;
+            }
+            let hashed = !sub.correlated;
+            let (part, name) = match hashed && is_scalar(self.plan, *id) {
+                true => ("InitPlan", format!("InitPlan {} (returns ${id})", id + 1)),
+                false => ("SubPlan", format!("SubPlan {}", id + 1)),
+            };
+            node.children.push((part, Some(name), self.query(&sub.query, levels)));
+        }
+    }
+
+    /// The names of the slots of a source.
+    fn names(&self, node: &Node) -> Names {
+        let mut names = Names::default();
+        let mut put = |base: usize, list: Vec<(String, String)>| {
+            let end = base + list.len();
+            if names.slots.len() < end {
+                names.slots.resize(end, (String::new(), String::new()));
+            }
+            names.slots.splice(base..end, list);
+        };
+        leaves(node, &mut |leaf| match leaf {
+            Node::Scan(s) => {
+                let mut list: Vec<(String, String)> =
+                    s.table.shape.columns.iter().map(|c| (s.table.name.clone(), c.name.clone())).collect();
+                list.push((s.table.name.clone(), "ctid".to_owned()));
+                put(s.table.base, list);
+            }
+            Node::System(s) => {
+                put(s.base, s.view.columns.iter().map(|c| (s.view.name.to_owned(), c.0.to_owned())).collect());
+            }
+            Node::Derived(d) => put(d.base, labels(&d.query).into_iter().map(|l| (String::new(), l)).collect()),
+            _ => {}
+        });
+        names
+    }
+
+    fn node(&self, node: &Arc<Node>, levels: &[Names]) -> Shown {
+        let mut out = match &**node {
+            Node::One => Shown { kind: "Result".to_owned(), head: "Result".to_owned(), ..Shown::default() },
+            Node::Scan(s) => self.scan(s, levels),
+            Node::System(s) => Shown {
+                kind: "Seq Scan".to_owned(),
+                head: format!("Seq Scan on {}", s.view.name),
+                identity: vec![("Relation Name", text(s.view.name)), ("Alias", text(s.view.name))],
+                ..Shown::default()
+            },
+            Node::Function(_) => {
+                Shown { kind: "Function Scan".to_owned(), head: "Function Scan".to_owned(), ..Shown::default() }
+            }
+            Node::Work(_) => {
+                Shown { kind: "WorkTable Scan".to_owned(), head: "WorkTable Scan".to_owned(), ..Shown::default() }
+            }
+            Node::Derived(d) => self.derived(d, levels),
+            Node::Filter { input, .. } => self.node(input, levels),
+            Node::Join(j) => self.join(j, levels),
+        };
+        let filter = match &**node {
+            Node::System(s) => s.filter.as_ref(),
+            Node::Work(s) => s.filter.as_ref(),
+            Node::Derived(d) => d.filter.as_ref(),
+            Node::Filter { filter, .. } => Some(filter),
+            _ => None,
+        };
+        if let Some(filter) = filter {
+            out.details.push(("Filter", text(self.words(levels).expr(filter))));
+        }
+        let Estimate { rows, cost } = self.joins().node(node);
+        let width = match &**node {
+            Node::Scan(s) => width_of(s.table.types.iter().copied()),
+            Node::System(s) => width_of(s.view.columns.iter().map(|c| c.1.into())),
+            Node::Derived(d) => width_of(d.query.columns.iter().map(|c| c.ty)),
+            Node::Join(_) => out.children.iter().map(|c| c.2.estimate.3).sum(),
+            _ => WIDTH,
+        };
+        let startup = if matches!(&**node, Node::Join(j) if j.hash.is_some()) {
+            out.children.last().map_or(0.0, |c| c.2.estimate.1)
+        } else {
+            0.0
+        };
+        out.estimate = (startup, (cost * UNIT).max(startup), rows, width);
+        out.actual = self.actual(Arc::as_ptr(node) as usize);
+        out
+    }
+
+    fn derived(&self, d: &Derived, levels: &[Names]) -> Shown {
+        let inner = if d.lateral { levels } else { &levels[1..] };
+        let child = self.query(&d.query, inner);
+        let kept = d.kept.as_ref().is_some_and(|k| k.is_kept());
+        let (kind, part) = if kept { ("CTE Scan", "InitPlan") } else { ("Subquery Scan", "Subquery") };
+        let name = d.kept.as_ref().filter(|_| kept).map(|k| k.name.clone());
+        let head = name.as_ref().map_or_else(|| kind.to_owned(), |name| format!("{kind} on {name}"));
+        let identity = name.iter().map(|name| ("CTE Name", text(name))).collect();
+        let children = vec![(part, name.map(|name| format!("CTE {name}")), child)];
+        Shown { kind: kind.to_owned(), head, identity, children, ..Shown::default() }
+    }
+
+    fn scan(&self, s: &Scan, levels: &[Names]) -> Shown {
+        let table = &s.table;
+        let mut words = self.words(levels);
+        if !self.verbose {
+            words.own = table.base..table.key_slot() + 1;
+        }
+        let index_name = |i: Option<usize>| match i {
+            Some(i) => table.shape.indexes[i].name.clone(),
+            None => table.shape.primary.as_ref().map_or_else(|| table.shape.name.clone(), |p| p.1.clone()),
+        };
+        let place = match &s.access {
+            Access::Full => None,
+            Access::Keys(_) | Access::KeyRange(_) => Some(vec![None]),
+            Access::Index(i, _) => Some(vec![Some(*i)]),
+            Access::Ranges(r) => Some(r.parts.iter().map(|p| p.index).collect::<Vec<_>>()),
+        };
+        let mut identity = Vec::new();
+        let mut indexes: Vec<String> = place.iter().flatten().map(|i| index_name(*i)).collect();
+        indexes.dedup();
+        let backward = s.order == Some(Direction::Backward);
+        let (kind, head) = if indexes.is_empty() {
+            ("Seq Scan", format!("Seq Scan on {}", shown_table(table)))
+        } else {
+            identity.push(("Scan Direction", text(if backward { "Backward" } else { "Forward" })));
+            identity.push(("Index Name", text(indexes.join(", "))));
+            let way = if backward { " Backward" } else { "" };
+            ("Index Scan", format!("Index Scan{way} using {} on {}", indexes.join(", "), shown_table(table)))
+        };
+        identity.push(("Relation Name", text(&table.shape.name)));
+        identity.push(("Alias", text(&table.name)));
+        let mut details = Vec::new();
+        let condition = self.condition(table, &s.access, &words);
+        if !condition.is_empty() {
+            details.push(("Index Cond", text(condition)));
+        }
+        // An index leaves its conditions in the filter, where they stand for snapshots that are older than it.
+        let guaranteed = |e: &Bound| match &s.access {
+            Access::Index(i, r) => is_guaranteed(e, table, &table.shape.indexes[*i].columns, r),
+            _ => false,
+        };
+        let rest: Vec<Bound> = s.filter.iter().cloned().flat_map(split).filter(|e| !guaranteed(e)).collect();
+        if let Some(filter) = super::plan::conjunction(rest) {
+            details.push(("Filter", text(words.expr(&filter))));
+        }
+        Shown { kind: kind.to_owned(), head, identity, details, ..Shown::default() }
+    }
+
+    /// What an access looks for.
+    fn condition(&self, table: &TableSlot, access: &Access, words: &Words<'_>) -> String {
+        let name = |c: &usize| {
+            let column = &table.shape.columns[*c].name;
+            if self.verbose { format!("{}.{column}", table.name) } else { column.clone() }
+        };
+        let all = |list: Vec<String>| if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() };
+        let range = |r: &Range, columns: &[usize]| {
+            let mut list: Vec<String> =
+                r.equal.iter().zip(columns).map(|(e, c)| format!("({} = {})", name(c), words.expr(e))).collect();
+            if let Some(next) = columns.get(r.equal.len()) {
+                let low = r.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
+                let high = r.high.iter().map(|(e, with)| (e, if *with { "<=" } else { "<" }));
+                list.extend(low.chain(high).map(|(e, op)| format!("({} {op} {})", name(next), words.expr(e))));
+            }
+            all(list)
+        };
+        match access {
+            Access::Full => String::new(),
+            Access::Keys(keys) => match keys.as_slice() {
+                [key] => all(key
+                    .iter()
+                    .zip(&table.shape.key)
+                    .map(|(e, c)| format!("({} = {})", name(c), words.expr(e)))
+                    .collect()),
+                many => {
+                    let list: Vec<String> = many.iter().map(|key| words.list(key)).collect();
+                    let column = table.shape.key.first().map_or_else(String::new, name);
+                    format!("({column} = ANY ('{{{}}}'))", list.join(","))
+                }
+            },
+            Access::KeyRange(r) => range(r, &table.shape.key),
+            Access::Index(i, r) => range(r, &table.shape.indexes[*i].columns),
+            Access::Ranges(ranges) => self.ranges(table, ranges, words, &name),
+        }
+    }
+
+    fn ranges(&self, table: &TableSlot, ranges: &Ranges, words: &Words<'_>, name: &dyn Fn(&usize) -> String) -> String {
+        let part = |p: &super::plan::RangePart| {
+            let columns: &[usize] = p.index.map_or(&table.shape.key, |i| &table.shape.indexes[i].columns);
+            let value = |(values, c): (&KeyValues, &usize)| match values {
+                KeyValues::One(e) => format!("({} = {})", name(c), words.expr(e)),
+                KeyValues::List(list) => format!("({} = ANY (ARRAY[{}]))", name(c), words.list(list)),
+                KeyValues::Array(e) => format!("({} = ANY ({}))", name(c), words.expr(e)),
+                KeyValues::Null => format!("({} IS NULL)", name(c)),
+            };
+            let mut list: Vec<String> = p.columns.iter().zip(columns).map(value).collect();
+            if let Some(next) = columns.get(p.columns.len()) {
+                let low = p.low.iter().map(|(e, with)| (e, if *with { ">=" } else { ">" }));
+                let high = p.high.iter().map(|(e, with)| (e, if *with { "<=" } else { "<" }));
+                list.extend(low.chain(high).map(|(e, op)| format!("({} {op} {})", name(next), words.expr(e))));
+                let begins = |(op, e): &(Op, Bound)| format!("({} {} {})", name(next), op.name(), words.expr(e));
+                list.extend(p.pattern.iter().map(begins));
+            }
+            if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() }
+        };
+        let parts: Vec<String> = ranges.parts.iter().map(part).collect();
+        if parts.len() > 1 { format!("({})", parts.join(" OR ")) } else { parts.concat() }
+    }
+
+    fn join(&self, j: &Join, levels: &[Names]) -> Shown {
+        let words = self.words(levels);
+        let keyed = j.hash.as_ref().filter(|(keys, _)| !keys.is_empty());
+        let (kind, word) = match (j.kind, keyed.is_some()) {
+            (JoinType::Inner, true) => ("Inner", "Hash Join"),
+            (JoinType::Left, true) => ("Left", "Hash Left Join"),
+            (JoinType::Full, true) => ("Full", "Hash Full Join"),
+            (JoinType::Semi, true) => ("Semi", "Hash Semi Join"),
+            (JoinType::Anti, true) => ("Anti", "Hash Anti Join"),
+            (JoinType::Inner, false) => ("Inner", "Nested Loop"),
+            (JoinType::Left, false) => ("Left", "Nested Loop Left Join"),
+            (JoinType::Full, false) => ("Full", "Nested Loop Full Join"),
+            (JoinType::Semi, false) => ("Semi", "Nested Loop Semi Join"),
+            (JoinType::Anti, false) => ("Anti", "Nested Loop Anti Join"),
+        };
+        let mut details = Vec::new();
+        if let Some((left, right)) = keyed {
+            let pairs: Vec<String> =
+                left.iter().zip(right).map(|(l, r)| format!("({} = {})", words.expr(l), words.expr(r))).collect();
+            let all = if pairs.len() > 1 { format!("({})", pairs.join(" AND ")) } else { pairs.concat() };
+            details.push(("Hash Cond", text(all)));
+        }
+        if let Some(on) = &j.on {
+            details.push(("Join Filter", text(words.expr(on))));
+        }
+        let right = self.node(&j.right, levels);
+        let right = match (&j.hash, keyed.is_some()) {
+            (Some(_), true) => {
+                let (estimate, actual) = (right.estimate, right.actual);
+                let mut hash = above("Hash", right, (estimate.1, estimate.1, estimate.2, estimate.3));
+                hash.actual = actual;
+                hash
+            }
+            (Some(_), false) => {
+                let (estimate, actual) = (right.estimate, right.actual);
+                let mut kept = above("Materialize", right, estimate);
+                kept.actual = actual;
+                kept
+            }
+            (None, _) => right,
+        };
+        Shown {
+            kind: if keyed.is_some() { "Hash Join" } else { "Nested Loop" }.to_owned(),
+            head: word.to_owned(),
+            identity: vec![("Join Type", text(kind))],
+            details,
+            children: vec![("Outer", None, self.node(&j.left, levels)), ("Inner", None, right)],
+            ..Shown::default()
+        }
+    }
+}
+
+/// A step above a node.
+fn above(kind: &str, node: Shown, estimate: (f64, f64, f64, u32)) -> Shown {
+    let actual = node.actual;
+    let children = vec![("Outer", None, node)];
+    Shown { kind: kind.to_owned(), head: kind.to_owned(), estimate, actual, children, ..Shown::default() }
+}
+
+/// A step that reads all of its input before it gives its first row.
+fn costs_of_child(node: &mut Shown) {
+    if let Some((_, _, child)) = node.children.first() {
+        let cost = child.estimate.1 + child.estimate.2 * UNIT;
+        (node.estimate.0, node.estimate.1) = (cost, cost + node.estimate.2 * UNIT);
+        node.estimate.3 = child.estimate.3;
+    }
+}
+
+fn shown_table(table: &TableSlot) -> String {
+    if table.name == table.shape.name { table.name.clone() } else { format!("{} {}", table.shape.name, table.name) }
+}
+
+fn leaves(node: &Node, f: &mut dyn FnMut(&Node)) {
+    match node {
+        Node::Join(j) => {
+            leaves(&j.left, f);
+            leaves(&j.right, f);
+        }
+        Node::Filter { input, .. } => leaves(input, f),
+        leaf => f(leaf),
+    }
+}
+
+fn subqueries(e: &Bound, out: &mut Vec<usize>) {
+    walk::each(e, &mut |e| {
+        if let BoundKind::Subquery { id, .. } = e.kind
+            && !out.contains(&id)
+        {
+            out.push(id);
+        }
+    });
+}
+
+/// The subqueries that a source names, not those inside of queries in FROM.
+fn node_subqueries(node: &Node, out: &mut Vec<usize>) {
+    match node {
+        Node::Join(j) => {
+            node_subqueries(&j.left, out);
+            node_subqueries(&j.right, out);
+            j.on.iter().for_each(|e| subqueries(e, out));
+        }
+        Node::Filter { input, filter } => {
+            node_subqueries(input, out);
+            subqueries(filter, out);
+        }
+        Node::Scan(s) => {
+            s.filter.iter().for_each(|e| subqueries(e, out));
+            walk::access_exprs(&s.access, &mut |e| subqueries(e, out));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a subquery is used for its one value.
+fn is_scalar(plan: &Plan, id: usize) -> bool {
+    let mut scalar = false;
+    let mut look = |e: &Bound| {
+        walk::each(e, &mut |e| {
+            if let BoundKind::Subquery { id: other, usage, .. } = &e.kind {
+                scalar |= *other == id && matches!(usage, SubqueryUse::Scalar | SubqueryUse::Exists);
+            }
+        });
+    };
+    for sub in &plan.subqueries {
+        walk::query_exprs(&sub.query, 0, &mut |e, _| look(e));
+    }
+    match &plan.action {
+        Action::Select(q) => walk::query_exprs(q, 0, &mut |e, _| look(e)),
+        Action::Insert(i) => walk::query_exprs(&i.source, 0, &mut |e, _| look(e)),
+        Action::Update(u) => u.filter.iter().chain(u.set.iter().map(|s| &s.1)).for_each(&mut look),
+        Action::Delete(d) => d.filter.iter().for_each(&mut look),
+    }
+    scalar
+}
+
+/// Whether a condition is one of those from which a range was made.
+fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: &Range) -> bool {
+    let Some(fact) = super::facts::said(table, e, 0) else { return false };
+    let super::facts::Said::Compared(op, value) = fact.said else { return false };
+    let at = columns.iter().position(|c| *c == fact.column);
+    match (op, at) {
+        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, value)),
+        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, value)),
+        _ => false,
+    }
+}

@@ -1,0 +1,183 @@
+//! Expressions as EXPLAIN shows them: every operation in parentheses, every cast written out, as PostgreSQL does.
+
+use crate::expr::bound::SubqueryUse;
+use crate::expr::{Bound, BoundKind};
+use crate::planner::plan::Query;
+use crate::types::text::{self, Conversion};
+use crate::types::{Datum, SqlType, element_of, format_type, oid};
+
+/// The names of a level's slots, and of those of the levels around it.
+#[derive(Clone, Default)]
+pub struct Names {
+    /// Table and column of each slot; the table is empty where it has no name.
+    pub slots: Vec<(String, String)>,
+    /// What the aggregates of the level are called.
+    pub aggregates: Vec<String>,
+}
+
+/// Turns expressions into text.
+pub struct Words<'a> {
+    /// How values are shown.
+    pub conversion: &'a Conversion<'a>,
+    /// The levels, nearest first.
+    pub levels: &'a [Names],
+    /// Whether columns are shown with their table's name.
+    pub qualified: bool,
+    /// The slots of the table whose scan is shown: its columns are shown without its name.
+    pub own: std::ops::Range<usize>,
+}
+
+/// Parentheses in parentheses that are shown.
+const DEPTH_MAX: usize = 100;
+
+impl Words<'_> {
+    /// An expression.
+    pub fn expr(&self, e: &Bound) -> String {
+        self.at(e, 0)
+    }
+
+    /// Several, with commas.
+    pub fn list(&self, list: &[Bound]) -> String {
+        list.iter().map(|e| self.expr(e)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn at(&self, e: &Bound, depth: usize) -> String {
+        use BoundKind as K;
+        if depth > DEPTH_MAX {
+            return "...".to_owned();
+        }
+        let show = |e: &Bound| self.at(e, depth + 1);
+        let all = |list: &[Bound], between: &str| list.iter().map(show).collect::<Vec<_>>().join(between);
+        match &e.kind {
+            K::Const(value) => self.constant(value, e.ty),
+            K::Column { index, level } => self.column(*index, usize::from(*level)),
+            K::Param(n) => format!("${n}"),
+            K::Binary { op, left, right } => format!("({} {} {})", show(left), op.name(), show(right)),
+            K::Prefix { op, arg } => format!("({} {})", op.name(), show(arg)),
+            K::And(list) => format!("({})", all(list, " AND ")),
+            K::Or(list) => format!("({})", all(list, " OR ")),
+            K::Not(arg) => format!("(NOT {})", show(arg)),
+            K::IsNull { arg, negated } => format!("({} IS {}NULL)", show(arg), if *negated { "NOT " } else { "" }),
+            K::IsTruth { arg, truth, negated } => {
+                let truth = format!("{truth:?}").to_uppercase();
+                format!("({} IS {}{truth})", show(arg), if *negated { "NOT " } else { "" })
+            }
+            K::IsDistinct { left, right, negated } => {
+                let not = if *negated { "NOT " } else { "" };
+                format!("({} IS {not}DISTINCT FROM {})", show(left), show(right))
+            }
+            K::InList { arg, list, negated } => {
+                let (op, word) = if *negated { ("<>", "ALL") } else { ("=", "ANY") };
+                format!("({} {op} {word} ({}))", show(arg), self.array(list, arg.ty, depth))
+            }
+            K::Quantified { left, op, all, array } => {
+                let word = if *all { "ALL" } else { "ANY" };
+                format!("({} {} {word} ({}))", show(left), op.name(), show(array))
+            }
+            K::Case { whens, otherwise } => {
+                let whens: Vec<String> =
+                    whens.iter().map(|(when, then)| format!(" WHEN {} THEN {}", show(when), show(then))).collect();
+                format!("CASE{} ELSE {} END", whens.concat(), show(otherwise))
+            }
+            K::Coalesce(list) => format!("COALESCE({})", all(list, ", ")),
+            K::MinMax { list, greatest } => {
+                format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, all(list, ", "))
+            }
+            K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
+            K::Call { function, args } | K::Spread { function, args } => {
+                format!("{}({})", function.name, all(args, ", "))
+            }
+            K::Host { function, args } => format!("{}({})", snake(&format!("{function:?}")), all(args, ", ")),
+            K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),
+            K::Subscript { arg, index } => format!("{}[{}]", show(arg), all(index, "][")),
+            K::Slice { arg, bounds } => format!("{}[{}]", show(arg), all(bounds, ":")),
+            K::Record { items: list, .. } | K::Row(list) => format!("ROW({})", all(list, ", ")),
+            K::Aggregate(i) => {
+                let known = self.levels.first().and_then(|l| l.aggregates.get(*i));
+                known.cloned().unwrap_or_else(|| format!("aggregate {}", i + 1))
+            }
+            K::Subquery { id, usage, args, correlated } => self.subquery(*id, usage, args, *correlated, depth),
+        }
+    }
+
+    fn subquery(&self, id: usize, usage: &SubqueryUse, args: &[Bound], correlated: bool, depth: usize) -> String {
+        let number = id + 1;
+        match usage {
+            SubqueryUse::Scalar | SubqueryUse::Exists if !correlated => format!("${id}"),
+            SubqueryUse::Scalar | SubqueryUse::Exists => format!("(SubPlan {number})"),
+            SubqueryUse::Array => format!("ARRAY(SubPlan {number})"),
+            SubqueryUse::Quantified { .. } if !correlated => format!("(hashed SubPlan {number})"),
+            SubqueryUse::Quantified { op, all } => {
+                let left = args.first().map_or_else(String::new, |e| self.at(e, depth + 1));
+                format!("({left} {} {} (SubPlan {number}))", op.name(), if *all { "ALL" } else { "ANY" })
+            }
+        }
+    }
+
+    fn column(&self, index: usize, level: usize) -> String {
+        let Some((table, column)) = self.levels.get(level).and_then(|l| l.slots.get(index)) else {
+            return format!("column {}", index + 1);
+        };
+        if table.is_empty() || (level == 0 && (!self.qualified || self.own.contains(&index))) {
+            column.clone()
+        } else {
+            format!("{table}.{column}")
+        }
+    }
+
+    fn array(&self, list: &[Bound], element: SqlType, depth: usize) -> String {
+        let constants: Option<Vec<String>> = list
+            .iter()
+            .map(|e| match &e.kind {
+                BoundKind::Const(v) if !v.is_null() => Some(text::output(e.ty, v, self.conversion)),
+                _ => None,
+            })
+            .collect();
+        match constants {
+            Some(values) => {
+                let plain = |v: &str| !v.is_empty() && !v.contains(['"', '\\', ',', '{', '}', ' ']);
+                let quoted = |v: &String| {
+                    if plain(v) { v.clone() } else { format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")) }
+                };
+                let list: Vec<String> = values.iter().map(quoted).collect();
+                format!("'{{{}}}'::{}[]", list.join(",").replace('\'', "''"), format_type(element.oid.into()))
+            }
+            None => format!("ARRAY[{}]", list.iter().map(|e| self.at(e, depth + 1)).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    fn constant(&self, value: &Datum, ty: SqlType) -> String {
+        let name = || format_type(SqlType::new(ty.oid));
+        if value.is_null() {
+            return format!("NULL::{}", name());
+        }
+        let shown = text::output(ty, value, self.conversion);
+        match (value, ty.oid) {
+            (Datum::Bool(b), _) => b.to_string(),
+            (Datum::Int4(n), oid::INT4) if *n >= 0 => shown,
+            (Datum::Numeric(_), oid::NUMERIC) if shown.starts_with(|c: char| c.is_ascii_digit()) => shown,
+            _ => {
+                let element = element_of(ty.oid).is_some();
+                let name = if element { format_type(ty) } else { name() };
+                format!("'{}'::{name}", shown.replace('\'', "''"))
+            }
+        }
+    }
+}
+
+/// `TxidCurrent` as `txid_current`.
+fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars().take_while(|c| c.is_alphanumeric()) {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// The labels of a query's columns.
+pub fn labels(query: &Query) -> Vec<String> {
+    query.columns.iter().map(|c| c.name.clone()).collect()
+}

@@ -1,0 +1,130 @@
+//! EXPLAIN: its options, the statement carried out for ANALYZE, and the answer.
+
+use super::client::Client;
+use super::run;
+use super::session::{Prepared, Session, is_planned};
+use super::utility::{Nowhere, text_row};
+use crate::error::{Result, SqlError, code};
+use crate::expr::Params;
+use crate::planner::cost::Figures;
+use crate::planner::explain::render::{Asked, Format, Value, lines};
+use crate::planner::explain::{Actuals, Explainer};
+use crate::planner::plan::OutputColumn;
+use crate::syntax::stmt::{GenericOption, Statement};
+use crate::types::oid;
+use crate::types::text::Conversion;
+use clearway_base::waits::now_ns;
+use std::sync::Arc;
+
+/// Reads the options of EXPLAIN.
+///
+/// # Errors
+/// 42601 for one that is not known, 22023 for one that has no sense.
+fn asked(options: &[GenericOption]) -> Result<Asked> {
+    let mut out =
+        Asked { analyze: false, verbose: false, costs: true, timing: true, summary: false, format: Format::Text };
+    let (mut timing, mut summary, mut wal) = (None, None, false);
+    for o in options {
+        let boolean = || {
+            o.as_bool().ok_or_else(|| SqlError::new(code::SYNTAX_ERROR, format!("{} requires a Boolean value", o.name)))
+        };
+        match o.name.as_str() {
+            "analyze" => out.analyze = boolean()?,
+            "verbose" => out.verbose = boolean()?,
+            "costs" => out.costs = boolean()?,
+            // Pages and log records are not counted by node, and no setting changes a plan: PostgreSQL leaves out what is zero, too.
+            "buffers" | "settings" => drop(boolean()?),
+            "wal" => wal = boolean()?,
+            "timing" => timing = Some(boolean()?),
+            "summary" => summary = Some(boolean()?),
+            "format" => {
+                let name = o.as_str().unwrap_or("").to_ascii_lowercase();
+                out.format = match name.as_str() {
+                    "text" => Format::Text,
+                    "json" => Format::Json,
+                    "yaml" => Format::Yaml,
+                    "xml" => Format::Xml,
+                    _ => {
+                        let message = format!("unrecognized value for EXPLAIN option \"format\": \"{name}\"");
+                        return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message).at(o.pos));
+                    }
+                };
+            }
+            _ => {
+                let message = format!("unrecognized EXPLAIN option \"{}\"", o.name);
+                return Err(SqlError::new(code::SYNTAX_ERROR, message).at(o.pos));
+            }
+        }
+    }
+    for (name, is_set) in [("WAL", wal), ("TIMING", timing == Some(true))] {
+        if is_set && !out.analyze {
+            let message = format!("EXPLAIN option {name} requires ANALYZE");
+            return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    out.timing = out.analyze && timing.unwrap_or(true);
+    out.summary = summary.unwrap_or(out.analyze);
+    Ok(out)
+}
+
+/// The column of the answer; JSON is of its type.
+pub(super) fn column(options: &[GenericOption]) -> OutputColumn {
+    let is_json = asked(options).is_ok_and(|asked| asked.format == Format::Json);
+    let ty = if is_json { oid::JSON } else { oid::TEXT };
+    OutputColumn { name: "QUERY PLAN".to_owned(), ty: ty.into(), origin: (0, 0) }
+}
+
+/// EXPLAIN and EXPLAIN ANALYZE.
+pub async fn explain(
+    session: &mut Session,
+    prepared: &Prepared,
+    options: &[GenericOption],
+    statement: &Statement,
+    client: &mut dyn Client,
+) -> Result<String> {
+    let asked = asked(options)?;
+    if !is_planned(statement) {
+        return Err(SqlError::unsupported("EXPLAIN of this statement"));
+    }
+    let core = session.core.clone();
+    let began = now_ns();
+    let mut params = Params::default();
+    let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+    let planned_ms = (now_ns() - began) as f64 / 1e6;
+    let mut behind = Vec::new();
+    if asked.summary {
+        behind.push(("Planning Time", Value::Float(planned_ms, 3)));
+    }
+    let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
+    if asked.analyze {
+        let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+        let began = now_ns();
+        let mut execution = session.start_measured(&inner, statement).await?;
+        execution.give_to(&core, &mut Nowhere).await?;
+        if asked.summary {
+            behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));
+        }
+        actuals = execution.actuals();
+        told = execution.cached.clone();
+    }
+    let catalog = core.catalog();
+    let names = core.names(&catalog);
+    let format = core.settings.lock().format.clone();
+    let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
+    let shown = {
+        let explainer = Explainer {
+            conversion: &conversion,
+            plan: &told.plan,
+            figures: Figures { statistics: core.db.statistics() },
+            actuals: actuals.as_ref(),
+            verbose: asked.verbose,
+            told: Default::default(),
+        };
+        lines(&explainer.tree(), &behind, &asked)
+    };
+    run::describe(&[column(options)], &[], client);
+    for line in &shown {
+        text_row(&[line], client);
+    }
+    Ok("EXPLAIN".to_owned())
+}

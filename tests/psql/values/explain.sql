@@ -1,0 +1,26 @@
+-- EXPLAIN in its formats, for plans that PostgreSQL chooses too.
+create table ex_a (x int, y int, c varchar(10));
+create table ex_b (x int, z int);
+explain (costs off) select 1;
+explain (costs off) select * from ex_a where y = 5 and c = 'it''s' or x <> -1;
+explain (costs off) select * from ex_a where x is not null order by y desc, x nulls first;
+explain (costs off) select distinct x from ex_a;
+explain (costs off) select count(*) from ex_a where y > 2;
+explain (costs off) select x, sum(y) from ex_a group by x having sum(y) > 3;
+explain (costs off) select * from ex_a where y > (select max(z) from ex_b);
+explain (costs off) select * from ex_a where y in (1, 2);
+explain (costs off) with q as materialized (select * from ex_a) select * from q;
+explain (costs off) select * from (select x, y from ex_a where x = 1) s where y = 2;
+explain (costs off) update ex_a set y = 1 where x = 1;
+explain (costs off) delete from ex_a where x = 1;
+explain (costs off) insert into ex_a values (1, 2, 'c');
+explain (costs off, format json) select * from ex_a where x = 5;
+explain (costs off, format json) select * from ex_a order by x limit 1;
+explain (costs off, format yaml) select count(*) from ex_a;
+explain (costs off, format xml) select * from ex_a where x < 3 order by x;
+explain (analyze, costs off, timing off, summary off) select * from ex_a;
+explain (analyze, costs off, timing off, summary off, format json) select * from ex_a;
+explain (format csv) select 1;
+explain (nothing) select 1;
+explain (timing) select 1;
+drop table ex_a, ex_b;
