@@ -12,8 +12,10 @@
 
 use super::access;
 use super::cost::{Figures, PROBE, SORT};
+use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, SOME};
 use super::from::{Item, Leaf};
-use super::plan::{JoinType, Node, Query, Subplan, TableSlot};
+use super::implied::{Classes, equal_columns, equal_value, implied};
+use super::plan::{JoinType, Subplan, TableSlot};
 use super::{rewrite, walk};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
@@ -23,28 +25,14 @@ use std::collections::HashMap;
 const SEARCHED: usize = 10;
 /// Units that are ordered at all.
 const UNITS_MAX: usize = 60;
-/// Putting a row into a hash table, looking one up in it, and giving a joined row on.
-const BUILD: f64 = 2.0;
-const LOOK_UP: f64 = 1.0;
-const GIVE: f64 = 0.3;
-/// Rows of functions and system views.
-const ROWS_OTHER: f64 = 100.0;
 /// Different values of a column of which nothing is known.
 const DISTINCT: f64 = 200.0;
-/// The share of pairs that meets a condition that is not an equality.
-const SOME: f64 = 1.0 / 3.0;
 
-/// What is estimated of a source of rows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Estimate {
-    pub rows: f64,
-    pub cost: f64,
-}
-
-struct Unit {
-    item: Item,
-    kind: JoinType,
-    on: Vec<Bound>,
+/// A part of FROM that is joined in one piece.
+pub(super) struct Unit {
+    pub item: Item,
+    pub kind: JoinType,
+    pub on: Vec<Bound>,
 }
 
 /// A condition over several units.
@@ -126,122 +114,17 @@ impl Joins<'_> {
             leaf => leaf,
         };
     }
-
-    /// What is estimated of an item whose rows meet these conditions.
-    pub fn estimate(&self, item: &Item, conditions: &[Bound]) -> Estimate {
-        match item {
-            Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
-                let all: Vec<Bound> = filters.iter().chain(conditions).cloned().collect();
-                let share: f64 = all.iter().map(|e| self.figures.share(table, e)).product();
-                let rows = (self.figures.rows(table) * share).max(1.0);
-                Estimate { rows, cost: access::choose(table, &all, &self.figures).cost.max(1.0) }
-            }
-            Item::Leaf { kind, filters, .. } => {
-                let inner = match kind {
-                    Leaf::Derived { query, .. } => self.query(query),
-                    Leaf::One => Estimate { rows: 1.0, cost: 0.0 },
-                    _ => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
-                };
-                let share = SOME.powi((filters.len() + conditions.len()).min(4) as i32);
-                Estimate { rows: (inner.rows * share).max(1.0), cost: inner.cost + inner.rows }
-            }
-            Item::Join { kind, left, right, on, .. } => {
-                let (l, r) = (self.estimate(left, &within(&left_slots(left), conditions)), self.estimate(right, &[]));
-                let pairs = if on.is_empty() { l.rows * r.rows } else { l.rows.max(r.rows) };
-                let rows = match kind {
-                    JoinType::Inner => pairs,
-                    JoinType::Left => pairs.max(l.rows),
-                    JoinType::Full => l.rows + r.rows,
-                    JoinType::Semi | JoinType::Anti => (l.rows / 2.0).max(1.0),
-                };
-                Estimate { rows, cost: l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP }
-            }
-        }
-    }
-
-    /// What is estimated of a finished query.
-    pub fn query(&self, q: &Query) -> Estimate {
-        use super::plan::Body;
-        let inner = match &q.body {
-            Body::Values(rows) => Estimate { rows: rows.len() as f64, cost: rows.len() as f64 },
-            Body::SetOp { left, right, .. } => {
-                let (l, r) = (self.query(left), self.query(right));
-                Estimate { rows: l.rows + r.rows, cost: l.cost + r.cost + l.rows + r.rows }
-            }
-            Body::Recursive { anchor, .. } => {
-                let a = self.query(anchor);
-                Estimate { rows: a.rows * 10.0, cost: a.cost * 10.0 }
-            }
-            Body::Select(s) => {
-                let mut from = self.node(&s.source);
-                from.cost += from.rows;
-                if s.filter.is_some() {
-                    from.rows = (from.rows * SOME).max(1.0);
-                }
-                match &s.grouping {
-                    Some(g) if g.keys.is_empty() => from.rows = 1.0,
-                    Some(_) => from.rows = (from.rows / 10.0).max(1.0),
-                    None => {}
-                }
-                from
-            }
-        };
-        let limit = q.limit.as_ref().and_then(super::select::written_count);
-        let sorting = if q.sort.is_empty() { 0.0 } else { inner.rows * (inner.rows + 2.0).log2() * SORT };
-        let rows = limit.map_or(inner.rows, |n| inner.rows.min(n.max(0) as f64));
-        Estimate { rows: rows.max(1.0), cost: inner.cost + sorting }
-    }
-
-    /// What is estimated of a finished source.
-    pub fn node(&self, node: &Node) -> Estimate {
-        match node {
-            Node::One => Estimate { rows: 1.0, cost: 0.0 },
-            Node::Scan(s) => {
-                let filters = s.filter.iter().cloned().flat_map(super::plan::split);
-                let share: f64 = filters.map(|e| self.figures.share(&s.table, &e)).product();
-                let (found, cost) = self.figures.found(&s.table, &s.access);
-                // An index leaves its conditions in the filter; the key takes them away.
-                let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
-                let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
-                Estimate { rows: rows.min(found).max(1.0), cost }
-            }
-            Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
-            Node::Derived(d) => {
-                let q = self.query(&d.query);
-                let rows = if d.filter.is_some() { (q.rows * SOME).max(1.0) } else { q.rows };
-                Estimate { rows, cost: q.cost }
-            }
-            Node::Filter { input, .. } => {
-                let i = self.node(input);
-                Estimate { rows: (i.rows * SOME).max(1.0), cost: i.cost + i.rows }
-            }
-            Node::Join(j) => {
-                let (l, r) = (self.node(&j.left), self.node(&j.right));
-                let has_keys = j.hash.as_ref().is_some_and(|(keys, _)| !keys.is_empty());
-                let rows = match (j.kind, &j.hash) {
-                    (JoinType::Semi | JoinType::Anti, _) => (l.rows / 2.0).max(1.0),
-                    (_, Some(_)) if has_keys => l.rows.max(r.rows),
-                    (_, Some(_)) => l.rows * r.rows * if j.on.is_some() { SOME } else { 1.0 },
-                    (_, None) => l.rows * r.rows,
-                };
-                let cost = match j.hash {
-                    Some(_) => l.cost + r.cost + r.rows * BUILD + l.rows * LOOK_UP,
-                    None => l.cost + l.rows * (r.cost + 1.0),
-                };
-                Estimate { rows: rows.max(1.0), cost: cost + rows * GIVE }
-            }
-        }
-    }
 }
 
-fn left_slots(item: &Item) -> Vec<(usize, usize)> {
+/// The slots of an item, leaf by leaf.
+pub(super) fn left_slots(item: &Item) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     item.leaves(&mut |_, base, end| out.push((base, end)));
     out
 }
 
 /// The conditions that name slots of these ranges only.
-fn within(ranges: &[(usize, usize)], conditions: &[Bound]) -> Vec<Bound> {
+pub(super) fn within(ranges: &[(usize, usize)], conditions: &[Bound]) -> Vec<Bound> {
     let inside = |slot: usize| ranges.iter().any(|(base, end)| (*base..*end).contains(&slot));
     let fits = |e: &&Bound| {
         let (mut any, mut all) = (false, true);
@@ -300,113 +183,6 @@ fn rebuilt(units: Vec<Unit>, order: Option<Vec<(usize, Option<bool>)>>) -> Item 
         });
     }
     out.unwrap_or_else(Item::one)
-}
-
-/// The columns that an equality makes equal, of one type.
-fn equal_columns(e: &Bound) -> Option<(usize, usize)> {
-    let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return None };
-    match (&left.kind, &right.kind) {
-        (BoundKind::Column { index: a, level: 0 }, BoundKind::Column { index: b, level: 0 })
-            if left.ty.oid == right.ty.oid =>
-        {
-            Some((*a, *b))
-        }
-        _ => None,
-    }
-}
-
-/// `column = value`, where the value is the same for all rows.
-fn equal_value(e: &Bound) -> Option<(usize, &Bound)> {
-    let BoundKind::Binary { op: Op::Eq, left, right } = &e.kind else { return None };
-    let fixed = |e: &Bound| matches!(e.kind, BoundKind::Const(_) | BoundKind::Param(_));
-    match (&left.kind, &right.kind) {
-        (BoundKind::Column { index, level: 0 }, _) if fixed(right) && left.ty.oid == right.ty.oid => {
-            Some((*index, right))
-        }
-        (_, BoundKind::Column { index, level: 0 }) if fixed(left) && left.ty.oid == right.ty.oid => {
-            Some((*index, left))
-        }
-        _ => None,
-    }
-}
-
-/// Slots that conditions make equal.
-struct Classes(HashMap<usize, usize>);
-
-impl Classes {
-    fn of(conditions: &[Bound]) -> Classes {
-        let mut classes = Classes(HashMap::new());
-        for (a, b) in conditions.iter().filter_map(equal_columns) {
-            let (a, b) = (classes.find(a), classes.find(b));
-            classes.0.insert(a, b);
-        }
-        classes
-    }
-
-    fn find(&self, slot: usize) -> usize {
-        let mut at = slot;
-        while let Some(next) = self.0.get(&at).filter(|next| **next != at) {
-            at = *next;
-        }
-        at
-    }
-}
-
-/// Conditions that follow from equalities: a = b and a = 1 say b = 1, and a = b and b = c say a = c.
-fn implied(conditions: &[Bound], units: &[Unit]) -> Vec<Bound> {
-    let classes = Classes::of(conditions);
-    let mut members: HashMap<usize, Vec<&Bound>> = HashMap::new();
-    let mut order: Vec<usize> = Vec::new();
-    for e in conditions.iter().filter(|e| equal_columns(e).is_some()) {
-        let BoundKind::Binary { left, right, .. } = &e.kind else { continue };
-        for side in [&**left, &**right] {
-            let BoundKind::Column { index, .. } = side.kind else { continue };
-            let list = members.entry(classes.find(index)).or_default();
-            if list.is_empty() {
-                order.push(classes.find(index));
-            }
-            if !list.iter().any(|m| walk::same(m, side)) {
-                list.push(side);
-            }
-        }
-    }
-    let inner: Vec<Vec<(usize, usize)>> =
-        units.iter().map(|u| if u.kind == JoinType::Inner { left_slots(&u.item) } else { Vec::new() }).collect();
-    let unit_of = |slot: usize| inner.iter().position(|r| r.iter().any(|(base, end)| (*base..*end).contains(&slot)));
-    let known = |a: usize, b: usize| conditions.iter().filter_map(equal_columns).any(|p| p == (a, b) || p == (b, a));
-    let mut out = Vec::new();
-    for class in order {
-        let list = &members[&class];
-        if list.len() > 8 {
-            continue;
-        }
-        let value = conditions.iter().find(|e| equal_value(e).is_some_and(|(slot, _)| classes.find(slot) == class));
-        for (i, a) in list.iter().enumerate() {
-            let BoundKind::Column { index: slot, .. } = a.kind else { continue };
-            if let Some((with, value)) = value.and_then(equal_value)
-                && with != slot
-                && value.ty.oid == a.ty.oid
-                && unit_of(slot).is_some()
-                && !conditions.iter().any(|e| equal_value(e).is_some_and(|(s, _)| s == slot))
-            {
-                out.push(equality((*a).clone(), value.clone()));
-            }
-            for b in &list[i + 1..] {
-                let BoundKind::Column { index: other, .. } = b.kind else { continue };
-                let (ua, ub) = (unit_of(slot), unit_of(other));
-                if value.is_none() && ua.is_some() && ub.is_some() && ua != ub && !known(slot, other) {
-                    out.push(equality((*a).clone(), (*b).clone()));
-                }
-            }
-        }
-    }
-    out
-}
-
-fn equality(left: Bound, right: Bound) -> Bound {
-    let pos = left.pos;
-    let kind = BoundKind::Binary { op: Op::Eq, left: Box::new(left), right: Box::new(right) };
-    Bound { kind, ty: crate::types::oid::BOOL.into(), pos }
 }
 
 /// One search.

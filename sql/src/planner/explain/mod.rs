@@ -3,11 +3,16 @@
 //! A query of ours is one level with its steps inside; here each step becomes a node of its own, in the order in which rows pass them:
 //! source, groups, sort, row locks, DISTINCT, LIMIT. Estimates are those of `cost` and `joins`, a hundredth of a unit for each row.
 
+pub mod actual;
+mod parts;
 pub mod render;
 mod words;
 
+pub use actual::{Actual, Actuals};
+
 use super::cost::Figures;
-use super::joins::{Estimate, Joins};
+use super::estimate::Estimate;
+use super::joins::Joins;
 use super::order::relied_on;
 use super::plan::{
     Access, Action, Body, Derived, Distinct, Grouping, Join, JoinType, KeyValues, Node, Plan, Query, Range, Ranges,
@@ -15,15 +20,15 @@ use super::plan::{
 };
 use super::walk;
 use crate::expr::Bound;
-use crate::expr::bound::{BoundKind, SubqueryUse};
 use crate::expr::operators::Op;
 use crate::syntax::ast::SetOp;
 use crate::types::text::Conversion;
 use crate::types::{SqlType, facts};
 use clearway_storage::btree::Direction;
+use parts::{is_guaranteed, is_scalar, leaves, node_subqueries, subqueries};
 use render::{Shown, Value};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use words::{Names, Words, labels};
 
@@ -31,40 +36,6 @@ use words::{Names, Words, labels};
 const UNIT: f64 = 0.01;
 /// Bytes of a value whose type has no fixed length.
 const WIDTH: u32 = 32;
-
-/// What was measured at a node.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Actual {
-    /// Nanoseconds until the first row, and until the last, over all loops.
-    pub first_ns: u64,
-    /// The same.
-    pub total_ns: u64,
-    /// Rows, over all loops.
-    pub rows: u64,
-    /// How often it was begun.
-    pub loops: u64,
-}
-
-impl Actual {
-    fn each(&self, n: u64) -> f64 {
-        n as f64 / self.loops.max(1) as f64
-    }
-    /// Milliseconds until the first row of a loop.
-    pub fn first_ms(&self) -> f64 {
-        self.each(self.first_ns) / 1e6
-    }
-    /// Milliseconds of a loop.
-    pub fn total_ms(&self) -> f64 {
-        self.each(self.total_ns) / 1e6
-    }
-    /// Rows of a loop.
-    pub fn rows_each(&self) -> f64 {
-        self.each(self.rows)
-    }
-}
-
-/// What was measured at nodes and queries, by their address.
-pub type Actuals = HashMap<usize, Actual>;
 
 /// Makes the tree of a plan.
 pub struct Explainer<'a> {
@@ -601,79 +572,4 @@ fn costs_of_child(node: &mut Shown) {
 
 fn shown_table(table: &TableSlot) -> String {
     if table.name == table.shape.name { table.name.clone() } else { format!("{} {}", table.shape.name, table.name) }
-}
-
-fn leaves(node: &Node, f: &mut dyn FnMut(&Node)) {
-    match node {
-        Node::Join(j) => {
-            leaves(&j.left, f);
-            leaves(&j.right, f);
-        }
-        Node::Filter { input, .. } => leaves(input, f),
-        leaf => f(leaf),
-    }
-}
-
-fn subqueries(e: &Bound, out: &mut Vec<usize>) {
-    walk::each(e, &mut |e| {
-        if let BoundKind::Subquery { id, .. } = e.kind
-            && !out.contains(&id)
-        {
-            out.push(id);
-        }
-    });
-}
-
-/// The subqueries that a source names, not those inside of queries in FROM.
-fn node_subqueries(node: &Node, out: &mut Vec<usize>) {
-    match node {
-        Node::Join(j) => {
-            node_subqueries(&j.left, out);
-            node_subqueries(&j.right, out);
-            j.on.iter().for_each(|e| subqueries(e, out));
-        }
-        Node::Filter { input, filter } => {
-            node_subqueries(input, out);
-            subqueries(filter, out);
-        }
-        Node::Scan(s) => {
-            s.filter.iter().for_each(|e| subqueries(e, out));
-            walk::access_exprs(&s.access, &mut |e| subqueries(e, out));
-        }
-        _ => {}
-    }
-}
-
-/// Whether a subquery is used for its one value.
-fn is_scalar(plan: &Plan, id: usize) -> bool {
-    let mut scalar = false;
-    let mut look = |e: &Bound| {
-        walk::each(e, &mut |e| {
-            if let BoundKind::Subquery { id: other, usage, .. } = &e.kind {
-                scalar |= *other == id && matches!(usage, SubqueryUse::Scalar | SubqueryUse::Exists);
-            }
-        });
-    };
-    for sub in &plan.subqueries {
-        walk::query_exprs(&sub.query, 0, &mut |e, _| look(e));
-    }
-    match &plan.action {
-        Action::Select(q) => walk::query_exprs(q, 0, &mut |e, _| look(e)),
-        Action::Insert(i) => walk::query_exprs(&i.source, 0, &mut |e, _| look(e)),
-        Action::Update(u) => u.filter.iter().chain(u.set.iter().map(|s| &s.1)).for_each(&mut look),
-        Action::Delete(d) => d.filter.iter().for_each(&mut look),
-    }
-    scalar
-}
-
-/// Whether a condition is one of those from which a range was made.
-fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: &Range) -> bool {
-    let Some(fact) = super::facts::said(table, e, 0) else { return false };
-    let super::facts::Said::Compared(op, value) = fact.said else { return false };
-    let at = columns.iter().position(|c| *c == fact.column);
-    match (op, at) {
-        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, value)),
-        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, value)),
-        _ => false,
-    }
 }

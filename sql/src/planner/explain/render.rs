@@ -1,6 +1,6 @@
 //! The tree that EXPLAIN shows, in its four formats, laid out as PostgreSQL lays them out.
 
-use super::Actual;
+use super::actual::Actual;
 
 /// A value of a property.
 #[derive(Clone, Debug)]

@@ -1,0 +1,83 @@
+//! Walks over a plan that EXPLAIN needs.
+
+use crate::expr::Bound;
+use crate::expr::bound::{BoundKind, SubqueryUse};
+use crate::expr::operators::Op;
+use crate::planner::facts::{Said, said};
+use crate::planner::plan::{Action, Node, Plan, Range, TableSlot};
+use crate::planner::walk;
+
+pub(super) fn leaves(node: &Node, f: &mut dyn FnMut(&Node)) {
+    match node {
+        Node::Join(j) => {
+            leaves(&j.left, f);
+            leaves(&j.right, f);
+        }
+        Node::Filter { input, .. } => leaves(input, f),
+        leaf => f(leaf),
+    }
+}
+
+pub(super) fn subqueries(e: &Bound, out: &mut Vec<usize>) {
+    walk::each(e, &mut |e| {
+        if let BoundKind::Subquery { id, .. } = e.kind
+            && !out.contains(&id)
+        {
+            out.push(id);
+        }
+    });
+}
+
+/// The subqueries that a source names, not those inside of queries in FROM.
+pub(super) fn node_subqueries(node: &Node, out: &mut Vec<usize>) {
+    match node {
+        Node::Join(j) => {
+            node_subqueries(&j.left, out);
+            node_subqueries(&j.right, out);
+            j.on.iter().for_each(|e| subqueries(e, out));
+        }
+        Node::Filter { input, filter } => {
+            node_subqueries(input, out);
+            subqueries(filter, out);
+        }
+        Node::Scan(s) => {
+            s.filter.iter().for_each(|e| subqueries(e, out));
+            walk::access_exprs(&s.access, &mut |e| subqueries(e, out));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a subquery is used for its one value.
+pub(super) fn is_scalar(plan: &Plan, id: usize) -> bool {
+    let mut scalar = false;
+    let mut look = |e: &Bound| {
+        walk::each(e, &mut |e| {
+            if let BoundKind::Subquery { id: other, usage, .. } = &e.kind {
+                scalar |= *other == id && matches!(usage, SubqueryUse::Scalar | SubqueryUse::Exists);
+            }
+        });
+    };
+    for sub in &plan.subqueries {
+        walk::query_exprs(&sub.query, 0, &mut |e, _| look(e));
+    }
+    match &plan.action {
+        Action::Select(q) => walk::query_exprs(q, 0, &mut |e, _| look(e)),
+        Action::Insert(i) => walk::query_exprs(&i.source, 0, &mut |e, _| look(e)),
+        Action::Update(u) => u.filter.iter().chain(u.set.iter().map(|s| &s.1)).for_each(&mut look),
+        Action::Delete(d) => d.filter.iter().for_each(&mut look),
+    }
+    scalar
+}
+
+/// Whether a condition is one of those from which a range was made.
+pub(super) fn is_guaranteed(e: &Bound, table: &TableSlot, columns: &[usize], r: &Range) -> bool {
+    let Some(fact) = said(table, e, 0) else { return false };
+    let Said::Compared(op, value) = fact.said else { return false };
+    let at = columns.iter().position(|c| *c == fact.column);
+    match (op, at) {
+        (Op::Eq, Some(at)) => r.equal.get(at).is_some_and(|v| walk::same(v, value)),
+        (_, Some(at)) if at == r.equal.len() => r.low.iter().chain(&r.high).any(|(v, _)| walk::same(v, value)),
+        _ => false,
+    }
+}
