@@ -23,8 +23,8 @@ pub(super) struct Rest<'q> {
     pub query: Option<&'q mut Query>,
     /// Expressions of a change.
     pub exprs: Vec<&'q mut Bound>,
-    /// Rows may be judged again.
-    pub is_rechecked: bool,
+    /// Rows that have changed are judged again by the whole condition, whose subqueries stay (EXE-6).
+    pub is_change: bool,
     /// The order wanted of the first rows.
     pub few: Option<f64>,
 }
@@ -63,10 +63,11 @@ const FEW_ROWS: f64 = 100.0;
 
 impl Planner<'_> {
     /// Gives a query of one level its source. Rows that are to be locked come in the order of the text.
-    pub(super) fn give_source(&mut self, query: &mut Query, layout: Layout, conditions: Vec<Bound>) {
+    pub(super) fn give_source(&mut self, query: &mut Query, layout: Layout, conditions: Vec<Bound>, locking: bool) {
         let figures = self.figures();
         let Body::Select(select) = &query.body else { return };
-        let (locks, all) = (!select.locks.is_empty(), select.grouping.is_some() || select.distinct.is_some());
+        let (locks, all) =
+            (locking || !select.locks.is_empty(), select.grouping.is_some() || select.distinct.is_some());
         let few = few(&query.limit, &query.offset);
         let (mut source, filter, width) = if locks {
             let width = layout.width;
@@ -87,11 +88,14 @@ impl Planner<'_> {
     /// Arranges a level.
     pub(super) fn arrange(&mut self, layout: Layout, conditions: Vec<Bound>, mut rest: Rest<'_>) -> Arranged {
         let figures = self.figures();
-        let (width, is_rechecked) = (layout.width, rest.is_rechecked);
+        let may_be_asked = |q: &&mut Query| matches!(&q.body, Body::Select(s) if s.recheck.is_some());
+        let (width, is_rechecked) = (layout.width, rest.is_change || rest.query.as_ref().is_some_and(may_be_asked));
         let mut level = Level { item: layout.item, conditions, width, is_rechecked };
         self.pull_queries_up(&mut level, &mut |rewriter| rest.rewrite(rewriter));
         level.conditions = level.conditions.into_iter().flat_map(factored).collect();
-        self.join_subqueries(&mut level);
+        if !rest.is_change {
+            self.join_subqueries(&mut level);
+        }
         reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
         let Level { item, mut conditions, .. } = level;
         narrow_arms(&mut conditions, &item);

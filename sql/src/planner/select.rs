@@ -132,7 +132,7 @@ impl Planner<'_> {
         let (source, width) = (Arc::new(Node::One), layout.width);
         let body = Select { source, width, filter: None, grouping, locks, recheck, targets, distinct };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
-        self.give_source(&mut query, layout, conditions);
+        self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.raw = raw;
         Ok(query)
     }
