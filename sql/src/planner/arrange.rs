@@ -16,6 +16,13 @@ use crate::types::oid;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+impl Arranged {
+    /// Where a slot of the layout as it was has gone.
+    pub fn place(&self, slot: usize) -> usize {
+        self.moved.get(&slot).copied().unwrap_or(slot)
+    }
+}
+
 /// What else names columns of a level.
 #[derive(Default)]
 pub(super) struct Rest<'q> {
@@ -54,8 +61,7 @@ pub(super) struct Arranged {
     pub filter: Option<Bound>,
     /// Slots of the layout.
     pub width: usize,
-    /// Where slots of the layout as it was have gone.
-    pub moved: HashMap<usize, usize>,
+    moved: HashMap<usize, usize>,
 }
 
 /// Rows that LIMIT is taken for where its value is not known yet.

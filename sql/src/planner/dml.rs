@@ -466,12 +466,11 @@ impl Planner<'_> {
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(set.iter_mut().map(|(_, e)| e).chain(returning.iter_mut().flatten()));
         self.refuse_made(subplans)?;
-        let mut target = target;
-        let mut recheck = conjunction(conditions.clone());
+        let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
         let exprs =
             set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten()).chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
-        target.table.base = arranged.moved.get(&target.table.base).copied().unwrap_or(target.table.base);
+        target.table.base = arranged.place(target.table.base);
         let Arranged { source, filter, width, .. } = arranged;
         let update = Update { target, source, width, filter, recheck, set, returning };
         Ok((Action::Update(Box::new(update)), out))
@@ -485,11 +484,10 @@ impl Planner<'_> {
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(returning.iter_mut().flatten());
         self.refuse_made(subplans)?;
-        let mut target = target;
-        let mut recheck = conjunction(conditions.clone());
+        let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
         let exprs = returning.iter_mut().flatten().chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
-        target.table.base = arranged.moved.get(&target.table.base).copied().unwrap_or(target.table.base);
+        target.table.base = arranged.place(target.table.base);
         let Arranged { source, filter, width, .. } = arranged;
         let delete = Delete { target, source, width, filter, recheck, returning };
         Ok((Action::Delete(Box::new(delete)), out))
