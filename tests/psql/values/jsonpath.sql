@@ -20,3 +20,6 @@ SELECT regexp_replace('x', 'x', 'y', 'z');
 SELECT sind(30), cosd(60), tand(45), asind(0.5), atan2d(1, 1), degrees(pi()), radians(180), ||/ 8, sinh(0), atanh(0), cot(1) > 0.6, factorial(20), gcd(12, 18), lcm(4, 6), gcd(1.5, 0.6), lcm(1.5, 0.6), scale(1.50), min_scale(1.500), trim_scale(1.500), width_bucket(5.35, 0.024, 10.06, 5), width_bucket(3::float8, 0, 10, 5);
 SELECT asin(2);
 SELECT factorial(-1);
+SELECT '$.a < +1'::jsonpath, '$--+1'::jsonpath, '$.a/+-1'::jsonpath, '(1).type()'::jsonpath, '-$.a'::jsonpath, '(-1)'::jsonpath;
+SELECT overlay('abcdef' PLACING '45' FROM 4), overlay('yabadoo' PLACING 'daba' FROM 5 FOR 0), overlay('Txxxxas' PLACING 'hom' FROM 2 FOR 4), overlay('abc' PLACING 'xyz' FROM 9);
+SELECT overlay('abc' PLACING 'x' FROM 0);

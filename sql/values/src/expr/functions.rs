@@ -118,6 +118,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "position"(TEXT, TEXT) INT4 strict t::position; "strpos"(TEXT, TEXT) INT4 strict t::position;
     "repeat"(TEXT, INT4) TEXT strict t::repeat; "reverse"(TEXT) TEXT strict t::reverse;
     "replace"(TEXT, TEXT, TEXT) TEXT strict t::replace; "translate"(TEXT, TEXT, TEXT) TEXT strict t::translate;
+    "overlay"(TEXT, TEXT, INT4) TEXT strict t::overlay; "overlay"(TEXT, TEXT, INT4, INT4) TEXT strict t::overlay;
     "lpad"(TEXT, INT4) TEXT strict t::lpad; "lpad"(TEXT, INT4, TEXT) TEXT strict t::lpad;
     "rpad"(TEXT, INT4) TEXT strict t::rpad; "rpad"(TEXT, INT4, TEXT) TEXT strict t::rpad;
     "split_part"(TEXT, TEXT, INT4) TEXT strict t::split_part; "starts_with"(TEXT, TEXT) BOOL strict t::starts_with;

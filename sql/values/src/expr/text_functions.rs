@@ -85,6 +85,22 @@ pub fn substring_regex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(re.substring(s(a, 0))?.map_or(Datum::Null, Datum::text))
 }
 
+/// `overlay(text placing new from start for length)`; without a length that of the new text.
+pub fn overlay(a: &[Datum], e: &Env<'_>) -> Result<Datum> {
+    let start = i(a, 2);
+    if start <= 0 {
+        return Err(SqlError::new(code::SUBSTRING_ERROR, "negative substring length not allowed"));
+    }
+    let length = match a.get(3) {
+        Some(_) => i(a, 3),
+        None => long_text::count(s(a, 1))? as i64,
+    };
+    let before = &s(a, 0)[..long_text::offset(s(a, 0), start as usize - 1)?];
+    let behind = substring(&[a[0].clone(), Datum::Int8(start.saturating_add(length))], e)?;
+    claim(2 * (before.len() + s(a, 1).len() + behind.heap_bytes()))?;
+    text([before, s(a, 1), behind.as_str().unwrap_or("")].concat())
+}
+
 /// How many characters `n` keeps of `len`: a negative one counts from the other end.
 fn kept(n: i64, len: usize) -> usize {
     if n >= 0 { (n as usize).min(len) } else { len.saturating_sub(n.unsigned_abs() as usize) }

@@ -350,7 +350,7 @@ impl Reader<'_> {
                 }
                 let arg = self.unary()?;
                 self.depth -= 1;
-                return Ok(Node::Signed(minus, Box::new(arg)));
+                return Ok(signed(minus, arg));
             }
         }
         if self.is_word("exists") {
@@ -484,6 +484,17 @@ impl Reader<'_> {
         self.expect("]")?;
         Ok(Step::Elements(list))
     }
+}
+
+/// A sign; that of a number alone belongs to it.
+fn signed(minus: bool, arg: Node) -> Node {
+    if let Node::Chain(operand, steps) = &arg
+        && let (Operand::Number(n), true) = (&**operand, steps.is_empty())
+    {
+        let number = if minus { Arc::new(n.negate()) } else { n.clone() };
+        return Node::Chain(Box::new(Operand::Number(number)), Vec::new());
+    }
+    Node::Signed(minus, Box::new(arg))
 }
 
 fn is_word(c: char) -> bool {

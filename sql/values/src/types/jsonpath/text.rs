@@ -89,6 +89,10 @@ fn chain(operand: &Operand, steps: &[Step], brackets: bool, out: &mut String) {
             out.push('$');
             escape(name, out);
         }
+        Operand::Inner(Node::Chain(number, inner)) if inner.is_empty() && !steps.is_empty() => match &**number {
+            Operand::Number(n) => out.push_str(&format!("({n})")),
+            other => chain(other, inner, brackets, out),
+        },
         Operand::Inner(inner) => node(inner, brackets || !steps.is_empty(), out),
     }
     steps.iter().for_each(|s| step(s, out));
