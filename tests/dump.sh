@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# pg_dump of Clearway: plain, and in the custom and directory forms, of which pg_restore makes the same script. Objects
+# stand behind those that they need, though their names come first. The last line is `N passed, N failed`.
+#
+# usage: tests/dump.sh PATH-TO-clearway
+set -u
+. "$(dirname "$0")/server.sh"
+scratch=$(mktemp -d)
+server=
+trap '[ -n "$server" ] && kill $server 2>/dev/null; wait 2>/dev/null; rm -rf "$scratch"' EXIT
+start_server "$(realpath "$1")" "$scratch/serve.log" --data "$scratch/data"
+if [ -z "$port" ]; then
+    cat "$scratch/serve.log"
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+export PGHOST=127.0.0.1 PGPORT=$port PGUSER=postgres
+passed=0 failed=0
+verdict() {
+    if [ "$1" = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    echo "pg_dump $2 ... $([ "$1" = 0 ] && echo ok || echo FAILED)"
+}
+# What pg_dump says of a database, without the keys that differ from run to run.
+dump() { pg_dump "$@" 2>"$scratch/errors" | grep -vE '^\\(un)?restrict '; cat "$scratch/errors" >&2; }
+
+psql -X -q -d postgres -c 'CREATE DATABASE original' -c 'CREATE ROLE dump_reader'
+psql -X -q -v ON_ERROR_STOP=1 -d original >"$scratch/objects.log" <<'SQL'
+CREATE SCHEMA shop;
+CREATE TABLE shop.customer(id serial PRIMARY KEY, name text NOT NULL, born date, note varchar(40) DEFAULT 'none', CHECK (id > 0));
+CREATE TABLE shop."order"(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer int REFERENCES shop.customer ON DELETE CASCADE,
+    price numeric(10,2), paid boolean, at timestamptz, raw bytea, UNIQUE (customer, at));
+CREATE INDEX by_price ON shop."order"(price DESC) INCLUDE (paid);
+CREATE VIEW shop.a_open AS SELECT id, price FROM shop."order" WHERE NOT paid;
+CREATE VIEW shop.a_first AS SELECT id FROM shop.a_open;
+CREATE SEQUENCE shop.number START 7 INCREMENT 3 MAXVALUE 1000 CYCLE;
+SELECT nextval('shop.number');
+INSERT INTO shop.customer(name, born) SELECT 'name ' || n, date '2000-01-01' + n FROM generate_series(1, 200) AS n;
+INSERT INTO shop."order"(customer, price, paid, at, raw)
+    SELECT n % 200 + 1, n / 7.0, n % 2 = 0, timestamptz '2024-01-01 00:00+00' + n * interval '1 minute', '\x00ff'::bytea FROM generate_series(1, 500) AS n;
+INSERT INTO shop.customer(name) VALUES (E'tab\t, line\n, quote '' and \\');
+GRANT SELECT ON shop.customer TO dump_reader;
+SQL
+dump original >"$scratch/original.sql"
+[ -s "$scratch/original.sql" ] && ! [ -s "$scratch/errors" ]
+verdict $? "without an error"
+
+before() { [ "$(grep -n "$1" "$scratch/original.sql" | head -n 1 | cut -d: -f1)" -lt "$(grep -n "$2" "$scratch/original.sql" | head -n 1 | cut -d: -f1)" ]; }
+before 'CREATE VIEW shop.a_open' 'CREATE VIEW shop.a_first' && before 'ADD CONSTRAINT customer_pkey' 'ADD CONSTRAINT order_customer_fkey'
+verdict $? "in the order in which objects need each other"
+[ "$(sed -n '/^COPY shop.customer /,/^\\\.$/p' "$scratch/original.sql" | wc -l)" = 203 ] && grep -q 'setval(.shop.number., 7, true)' "$scratch/original.sql"
+verdict $? "with rows and the values of sequences"
+for form in c d; do
+    pg_dump -F$form original -f "$scratch/form.$form" && pg_restore -f "$scratch/script.$form" "$scratch/form.$form"
+    # The kinds of archives say no more than the script, but for comments about themselves.
+    diff <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/original.sql") <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/script.$form") | head -n 20
+    cmp -s <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/original.sql") <(grep -vE '^(--|\\(un)?restrict |$)' "$scratch/script.$form")
+    verdict $? "in the form $form, through pg_restore"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
