@@ -52,6 +52,9 @@ pub(super) enum Attempt<'m> {
     Refused,
 }
 
+/// The first change and the newest one of a transaction that is changing a row.
+type Writing<'n> = (Arc<UndoRecord>, &'n Arc<UndoRecord>);
+
 /// Judges the newest version of a row under its leaf's latch.
 pub(super) struct Judge<'m, 'a> {
     pub(super) all: &'m Transactions,
@@ -174,7 +177,7 @@ impl<'m> Judge<'m, '_> {
     }
 
     /// The first change and the newest one of the transaction that is changing the row.
-    fn busy<'n>(&self, newest: &'n Newest) -> Result<Option<(Arc<UndoRecord>, &'n Arc<UndoRecord>)>, Tag> {
+    fn busy<'n>(&self, newest: &'n Newest) -> Result<Option<Writing<'n>>, Tag> {
         match newest {
             Newest::Busy(record) => self.all.book().first_of(record, self.fetched).map(|first| Some((first, record))),
             _ => Ok(None),
