@@ -325,14 +325,12 @@ fn resolved(p: &Parts, text: &str) -> Result<(i64, i64)> {
         // A text without a year means 1 BC.
         year = 0;
     }
-    if let Some(day) = p.day_of_year.or(p.week.map(|w| (w - 1) * 7 + 1)) {
-        if p.month.is_none() {
-            let length = datetime::days_from_civil(year + 1, 1, 1) - datetime::days_from_civil(year, 1, 1);
-            if !(1..=length).contains(&day) {
-                return Err(out_of_range(text));
-            }
-            return Ok((datetime::days_from_civil(year, 1, 1) + day - 1, time));
+    if let (Some(day), None) = (p.day_of_year.or(p.week.map(|w| (w - 1) * 7 + 1)), p.month) {
+        let length = datetime::days_from_civil(year + 1, 1, 1) - datetime::days_from_civil(year, 1, 1);
+        if !(1..=length).contains(&day) {
+            return Err(out_of_range(text));
         }
+        return Ok((datetime::days_from_civil(year, 1, 1) + day - 1, time));
     }
     let month = p.month.unwrap_or(1);
     let day = p.day.or(p.week_of_month.map(|w| (w - 1) * 7 + 1)).unwrap_or(1);

@@ -25,6 +25,9 @@ const SHORT: usize = 64;
 /// Bytes of a pattern. Its program is bounded, too, but the pattern must be read before.
 const PATTERN_BYTES_MAX: usize = 1 << 17;
 
+/// Where a match and its groups begin and end, in bytes.
+pub type Groups = Vec<Option<(usize, usize)>>;
+
 impl Pattern {
     fn long_for(&self, text: &str) -> Option<&LongRegex> {
         if text.len() <= SHORT {
@@ -52,7 +55,7 @@ impl Pattern {
     ///
     /// # Errors
     /// The reason for which the statement must end.
-    pub fn groups_at(&self, text: &str, from: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    pub fn groups_at(&self, text: &str, from: usize) -> Result<Option<Groups>> {
         breath::step_bytes(8 * text.len().saturating_sub(from).min(1 << 14))?;
         let mut slots = self.short.capture_locations();
         Ok(self

@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Result<Tok> {
-        let rest = self.text[self.at..].as_bytes();
+        let rest = &self.text.as_bytes()[self.at..];
         let digits = |from: usize| rest[from.min(rest.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
         let mut end = digits(0);
         let whole = end;
