@@ -303,6 +303,18 @@ impl Connection {
         Transaction::begin(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
     }
 
+    /// From now on dates, times and uuids come in their text form, as `ValueRef::Text`: for bindings whose language has no types for them.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn dates_as_text(&mut self) -> Result<()> {
+        let mut lease = wait(self.0.lease())?;
+        lease.live().texts = true;
+        lease.live().forget_statements();
+        lease.done();
+        Ok(())
+    }
+
     /// Stops what the connection runs, from any thread.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.0.cancel_handle()

@@ -8,7 +8,7 @@ use clearway_sql::session::{Client, CopyIn};
 use clearway_values::types::Oid;
 
 use crate::error::Result;
-use crate::value::{FromSql, ValueRef, conversion};
+use crate::value::{FromSql, ValueRef, conversion, is_binary, is_plain};
 
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Column {
     pub name: String,
     /// The number of its type, as in `pg_type`.
     pub type_oid: u32,
+    /// Whether its values are asked for in the binary form.
+    pub(crate) is_binary: bool,
 }
 
 /// Rows of one call into the session, field after field.
@@ -69,11 +71,17 @@ pub(crate) struct Collector {
     pub(crate) suspended: bool,
     pub(crate) parameters: Vec<Oid>,
     pub(crate) columns: Option<Vec<Column>>,
+    /// Dates, times and uuids are asked for as texts.
+    pub(crate) texts: bool,
 }
 
 impl Client for Collector {
     fn row_description(&mut self, columns: &[Described<'_>]) {
-        let column = |c: &Described<'_>| Column { name: c.name.to_owned(), type_oid: c.ty.oid };
+        let texts = self.texts;
+        let column = |c: &Described<'_>| {
+            let is_binary = if texts { is_plain(c.ty.oid) } else { is_binary(c.ty.oid) };
+            Column { name: c.name.to_owned(), type_oid: c.ty.oid, is_binary }
+        };
         self.columns = Some(columns.iter().map(column).collect());
     }
     fn parameter_description(&mut self, types: &[Oid]) {
@@ -161,6 +169,10 @@ impl<'a> Row<'a> {
         };
         match self.batch.field(self.number * self.columns.len() + at) {
             None => Ok(ValueRef::Null),
+            Some(bytes) if !column.is_binary => {
+                let text = std::str::from_utf8(bytes);
+                text.map(ValueRef::Text).map_err(|_| conversion(column.name.clone(), "a text that is not UTF-8"))
+            }
             Some(bytes) => ValueRef::read(column.type_oid, bytes).map_err(|what| conversion(column.name.clone(), what)),
         }
     }

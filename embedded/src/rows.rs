@@ -50,6 +50,12 @@ impl Query {
         Some(Row { columns: &self.columns, batch: &self.out.batch, number: self.next - 1 })
     }
 
+    /// The row that [`Query::buffered`] gave last, as long as its batch is here.
+    pub fn current(&self) -> Option<Row<'_>> {
+        let number = self.next.checked_sub(1)?;
+        Some(Row { columns: &self.columns, batch: &self.out.batch, number })
+    }
+
     /// Fetches the next batch; false: there was none.
     ///
     /// # Errors

@@ -69,6 +69,7 @@ impl Sessions {
             waits,
             unfinished: false,
             number: 0,
+            texts: false,
             cut: false,
         };
         live.rests();

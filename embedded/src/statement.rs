@@ -21,7 +21,6 @@ use clearway_values::types::Oid;
 use crate::error::{Error, Result};
 use crate::params::{Params, are_named, marked, numbered, position};
 use crate::row::{Collector, Column};
-use crate::value::is_binary;
 
 /// Statements that stay prepared.
 const CACHE_MAX: usize = 200;
@@ -66,6 +65,8 @@ pub(crate) struct Live {
     pub(crate) unfinished: bool,
     /// Statements that were begun so far.
     pub(crate) number: u64,
+    /// Dates, times and uuids come as texts.
+    pub(crate) texts: bool,
     /// See `slot`, SLT-1.
     pub(crate) cut: bool,
 }
@@ -118,10 +119,10 @@ impl Live {
         self.statements.counter += 1;
         let name = format!("embedded {}", self.statements.counter);
         self.session.parse(&name, &text, &[]).await?;
-        let mut collector = Collector::default();
+        let mut collector = Collector { texts: self.texts, ..Collector::default() };
         self.session.describe_statement(&name, &mut collector).await?;
         let columns = collector.columns.take();
-        let formats = columns.iter().flatten().map(|column| i16::from(is_binary(column.type_oid))).collect();
+        let formats = columns.iter().flatten().map(|column| i16::from(column.is_binary)).collect();
         let types = std::mem::take(&mut collector.parameters);
         let prepared = Arc::new(Prepared { name, types, names, columns: columns.map(Arc::from), formats });
         if sql.len() <= CACHED_TEXT_MAX {

@@ -41,6 +41,11 @@ pub enum ValueRef<'a> {
 
 /// Whether columns of a type are asked for in the binary form.
 pub(crate) fn is_binary(ty: Oid) -> bool {
+    is_plain(ty) || matches!(ty, oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ | TIME | UUID)
+}
+
+/// Types whose binary form every language can read: numbers, texts, bytes.
+pub(crate) fn is_plain(ty: Oid) -> bool {
     matches!(
         ty,
         oid::BOOL
@@ -55,11 +60,6 @@ pub(crate) fn is_binary(ty: Oid) -> bool {
             | oid::BPCHAR
             | oid::NAME
             | oid::BYTEA
-            | oid::DATE
-            | oid::TIMESTAMP
-            | oid::TIMESTAMPTZ
-            | TIME
-            | UUID
     )
 }
 

@@ -19,7 +19,8 @@ pub const LAYERS: [(&str, &str); 11] = [
 ];
 
 /// Crates of tools: what they may depend on.
-const TOOLS: [(&str, &str, &[&str]); 6] = [
+const TOOLS: [(&str, &str, &[&str]); 7] = [
+    ("embedded/c", "clearway-c", &["clearway-base", "clearway-embedded"]),
     // The library for Python; it sees what every program sees.
     ("embedded/python", "clearway-python", &["clearway-base", "clearway-embedded"]),
     // Derive macros: a compiler plug-in.
