@@ -1,8 +1,10 @@
 /* Each check prints its line when it fails; the last line is `N passed, N failed`. */
+#define _DEFAULT_SOURCE /* usleep */
 #include <clearway.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int passed, failed;
 
@@ -121,7 +123,10 @@ static void misuse(void) {
 static int code_of_sleeper;
 
 static void *sleeper(void *db) {
-    code_of_sleeper = clearway_exec(db, "SELECT pg_sleep(600)", NULL, NULL);
+    /* The other thread asks now and then, and has the connection while it does. */
+    do {
+        code_of_sleeper = clearway_exec(db, "SELECT pg_sleep(600)", NULL, NULL);
+    } while (code_of_sleeper == CLEARWAY_MISUSE);
     return NULL;
 }
 
@@ -136,10 +141,12 @@ static void threads(void) {
     while (misused < 3) {
         code = clearway_exec(db, "SELECT 1", NULL, NULL);
         misused += code == CLEARWAY_MISUSE;
+        usleep(1000);
     }
     CHECK(clearway_close(db) == CLEARWAY_MISUSE);
     do {
         clearway_interrupt(db);
+        usleep(1000);
     } while (clearway_exec(db, "SELECT 1", NULL, NULL) == CLEARWAY_MISUSE);
     pthread_join(thread, NULL);
     CHECK(code_of_sleeper == CLEARWAY_INTERRUPT);
@@ -161,6 +168,7 @@ static void directories(const char *path) {
 }
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     CHECK(strlen(clearway_version()) > 0);
     values_and_rows();
     errors();
