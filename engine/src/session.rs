@@ -35,7 +35,7 @@ use clearway_txn::mvcc::snapshots::{Reader, Snapshot};
 use clearway_txn::read::Reading;
 use clearway_txn::transaction::{Mark as TxnMark, Transaction};
 
-use crate::catalog::change::{CatalogChange, apply};
+use crate::catalog::change::CatalogChange;
 use crate::catalog::{Catalog, Oid};
 use crate::db::Db;
 use crate::error::EngineError;
@@ -224,29 +224,6 @@ impl Session {
     /// The session's identity in the lock manager.
     pub fn owner(&self) -> &Arc<Owner> {
         &self.owner
-    }
-
-    /// The catalog with the changes of the open transaction.
-    pub fn catalog(&mut self) -> Arc<Catalog> {
-        let published = self.db.catalog();
-        // SES-6
-        if !mutation::active(Mutation::NoDepWaitCatalog) {
-            self.dep_lsn = self.dep_lsn.max(published.lsn);
-        }
-        if self.changes.is_empty() && self.temporary.is_empty() {
-            return published;
-        }
-        let version = (self.temporary.version(), self.changes.len());
-        match &self.private {
-            Some((lsn, of, catalog)) if *lsn == published.lsn && *of == version => catalog.clone(),
-            _ => {
-                // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
-                let all: Vec<_> = self.temporary.changes().chain(self.changes.iter().cloned()).collect();
-                let catalog = apply(&published, &all).map_or_else(|_| published.clone(), Arc::new);
-                self.private = Some((published.lsn, version, catalog.clone()));
-                catalog
-            }
-        }
     }
 
     /// Whether the session's catalog is the published one with this [`Db::catalog_version`].
@@ -481,6 +458,11 @@ impl Session {
     /// The log is poisoned.
     pub async fn wait_reply(&mut self) -> Result<(), EngineError> {
         self.reply_due().wait(&self.db).await
+    }
+
+    /// What has to be durable before others hear of the session's last commit, whatever the session itself waits for.
+    pub fn commit_durable(&self) -> ReplyDue {
+        ReplyDue { dep_lsn: self.dep_lsn().max(self.last_commit), own: true }
     }
 
     /// What `wait_reply` waits for, as a value that can be awaited without the session.

@@ -4,14 +4,38 @@ use std::sync::Arc;
 
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+use clearway_txn::mutation::{self, Mutation};
 use clearway_txn::transaction::{Basis, Change};
 
 use super::Session;
-use crate::catalog::change::CatalogChange;
-use crate::catalog::{CATALOG_TREE, Object, Oid, encode_object, object_key};
+use crate::catalog::change::{CatalogChange, apply};
+use crate::catalog::{CATALOG_TREE, Catalog, Object, Oid, encode_object, object_key};
 use crate::error::EngineError;
 
 impl Session {
+    /// The catalog with the changes of the open transaction.
+    pub fn catalog(&mut self) -> Arc<Catalog> {
+        let published = self.db.catalog();
+        // SES-6
+        if !mutation::active(Mutation::NoDepWaitCatalog) {
+            self.dep_lsn = self.dep_lsn.max(published.lsn);
+        }
+        if self.changes.is_empty() && self.temporary.is_empty() {
+            return published;
+        }
+        let version = (self.temporary.version(), self.changes.len());
+        match &self.private {
+            Some((lsn, of, catalog)) if *lsn == published.lsn && *of == version => catalog.clone(),
+            _ => {
+                // SES-5: names are locked, so the session's changes fit a catalog that others have published meanwhile.
+                let all: Vec<_> = self.temporary.changes().chain(self.changes.iter().cloned()).collect();
+                let catalog = apply(&published, &all).map_or_else(|_| published.clone(), Arc::new);
+                self.private = Some((published.lsn, version, catalog.clone()));
+                catalog
+            }
+        }
+    }
+
     /// Creates an empty tree.
     ///
     /// # Errors

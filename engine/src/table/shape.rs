@@ -27,7 +27,8 @@ pub struct ColumnShape {
     /// No nulls.
     pub not_null: bool,
     pub(crate) since: u16,
-    pub(crate) dropped: Option<u16>,
+    /// The version from which on rows do not have it.
+    pub dropped: Option<u16>,
     pub(crate) missing: Value,
 }
 
@@ -353,7 +354,8 @@ fn index_shape(index: &Index, columns: &[ColumnShape], relation: &Relation) -> R
         tree: TreeId(index.tree),
         columns: index.columns.iter().map(|c| c.column).collect(),
         key: key.collect(),
-        unique: index.unique,
+        // A constraint that may be checked late is checked by the layer above.
+        unique: index.unique && !index.deferrable,
         state: index.state,
         valid_from_lsn: index.valid_from_lsn,
         handle: Handle::default(),

@@ -49,6 +49,14 @@ enum End {
     Fatal(SqlError),
 }
 
+/// What ends a wait for the client.
+enum Heard {
+    /// The client has sent something.
+    Client,
+    /// Another session has notified this one.
+    Notified,
+}
+
 impl From<io::Error> for End {
     fn from(_: io::Error) -> Self {
         End::Quiet
@@ -188,8 +196,19 @@ impl<D: Sessions> Talk<'_, D> {
         }
     }
 
-    /// Waits for the client, for a termination, and for the timeouts of idle sessions.
+    /// Waits for the client, and tells it of notifications meanwhile (NTF-2).
     async fn listen(&mut self, missing: usize) -> Result<(), End> {
+        match self.hear(missing).await? {
+            Heard::Client => Ok(()),
+            Heard::Notified => {
+                self.notify_client();
+                self.flush().await
+            }
+        }
+    }
+
+    /// Waits for the client, for a notification, for a termination, and for the timeouts of idle sessions.
+    async fn hear(&mut self, missing: usize) -> Result<Heard, End> {
         self.progress.set(false); // TALK-2
         self.channel.rest();
         let timeouts = self.session.timeouts();
@@ -197,14 +216,19 @@ impl<D: Sessions> Talk<'_, D> {
             TransactionStatus::Idle => (timeouts.idle_session_ms, Reason::IdleSession),
             _ => (timeouts.idle_in_transaction_ms, Reason::IdleInTransaction),
         };
-        let interrupt = &self.backend.interrupt;
+        let idle = self.session.status() == TransactionStatus::Idle;
+        let (interrupt, inbox) = (&self.backend.interrupt, &self.backend.inbox);
         let mut read = pin!(self.channel.read(missing));
         let mut timer = pin!((limit_ms != 0).then(|| sleep(Duration::from_millis(limit_ms))).map(Box::pin));
         loop {
             let mut raised = pin!(interrupt.raised());
             let woken = poll_fn(|cx| {
                 if let Poll::Ready(read) = read.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(read));
+                    return Poll::Ready(Ok(Some(read)));
+                }
+                // NTF-2
+                if idle && inbox.poll_any(cx.waker()).is_ready() {
+                    return Poll::Ready(Ok(None));
                 }
                 if timer.as_mut().as_pin_mut().is_some_and(|timer| timer.poll(cx).is_ready()) {
                     return Poll::Ready(Err(reason));
@@ -213,12 +237,19 @@ impl<D: Sessions> Talk<'_, D> {
             })
             .await;
             match woken {
-                Ok(Ok(0)) => return Err(End::Quiet),
-                Ok(Ok(_)) => return Ok(()),
-                Ok(Err(_)) => return Err(End::Quiet),
+                Ok(Some(Ok(0) | Err(_))) => return Err(End::Quiet),
+                Ok(Some(Ok(_))) => return Ok(Heard::Client),
+                Ok(None) => return Ok(Heard::Notified),
                 Err(reason) if reason.is_fatal() => return Err(End::Fatal(reason.error())),
                 Err(_) => interrupt.forget(), // nothing runs that it could cancel
             }
+        }
+    }
+
+    /// NTF-2
+    fn notify_client(&mut self) {
+        for n in self.backends.channels.take(&self.backend) {
+            backend::notification(self.channel.output(), n.pid, &n.channel, &n.payload);
         }
     }
 
@@ -261,6 +292,9 @@ impl<D: Sessions> Talk<'_, D> {
     /// ReadyForQuery, and all that stands before it, to the client, as far as that needs no wait.
     fn ready_now(&mut self) -> Now {
         let status = self.session.status();
+        if status == TransactionStatus::Idle && self.backend.inbox.has_any() {
+            self.notify_client();
+        }
         ready(&mut self.channel, status);
         if !self.session.may_send() || !self.channel.send_now() {
             return Now::Unsent; // TALK-1
@@ -389,6 +423,9 @@ impl<D: Sessions> Talk<'_, D> {
     /// ReadyForQuery, and all that stands before it, to the client.
     async fn ready(&mut self) -> Result<(), End> {
         let status = self.session.status();
+        if status == TransactionStatus::Idle && self.backend.inbox.has_any() {
+            self.notify_client();
+        }
         ready(&mut self.channel, status);
         self.rest_of_ready().await
     }

@@ -45,6 +45,15 @@ fn count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
 }
 
+/// NotificationResponse.
+pub fn notification(out: &mut Vec<u8>, pid: i32, channel: &str, payload: &str) {
+    message(out, b'A', |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        string(out, channel);
+        string(out, payload);
+    });
+}
+
 /// ParseComplete.
 pub fn parse_complete(out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'1', 0, 0, 0, 4]);

@@ -13,6 +13,7 @@ use clearway_base::waits::{self, SessionStats};
 
 use super::interrupt::{Interrupt, Reason};
 use super::log_line::{Line, LogLevels};
+use super::notify::{Channels, Inbox};
 use super::samples::Samples;
 use super::statements::{Statements, hash_of};
 use crate::types::Datum;
@@ -99,12 +100,16 @@ pub struct Backend {
     pub owner: OnceLock<Arc<Owner>>,
     /// What it does.
     pub activity: Mutex<Activity>,
+    /// Notifications for its client.
+    pub inbox: Inbox,
 }
 
 /// All sessions of a server or an embedded database.
 #[derive(Debug)]
 pub struct Backends {
     list: Mutex<BTreeMap<i32, Arc<Backend>>>,
+    /// Who listens to what.
+    pub channels: Channels,
     log: OnceLock<Log>,
     /// When the server or the embedded database began, in microseconds since 2000.
     pub started: i64,
@@ -127,6 +132,7 @@ impl Default for Backends {
     fn default() -> Self {
         Self {
             list: Mutex::new("sql/backends", BTreeMap::new()),
+            channels: Channels::default(),
             log: OnceLock::new(),
             started: super::core::now(),
             statements: Statements::default(),
@@ -152,6 +158,9 @@ impl Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         self.backends.list.lock().remove(&self.backend.pid);
+        if self.backends.channels.in_use() {
+            self.backends.channels.leave(&self.backend);
+        }
     }
 }
 
@@ -199,6 +208,7 @@ impl Backends {
             log: Arc::default(),
             owner: OnceLock::new(),
             activity: Mutex::new("sql/activity", activity),
+            inbox: Inbox::default(),
         });
         self.list.lock().insert(pid, Arc::clone(&backend));
         Listed { backends: Arc::clone(self), backend } // BCK-1

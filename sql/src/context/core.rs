@@ -1,7 +1,9 @@
 //! What a session is, apart from its statements: its engine session, settings, sequences, notices.
 
 use super::backend::{Backend, Backends};
+use super::deferred::Deferred;
 use super::interrupt::Reason;
+use super::notify::Notifying;
 use super::obstacle;
 use super::privileges::{Identities, Identity, Judge, role_by_oid};
 use super::settings::Settings;
@@ -9,6 +11,7 @@ use crate::context::cell::EngineCell;
 use crate::context::errors::{from_engine, is_lock_not_available};
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError, code};
+use crate::types::datetime::Format;
 use crate::types::user::Slot;
 use clearway_base::memory::{Held, Kind};
 use clearway_base::sync::{Mutex, timeout};
@@ -22,7 +25,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Microseconds from 1970 to 2000.
@@ -81,6 +84,13 @@ pub struct Core {
     pub sequences: Mutex<SequenceMemory>,
     /// A digest of the row that the statement has changed or locked last; 0: none.
     pub row_written: AtomicU64,
+    /// What the transaction notifies, and to what the session listens.
+    pub notifying: Mutex<Notifying>,
+    /// Checks of constraints that wait for the end of the transaction.
+    pub deferred: Mutex<Deferred>,
+    /// The session has used what leaves work for the end of a transaction: cursors, notifications, constraints that are checked late,
+    /// temporary objects. Other sessions' commits pass all that by.
+    end_work: AtomicBool,
     notices: Mutex<(Notices, Option<Held>)>,
     /// What advisory locks have of the session's memory.
     pub advisory_held: Mutex<Held>,
@@ -115,6 +125,9 @@ impl Core {
             settings: Mutex::new("sql/settings", settings),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
             row_written: AtomicU64::new(0),
+            notifying: Mutex::new("sql/notifying", Notifying::default()),
+            deferred: Mutex::new("sql/deferred", Deferred::default()),
+            end_work: AtomicBool::new(false),
             notices: Mutex::new("sql/notices", (Vec::new(), None)),
             advisory_held: Mutex::new("sql/advisory", Held::new(Kind::AdvisoryLocks)),
             random: AtomicU64::new(seed),
@@ -122,6 +135,21 @@ impl Core {
             path: Mutex::new("sql/search_path", None),
             types: crate::types::user::slot(),
         }
+    }
+
+    /// The formats of values as they are set now.
+    pub fn format(&self) -> Format {
+        self.settings.lock().format.clone()
+    }
+
+    /// From now on the ends of the session's transactions may have work to do.
+    pub fn ends_with_work(&self) {
+        self.end_work.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they may.
+    pub fn has_end_work(&self) -> bool {
+        self.end_work.load(Ordering::Relaxed)
     }
 
     /// A transaction begins now.

@@ -7,8 +7,7 @@ use crate::error::{Result, SqlError, code};
 use crate::types::datum::Array;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, oid};
-use clearway_engine::catalog::TEMP_PREFIX;
-use clearway_engine::catalog::{Object, RelationKind};
+use clearway_engine::catalog::{Object, RelationKind, TEMP_PREFIX};
 
 fn text(args: &[Datum], i: usize) -> &str {
     args.get(i).and_then(Datum::as_str).unwrap_or("")

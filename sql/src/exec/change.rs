@@ -146,12 +146,12 @@ impl Cx<'_> {
     async fn insert_one(
         self,
         insert: &Insert,
-        row: Row,
+        mut row: Row,
         (loading, pending): (&mut Loading, &mut Pending),
         out: &mut Changes,
     ) -> Result<()> {
         let target = &insert.target;
-        self.check_row(target, &row)?;
+        self.complete_row(target, &mut row)?;
         let values = engine_row(&row);
         loop {
             if let Some(conflict) = &insert.conflict {
@@ -240,8 +240,9 @@ impl Cx<'_> {
         for (column, e) in set {
             new[*column] = self.value(e, &both).await?;
         }
-        let new_row = new[..old.len()].to_vec();
-        self.check_row(target, &new_row)?;
+        let mut new_row = new[..old.len()].to_vec();
+        self.complete_row(target, &mut new_row)?;
+        new[..old.len()].clone_from_slice(&new_row);
         let key = key_of(&existing, &target.table)?;
         self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
         pending.updated(target, &old, &new_row, self.updated_own(target))?;
@@ -311,7 +312,7 @@ impl Cx<'_> {
             for (column, e) in &update.set {
                 new[*column] = self.value(e, &row).await?;
             }
-            self.check_row(target, &new)?;
+            self.complete_row(target, &mut new)?;
             let key = key_of(&row, table)?;
             match self.write_update(target, &key, &old, &new, basis).await? {
                 Changed::Done => {
@@ -431,8 +432,16 @@ impl Cx<'_> {
         self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)
     }
 
+    /// Generated columns get their values; then the conditions of every row are checked.
+    pub(crate) fn complete_row(self, target: &Target, row: &mut Row) -> Result<()> {
+        for (column, e) in target.generated.iter() {
+            row[*column] = self.value_now(e, row)?;
+        }
+        self.check_row(target, row)
+    }
+
     /// NOT NULL and CHECK.
-    pub(crate) fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
+    fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
         let shape = &target.table.shape;
         if let Some((c, _)) = shape.columns.iter().zip(row).find(|(c, v)| c.not_null && v.is_null()) {
             let message = format!(
@@ -453,7 +462,9 @@ impl Cx<'_> {
     }
 
     fn failing(self, target: &Target, row: &[Datum]) -> String {
-        let shown: Vec<String> = row.iter().zip(target.table.types.iter()).map(|(v, ty)| self.shown(v, *ty)).collect();
+        let table = &target.table;
+        let live = row.iter().zip(table.types.iter()).zip(&table.shape.columns).filter(|(_, c)| c.dropped.is_none());
+        let shown: Vec<String> = live.map(|((v, ty), _)| self.shown(v, *ty)).collect();
         format!("Failing row contains ({}).", shown.join(", "))
     }
 

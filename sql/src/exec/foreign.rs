@@ -13,6 +13,7 @@
 use super::change::{engine_row, newest_view};
 use super::convert::read_row;
 use super::{BoxFuture, Cx, Row};
+use crate::context::deferred::Check;
 use crate::context::errors::{concurrent, from_engine, is_lock_not_available};
 use crate::context::names::column_types;
 use crate::context::privileges::Judge;
@@ -38,6 +39,8 @@ enum Touched {
     Refers(usize, Row),
     /// A key was taken away: place of the referrer, the old row, the new one if it was an update.
     Taken(usize, Row, Option<Row>),
+    /// A row has come under a unique constraint that is checked late: its place, the row.
+    Unique(usize, Row),
 }
 
 /// What foreign keys still ask of a statement, first in, first out (EXE-5).
@@ -56,10 +59,10 @@ pub struct Pending {
 
 /// Rows of a table that have these values in these columns.
 #[derive(Clone, Copy)]
-struct Search<'s> {
-    table: &'s TableSlot,
-    columns: &'s [usize],
-    wanted: &'s Row,
+pub(super) struct Search<'s> {
+    pub(super) table: &'s TableSlot,
+    pub(super) columns: &'s [usize],
+    pub(super) wanted: &'s Row,
 }
 
 fn differ(columns: &[usize], a: &[Datum], b: &[Datum]) -> bool {
@@ -76,7 +79,7 @@ impl Pending {
         self.queue.is_empty()
     }
 
-    fn place_of(&mut self, target: &Target) -> usize {
+    pub(super) fn place_of(&mut self, target: &Target) -> usize {
         let known = self.targets.iter().position(|t| t.table.shape.oid == target.table.shape.oid);
         known.unwrap_or_else(|| {
             self.targets.push(Arc::new(target.clone()));
@@ -97,6 +100,10 @@ impl Pending {
             let at = self.place_of(target);
             self.queue.push_back((at, Touched::Refers(i, row.clone())));
         }
+        for i in 0..target.uniques.len() {
+            let at = self.place_of(target);
+            self.queue.push_back((at, Touched::Unique(i, row.clone())));
+        }
         self.grow()
     }
 
@@ -113,6 +120,12 @@ impl Pending {
             if !has_null(&key.columns, new) && (own || differ(&key.columns, old, new)) {
                 let at = self.place_of(target);
                 self.queue.push_back((at, Touched::Refers(i, new.to_vec())));
+            }
+        }
+        for (i, unique) in target.uniques.iter().enumerate() {
+            if differ(&unique.columns, old, new) {
+                let at = self.place_of(target);
+                self.queue.push_back((at, Touched::Unique(i, new.to_vec())));
             }
         }
         self.grow()
@@ -139,13 +152,55 @@ impl<'a> Cx<'a> {
         Box::pin(async move {
             while let Some((at, touched)) = pending.queue.pop_front() {
                 self.breathe().await?;
+                let Some(touched) = self.put_off(&pending.targets[at], touched)? else { continue };
                 match touched {
+                    Touched::Unique(i, row) => {
+                        let target = pending.targets[at].clone();
+                        self.check_unique(&target, &target.uniques[i], &row).await?;
+                    }
                     Touched::Taken(i, old, new) => self.key_taken(&mut pending, (at, i), &old, new.as_deref()).await?,
                     Touched::Refers(i, row) => self.refer(&mut pending, (at, i), &row).await?,
                 }
             }
             Ok(())
         })
+    }
+
+    /// Puts a check off to the end of the transaction if its constraint says so; else gives it back.
+    fn put_off(self, target: &Target, touched: Touched) -> Result<Option<Touched>> {
+        let table = target.table.shape.oid;
+        let (timing, constraint) = match &touched {
+            Touched::Refers(i, _) => (target.references[*i].timing, (table, &target.references[*i].name)),
+            Touched::Unique(i, _) => (target.uniques[*i].timing, (table, &target.uniques[*i].name)),
+            Touched::Taken(i, _, new) => {
+                let key = &target.referrers[*i];
+                let action = if new.is_some() { key.on_update } else { key.on_delete };
+                if action != ReferentialAction::NoAction {
+                    return Ok(Some(touched));
+                }
+                (key.timing, (key.child, &key.name))
+            }
+        };
+        if !timing.deferrable {
+            return Ok(Some(touched));
+        }
+        let mut deferred = self.run.core.deferred.lock();
+        if !deferred.is_deferred(constraint.0, constraint.1, timing) {
+            return Ok(Some(touched));
+        }
+        let name = constraint.1.clone();
+        deferred.put(match touched {
+            Touched::Refers(_, row) => Check::Refers(table, name, row),
+            Touched::Unique(_, row) => Check::Unique(table, name, row),
+            Touched::Taken(_, old, _) => Check::Taken { table, child: constraint.0, name, old },
+        })?;
+        self.run.core.ends_with_work();
+        Ok(None)
+    }
+
+    /// NO ACTION, checked later.
+    pub(super) async fn forbid_taken(self, pending: &mut Pending, place: (usize, usize), old: &[Datum]) -> Result<()> {
+        self.forbid(pending, place, old, ReferentialAction::NoAction).await
     }
 
     /// EXE-3, EXE-4: locks a table for a check or an action until the transaction ends.
@@ -186,7 +241,7 @@ impl<'a> Cx<'a> {
     }
 
     /// A table as the target of changes.
-    fn target_in(self, catalog: &Arc<Catalog>, table: u32) -> Result<Target> {
+    pub(super) fn target_in(self, catalog: &Arc<Catalog>, table: u32) -> Result<Target> {
         self.with_planner(catalog, |planner| {
             let relation = catalog.relation(table);
             planner.target(relation.ok_or_else(|| SqlError::internal("a locked table has gone"))?)
@@ -204,7 +259,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Checks that the row referred to is there, and keeps its key there.
-    async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
+    pub(super) async fn refer(self, pending: &mut Pending, (at, place): (usize, usize), row: &Row) -> Result<()> {
         let parent = pending.targets[at].references[place].parent.shape.oid;
         if has_null(&pending.targets[at].references[place].columns, row) {
             return self.pass_table(parent, LockMode::RowShare).await;
@@ -437,7 +492,7 @@ impl<'a> Cx<'a> {
                     _ => Datum::Null,
                 };
             }
-            self.check_row(target, &changed)?;
+            self.complete_row(target, &mut changed)?;
             self.write_update(target, &found, &row, &changed, Basis::Locked).await?;
             let own = self.updated_own(target);
             pending.updated(target, &row, &changed, own)?;
@@ -446,7 +501,7 @@ impl<'a> Cx<'a> {
     }
 
     /// The keys of the newest rows with these values in these columns, and the view that shows them.
-    async fn rows_with(self, search: Search<'_>) -> Result<(View, Vec<Vec<u8>>)> {
+    pub(super) async fn rows_with(self, search: Search<'_>) -> Result<(View, Vec<Vec<u8>>)> {
         let Search { table, columns, wanted } = search;
         let shape = &table.shape;
         let values = engine_row(wanted);

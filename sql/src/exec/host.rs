@@ -248,6 +248,12 @@ impl Cx<'_> {
             }
             F::GetViewdef | F::GetViewdefPretty => self.view_definition(int(&args, 0) as u32),
             F::Catalog(name) => self.catalog_call(name, &args)?,
+            F::ObjDescription
+            | F::ObjDescriptionAny
+            | F::ShobjDescription
+            | F::ColDescription
+            | F::PgNotify
+            | F::NotificationQueueUsage => self.comment_call(function, &args)?,
             _ => return self.advisory_call(function, &args).await,
         })
     }

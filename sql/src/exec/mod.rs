@@ -13,6 +13,8 @@
 mod backup;
 pub mod catalog_functions;
 pub mod change;
+mod comments;
+pub mod deferred;
 pub mod foreign;
 pub mod host;
 pub mod lock;

@@ -6,6 +6,8 @@ use super::walk;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Bound, BoundKind};
 use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
+use crate::syntax::stmt;
+use crate::types::{SqlType, format_type};
 
 /// Refuses an order that DISTINCT can't keep.
 pub(super) fn check_distinct(
@@ -85,4 +87,31 @@ pub(super) fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Resul
         return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
     }
     e.children().into_iter().try_for_each(|c| check_grouped(c, keys, layout))
+}
+
+/// An expression that does not fit the column to which it goes.
+pub(super) fn mismatch(column: &str, to: SqlType, from: SqlType, pos: Pos) -> SqlError {
+    let message = format!(
+        "column \"{column}\" is of type {} but expression is of type {}",
+        format_type(SqlType::new(to.oid)),
+        format_type(SqlType::new(from.oid))
+    );
+    SqlError::new(code::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.").at(pos)
+}
+
+pub(super) fn same_set(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().all(|x| b.contains(x))
+}
+
+/// As many values as columns.
+pub(super) fn check_count(columns: usize, values: usize, s: &stmt::Insert, pos: impl Fn(usize) -> Pos) -> Result<()> {
+    if values > columns {
+        let message = "INSERT has more expressions than target columns";
+        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos(columns)));
+    }
+    if !s.columns.is_empty() && values < columns {
+        let message = "INSERT has more target columns than expressions";
+        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(s.columns[values].1));
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::arrange::{Arranged, Rest};
+use super::checks::{check_count, mismatch, same_set};
 use super::from::Layout;
 use super::plan::{
     Action, Body, Conflict, Delete, Insert, InsertValue, OutputColumn, Query, Reference, Referrer, TableSlot, Target,
@@ -8,6 +9,7 @@ use super::plan::{
 };
 use super::through::{Face, Verb};
 use super::{Planned, Planner};
+use crate::context::deferred::Timing;
 use crate::context::errors::from_engine;
 use crate::context::names;
 use crate::error::{Pos, Result, SqlError, code};
@@ -15,7 +17,7 @@ use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Expr, ExprKind, QueryBody, TableRef, Target as AstTarget};
 use crate::syntax::stmt;
 use crate::types::cast::Context;
-use crate::types::{Datum, SqlType, format_type, oid};
+use crate::types::{Datum, SqlType, oid};
 use clearway_engine::catalog::{IndexState, Object, Relation, RelationKind, TypeBody, TypeObject};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
@@ -102,6 +104,7 @@ impl Planner<'_> {
                 parent: slot,
                 index,
                 key_order,
+                timing: Timing { deferrable: key.deferrable, deferred: key.deferred },
             });
         }
         let mut referrers = Vec::new();
@@ -115,10 +118,18 @@ impl Planner<'_> {
                     columns: key.referenced.clone(),
                     on_delete: key.on_delete,
                     on_update: key.on_update,
+                    timing: Timing { deferrable: key.deferrable, deferred: key.deferred },
                 });
             }
         }
-        Ok(Target { table, checks: checks.into(), references: references.into(), referrers: referrers.into() })
+        Ok(Target {
+            table,
+            checks: checks.into(),
+            references: references.into(),
+            referrers: referrers.into(),
+            uniques: self.late_uniques(relation),
+            generated: self.generated_columns(relation, &scope)?.into(),
+        })
     }
 
     /// The value of a column that is not given.
@@ -131,7 +142,7 @@ impl Planner<'_> {
             }
             _ => None,
         };
-        let text = c.default.as_deref().or(of_domain).filter(|_| !c.is_dropped());
+        let text = c.default.as_deref().or(of_domain).filter(|_| !c.is_dropped() && !c.generated);
         let Some(text) = text else { return Ok(None) };
         let e = crate::syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
@@ -163,6 +174,7 @@ impl Planner<'_> {
             given.iter().for_each(|column| used.inserts.note(*column));
         }
         let (source, count) = self.insert_source(relation, &given, s, params)?;
+        super::generated::check_source(relation, &given[..count.min(given.len())], s)?;
         let mut values = Vec::new();
         for (i, c) in relation.columns.iter().enumerate() {
             let at = given.iter().take(count).position(|g| *g == i);
@@ -284,6 +296,7 @@ impl Planner<'_> {
 
     fn check_identity(&self, relation: &Relation, column: usize, e: &Expr, s: &stmt::Insert) -> Result<()> {
         let c = &relation.columns[column];
+        super::generated::check_given(c, e)?;
         if c.identity == Some('a') && s.overriding_system.is_none() && !matches!(&*e.kind, ExprKind::Default) {
             let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
             return Err(SqlError::new("428C9", message)
@@ -384,6 +397,7 @@ impl Planner<'_> {
             };
             columns.push(column_of(relation, name.name(), name.pos)?);
         }
+        self.refuse_late_arbiter(relation, &columns)?;
         let fits = self
             .env
             .catalog
@@ -429,6 +443,7 @@ impl Planner<'_> {
                     return Err(SqlError::new(code::SYNTAX_ERROR, message));
                 }
                 let c = &relation.columns[column];
+                super::generated::check_set(c, e)?;
                 if c.identity == Some('a') && !matches!(&*e.kind, ExprKind::Default) {
                     return Err(SqlError::new("428C9", format!("column \"{name}\" can only be updated to DEFAULT"))
                         .detail(format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")));
@@ -519,31 +534,6 @@ impl Planner<'_> {
         let target = self.target(face.table())?;
         Ok((layout, conditions, target))
     }
-}
-
-fn mismatch(column: &str, to: SqlType, from: SqlType, pos: Pos) -> SqlError {
-    let message = format!(
-        "column \"{column}\" is of type {} but expression is of type {}",
-        format_type(SqlType::new(to.oid)),
-        format_type(SqlType::new(from.oid))
-    );
-    SqlError::new(code::DATATYPE_MISMATCH, message).hint("You will need to rewrite or cast the expression.").at(pos)
-}
-
-fn check_count(columns: usize, values: usize, s: &stmt::Insert, pos: impl Fn(usize) -> Pos) -> Result<()> {
-    if values > columns {
-        let message = "INSERT has more expressions than target columns";
-        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos(columns)));
-    }
-    if !s.columns.is_empty() && values < columns {
-        let message = "INSERT has more target columns than expressions";
-        return Err(SqlError::new(code::SYNTAX_ERROR, message).at(s.columns[values].1));
-    }
-    Ok(())
-}
-
-fn same_set(a: &[usize], b: &[usize]) -> bool {
-    a.len() == b.len() && a.iter().all(|x| b.contains(x))
 }
 
 /// A live column by name.

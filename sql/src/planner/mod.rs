@@ -21,6 +21,7 @@ pub mod explain;
 mod extremes;
 pub mod facts;
 pub mod from;
+pub(crate) mod generated;
 mod implied;
 mod joined;
 mod joins;

@@ -10,7 +10,9 @@
 //! - PLN-6 A slot that a scan leaves out (`wanted`) is named by no expression of its level, and its level has no subquery.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
+use super::generated::LateUnique;
 pub use super::ranges::{KeyValues, RangePart, Ranges};
+use crate::context::deferred::Timing;
 use crate::context::views::SystemView;
 use crate::error::Pos;
 use crate::expr::aggregate::AggregateCall;
@@ -442,6 +444,10 @@ pub struct Target {
     pub references: Arc<[Reference]>,
     /// Foreign keys of other tables that lead to it.
     pub referrers: Arc<[Referrer]>,
+    /// Unique constraints that are checked after the statement or later.
+    pub uniques: Arc<[LateUnique]>,
+    /// Generated columns: place and expression over the table's columns from slot 0.
+    pub generated: Arc<[(usize, Bound)]>,
 }
 
 /// A foreign key, from the side that refers.
@@ -459,6 +465,8 @@ pub struct Reference {
     pub index: Option<usize>,
     /// For a primary key: which referring column gives each key column.
     pub key_order: Vec<usize>,
+    /// When it is checked.
+    pub timing: Timing,
 }
 
 /// A foreign key, from the side referred to.
@@ -478,6 +486,8 @@ pub struct Referrer {
     pub on_delete: clearway_engine::catalog::ReferentialAction,
     /// On UPDATE.
     pub on_update: clearway_engine::catalog::ReferentialAction,
+    /// When NO ACTION is checked.
+    pub timing: Timing,
 }
 
 /// INSERT.

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::ddl::temporary;
+use super::deferred;
 use super::session::{Block, Savepoint, Session};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
@@ -96,18 +97,13 @@ impl Session {
             }
             Transaction::Commit { chain } => self.end_block(true, *chain).await,
             Transaction::Rollback { chain } => self.end_block(false, *chain).await,
-            Transaction::Savepoint(name) => {
-                self.need_block("SAVEPOINT")?;
-                let mark = self.core.engine.take().mark();
-                let settings = self.core.settings.lock().mark();
-                self.add_savepoint(Savepoint { name: name.clone(), mark, settings, wrote: false });
-                Ok("SAVEPOINT".to_owned())
-            }
+            Transaction::Savepoint(name) => self.begin_savepoint(name),
             Transaction::Release(name) => {
                 self.need_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint(name)?;
                 let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
                 self.savepoints.truncate(at);
+                self.cursors.release(at);
                 // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
                 if let Some(below) = self.savepoints.last_mut() {
                     below.wrote |= wrote;
@@ -115,21 +111,7 @@ impl Session {
                 self.show_savepoints();
                 Ok("RELEASE".to_owned())
             }
-            Transaction::RollbackTo(name) => {
-                if self.block != Block::Failed {
-                    self.need_block("ROLLBACK TO SAVEPOINT")?;
-                }
-                let at = self.savepoint(name)?;
-                self.portals.clear();
-                self.savepoints.truncate(at + 1);
-                self.savepoints[at].wrote = false;
-                self.show_savepoints();
-                let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
-                self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
-                self.core.settings.lock().roll_back_to(&settings);
-                self.block = Block::Open;
-                Ok("ROLLBACK".to_owned())
-            }
+            Transaction::RollbackTo(name) => self.roll_back_to_savepoint(name).await,
             Transaction::Set(modes) => {
                 if self.block == Block::None {
                     let message = "SET TRANSACTION can only be used in transaction blocks";
@@ -159,6 +141,34 @@ impl Session {
                 Err(SqlError::unsupported("a prepared transaction"))
             }
         }
+    }
+
+    fn begin_savepoint(&mut self, name: &str) -> Result<String> {
+        self.need_block("SAVEPOINT")?;
+        let mark = self.core.engine.take().mark();
+        let settings = self.core.settings.lock().mark();
+        let (notify, deferred) = (self.core.notifying.lock().mark(), self.core.deferred.lock().mark());
+        self.add_savepoint(Savepoint { name: name.to_owned(), mark, settings, notify, deferred, wrote: false });
+        Ok("SAVEPOINT".to_owned())
+    }
+
+    async fn roll_back_to_savepoint(&mut self, name: &str) -> Result<String> {
+        if self.block != Block::Failed {
+            self.need_block("ROLLBACK TO SAVEPOINT")?;
+        }
+        let at = self.savepoint(name)?;
+        self.portals.clear();
+        self.cursors.roll_back(Some(at));
+        self.core.notifying.lock().roll_back_to(self.savepoints[at].notify);
+        self.core.deferred.lock().roll_back_to(&self.savepoints[at].deferred);
+        self.savepoints.truncate(at + 1);
+        self.savepoints[at].wrote = false;
+        self.show_savepoints();
+        let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
+        self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
+        self.core.settings.lock().roll_back_to(&settings);
+        self.block = Block::Open;
+        Ok("ROLLBACK".to_owned())
     }
 
     /// Changes the modes of the transaction that is open.
@@ -259,8 +269,12 @@ impl Session {
     pub(super) async fn commit(&mut self) -> Result<()> {
         let later = self.core.settings.lock().commits_later;
         let durability = if later { Durability::Async } else { Durability::Wait };
-        if self.core.engine.take().has_temporary() {
-            temporary::before_commit(&self.core).await?;
+        if self.core.has_end_work()
+            && let Err(e) = self.before_commit().await
+        {
+            // As a commit that fails: the transaction is gone.
+            self.roll_back().await?;
+            return Err(e);
         }
         {
             let mut engine = self.core.engine.take();
@@ -268,7 +282,34 @@ impl Session {
                 engine.commit(durability).await.map_err(from_engine)?;
             }
         }
+        if self.core.has_end_work() {
+            self.core.deferred.lock().clear();
+            self.notify_committed().await?;
+        }
         self.committed();
+        Ok(())
+    }
+
+    /// The transaction is rolled back: what was left for its end goes.
+    fn forget_end_work(&mut self) {
+        if self.core.has_end_work() {
+            self.cursors.roll_back(None);
+            self.core.notifying.lock().roll_back();
+            self.core.deferred.lock().clear();
+        }
+    }
+
+    /// What is still to be done in a transaction that is about to commit.
+    async fn before_commit(&mut self) -> Result<()> {
+        if !self.core.deferred.lock().is_empty() {
+            Box::pin(deferred::settle(&self.core, None)).await?;
+        }
+        if !self.cursors.is_empty() {
+            Box::pin(self.cursors.keep_held(&self.core)).await?;
+        }
+        if self.core.engine.take().has_temporary() {
+            Box::pin(temporary::before_commit(&self.core)).await?;
+        }
         Ok(())
     }
 
@@ -287,6 +328,7 @@ impl Session {
 
     pub(super) async fn roll_back(&mut self) -> Result<()> {
         self.portals.clear();
+        self.forget_end_work();
         self.savepoints.clear();
         self.show_savepoints();
         self.block = Block::None;
@@ -319,6 +361,8 @@ impl Session {
             Block::Implicit => self.roll_back().await?,
             Block::Open => {
                 self.portals.clear();
+                // A cursor outlives a failure if it was declared before the savepoint to which the client may go back.
+                self.cursors.roll_back(self.savepoints.len().checked_sub(1));
                 self.block = Block::Failed;
                 match self.savepoints.last() {
                     // The locks since the last savepoint go; those before stay with what they protect.

@@ -90,7 +90,18 @@ impl Session {
                 let columns = cached.plan.columns.clone();
                 (cached.plan.params.clone(), columns, Some(Arc::new(cached)))
             }
-            None => (Vec::new(), utility::columns_of(self, &statement)?, None),
+            None => {
+                let columns = utility::columns_of(self, &statement)?;
+                // A cursor's query may have parameters; the query is planned when the cursor is declared.
+                let types = match &statement {
+                    Statement::DeclareCursor { query, .. } if !params.types.is_empty() || text.contains('$') => {
+                        let inner = Statement::Query(query.clone());
+                        run::plan(&self.core, &inner, &mut params)?.map_or_else(Vec::new, |p| p.plan.params)
+                    }
+                    _ => Vec::new(),
+                };
+                (types, columns, None)
+            }
         };
         Ok(Prepared {
             digest: Digest::of(&text),
@@ -199,6 +210,10 @@ impl Session {
     /// # Errors
     /// 34000.
     pub async fn describe_portal(&mut self, name: &str, client: &mut dyn Client) -> Result<()> {
+        if let Some(cursor) = self.cursors.get(name) {
+            run::describe(&cursor.columns, &cursor.formats(), client);
+            return Ok(());
+        }
         let Some(portal) = self.portals.get(name) else {
             return Err(self.broken(no_portal(name)).await);
         };
@@ -260,6 +275,7 @@ impl Session {
                 return Err(SqlError::new("55000", format!("portal \"{name}\" cannot be run")));
             }
             self.begin_implicit();
+            self.result_formats = formats;
             let core = self.core.clone();
             // A client of the extended protocol has its columns from Describe.
             let mut quiet = super::quiet::Quiet(client);
@@ -317,6 +333,7 @@ impl Session {
 
     /// Forgets a portal.
     pub fn close_portal(&mut self, name: &str) {
+        self.cursors.remove(name);
         self.portals.remove(name);
     }
 
@@ -359,7 +376,7 @@ impl Session {
     /// As `sync`, where there is nothing to commit; false: nothing has happened.
     pub fn try_sync(&mut self) -> bool {
         if self.block == Block::Implicit {
-            if !self.core.engine.take().end_unchanged() {
+            if self.core.has_end_work() || !self.core.engine.take().end_unchanged() {
                 return false;
             }
             self.committed();

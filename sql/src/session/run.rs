@@ -53,6 +53,11 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// A snapshot that is given back with this.
+    pub fn new(core: &Arc<Core>, statement: EngineStatement) -> Opened {
+        Opened { core: core.clone(), statement: Some(statement) }
+    }
+
     /// What the statement sees.
     pub fn view(&self) -> clearway_txn::mvcc::book::View {
         self.statement.as_ref().map_or_else(Default::default, |s| s.view)
@@ -413,7 +418,10 @@ impl Execution {
                 let Some(row) = row else { break true };
                 given += 1;
                 breath::breathe(breath::ROW).await?;
-                write_row(&run, &columns, formats, &row, client);
+                {
+                    let (format, now) = (&run.format, run.transaction_started);
+                    write_row(&Conversion { format, now, names: &run.names }, &columns, formats, &row, client);
+                }
                 if client.is_full() {
                     core.engine.take().wait_reply().await.map_err(from_engine)?;
                     client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))?;
@@ -451,6 +459,38 @@ impl Execution {
         }
         sink.flush().await?;
         Ok(given)
+    }
+
+    /// Up to `max` of the rows that are left.
+    pub async fn take(&mut self, core: &Core, max: u64) -> Result<Vec<Row>> {
+        let mut rows = std::mem::replace(&mut self.rows, Rows::List(Vec::new().into_iter()));
+        let mut out = Vec::new();
+        {
+            let run = self.run(core);
+            let cx = Cx { run: &run, outer: &[] };
+            while (out.len() as u64) < max {
+                let row = match &mut rows {
+                    Rows::Query(query) => match query.buffered(cx) {
+                        Some(row) => Some(row?),
+                        None => query.next(cx).await?,
+                    },
+                    Rows::List(list) => list.next(),
+                };
+                let Some(row) = row else { break };
+                cx.breathe().await?;
+                out.push(row);
+            }
+        }
+        self.rows = rows;
+        Ok(out)
+    }
+
+    /// A query is read from its beginning again, at the same snapshot.
+    pub fn restart(&mut self) {
+        if let Action::Select(query) = &self.cached.plan.action {
+            self.rows = Rows::Query(Box::new(QueryRows::new(query.clone())));
+            self.state = RunState::new();
+        }
     }
 
     /// Inserts rows that come from outside.
@@ -498,8 +538,14 @@ pub fn format_of(formats: &[i16], i: usize) -> bool {
     }
 }
 
-fn write_row(run: &Run<'_>, columns: &[OutputColumn], formats: &[i16], row: &Row, client: &mut dyn Client) {
-    let conversion = Conversion { format: &run.format, now: run.transaction_started, names: &run.names };
+/// Writes a row as the client wants it.
+pub fn write_row(
+    conversion: &Conversion<'_>,
+    columns: &[OutputColumn],
+    formats: &[i16],
+    row: &Row,
+    client: &mut dyn Client,
+) {
     client.row(row.len(), &mut |i, out| {
         let (Some(value), Some(column)) = (row.get(i), columns.get(i)) else { return false };
         if value.is_null() {
@@ -513,7 +559,7 @@ fn write_row(run: &Run<'_>, columns: &[OutputColumn], formats: &[i16], row: &Row
             }
             Datum::Int4(v) => write_integer(i64::from(*v), out),
             Datum::Int8(v) => write_integer(*v, out),
-            _ => out.extend_from_slice(text::output(column.ty, value, &conversion).as_bytes()),
+            _ => out.extend_from_slice(text::output(column.ty, value, conversion).as_bytes()),
         }
         true
     });

@@ -13,6 +13,7 @@
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
+use super::cursor::Cursors;
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
@@ -21,7 +22,9 @@ use crate::context::backend::Backend;
 use crate::context::backend::redacted;
 use crate::context::cell::EngineCell;
 use crate::context::core::Core;
+use crate::context::deferred::DeferredMark;
 use crate::context::errors::from_engine;
+use crate::context::notify::NotifyMark;
 use crate::context::obstacle;
 use crate::context::privileges::{Identities, Identity, Judge};
 use crate::context::settings::{Hides, Settings, SettingsMark};
@@ -96,6 +99,8 @@ pub(super) struct Savepoint {
     pub(super) name: String,
     pub(super) mark: Mark,
     pub(super) settings: SettingsMark,
+    pub(super) notify: NotifyMark,
+    pub(super) deferred: DeferredMark,
     /// A statement since has changed or locked rows.
     pub(super) wrote: bool,
 }
@@ -125,6 +130,9 @@ pub struct Session {
     /// The statement that was bound last, by its name; none after any change of `statements`.
     pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
     pub(super) portals: Portals,
+    pub(super) cursors: Cursors,
+    /// The forms of the result's columns that Bind asked for, for a FETCH.
+    pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>>,
     /// Statements run in the implicit transaction so far.
@@ -192,6 +200,8 @@ impl Session {
             statements: HashMap::new(),
             recent: None,
             portals: Portals::default(),
+            cursors: Cursors::default(),
+            result_formats: Vec::new(),
             scratch: Scratch::default(),
             cache: HashMap::new(),
             in_batch: 0,
@@ -256,6 +266,7 @@ impl Session {
     /// Ends the session: its transaction is rolled back, its locks go.
     pub async fn end(mut self) {
         self.portals.clear();
+        self.cursors.clear();
         let mut engine = self.core.engine.take();
         // What can't be undone now is undone in the background: the engine keeps the transaction.
         let _ = engine.roll_back().await;
@@ -342,6 +353,7 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<Option<String>> {
         let Some(statement) = prepared.statement.clone() else { return Ok(None) };
+        self.result_formats.clear();
         self.check_block(&statement)?;
         if let Statement::Transaction(t) = &*statement {
             return self.transaction(t).await.map(Some);

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::session::{Prepared, Session, is_planned};
-use super::{copy, ddl, discard, explain, held_up, run, utility};
+use super::{copy, ddl, deferred, discard, explain, held_up, run, utility};
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
@@ -46,6 +46,24 @@ impl Session {
             }
             // What is rare stands apart: the states of all arms lie in every session's memory.
             Statement::Copy(c) => Box::pin(copy::copy(self, prepared, c, client)).await,
+            Statement::DeclareCursor { .. } => {
+                Box::pin(self.declare(prepared, statement, params)).await.map(str::to_owned)
+            }
+            Statement::Fetch { name, direction, is_move } => {
+                Box::pin(self.fetch(name, *direction, *is_move, client)).await
+            }
+            Statement::CloseCursor { name } => self.close_cursor(name.as_deref()).map(str::to_owned),
+            Statement::Listen { .. } | Statement::Unlisten { .. } | Statement::Notify { .. } => {
+                self.notifying(statement).map(str::to_owned)
+            }
+            Statement::SetConstraints { names, deferred } => {
+                if !self.in_block() {
+                    let message = "SET CONSTRAINTS can only be used in transaction blocks";
+                    self.core.notice("WARNING", SqlError::new("25P01", message));
+                }
+                Box::pin(deferred::set_constraints(&self.core, names, *deferred)).await?;
+                Ok("SET CONSTRAINTS".to_owned())
+            }
             Statement::Discard(what) => Box::pin(discard::discard(self, *what)).await.map(str::to_owned),
             _ => match Box::pin(utility::run(self, statement, client)).await? {
                 Some(tag) => Ok(tag),

@@ -60,9 +60,9 @@ pub fn constants(core: &Core, args: &[Expr], types: &[SqlType]) -> Result<Vec<Da
     })
 }
 
-/// The value of an expression that names nothing.
-pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -> Result<Datum> {
-    let plan = crate::planner::plan::Plan {
+/// A plan of nothing, for what runs without a statement of its own.
+pub fn bare_plan() -> crate::planner::plan::Plan {
+    crate::planner::plan::Plan {
         changes: Vec::new(),
         action: crate::planner::plan::Action::Select(Arc::new(crate::planner::plan::Query {
             body: crate::planner::plan::Body::Values(Vec::new()),
@@ -76,7 +76,12 @@ pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -
         params: Vec::new(),
         columns: None,
         read_only: true,
-    };
+    }
+}
+
+/// The value of an expression that names nothing.
+pub fn constant_of(core: &Core, bound: &crate::expr::Bound, env: &PlanEnv<'_>) -> Result<Datum> {
+    let plan = bare_plan();
     let state = crate::exec::RunState::new();
     let run = crate::exec::Run {
         core,
@@ -167,13 +172,6 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 "CLUSTER"
             }
             Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,
-            Statement::SetConstraints { .. } => return Err(SqlError::unsupported("SET CONSTRAINTS")),
-            Statement::DeclareCursor { .. } | Statement::Fetch { .. } | Statement::CloseCursor { .. } => {
-                return Err(SqlError::unsupported("a cursor of SQL"));
-            }
-            Statement::Listen { .. } => return Err(SqlError::unsupported("LISTEN")),
-            Statement::Unlisten { .. } => "UNLISTEN",
-            Statement::Notify { .. } => return Err(SqlError::unsupported("NOTIFY")),
             _ => return Ok(None),
         }
         .to_owned(),
@@ -215,7 +213,7 @@ fn text_column(name: &str) -> OutputColumn {
 }
 
 /// The columns of a statement that is not planned.
-pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
+pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
     Ok(match statement {
         Statement::Show { name } if name == "all" => Some(["name", "setting", "description"].map(text_column).to_vec()),
         Statement::Show { name } => {
@@ -223,6 +221,7 @@ pub fn columns_of(_: &Session, statement: &Statement) -> Result<Option<Vec<Outpu
             Some(vec![text_column(shown)])
         }
         Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
+        Statement::Fetch { name, is_move: false, .. } => session.cursors.get(name).map(|cursor| cursor.columns.clone()),
         _ => None,
     })
 }

@@ -57,7 +57,7 @@ fn attribute_row(a: Attribute<'_>) -> Row {
         Datum::Bool(has_default),
         Datum::Bool(false),
         text(&identity),
-        text(""),
+        text(if a.column.is_some_and(|c| c.generated) { "s" } else { "" }),
         Datum::Bool(dropped),
         Datum::Bool(true),
         Datum::Int4(0),

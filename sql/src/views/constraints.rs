@@ -155,11 +155,13 @@ struct Line<'a> {
     key: Option<&'a ForeignKey>,
     condition: Option<&'a str>,
     validated: bool,
+    /// Deferrable, and initially deferred.
+    timing: (bool, bool),
 }
 
 impl<'a> Line<'a> {
     fn new(oid: u32, name: &'a str, kind: &'static str, columns: Datum) -> Line<'a> {
-        Line { oid, name, kind, index: 0, columns, key: None, condition: None, validated: true }
+        Line { oid, name, kind, index: 0, columns, key: None, condition: None, validated: true, timing: (false, false) }
     }
 }
 
@@ -173,8 +175,8 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
                 text(l.name),
                 Datum::Oid(r.schema),
                 text(l.kind),
-                Datum::Bool(false),
-                Datum::Bool(false),
+                Datum::Bool(l.timing.0),
+                Datum::Bool(l.timing.1),
                 Datum::Bool(l.validated),
                 Datum::Oid(r.oid),
                 Datum::Oid(0),
@@ -200,12 +202,14 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
         for i in run.names.catalog.indexes(r.oid).filter(|i| i.constraint) {
             let columns = numbers(i.columns.iter().map(|c| c.column));
             let kind = if i.primary { "p" } else { "u" };
-            push(Line { index: i.oid, ..Line::new(i.oid, &i.name, kind, columns) });
+            let timing = (i.deferrable, i.deferred);
+            push(Line { index: i.oid, timing, ..Line::new(i.oid, &i.name, kind, columns) });
         }
         for k in &r.foreign_keys {
             let columns = numbers(k.columns.iter().copied());
             let (index, validated) = (referenced_index(run, k), k.validated);
-            push(Line { index, key: Some(k), validated, ..Line::new(k.oid, &k.name, "f", columns) });
+            let timing = (k.deferrable, k.deferred);
+            push(Line { index, key: Some(k), validated, timing, ..Line::new(k.oid, &k.name, "f", columns) });
         }
         for (i, c) in r.checks.iter().enumerate() {
             let columns = numbers(columns_in(r, &c.condition).into_iter());
@@ -214,6 +218,15 @@ fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
         }
     }
     out
+}
+
+/// When a constraint is checked, as its definition says.
+fn shown_timing(deferrable: bool, deferred: bool) -> &'static str {
+    match (deferrable, deferred) {
+        (false, _) => "",
+        (true, false) => " DEFERRABLE",
+        (true, true) => " DEFERRABLE INITIALLY DEFERRED",
+    }
 }
 
 fn not_valid(validated: bool) -> &'static str {
@@ -232,6 +245,7 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
             if !i.include.is_empty() {
                 out.push_str(&format!(" INCLUDE ({})", list(r, &i.include)));
             }
+            out.push_str(shown_timing(i.deferrable, i.deferred));
             return Some(out);
         }
         if let Some(k) = r.foreign_keys.iter().find(|k| k.oid == oid) {
@@ -252,6 +266,8 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
                 };
                 out.push_str(&format!(" ON {when} {what}"));
             }
+            out.push_str(shown_timing(k.deferrable, k.deferred));
+            out.push_str(not_valid(k.validated));
             return Some(out);
         }
         for (i, c) in r.checks.iter().enumerate() {

@@ -13,9 +13,36 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     pub columns: Vec<ColumnDef>,
     pub constraints: Vec<TableConstraint>,
+    /// LIKE, each with how many columns stand before it.
+    pub like: Vec<(usize, Like)>,
     pub storage: Vec<GenericOption>,
     pub on_commit: Option<OnCommit>,
     pub tablespace: Option<String>,
+}
+
+/// LIKE in CREATE TABLE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Like {
+    /// The table or view.
+    pub table: QualName,
+    /// INCLUDING (true) and EXCLUDING, in their order.
+    pub options: Vec<(LikeOption, bool)>,
+}
+
+/// What LIKE copies beside columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum LikeOption {
+    All,
+    Comments,
+    Compression,
+    Constraints,
+    Defaults,
+    Generated,
+    Identity,
+    Indexes,
+    Statistics,
+    Storage,
 }
 
 /// How long a table lasts.
@@ -248,20 +275,76 @@ pub struct AlterTable {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum AlterAction {
-    AddColumn { column: ColumnDef, if_not_exists: bool },
-    DropColumn { name: String, if_exists: bool, cascade: bool },
-    AlterType { column: String, ty: TypeName, collation: Option<QualName>, using: Option<(Expr, String)> },
-    SetDefault { column: String, value: Expr, text: String },
-    DropDefault { column: String },
-    SetNotNull { column: String },
-    DropNotNull { column: String },
-    SetStatistics { column: String, value: i64 },
-    AddIdentity { column: String, always: bool, options: Vec<SequenceOption> },
-    DropIdentity { column: String, if_exists: bool },
+    AddColumn {
+        column: ColumnDef,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    AlterType {
+        column: String,
+        ty: TypeName,
+        collation: Option<QualName>,
+        using: Option<(Expr, String)>,
+    },
+    SetDefault {
+        column: String,
+        value: Expr,
+        text: String,
+    },
+    DropDefault {
+        column: String,
+    },
+    SetNotNull {
+        column: String,
+    },
+    DropNotNull {
+        column: String,
+    },
+    SetStatistics {
+        column: String,
+        value: i64,
+    },
+    AddIdentity {
+        column: String,
+        always: bool,
+        options: Vec<SequenceOption>,
+    },
+    DropIdentity {
+        column: String,
+        if_exists: bool,
+    },
+    SetIdentity {
+        column: String,
+        always: Option<bool>,
+        options: Vec<SequenceOption>,
+    },
+    DropExpression {
+        column: String,
+        if_exists: bool,
+    },
+    SetColumnStorage {
+        column: String,
+        storage: String,
+    },
+    /// `default`, `full` or `nothing`.
+    ReplicaIdentity(String),
     AddConstraint(TableConstraint),
-    DropConstraint { name: String, if_exists: bool, cascade: bool },
-    ValidateConstraint { name: String },
-    AlterConstraint { name: String, timing: Timing },
+    DropConstraint {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
+    ValidateConstraint {
+        name: String,
+    },
+    AlterConstraint {
+        name: String,
+        timing: Timing,
+    },
     SetStorage(Vec<GenericOption>),
     ResetStorage(Vec<GenericOption>),
     SetLogged(bool),
@@ -303,6 +386,8 @@ pub enum ObjectKind {
     Role,
     Rule,
     Column,
+    /// Of a table; COMMENT alone names one.
+    Constraint,
 }
 
 /// DROP.

@@ -52,7 +52,7 @@ fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, NamedCol
         |c: &clearway_engine::catalog::Column| (c.name.clone(), SqlType { oid: c.type_oid, modifier: c.type_mod });
     let live = || relation.columns.iter().filter(|c| !c.is_dropped());
     let names: Vec<(String, SqlType)> = if columns.is_empty() {
-        live().map(named).collect()
+        live().filter(|c| !c.generated).map(named).collect()
     } else {
         // A name that is none is the planner's to refuse.
         columns.iter().filter_map(|(name, _)| live().find(|c| c.name == *name).map(named)).collect()
@@ -71,7 +71,11 @@ fn as_insert(c: &Copy, session: &Session) -> Result<(Statement, String, NamedCol
     let insert = Insert {
         with: None,
         table: TableRef { name: name.clone(), only: false, alias: None },
-        columns: columns.clone(),
+        columns: if columns.is_empty() && relation.columns.iter().any(|c| c.generated) {
+            names.iter().map(|(name, _)| (name.clone(), 0)).collect()
+        } else {
+            columns.clone()
+        },
         overriding_system: Some(true),
         source: Some(Box::new(query)),
         on_conflict: None,

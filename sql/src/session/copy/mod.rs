@@ -68,6 +68,10 @@ fn check_columns(session: &Session, table: &QualName, columns: &[(String, Pos)],
             return Err(SqlError::new(code::UNDEFINED_COLUMN, message));
         }
     }
+    for (name, _) in columns {
+        let named = relation.columns.iter().find(|c| c.name == *name && !c.is_dropped());
+        named.map_or(Ok(()), crate::planner::generated::check_copied)?;
+    }
     for (at, (name, _)) in columns.iter().enumerate() {
         if columns[..at].iter().any(|(other, _)| other == name) {
             return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));

@@ -65,6 +65,11 @@ fn statement_of(session: &Session, c: &Copy) -> Result<Statement> {
         }
     }
     let list: Vec<String> = columns.iter().map(|(n, _)| quote(n)).collect();
+    let generated = catalog.relation(oid).filter(|r| columns.is_empty() && r.columns.iter().any(|c| c.generated));
+    let list = match generated {
+        Some(r) => r.columns.iter().filter(|c| !c.is_dropped() && !c.generated).map(|c| quote(&c.name)).collect(),
+        None => list,
+    };
     let list = if list.is_empty() { all.to_owned() } else { list.join(", ") };
     let parts: Vec<String> = name.parts.iter().map(|p| quote(p)).collect();
     let select = format!("SELECT {list} FROM ONLY {}", parts.join("."));

@@ -1,20 +1,14 @@
-//! ALTER TABLE.
+//! ALTER TABLE: its actions (`alter_column`, `alter_constraint`, `alter_type` and `identity` carry most of them out), and RENAME.
 
-use super::table::{Foreign, key_type, storage_options};
-use super::{Ddl, exists, free_name, missing};
-use crate::context::errors::{about, from_engine};
+use super::table::storage_options;
+use super::{Ddl, missing};
 use crate::context::names::{quote, schema_of};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
-use crate::session::utility::{constant_of, find_object, with_env};
-use crate::syntax::ddl::{
-    AlterAction, AlterTable, ColumnConstraintKind, ColumnDef, ObjectKind, Rename, RenamePart, TableConstraint,
-    TableConstraintKind,
-};
-use clearway_engine::catalog::{Catalog, Check, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
-use clearway_engine::table::shape::{TableShape, encode_missing};
-use clearway_storage::ids::TreeId;
+use crate::session::utility::find_object;
+use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, TableConstraintKind};
+use clearway_engine::catalog::{Catalog, Object, Relation};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 /// The lock that an action takes.
@@ -52,6 +46,11 @@ impl Ddl<'_> {
         self.own_oid(&self.catalog(), oid)?;
         let mode = s.actions.iter().map(lock_of).max().unwrap_or(LockMode::AccessExclusive);
         self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        if let (Object::Sequence(_), [AlterAction::OwnerTo(owner)]) = (&*object, s.actions.as_slice()) {
+            let owner = self.role_named(&self.catalog(), owner)?.oid;
+            self.change_owner(&object, owner).await?;
+            return Ok(tag);
+        }
         if let Object::Index(_) = &*object {
             let all = s.actions.iter().all(|a| matches!(a, AlterAction::SetStorage(_) | AlterAction::ResetStorage(_)));
             return if all { Ok(tag) } else { Err(SqlError::unsupported("this change of an index")) };
@@ -73,7 +72,11 @@ impl Ddl<'_> {
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 return self.drop_column(r, name, *if_exists, *cascade).await;
             }
-            AlterAction::AlterType { .. } => return Err(SqlError::unsupported("ALTER COLUMN ... TYPE")),
+            AlterAction::AlterType { column, ty, collation, using } => {
+                super::table::check_collation(collation.as_ref())?;
+                let ty = crate::types::resolve(ty)?;
+                return Box::pin(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
+            }
             AlterAction::SetDefault { column, value: _, text } => {
                 let at = own_column(&r, column)?;
                 r.columns[at].default = Some(text.clone());
@@ -114,12 +117,65 @@ impl Ddl<'_> {
                 r.options.retain(|x| !options.iter().any(|o| x.split('=').next() == Some(&o.name)));
             }
             AlterAction::OwnerTo(owner) => return self.owner_of_relation(r, owner).await,
-            AlterAction::SetLogged(true) => return Ok(()),
-            AlterAction::SetLogged(false) => return Err(SqlError::unsupported("an unlogged table")),
-            AlterAction::AddIdentity { .. } | AlterAction::DropIdentity { .. } => {
-                return Err(SqlError::unsupported("a change of an identity column"));
+            AlterAction::SetLogged(logged) => r.unlogged = !*logged,
+            rest => return self.alter_rest(r, rest).await,
+        }
+        self.put(Object::Relation(r)).await
+    }
+
+    /// Actions on identity, generation, storage and deferral.
+    async fn alter_rest(&self, mut r: Relation, action: &AlterAction) -> Result<()> {
+        match action {
+            AlterAction::AddIdentity { column, always, options } => {
+                return self.add_identity(r, column, *always, options).await;
             }
-            AlterAction::AlterConstraint { .. } => return Err(SqlError::unsupported("ALTER CONSTRAINT")),
+            AlterAction::SetIdentity { column, always, options } => {
+                return self.set_identity(r, column, *always, options).await;
+            }
+            AlterAction::DropIdentity { column, if_exists } => {
+                return self.drop_identity(r, column, *if_exists).await;
+            }
+            AlterAction::DropExpression { column, if_exists } => {
+                let at = own_column(&r, column)?;
+                if !r.columns[at].generated {
+                    let message =
+                        format!("column \"{column}\" of relation \"{}\" is not a stored generated column", r.name);
+                    if *if_exists {
+                        self.core.notice("NOTICE", SqlError::new("00000", format!("{message}, skipping")));
+                        return Ok(());
+                    }
+                    return Err(SqlError::new("55000", message));
+                }
+                (r.columns[at].generated, r.columns[at].default) = (false, None);
+            }
+            AlterAction::SetColumnStorage { column, storage } => {
+                own_column(&r, column)?;
+                if !["plain", "external", "extended", "main", "default"].contains(&storage.to_lowercase().as_str()) {
+                    return Err(SqlError::new("22023", format!("invalid storage type \"{storage}\"")));
+                }
+                return Ok(());
+            }
+            AlterAction::ReplicaIdentity(what) if what == "default" => return Ok(()),
+            AlterAction::ReplicaIdentity(_) => {
+                return Err(SqlError::unsupported("REPLICA IDENTITY other than DEFAULT"));
+            }
+            AlterAction::AlterConstraint { name, timing } => {
+                let Some(key) = r.foreign_keys.iter_mut().find(|key| key.name == *name) else {
+                    let known = r.checks.iter().any(|c| c.name == *name)
+                        || self.catalog().indexes(r.oid).any(|i| i.constraint && i.name == *name);
+                    return Err(if known {
+                        let message =
+                            format!("constraint \"{name}\" of relation \"{}\" is not a foreign key constraint", r.name);
+                        SqlError::new(code::WRONG_OBJECT_TYPE, message)
+                    } else {
+                        let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", r.name);
+                        SqlError::new(code::UNDEFINED_OBJECT, message)
+                    });
+                };
+                key.deferrable = timing.deferrable || timing.initially_deferred;
+                key.deferred = timing.initially_deferred;
+            }
+            _ => return Err(SqlError::internal("an action of ALTER TABLE that is done elsewhere")),
         }
         self.put(Object::Relation(r)).await
     }
@@ -127,329 +183,6 @@ impl Ddl<'_> {
     async fn owner_of_relation(&self, r: Relation, owner: &str) -> Result<()> {
         let owner = self.role_named(&self.catalog(), owner)?.oid;
         self.change_owner(&Object::Relation(r), owner).await
-    }
-
-    async fn add_column(&self, mut r: Relation, c: &ColumnDef, if_not_exists: bool) -> Result<()> {
-        if r.columns.iter().any(|o| o.name == c.name && !o.is_dropped()) {
-            let message = format!("column \"{}\" of relation \"{}\" already exists", c.name, r.name);
-            if if_not_exists {
-                self.core.notice("NOTICE", SqlError::new("42701", format!("{message}, skipping")));
-                return Ok(());
-            }
-            return Err(SqlError::new("42701", message));
-        }
-        let (mut column, is_serial) = self.column(c)?;
-        if is_serial {
-            return Err(SqlError::unsupported("ADD COLUMN of a serial type"));
-        }
-        let mut later = Vec::new();
-        for k in &c.constraints {
-            match &k.kind {
-                ColumnConstraintKind::NotNull => column.not_null = true,
-                ColumnConstraintKind::Null => {}
-                ColumnConstraintKind::Default(_, text) => column.default = Some(text.clone()),
-                ColumnConstraintKind::References(f) => later.push(Foreign {
-                    name: k.name.clone(),
-                    columns: vec![c.name.clone()],
-                    references: f.clone(),
-                    timing: k.timing,
-                }),
-                ColumnConstraintKind::PrimaryKey(_)
-                | ColumnConstraintKind::Unique(_)
-                | ColumnConstraintKind::Check(..)
-                | ColumnConstraintKind::Identity { .. }
-                | ColumnConstraintKind::Generated(..) => {
-                    return Err(SqlError::unsupported("ADD COLUMN with this constraint").at(k.pos));
-                }
-            }
-        }
-        r.version += 1;
-        column.since_version = r.version;
-        let not_null = std::mem::take(&mut column.not_null);
-        let at = r.columns.len();
-        r.columns.push(column);
-        let oid = r.oid;
-        self.put(Object::Relation(r.clone())).await?;
-        // Rows that are there get the default of this moment, without being written; a volatile one is evaluated for each of them.
-        let (value, is_volatile) = self.default_now(oid, at)?;
-        if let Some(value) = value.as_ref().filter(|v| !v.is_null()) {
-            let storage = r.columns[at].storage();
-            r.columns[at].missing = Some(encode_missing(&crate::exec::convert::to_value(value), storage));
-        }
-        self.put(Object::Relation(r.clone())).await?;
-        if is_volatile {
-            let update = format!("UPDATE {} SET {} = DEFAULT", self.full_name(&r), quote(&r.columns[at].name));
-            self.query_rows(&update).await?;
-        }
-        if not_null {
-            self.no_nulls(&r, at).await?;
-            r.columns[at].not_null = true;
-            self.put(Object::Relation(r)).await?;
-        }
-        for f in later {
-            self.add_foreign(oid, f, true).await?;
-        }
-        Ok(())
-    }
-
-    /// The value of a column's default at this moment, if it has one; none and true: it is volatile.
-    fn default_now(&self, table: u32, at: usize) -> Result<(Option<crate::types::Datum>, bool)> {
-        let catalog = self.catalog();
-        with_env(self.core, &catalog, |env| -> Result<_> {
-            let Some(relation) = catalog.relation(table) else { return Ok((None, false)) };
-            match crate::planner::Planner::new(env).default_of(relation, at)? {
-                Some(e) if e.is_volatile() => Ok((None, true)),
-                Some(e) => constant_of(self.core, &e, env).map(|value| (Some(value), false)),
-                None => Ok((None, false)),
-            }
-        })
-    }
-
-    async fn no_nulls(&self, r: &Relation, at: usize) -> Result<()> {
-        let column = &r.columns[at].name;
-        let sql = format!("SELECT 1 FROM {} WHERE {} IS NULL LIMIT 1", self.full_name(r), quote(column));
-        if self.query_rows(&sql).await?.is_empty() {
-            return Ok(());
-        }
-        let message = format!("column \"{column}\" of relation \"{}\" contains null values", r.name);
-        Err(about(SqlError::new("23502", message), &self.catalog(), r.oid).column(column.as_str()))
-    }
-
-    async fn drop_column(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
-        let at = match own_column(&r, name) {
-            Ok(at) => at,
-            Err(_) if if_exists => {
-                let message = format!("column \"{name}\" of relation \"{}\" does not exist, skipping", r.name);
-                self.core.notice("NOTICE", SqlError::new("00000", message));
-                return Ok(());
-            }
-            Err(e) => return Err(e),
-        };
-        let catalog = self.catalog();
-        let indexes: Vec<Index> = catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
-        let referred = catalog
-            .referring(r.oid)
-            .flat_map(|c| &c.foreign_keys)
-            .any(|k| k.references == r.oid && k.referenced.contains(&at));
-        if r.key.contains(&at) || referred {
-            return Err(SqlError::unsupported("DROP COLUMN of a key"));
-        }
-        if !r.checks.is_empty() && !cascade {
-            let used = r.checks.iter().any(|c| c.condition.contains(name));
-            if used {
-                return Err(SqlError::unsupported("DROP COLUMN of a column with CHECK"));
-            }
-        }
-        for index in indexes {
-            let mut engine = self.engine();
-            engine.drop_object(index.oid).await.map_err(from_engine)?;
-            engine.drop_tree_at_commit(TreeId(index.tree));
-        }
-        let gone = r.foreign_keys.iter().filter(|k| k.columns.contains(&at));
-        self.lock_parents(&r, gone).await?;
-        r.foreign_keys.retain(|k| !k.columns.contains(&at));
-        r.version += 1;
-        let column = &mut r.columns[at];
-        column.dropped_version = Some(r.version);
-        column.not_null = false;
-        column.default = None;
-        column.identity = None;
-        self.put(Object::Relation(r)).await
-    }
-
-    async fn add_constraint(&self, mut r: Relation, c: &TableConstraint) -> Result<()> {
-        super::table::check_timing(c.timing)?;
-        let list = |names: &[String]| -> Result<Vec<usize>> {
-            names
-                .iter()
-                .map(|n| {
-                    column_of(&r, n, c.pos).map_err(|_| {
-                        let message = format!("column \"{n}\" named in key does not exist");
-                        SqlError::new(code::UNDEFINED_COLUMN, message).at(c.pos)
-                    })
-                })
-                .collect()
-        };
-        let keeps_index = !matches!(c.kind, TableConstraintKind::Check(..) | TableConstraintKind::Foreign { .. });
-        self.free_constraint(&r, c.name.as_deref(), keeps_index)?;
-        match &c.kind {
-            TableConstraintKind::PrimaryKey { columns, include, .. } => {
-                let (columns, include) = (list(columns)?, list(include)?);
-                self.add_primary_key(r, columns, include, c.name.as_deref()).await
-            }
-            TableConstraintKind::Unique { columns, include, .. } => {
-                let (columns, include) = (list(columns)?, list(include)?);
-                let mut parts = vec![r.name.as_str()];
-                parts.extend(columns.iter().chain(&include).map(|c| r.columns[*c].name.as_str()));
-                let name = c.name.clone().unwrap_or_else(|| free_name(&self.catalog(), r.schema, &[], &parts, "key"));
-                let index = self.index_of(&r, name, &columns, include, false)?;
-                self.make_index(&r, index).await
-            }
-            TableConstraintKind::Check(_, text) => {
-                let free = |name: &String| self.free_constraint(&r, Some(name), false).is_ok();
-                let numbers = std::iter::once(String::new()).chain((1u32..).map(|n| n.to_string()));
-                let mut made = numbers.map(|n| format!("{}_check{n}", r.name));
-                let name = c.name.clone().or_else(|| made.find(free)).unwrap_or_default();
-                let check = Check { name, condition: text.clone(), validated: !c.timing.not_valid };
-                r.checks.push(check.clone());
-                let oid = r.oid;
-                self.put(Object::Relation(r.clone())).await?;
-                self.check_expressions(oid)?;
-                if check.validated { self.validate_check(&r, &check).await } else { Ok(()) }
-            }
-            TableConstraintKind::Foreign { columns, references } => {
-                let f = Foreign {
-                    name: c.name.clone(),
-                    columns: columns.clone(),
-                    references: references.clone(),
-                    timing: c.timing,
-                };
-                self.add_foreign(r.oid, f, true).await
-            }
-            TableConstraintKind::PrimaryKeyUsing(_) | TableConstraintKind::UniqueUsing(_) => {
-                Err(SqlError::unsupported("ADD CONSTRAINT ... USING INDEX"))
-            }
-        }
-    }
-
-    async fn validate_constraint(&self, mut r: Relation, name: &str) -> Result<()> {
-        if let Some(check) = r.checks.iter_mut().find(|c| c.name == name) {
-            check.validated = true;
-            let check = check.clone();
-            self.validate_check(&r, &check).await?;
-            return self.put(Object::Relation(r)).await;
-        }
-        let catalog = self.catalog();
-        let Some(key) = r.foreign_keys.iter_mut().find(|k| k.name == name) else {
-            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", r.name);
-            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
-        };
-        key.validated = true;
-        let key = key.clone();
-        if let Some(parent) = catalog.relation(key.references) {
-            self.core.lock_relation(parent.oid, LockMode::RowShare, IfTaken::Wait).await?;
-            self.validate_foreign(&r, parent, &key).await?;
-        }
-        self.put(Object::Relation(r)).await
-    }
-
-    /// Whether all rows of a table meet a check.
-    async fn validate_check(&self, r: &Relation, check: &Check) -> Result<()> {
-        let sql = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", self.full_name(r), check.condition);
-        if self.query_rows(&sql).await?.is_empty() {
-            return Ok(());
-        }
-        let name = check.name.as_str();
-        let message = format!("check constraint \"{name}\" of relation \"{}\" is violated by some row", r.name);
-        Err(about(SqlError::new("23514", message), &self.catalog(), r.oid).constraint(name))
-    }
-
-    fn index_of(
-        &self,
-        r: &Relation,
-        name: String,
-        columns: &[usize],
-        include: Vec<usize>,
-        primary: bool,
-    ) -> Result<Index> {
-        if self.catalog().in_schema(r.schema, &name).is_some() {
-            return Err(exists(&name));
-        }
-        columns.iter().try_for_each(|c| key_type(r, *c))?;
-        Ok(Index {
-            oid: self.new_oid(),
-            database: r.database,
-            schema: r.schema,
-            name,
-            table: r.oid,
-            tree: 0,
-            columns: columns
-                .iter()
-                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false, ..IndexColumn::default() })
-                .collect(),
-            include,
-            unique: true,
-            primary,
-            constraint: true,
-            state: IndexState::Public,
-            valid_from_lsn: 0,
-            clustered: false,
-            ..Index::default()
-        })
-    }
-
-    /// The table is organised by its primary key: its rows move to a tree that is.
-    async fn add_primary_key(
-        &self,
-        mut r: Relation,
-        columns: Vec<usize>,
-        include: Vec<usize>,
-        name: Option<&str>,
-    ) -> Result<()> {
-        if !r.key.is_empty() {
-            let message = format!("multiple primary keys for table \"{}\" are not allowed", r.name);
-            return Err(SqlError::new("42P16", message));
-        }
-        let catalog = self.catalog();
-        let name = name.map_or_else(|| free_name(&catalog, r.schema, &[], &[&r.name], "pkey"), str::to_owned);
-        let index = self.index_of(&r, name, &columns, include, true)?;
-        let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
-        for c in &columns {
-            r.columns[*c].not_null = true;
-        }
-        r.key = columns;
-        self.rewrite(&old, r, Some(index)).await
-    }
-
-    /// Whether no constraint of a table has this name yet. A name that an index keeps is refused as that of a relation, later.
-    fn free_constraint(&self, r: &Relation, name: Option<&str>, keeps_index: bool) -> Result<()> {
-        let Some(name) = name else { return Ok(()) };
-        let catalog = self.catalog();
-        let by_index = || !keeps_index && catalog.indexes(r.oid).any(|i| i.constraint && i.name == name);
-        let by_check = r.checks.iter().any(|c| c.name == name);
-        if by_check || r.foreign_keys.iter().any(|k| k.name == name) || by_index() {
-            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", r.name);
-            return Err(SqlError::new("42710", message));
-        }
-        Ok(())
-    }
-
-    async fn drop_constraint(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
-        let before = (r.checks.len(), r.foreign_keys.len());
-        self.lock_parents(&r, r.foreign_keys.iter().filter(|k| k.name == name)).await?;
-        r.checks.retain(|c| c.name != name);
-        r.foreign_keys.retain(|k| k.name != name);
-        if before != (r.checks.len(), r.foreign_keys.len()) {
-            return self.put(Object::Relation(r)).await;
-        }
-        let catalog = self.catalog();
-        let index = catalog.indexes(r.oid).find(|i| i.name == name && i.constraint).cloned();
-        let Some(index) = index else {
-            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", r.name);
-            if if_exists {
-                self.core.notice("NOTICE", SqlError::new("00000", format!("{message}, skipping")));
-                return Ok(());
-            }
-            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
-        };
-        if catalog.referring(r.oid).next().is_some() {
-            if cascade {
-                return Err(SqlError::unsupported("DROP CONSTRAINT ... CASCADE with foreign keys"));
-            }
-            let message =
-                format!("cannot drop constraint {name} on table {} because other objects depend on it", r.name);
-            return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        if !index.primary {
-            let mut engine = self.engine();
-            engine.drop_object(index.oid).await.map_err(from_engine)?;
-            engine.drop_tree_at_commit(TreeId(index.tree));
-            return Ok(());
-        }
-        let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
-        self.engine().drop_object(index.oid).await.map_err(from_engine)?;
-        r.key.clear();
-        self.rewrite(&old, r, None).await
     }
 
     /// Whether the session's role may rename something of a schema, or a part of it.
@@ -492,12 +225,7 @@ impl Ddl<'_> {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", s.to, r.name);
                     return Err(SqlError::new("42701", message));
                 }
-                if !r.checks.is_empty()
-                    && r.kind == RelationKind::Table
-                    && r.checks.iter().any(|c| c.condition.contains(from.as_str()))
-                {
-                    return Err(SqlError::unsupported("RENAME of a column with CHECK"));
-                }
+                rename_in_texts(r, from, &s.to);
                 r.columns[at].name.clone_from(&s.to);
             }
             (Object::Relation(r), Some(RenamePart::Constraint(from))) => {
@@ -533,7 +261,16 @@ impl Ddl<'_> {
     }
 }
 
-fn own_column(r: &Relation, name: &str) -> Result<usize> {
+/// The texts of a table's expressions follow the new name of a column.
+fn rename_in_texts(r: &mut Relation, from: &str, to: &str) {
+    let renamed = |text: &str| crate::syntax::rename::column(text, from, &quote(to));
+    r.checks.iter_mut().for_each(|c| c.condition = renamed(&c.condition));
+    for c in r.columns.iter_mut().filter(|c| c.generated) {
+        c.default = c.default.as_deref().map(renamed);
+    }
+}
+
+pub(super) fn own_column(r: &Relation, name: &str) -> Result<usize> {
     r.columns.iter().position(|c| c.name == name && !c.is_dropped()).ok_or_else(|| {
         let message = format!("column \"{name}\" of relation \"{}\" does not exist", r.name);
         SqlError::new(code::UNDEFINED_COLUMN, message)

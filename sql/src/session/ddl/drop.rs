@@ -31,6 +31,7 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Role => "role",
         ObjectKind::Rule => "rule",
         ObjectKind::Column => "column",
+        ObjectKind::Constraint => "constraint",
     }
 }
 
@@ -45,12 +46,12 @@ fn tag(kind: ObjectKind) -> &'static str {
         ObjectKind::Database => "DROP DATABASE",
         ObjectKind::Role => "DROP ROLE",
         ObjectKind::Rule => "DROP RULE",
-        ObjectKind::Column => "ALTER TABLE",
+        ObjectKind::Column | ObjectKind::Constraint => "ALTER TABLE",
     }
 }
 
 /// Views that read a relation; of a materialized view only the text is known.
-fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
+pub(super) fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
     let words = |text: &str| -> Vec<String> {
         text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).map(str::to_ascii_lowercase).collect()
     };
@@ -63,6 +64,13 @@ fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation> {
         None => r.query.as_ref().is_some_and(|q| words(q).contains(&relation.name)),
     };
     all.filter(named).cloned().collect()
+}
+
+/// Whether a view may read a column of this name: its query says the name, or a star.
+pub(super) fn may_read_column(view: &Relation, name: &str) -> bool {
+    let Some(query) = &view.query else { return false };
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    query.contains('*') || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name))
 }
 
 /// Whether the default of a column names a sequence; one that can't be read names none.
@@ -224,7 +232,7 @@ impl Ddl<'_> {
         Ok(out)
     }
 
-    async fn take_away(&self, oid: u32, tree: Option<u64>) -> Result<()> {
+    pub(super) async fn take_away(&self, oid: u32, tree: Option<u64>) -> Result<()> {
         let comments: Vec<u32> = self.catalog().comments(oid).map(|comment| comment.oid).collect();
         let mut engine = self.engine();
         for comment in comments {

@@ -4,9 +4,16 @@
 //! away. Every change is the transaction's until it commits; a rollback takes it back.
 
 mod alter;
+mod alter_column;
+mod alter_constraint;
+mod alter_type;
+mod comment;
 mod drop;
+mod foreign_key;
 mod grant;
+mod identity;
 mod index;
+mod like;
 mod objects;
 mod owner;
 mod reindex;
@@ -18,13 +25,12 @@ pub(super) mod temporary;
 mod types;
 
 use super::session::{Prepared, Session};
+use crate::context::convert::{not_storable, storage_of};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
-use crate::exec::convert::{not_storable, storage_of};
 use crate::syntax::ast::QualName;
-use crate::syntax::ddl::Persistence;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
 use clearway_engine::catalog::{Catalog, Object, Relation};
@@ -60,9 +66,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.refresh(session, prepared, name, *concurrently, *with_data).await?
         }
         Statement::CreateSequence { name, temporary, if_not_exists, options } => {
-            let persistence = if *temporary { Persistence::Temporary } else { Persistence::Permanent };
-            let name = d.placed(name, persistence).await?;
-            d.create_sequence(&name, *if_not_exists, options).await?
+            d.create_sequence(name, *temporary, *if_not_exists, options).await?
         }
         Statement::AlterSequence { name, if_exists, options } => d.alter_sequence(name, *if_exists, options).await?,
         Statement::CreateSchema { name, owner, if_not_exists } => {
@@ -93,8 +97,12 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         }
         Statement::Truncate(s) => d.truncate(s).await?,
         Statement::Grant(s) => d.grant(s).await?,
-        Statement::Comment { .. } => return Err(SqlError::unsupported("COMMENT")),
-        Statement::SetSchema { .. } => return Err(SqlError::unsupported("ALTER ... SET SCHEMA")),
+        Statement::Comment { object, name, column, text } => {
+            d.comment(*object, name, column.as_deref(), text.as_deref()).await?
+        }
+        Statement::SetSchema { object, name, if_exists, schema } => {
+            d.set_schema(*object, name, *if_exists, schema).await?
+        }
         Statement::GrantRole(s) => d.grant_role(s).await?,
         Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
         Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,

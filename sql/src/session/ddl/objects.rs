@@ -70,7 +70,7 @@ impl Ddl<'_> {
             if list.iter().any(|o| o.name == name) {
                 return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
             }
-            let storage = crate::exec::convert::storage_of(c.ty.oid).map_or(4, |s| s.code());
+            let storage = crate::context::convert::storage_of(c.ty.oid).map_or(4, |s| s.code());
             list.push(Column {
                 name,
                 storage,
@@ -205,9 +205,12 @@ impl Ddl<'_> {
     pub(super) async fn create_sequence(
         &self,
         name: &QualName,
+        temporary: bool,
         if_not_exists: bool,
         options: &[SequenceOption],
     ) -> Result<&'static str> {
+        let persistence = if temporary { Persistence::Temporary } else { Persistence::Permanent };
+        let name = &self.placed(name, persistence).await?;
         let schema = match self.new_name(name) {
             Ok(schema) => schema,
             Err(e) if if_not_exists && e.code() == "42P07" => {
@@ -238,10 +241,16 @@ impl Ddl<'_> {
             }
             return Err(missing("relation", name.name()).at(name.pos));
         };
-        let Object::Sequence(mut sequence) = Object::clone(&object) else {
+        let Object::Sequence(sequence) = Object::clone(&object) else {
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a sequence", name.name())));
         };
         self.owns(&object)?;
+        self.change_sequence(sequence, options).await?;
+        Ok("ALTER SEQUENCE")
+    }
+
+    /// Changes a sequence as ALTER SEQUENCE or its identity column says.
+    pub(super) async fn change_sequence(&self, mut sequence: Sequence, options: &[SequenceOption]) -> Result<()> {
         self.core.lock_relation(sequence.oid, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
         let mut restart = None;
         for o in options {
@@ -254,7 +263,19 @@ impl Ddl<'_> {
                 SequenceOption::Cache(n) => sequence.cache = *n,
                 SequenceOption::Cycle(on) => sequence.cycle = *on,
                 SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref())?,
-                SequenceOption::As(_) | SequenceOption::SequenceName(_) => {
+                SequenceOption::As(ty) => {
+                    let ty = resolve(ty)?.oid;
+                    let (old, new) = (bounds(sequence.type_oid), bounds(ty));
+                    // A bound that the old type gave follows the type.
+                    if sequence.max == old.1 {
+                        sequence.max = new.1;
+                    }
+                    if sequence.min == old.0 {
+                        sequence.min = new.0;
+                    }
+                    sequence.type_oid = ty;
+                }
+                SequenceOption::SequenceName(_) => {
                     return Err(SqlError::unsupported("this option of ALTER SEQUENCE"));
                 }
             }
@@ -265,8 +286,7 @@ impl Ddl<'_> {
             // SEQ-2
             (sequence.state, sequence.restart) = (self.new_oid(), restart);
         }
-        self.put(Object::Sequence(sequence)).await?;
-        Ok("ALTER SEQUENCE")
+        self.put(Object::Sequence(sequence)).await
     }
 
     /// Sequences that belong to a table's columns.

@@ -1,10 +1,10 @@
 //! CREATE TABLE.
 
+use super::like::LikeRest;
 use super::objects::SequencePlan;
 use super::{Ddl, free_name, storage};
-use crate::context::privileges::denied;
 use crate::error::{Pos, Result, SqlError, code};
-use crate::planner::dml::{can_be_key, column_of};
+use crate::planner::dml::can_be_key;
 use crate::session::utility::with_env;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{
@@ -12,18 +12,15 @@ use crate::syntax::ddl::{
 };
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
-use clearway_engine::catalog::{
-    Check, Column, ForeignKey, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation,
-};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
-use std::sync::Arc;
+use clearway_engine::catalog::{Check, Column, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation};
 
 /// A unique constraint of a new table.
-struct Unique {
-    name: Option<String>,
-    columns: Vec<usize>,
-    include: Vec<usize>,
-    primary: bool,
+pub(super) struct Unique {
+    pub name: Option<String>,
+    pub columns: Vec<usize>,
+    pub include: Vec<usize>,
+    pub primary: bool,
+    pub timing: Timing,
 }
 
 /// A foreign key of a new table.
@@ -35,12 +32,12 @@ pub(super) struct Foreign {
 }
 
 /// What the columns and constraints of CREATE TABLE come to.
-struct Draft {
-    columns: Vec<Column>,
-    uniques: Vec<Unique>,
-    checks: Vec<Check>,
-    foreign: Vec<Foreign>,
-    sequences: Vec<(usize, SequencePlan)>,
+pub(super) struct Draft {
+    pub columns: Vec<Column>,
+    pub uniques: Vec<Unique>,
+    pub checks: Vec<Check>,
+    pub foreign: Vec<Foreign>,
+    pub sequences: Vec<(usize, SequencePlan)>,
 }
 
 pub(super) fn action(a: ForeignAction) -> ReferentialAction {
@@ -65,11 +62,25 @@ pub(super) fn storage_options(options: &[GenericOption]) -> Result<Vec<String>> 
     options.iter().map(one).collect()
 }
 
-pub(super) fn check_timing(t: Timing) -> Result<()> {
-    if t.deferrable || t.initially_deferred {
-        return Err(SqlError::unsupported("a deferrable constraint"));
+/// Refuses to put off what can't be put off: a table is organised by its primary key, NOT NULL and CHECK are looked at row by row.
+pub(super) fn check_timing(t: Timing, what: &str) -> Result<()> {
+    if !t.deferrable && !t.initially_deferred {
+        return Ok(());
     }
-    Ok(())
+    match what {
+        "PRIMARY KEY" => Err(SqlError::unsupported("a deferrable primary key")),
+        _ => Err(SqlError::new(code::SYNTAX_ERROR, "misplaced DEFERRABLE clause")),
+    }
+}
+
+/// Refuses a collation other than the one there is.
+pub(super) fn check_collation(collation: Option<&QualName>) -> Result<()> {
+    match collation {
+        Some(name) if !matches!(name.name(), "C" | "POSIX" | "C.UTF-8" | "default" | "ucs_basic") => {
+            Err(SqlError::unsupported(format!("collation \"{}\"", name.name())).at(name.pos))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The type of a serial column.
@@ -93,11 +104,7 @@ impl Ddl<'_> {
             Some(ty) => SqlType::new(ty),
             None => resolve(&c.ty)?,
         };
-        if let Some(collation) = &c.collation
-            && !matches!(collation.name(), "C" | "POSIX" | "C.UTF-8" | "default" | "ucs_basic")
-        {
-            return Err(SqlError::unsupported(format!("collation \"{}\"", collation.name())).at(collation.pos));
-        }
+        check_collation(c.collation.as_ref())?;
         let column = Column {
             name: c.name.clone(),
             storage: storage(ty).map_err(|e| e.at(c.pos))?,
@@ -114,7 +121,7 @@ impl Ddl<'_> {
         Ok((column, is_serial.is_some()))
     }
 
-    fn draft(&self, s: &CreateTable) -> Result<Draft> {
+    fn draft(&self, s: &CreateTable, rest: &mut LikeRest) -> Result<Draft> {
         let mut d = Draft {
             columns: Vec::new(),
             uniques: Vec::new(),
@@ -122,7 +129,8 @@ impl Ddl<'_> {
             foreign: Vec::new(),
             sequences: Vec::new(),
         };
-        for c in &s.columns {
+        for (number, c) in s.columns.iter().enumerate() {
+            self.likes(s, number, &mut d, rest)?;
             if d.columns.iter().any(|o| o.name == c.name) {
                 let message = format!("column \"{}\" specified more than once", c.name);
                 return Err(SqlError::new("42701", message).at(c.pos));
@@ -139,22 +147,24 @@ impl Ddl<'_> {
             d.columns.push(column);
             self.column_constraints(c, at, &mut d, s)?;
         }
+        self.likes(s, s.columns.len(), &mut d, rest)?;
         for c in &s.constraints {
-            check_timing(c.timing)?;
             let list = |names: &[String], d: &Draft| -> Result<Vec<usize>> {
                 names.iter().map(|n| named(&d.columns, n, c.pos)).collect()
             };
             match &c.kind {
                 TableConstraintKind::PrimaryKey { columns, include, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
-                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: true });
+                    check_timing(c.timing, "PRIMARY KEY")?;
+                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: true, timing: c.timing });
                 }
                 TableConstraintKind::Unique { columns, include, .. } => {
                     let (columns, include) = (list(columns, &d)?, list(include, &d)?);
-                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: false });
+                    d.uniques.push(Unique { name: c.name.clone(), columns, include, primary: false, timing: c.timing });
                 }
                 TableConstraintKind::Check(_, text) => {
-                    let name = check_name(&d, c.name.as_deref(), s.name.name(), None);
+                    check_timing(c.timing, "CHECK")?;
+                    let name = check_name(&d, c.name.as_deref(), s.name.name(), only_column(&d.columns, text));
                     d.checks.push(Check { name, condition: text.clone(), validated: true });
                 }
                 TableConstraintKind::Foreign { columns, references } => d.foreign.push(Foreign {
@@ -171,19 +181,28 @@ impl Ddl<'_> {
         Ok(d)
     }
 
+    /// The LIKE clauses that stand before a column.
+    fn likes(&self, s: &CreateTable, number: usize, d: &mut Draft, rest: &mut LikeRest) -> Result<()> {
+        s.like.iter().filter(|(at, _)| *at == number).try_for_each(|(_, like)| self.like(like, d, rest))
+    }
+
     fn column_constraints(&self, c: &ColumnDef, at: usize, d: &mut Draft, s: &CreateTable) -> Result<()> {
         for k in &c.constraints {
-            check_timing(k.timing)?;
             match &k.kind {
-                ColumnConstraintKind::NotNull => d.columns[at].not_null = true,
+                ColumnConstraintKind::NotNull => {
+                    check_timing(k.timing, "NOT NULL")?;
+                    d.columns[at].not_null = true;
+                }
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(_, text) => d.columns[at].default = Some(text.clone()),
                 ColumnConstraintKind::PrimaryKey(_) => {
+                    check_timing(k.timing, "PRIMARY KEY")?;
                     d.uniques.push(Unique {
                         name: k.name.clone(),
                         columns: vec![at],
                         include: Vec::new(),
                         primary: true,
+                        timing: k.timing,
                     });
                 }
                 ColumnConstraintKind::Unique(_) => {
@@ -192,9 +211,11 @@ impl Ddl<'_> {
                         columns: vec![at],
                         include: Vec::new(),
                         primary: false,
+                        timing: k.timing,
                     });
                 }
                 ColumnConstraintKind::Check(_, text) => {
+                    check_timing(k.timing, "CHECK")?;
                     let name = check_name(d, k.name.as_deref(), s.name.name(), Some(&c.name));
                     d.checks.push(Check { name, condition: text.clone(), validated: true });
                 }
@@ -214,9 +235,7 @@ impl Ddl<'_> {
                     column.not_null = true;
                     d.sequences.push((at, SequencePlan { ty: column.type_oid, options: options.clone() }));
                 }
-                ColumnConstraintKind::Generated(..) => {
-                    return Err(SqlError::unsupported("a generated column").at(k.pos));
-                }
+                ColumnConstraintKind::Generated(_, text) => generated(&mut d.columns[at], text, s.name.name(), k.pos)?,
             }
         }
         Ok(())
@@ -243,7 +262,8 @@ impl Ddl<'_> {
         let name = self.placed(&s.name, s.persistence).await?;
         let on_commit = self.on_commit(&name, s.on_commit)?;
         let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
-        let mut d = self.draft(s)?;
+        let mut rest = LikeRest::default();
+        let mut d = self.draft(s, &mut rest)?;
         let primaries = d.uniques.iter().filter(|u| u.primary).count();
         if primaries > 1 {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", s.name.name());
@@ -281,6 +301,7 @@ impl Ddl<'_> {
         for f in d.foreign {
             self.add_foreign(table, f, false).await?;
         }
+        self.finish_like(table, rest).await?;
         Ok("CREATE TABLE")
     }
 
@@ -290,6 +311,7 @@ impl Ddl<'_> {
         let Some(relation) = catalog.relation(table) else { return Ok(()) };
         with_env(self.core, &catalog, |env| {
             let mut planner = crate::planner::Planner::new(env);
+            planner.check_generated(relation)?;
             planner.target(relation)?;
             (0..relation.columns.len()).try_for_each(|i| planner.default_of(relation, i).map(|_| ()))
         })
@@ -329,6 +351,8 @@ impl Ddl<'_> {
             columns: columns.collect(),
             include: u.include,
             unique: true,
+            deferrable: u.timing.deferrable || u.timing.initially_deferred,
+            deferred: u.timing.initially_deferred,
             primary: u.primary,
             constraint: true,
             state: IndexState::Public,
@@ -338,193 +362,25 @@ impl Ddl<'_> {
         };
         self.put(Object::Index(index)).await
     }
-
-    /// The table that a foreign key refers to, locked, if the session's role may refer to it.
-    async fn referred(&self, table: u32, f: &Foreign) -> Result<u32> {
-        let (parent, _) = crate::session::utility::relation_oid(self.core, &f.references.table)?;
-        self.may_refer(parent, f)?;
-        if parent != table {
-            self.core.lock_relation(parent, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
-        }
-        Ok(parent)
-    }
-
-    /// Whether the session's role may refer to a table: by the right for the table or for each of the columns.
-    fn may_refer(&self, parent: u32, f: &Foreign) -> Result<()> {
-        let catalog = self.catalog();
-        let Some(relation) = catalog.relation(parent) else { return Ok(()) };
-        let judge = self.judge(&catalog);
-        let columns: Vec<usize> = if f.references.columns.is_empty() {
-            relation.key.clone()
-        } else {
-            f.references.columns.iter().filter_map(|name| column_of(relation, name, 0).ok()).collect()
-        };
-        let by_column = || !columns.is_empty() && columns.iter().all(|c| judge.may_with_column(relation, *c, 'x'));
-        let by_table = catalog.get(parent).is_some_and(|object| judge.may_with(object, 'x'));
-        if by_table || by_column() { Ok(()) } else { Err(denied(relation.kind.name(), &relation.name)) }
-    }
-
-    /// Adds a foreign key to a table; `check` looks at the rows that are there.
-    pub(super) async fn add_foreign(&self, table: u32, f: Foreign, check: bool) -> Result<()> {
-        check_timing(f.timing)?;
-        if f.references.full {
-            return Err(SqlError::unsupported("MATCH FULL"));
-        }
-        let parent = self.referred(table, &f).await?;
-        let catalog = self.catalog();
-        let (Some(child), Some(parent)) = (catalog.relation(table), catalog.relation(parent)) else {
-            return Err(SqlError::internal("a table of a foreign key has gone"));
-        };
-        self.same_persistence(child, parent)?;
-        let columns: Vec<usize> = f
-            .columns
-            .iter()
-            .map(|n| {
-                column_of(child, n, 0).map_err(|_| {
-                    let message = format!("column \"{n}\" referenced in foreign key constraint does not exist");
-                    SqlError::new(code::UNDEFINED_COLUMN, message)
-                })
-            })
-            .collect::<Result<_>>()?;
-        let referenced: Vec<usize> = if f.references.columns.is_empty() {
-            parent.key.clone()
-        } else {
-            f.references
-                .columns
-                .iter()
-                .map(|n| {
-                    column_of(parent, n, 0).map_err(|_| {
-                        let message = format!("column \"{n}\" referenced in foreign key constraint does not exist");
-                        SqlError::new(code::UNDEFINED_COLUMN, message)
-                    })
-                })
-                .collect::<Result<_>>()?
-        };
-        if referenced.is_empty() {
-            let message = format!("there is no primary key for referenced table \"{}\"", parent.name);
-            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
-        }
-        if referenced.len() != columns.len() {
-            let message = "number of referencing and referenced columns for foreign key disagree";
-            return Err(SqlError::new("42830", message));
-        }
-        let unique = catalog.indexes(parent.oid).any(|i| {
-            i.unique && i.columns.len() == referenced.len() && i.columns.iter().all(|c| referenced.contains(&c.column))
-        });
-        if !unique {
-            let message =
-                format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
-            return Err(SqlError::new("42830", message));
-        }
-        for (c, p) in columns.iter().zip(&referenced) {
-            let (a, b) = (child.columns[*c].type_oid, parent.columns[*p].type_oid);
-            if a != b {
-                return Err(SqlError::unsupported("a foreign key between columns of different types"));
-            }
-        }
-        let mut parts = vec![child.name.as_str()];
-        parts.extend(columns.iter().map(|c| child.columns[*c].name.as_str()));
-        let taken: Vec<String> = child.foreign_keys.iter().map(|k| k.name.clone()).collect();
-        let name = f.name.unwrap_or_else(|| free_name(&catalog, child.schema, &taken, &parts, "fkey"));
-        let mut changed = child.clone();
-        changed.foreign_keys.push(ForeignKey {
-            oid: self.new_oid(),
-            name: name.clone(),
-            columns,
-            references: parent.oid,
-            referenced,
-            on_delete: action(f.references.on_delete),
-            on_update: action(f.references.on_update),
-            validated: !f.timing.not_valid,
-            deferrable: f.timing.deferrable || f.timing.initially_deferred,
-            deferred: f.timing.initially_deferred,
-        });
-        let key = changed.foreign_keys.last().cloned();
-        let parent = parent.clone();
-        self.put(Object::Relation(changed.clone())).await?;
-        if check
-            && !f.timing.not_valid
-            && let Some(key) = key
-        {
-            self.validate_foreign(&changed, &parent, &key).await?;
-        }
-        Ok(())
-    }
-
-    /// Looks for rows that refer to nothing.
-    pub(super) async fn validate_foreign(&self, child: &Relation, parent: &Relation, key: &ForeignKey) -> Result<()> {
-        use crate::context::names::quote;
-        let on: Vec<String> = key
-            .columns
-            .iter()
-            .zip(&key.referenced)
-            .map(|(c, p)| format!("c.{} = p.{}", quote(&child.columns[*c].name), quote(&parent.columns[*p].name)))
-            .collect();
-        let some: Vec<String> =
-            key.columns.iter().map(|c| format!("c.{} IS NOT NULL", quote(&child.columns[*c].name))).collect();
-        let missing = quote(&parent.columns[key.referenced[0]].name);
-        let sql = format!(
-            "SELECT 1 FROM {} c LEFT JOIN {} p ON {} WHERE {} AND p.{missing} IS NULL LIMIT 1",
-            self.full_name(child),
-            self.full_name(parent),
-            on.join(" AND "),
-            some.join(" AND ")
-        );
-        if !self.query_rows(&sql).await?.is_empty() {
-            let message = format!(
-                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-                child.name, key.name
-            );
-            let error = crate::context::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
-            return Err(error.constraint(key.name.as_str()));
-        }
-        Ok(())
-    }
-
-    /// A relation's name with its schema, quoted.
-    pub(super) fn full_name(&self, r: &Relation) -> String {
-        use crate::context::names::quote;
-        match self.catalog().get(r.schema).map(|o| o.name().to_owned()) {
-            Some(schema) => format!("{}.{}", quote(&schema), quote(&r.name)),
-            None => quote(&r.name),
-        }
-    }
-
-    /// Runs a statement of our own; its rows.
-    pub(super) async fn query_rows(&self, sql: &str) -> Result<Vec<crate::exec::Row>> {
-        let parsed = crate::syntax::parse(sql)?.pop().ok_or_else(|| SqlError::internal("no query"))?;
-        let request = crate::session::run::Request {
-            statement: &parsed.statement,
-            text: &Arc::from(sql),
-            params: Arc::from([]),
-            types: &[],
-            columns: None,
-            alone: false,
-            transaction_started: self.core.transaction_started(),
-            latest: true,
-            measured: false,
-        };
-        let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
-        let mut rows = Collected(Vec::new());
-        execution.give_to(self.core, &mut rows).await?;
-        Ok(rows.0)
-    }
 }
 
-/// The rows of a query that gives few.
-struct Collected(Vec<crate::exec::Row>);
-
-impl crate::session::run::Sink for Collected {
-    fn row(&mut self, _: &crate::exec::Run<'_>, row: crate::exec::Row) -> Result<()> {
-        self.0.push(row);
-        Ok(())
+/// Makes a column a generated one.
+pub(super) fn generated(column: &mut Column, text: &str, table: &str, pos: Pos) -> Result<()> {
+    let both = |what: &str| {
+        let message = format!(
+            "both {what} and generation expression specified for column \"{}\" of table \"{}\"",
+            column.name, table
+        );
+        Err(SqlError::new(code::SYNTAX_ERROR, message).at(pos))
+    };
+    if column.identity.is_some() {
+        return both("identity");
     }
-    fn is_full(&self) -> bool {
-        false
+    if column.default.is_some() {
+        return both("default");
     }
-    fn flush(&mut self) -> crate::exec::BoxFuture<'_, Result<()>> {
-        Box::pin(async { Ok(()) })
-    }
+    (column.default, column.generated) = (Some(text.to_owned()), true);
+    Ok(())
 }
 
 fn named(columns: &[Column], name: &str, pos: Pos) -> Result<usize> {
@@ -541,6 +397,14 @@ pub(super) fn key_type(relation: &Relation, column: usize) -> Result<()> {
     }
     let ty = SqlType { oid: c.type_oid, modifier: -1 };
     Err(SqlError::unsupported(format!("a key of type {}", crate::types::format_type(ty))))
+}
+
+/// The column that a condition names, if it is one alone: its name becomes part of the constraint's.
+pub(super) fn only_column<'c>(columns: &'c [Column], text: &str) -> Option<&'c str> {
+    let live = columns.iter().filter(|c| !c.is_dropped());
+    let mut named = live.filter(|c| crate::planner::generated::says(text, &c.name)).map(|c| c.name.as_str());
+    let first = named.next();
+    first.filter(|_| named.next().is_none())
 }
 
 fn check_name(d: &Draft, given: Option<&str>, table: &str, column: Option<&str>) -> String {

@@ -63,6 +63,7 @@ impl Ddl<'_> {
         }
         let name = format!("{TEMP_PREFIX}{}", self.core.backend.pid);
         let schema = Schema::new(self.new_oid(), self.core.database, &name, BOOTSTRAP_ROLE);
+        self.core.ends_with_work();
         self.engine().put_object(Object::Schema(schema)).await.map_err(from_engine)
     }
 

@@ -53,7 +53,7 @@ impl Parser<'_> {
             }
             ObjectKind::Database => self.alter_database(),
             ObjectKind::Role => self.alter_role(),
-            ObjectKind::Rule | ObjectKind::Column => {
+            ObjectKind::Rule | ObjectKind::Column | ObjectKind::Constraint => {
                 self.at = at;
                 Err(self.unsupported("ALTER of this kind of object"))
             }
@@ -197,6 +197,12 @@ impl Parser<'_> {
         if self.eat_seq(&["owner", "to"]) {
             return Ok(A::OwnerTo(self.role_spec()?));
         }
+        self.alter_settings()
+    }
+
+    /// Actions on a table's storage.
+    fn alter_settings(&mut self) -> Result<AlterAction> {
+        use AlterAction as A;
         if self.eat_seq(&["cluster", "on"]) {
             return Ok(A::ClusterOn(Some(self.col_id()?)));
         }
@@ -216,9 +222,32 @@ impl Parser<'_> {
         if next_paren && self.eat("reset") {
             return Ok(A::ResetStorage(self.storage_options()?));
         }
+        if self.eat_seq(&["replica", "identity"]) {
+            return Ok(A::ReplicaIdentity(self.replica_identity()?));
+        }
+        if self.eat_seq(&["set", "without", "oids"]) {
+            return Ok(A::SetLogged(true));
+        }
+        if self.eat_seq(&["set", "access", "method"]) {
+            return if self.col_id()? == "heap" {
+                Ok(A::SetLogged(true))
+            } else {
+                Err(self.unsupported("a table access method other than heap"))
+            };
+        }
         let known =
             ["set", "reset", "enable", "disable", "inherit", "no", "of", "not", "replica", "force", "attach", "detach"];
         if self.is_any(&known) { Err(self.unsupported("this form of ALTER TABLE")) } else { Err(self.error_here()) }
+    }
+
+    fn replica_identity(&mut self) -> Result<String> {
+        if self.eat_seq(&["using", "index"]) {
+            return Err(self.unsupported("REPLICA IDENTITY USING INDEX"));
+        }
+        let word = self.word_at(0).filter(|word| ["default", "full", "nothing"].contains(word)).map(str::to_owned);
+        let word = word.ok_or_else(|| self.error_here())?;
+        self.advance();
+        Ok(word)
     }
 
     fn alter_column(&mut self) -> Result<AlterAction> {
@@ -264,10 +293,42 @@ impl Parser<'_> {
             };
             return Ok(A::AlterType { column, ty, collation, using });
         }
-        if self.is_any(&["set", "reset", "drop", "restart"]) {
+        if self.eat_seq(&["drop", "expression"]) {
+            return Ok(A::DropExpression { column, if_exists: self.if_exists() });
+        }
+        if self.eat_seq(&["set", "storage"]) {
+            return Ok(A::SetColumnStorage { column, storage: self.col_label()? });
+        }
+        if self.is_seq(&["set", "generated"]) || self.is("restart") || self.is_identity_option() {
+            return self.set_identity(column);
+        }
+        if self.is_any(&["set", "reset", "drop"]) {
             return Err(self.unsupported("this form of ALTER COLUMN"));
         }
         Err(self.error_here())
+    }
+
+    fn is_identity_option(&self) -> bool {
+        let known = ["increment", "minvalue", "maxvalue", "no", "start", "cache", "cycle", "restart"];
+        self.is("set") && self.word_at(1).is_some_and(|word| known.contains(&word))
+    }
+
+    /// SET GENERATED ..., SET sequence options, RESTART: any number of them.
+    fn set_identity(&mut self, column: String) -> Result<AlterAction> {
+        let (mut always, mut options) = (None, Vec::new());
+        loop {
+            if self.eat_seq(&["set", "generated"]) {
+                always = Some(self.eat("always"));
+                if always == Some(false) {
+                    self.expect_seq(&["by", "default"])?;
+                }
+            } else if self.is("restart") || self.is_identity_option() {
+                self.eat("set");
+                options.extend(self.opt_sequence_option()?);
+            } else {
+                return Ok(AlterAction::SetIdentity { column, always, options });
+            }
+        }
     }
 
     pub(super) fn drop(&mut self) -> Result<Statement> {
@@ -314,7 +375,7 @@ impl Parser<'_> {
 
     pub(super) fn comment(&mut self) -> Result<Statement> {
         self.expect_seq(&["comment", "on"])?;
-        let object = self.object_kind()?;
+        let object = if self.eat("constraint") { ObjectKind::Constraint } else { self.object_kind()? };
         let mut name = self.qual_name()?;
         let mut column = None;
         if object == ObjectKind::Column {
@@ -325,6 +386,11 @@ impl Parser<'_> {
         }
         if object == ObjectKind::Rule {
             return Err(self.unsupported("COMMENT ON RULE"));
+        }
+        if object == ObjectKind::Constraint {
+            column = Some(name.dotted());
+            self.expect("on")?;
+            name = self.qual_name()?;
         }
         self.expect("is")?;
         let text = if self.eat("null") { None } else { Some(self.string()?) };

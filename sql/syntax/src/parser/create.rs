@@ -2,7 +2,7 @@
 
 use super::super::ast::{ExprKind, QualName};
 use super::super::ddl::{
-    CreateIndex, CreateRule, CreateTable, CreateTableAs, IndexKey, OnCommit, Persistence, RuleEvent,
+    CreateIndex, CreateRule, CreateTable, CreateTableAs, IndexKey, Like, LikeOption, OnCommit, Persistence, RuleEvent,
 };
 use super::super::keywords::{self, Category};
 use super::super::lexer::Tok;
@@ -242,13 +242,14 @@ impl Parser<'_> {
             return Err(self.unsupported("typed tables and partitions"));
         }
         self.expect_punct(b'(')?;
-        let (mut columns, mut constraints) = (Vec::new(), Vec::new());
+        let (mut columns, mut constraints, mut like) = (Vec::new(), Vec::new(), Vec::new());
         if !self.is_punct(b')') {
             loop {
                 if self.is_table_constraint() {
                     constraints.push(self.table_constraint()?);
                 } else if self.is("like") {
-                    return Err(self.unsupported("CREATE TABLE ... (LIKE ...)"));
+                    self.advance();
+                    like.push((columns.len(), self.like_clause()?));
                 } else {
                     columns.push(self.column_def()?);
                 }
@@ -277,10 +278,38 @@ impl Parser<'_> {
             if_not_exists,
             columns,
             constraints,
+            like,
             storage,
             on_commit,
             tablespace,
         })))
+    }
+
+    /// What stands behind LIKE in CREATE TABLE.
+    fn like_clause(&mut self) -> Result<Like> {
+        let table = self.qual_name()?;
+        let mut options = Vec::new();
+        loop {
+            let including = self.eat("including");
+            if !including && !self.eat("excluding") {
+                return Ok(Like { table, options });
+            }
+            let option = match self.word_at(0) {
+                Some("all") => LikeOption::All,
+                Some("comments") => LikeOption::Comments,
+                Some("compression") => LikeOption::Compression,
+                Some("constraints") => LikeOption::Constraints,
+                Some("defaults") => LikeOption::Defaults,
+                Some("generated") => LikeOption::Generated,
+                Some("identity") => LikeOption::Identity,
+                Some("indexes") => LikeOption::Indexes,
+                Some("statistics") => LikeOption::Statistics,
+                Some("storage") => LikeOption::Storage,
+                _ => return Err(self.error_here()),
+            };
+            self.advance();
+            options.push((option, including));
+        }
     }
 
     fn create_index(&mut self) -> Result<Statement> {

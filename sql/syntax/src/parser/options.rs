@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    fn opt_sequence_option(&mut self) -> Result<Option<SequenceOption>> {
+    pub(super) fn opt_sequence_option(&mut self) -> Result<Option<SequenceOption>> {
         Ok(Some(if self.eat("as") {
             SequenceOption::As(self.type_name()?)
         } else if self.eat("increment") {

@@ -172,8 +172,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "extract"(TEXT, DATE) NUMERIC strict extract; "extract"(TEXT, INTERVAL) NUMERIC strict extract;
     "date_trunc"(TEXT, TIMESTAMP) TIMESTAMP strict date_trunc; "date_trunc"(TEXT, TIMESTAMPTZ) TIMESTAMPTZ strict date_trunc;
     "timezone"(TEXT, TIMESTAMP) TIMESTAMPTZ strict timezone; "timezone"(TEXT, TIMESTAMPTZ) TIMESTAMP strict timezone;
-    "obj_description"(OID, NAME) TEXT strict absent; "obj_description"(OID) TEXT strict absent;
-    "shobj_description"(OID, NAME) TEXT strict absent; "col_description"(OID, INT4) TEXT strict absent;
     "pg_get_triggerdef"(OID) TEXT strict absent; "pg_get_triggerdef"(OID, BOOL) TEXT strict absent;
     "pg_get_statisticsobjdef_columns"(OID) TEXT strict absent; "pg_get_partkeydef"(OID) TEXT strict absent;
     "nameconcatoid"(NAME, OID) NAME strict c::name_and_oid;

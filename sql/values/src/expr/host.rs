@@ -123,6 +123,12 @@ host_functions! {
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
     GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
     GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
+    ObjDescription "obj_description"(OID, NAME) -> TEXT true;
+    ObjDescriptionAny "obj_description"(OID) -> TEXT true;
+    ShobjDescription "shobj_description"(OID, NAME) -> TEXT true;
+    ColDescription "col_description"(OID, INT4) -> TEXT true;
+    PgNotify "pg_notify"(TEXT, TEXT) -> VOID false;
+    NotificationQueueUsage "pg_notification_queue_usage"() -> FLOAT8 true;
     Backup "clearway_backup"(TEXT) -> BYTEA true;
     CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
 }

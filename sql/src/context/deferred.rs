@@ -1,0 +1,131 @@
+//! Checks of constraints that are put off to the end of the transaction, and what SET CONSTRAINTS has said.
+//!
+//! # Invariants
+//! - DFR-1: a transaction commits only after every check that it put off was made and held; a rollback to a savepoint drops those since.
+
+use std::collections::HashMap;
+
+use clearway_base::memory::{Held, Kind};
+use clearway_engine::catalog::Oid;
+
+use crate::error::Result;
+use crate::types::Datum;
+
+/// When a constraint may be checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// It may be put off.
+    pub deferrable: bool,
+    /// It is put off if SET CONSTRAINTS says nothing else.
+    pub deferred: bool,
+}
+
+/// A check that was put off.
+#[derive(Clone, Debug)]
+pub enum Check {
+    /// A row of a table refers to another by the foreign key of this name.
+    Refers(Oid, String, Vec<Datum>),
+    /// A row of a table, to which that foreign key of `child` may refer, was deleted or has another key.
+    Taken {
+        /// The table.
+        table: Oid,
+        /// The referring table.
+        child: Oid,
+        /// Its foreign key.
+        name: String,
+        /// The row as it was.
+        old: Vec<Datum>,
+    },
+    /// A row has come to a table whose unique constraint has this name.
+    Unique(Oid, String, Vec<Datum>),
+}
+
+impl Check {
+    /// The table and the name of the constraint.
+    pub fn constraint(&self) -> (Oid, &str) {
+        match self {
+            Check::Refers(table, name, _) | Check::Unique(table, name, _) => (*table, name),
+            Check::Taken { child, name, .. } => (*child, name),
+        }
+    }
+}
+
+/// What SET CONSTRAINTS has said: of all, and of some by table and name.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    all: Option<bool>,
+    of: HashMap<(Oid, String), bool>,
+}
+
+/// The checks that a transaction has put off.
+#[derive(Debug, Default)]
+pub struct Deferred {
+    checks: Vec<Check>,
+    said: Said,
+    held: Option<Held>,
+}
+
+/// A point in a transaction.
+#[derive(Clone, Debug, Default)]
+pub struct DeferredMark {
+    checks: usize,
+    said: Said,
+}
+
+impl Deferred {
+    /// Whether nothing was put off.
+    pub fn is_empty(&self) -> bool {
+        self.checks.is_empty()
+    }
+
+    /// Whether a constraint is checked at the end of the transaction now.
+    pub fn is_deferred(&self, table: Oid, name: &str, timing: Timing) -> bool {
+        if !timing.deferrable {
+            return false;
+        }
+        let said = self.said.of.get(&(table, name.to_owned())).copied();
+        said.or(self.said.all).unwrap_or(timing.deferred)
+    }
+
+    /// Puts a check off.
+    ///
+    /// # Errors
+    /// 53200 if the checks take too much memory.
+    pub fn put(&mut self, check: Check) -> Result<()> {
+        let held = self.held.get_or_insert_with(|| Held::new(Kind::ForeignKeys));
+        held.resume();
+        self.checks.push(check);
+        Ok(held.grow()?)
+    }
+
+    /// Takes the checks that `wanted` names.
+    pub fn take(&mut self, wanted: impl Fn(&Check) -> bool) -> Vec<Check> {
+        let (taken, left) = std::mem::take(&mut self.checks).into_iter().partition(|check| wanted(check));
+        self.checks = left;
+        taken
+    }
+
+    /// SET CONSTRAINTS; none: of all.
+    pub fn set(&mut self, constraints: Option<&[(Oid, String)]>, deferred: bool) {
+        match constraints {
+            None => self.said = Said { all: Some(deferred), of: HashMap::new() },
+            Some(list) => self.said.of.extend(list.iter().cloned().map(|constraint| (constraint, deferred))),
+        }
+    }
+
+    /// A mark at the transaction's present point.
+    pub fn mark(&self) -> DeferredMark {
+        DeferredMark { checks: self.checks.len(), said: self.said.clone() }
+    }
+
+    /// DFR-1
+    pub fn roll_back_to(&mut self, mark: &DeferredMark) {
+        self.checks.truncate(mark.checks);
+        self.said = mark.said.clone();
+    }
+
+    /// The transaction has ended.
+    pub fn clear(&mut self) {
+        *self = Deferred::default();
+    }
+}

@@ -1,0 +1,87 @@
+//! Checks that were put off, and unique constraints that are checked after the statement (sql/src/context/deferred.rs).
+
+use super::foreign::{Pending, Search};
+use super::{Cx, Row};
+use crate::context::deferred::Check;
+use crate::context::errors::from_engine;
+use crate::error::{Result, SqlError};
+use crate::exec::change::engine_row;
+use crate::planner::generated::LateUnique;
+use crate::planner::plan::Target;
+use clearway_storage::ids::TreeId;
+use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
+
+impl Cx<'_> {
+    /// Makes checks that were put off.
+    pub async fn settle_deferred(self, checks: Vec<Check>) -> Result<()> {
+        for check in checks {
+            self.breathe().await?;
+            let catalog = self.run.core.catalog();
+            let table = match &check {
+                Check::Refers(table, ..) | Check::Taken { table, .. } | Check::Unique(table, ..) => *table,
+            };
+            if catalog.relation(table).is_none() {
+                continue;
+            }
+            let target = self.target_in(&catalog, table)?;
+            match check {
+                Check::Refers(_, name, row) => self.refers_still(&target, &name, &row).await?,
+                Check::Taken { child, name, old, .. } => {
+                    let place = target.referrers.iter().position(|key| key.child == child && key.name == name);
+                    if let Some(place) = place {
+                        let mut pending = Pending::default();
+                        let at = pending.place_of(&target);
+                        self.forbid_taken(&mut pending, (at, place), &old).await?;
+                    }
+                }
+                Check::Unique(_, name, row) => {
+                    if let Some(unique) = target.uniques.iter().find(|unique| unique.name == name) {
+                        self.check_unique(&target, unique, &row).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that refers to nothing is no violation if it has gone meanwhile, or refers to something else.
+    async fn refers_still(self, target: &Target, name: &str, row: &Row) -> Result<()> {
+        let Some(place) = target.references.iter().position(|key| key.name == name) else { return Ok(()) };
+        let mut pending = Pending::default();
+        let at = pending.place_of(target);
+        let Err(violation) = self.refer(&mut pending, (at, place), row).await else { return Ok(()) };
+        let columns = &target.references[place].columns;
+        let wanted: Row = columns.iter().map(|c| row[*c].clone()).collect();
+        let search = Search { table: &target.table, columns, wanted: &wanted };
+        if violation.code() == "23503" && self.rows_with(search).await?.1.is_empty() {
+            return Ok(());
+        }
+        Err(violation)
+    }
+
+    /// Checks that no other row has the values of a row in the columns of a unique constraint that may be put off. The lock on the key is
+    /// held to the end: who checks the same key later sees this row.
+    pub(super) async fn check_unique(self, target: &Target, unique: &LateUnique, row: &Row) -> Result<()> {
+        if unique.columns.iter().any(|c| row[*c].is_null()) {
+            return Ok(());
+        }
+        let wanted: Row = unique.columns.iter().map(|c| row[*c].clone()).collect();
+        let shape = &target.table.shape;
+        let Some(index) = shape.indexes.iter().find(|index| index.oid == unique.index) else { return Ok(()) };
+        let key = index.prefix(&engine_row(&wanted));
+        {
+            let tag = LockTag::UniqueKey { tree: TreeId(unique.tree), key: key.into() };
+            let mut session = self.run.core.engine.take();
+            let lock = session.lock(tag, LockMode::Exclusive, LockScope::Transaction, IfTaken::Wait);
+            self.run.core.lock_wait(std::pin::pin!(lock)).await.map_err(from_engine)?;
+        }
+        let search = Search { table: &target.table, columns: &unique.columns, wanted: &wanted };
+        if self.rows_with(search).await?.1.len() < 2 {
+            return Ok(());
+        }
+        let message = format!("duplicate key value violates unique constraint \"{}\"", unique.name);
+        let detail = format!("{} already exists.", self.key_shown(&target.table, &unique.columns, row));
+        let error = self.about(SqlError::new("23505", message).detail(detail), shape.oid);
+        Err(error.constraint(unique.name.as_str()))
+    }
+}

@@ -1,0 +1,184 @@
+//! Generated columns, and unique constraints that are checked late: their expressions, and who may say what stands there.
+
+use super::Planner;
+use crate::context::deferred::Timing;
+use crate::error::{Result, SqlError, code};
+use crate::expr::{Bound, BoundKind, Params, Scope};
+use crate::syntax::ast::{Expr, ExprKind, QueryBody};
+use crate::syntax::stmt::Insert;
+use crate::types::SqlType;
+use clearway_engine::catalog::{Column, Index, Relation};
+use std::sync::Arc;
+
+/// A unique constraint that is DEFERRABLE.
+#[derive(Clone, Debug)]
+pub struct LateUnique {
+    /// The constraint.
+    pub name: String,
+    /// Its index.
+    pub index: clearway_engine::catalog::Oid,
+    /// The tree of that.
+    pub tree: u64,
+    /// Its columns.
+    pub columns: Vec<usize>,
+    /// When it is checked.
+    pub timing: Timing,
+}
+
+impl Planner<'_> {
+    /// The generated columns of a table: place and expression.
+    pub(super) fn generated_columns(&mut self, relation: &Relation, scope: &Scope<'_>) -> Result<Vec<(usize, Bound)>> {
+        let mut out = Vec::new();
+        for (at, c) in relation.columns.iter().enumerate().filter(|(_, c)| c.generated && !c.is_dropped()) {
+            let e = crate::syntax::parse_expression(c.default.as_deref().unwrap_or("NULL"))?;
+            let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+            let params = &mut Params::default();
+            let place = "column generation expressions";
+            let bound = self.bind(scope, params, place, None, |b| b.bind_assigned(&e, ty, &c.name))?;
+            out.push((at, bound));
+        }
+        Ok(out)
+    }
+
+    /// The unique constraints of a table that are checked after the statement or later.
+    pub(super) fn late_uniques(&self, relation: &Relation) -> Arc<[LateUnique]> {
+        let late = self.env.catalog.indexes(relation.oid).filter(|index| index.deferrable);
+        let unique = |index: &Index| LateUnique {
+            name: index.name.clone(),
+            index: index.oid,
+            tree: index.tree,
+            columns: index.columns.iter().map(|c| c.column).collect(),
+            timing: Timing { deferrable: true, deferred: index.deferred },
+        };
+        late.map(unique).collect()
+    }
+
+    /// A unique constraint that is checked late decides no conflict.
+    pub(super) fn refuse_late_arbiter(&self, relation: &Relation, columns: &[usize]) -> Result<()> {
+        let late = self.late_uniques(relation);
+        let same = |u: &LateUnique| u.columns.len() == columns.len() && u.columns.iter().all(|c| columns.contains(c));
+        if late.iter().any(same) {
+            let message =
+                "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+            return Err(SqlError::new("55000", message));
+        }
+        Ok(())
+    }
+
+    /// Refuses expressions that a generated column can't have.
+    pub(crate) fn check_generated(&mut self, relation: &Relation) -> Result<()> {
+        let columns = super::dml::table_columns(relation, &relation.name, 0);
+        let scope = Scope { columns, parent: None };
+        for (_, bound) in self.generated_columns(relation, &scope)? {
+            if bound.any(&|e| matches!(e.kind, BoundKind::Subquery { .. })) {
+                let message = "cannot use subquery in column generation expression";
+                return Err(SqlError::new("0A000", message));
+            }
+            if !is_immutable(&bound) {
+                return Err(SqlError::new("42P17", "generation expression is not immutable"));
+            }
+            let mut of_generated = None;
+            super::walk::each(&bound, &mut |e| {
+                if let BoundKind::Column { index, level: 0 } = e.kind
+                    && let Some(column) = relation.columns.get(index).filter(|c| c.generated)
+                {
+                    of_generated = Some(column.name.clone());
+                }
+            });
+            if let Some(name) = of_generated {
+                let message = format!("cannot use generated column \"{name}\" in column generation expression");
+                let detail = "A generated column cannot reference another generated column.";
+                return Err(SqlError::new("42P17", message).detail(detail));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Functions whose values depend on the session or on the time of the transaction.
+const STABLE: &[&str] = &[
+    "now",
+    "transaction_timestamp",
+    "statement_timestamp",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "current_setting",
+    "current_user",
+    "session_user",
+    "current_schema",
+    "current_database",
+    "version",
+    "to_char",
+    "to_timestamp",
+    "to_date",
+    "concat",
+    "concat_ws",
+    "format",
+];
+
+/// Whether an expression has the same value for the same row for ever.
+pub(crate) fn is_immutable(e: &Bound) -> bool {
+    let stable = |e: &Bound| matches!(&e.kind, BoundKind::Call { function, .. } if STABLE.contains(&function.name));
+    let mut immutable = !e.is_volatile();
+    super::walk::each(e, &mut |e| immutable &= !stable(e));
+    immutable
+}
+
+/// Whether the expression of a generated column says a name.
+pub(crate) fn names_column(c: &Column, name: &str) -> bool {
+    c.default.as_deref().is_some_and(|text| says(text, name))
+}
+
+/// Whether the text of an expression says a name as a word.
+pub(crate) fn says(text: &str, name: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).any(|w| w == name || w.to_lowercase() == name)
+}
+
+fn is_generated(c: &Column) -> String {
+    format!("Column \"{}\" is a generated column.", c.name)
+}
+
+/// INSERT gives a generated column nothing but DEFAULT.
+pub(super) fn check_given(c: &Column, e: &Expr) -> Result<()> {
+    if !c.generated || matches!(&*e.kind, ExprKind::Default) {
+        return Ok(());
+    }
+    let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
+    Err(SqlError::new("428C9", message).detail(is_generated(c)))
+}
+
+/// A query gives no values to generated columns.
+pub(super) fn check_source(relation: &Relation, given: &[usize], s: &Insert) -> Result<()> {
+    let Some(source) = &s.source else { return Ok(()) };
+    if matches!(source.body, QueryBody::Values(_)) {
+        return Ok(());
+    }
+    match given.iter().map(|c| &relation.columns[*c]).find(|c| c.generated) {
+        Some(c) => {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
+            Err(SqlError::new("428C9", message).detail(is_generated(c)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// UPDATE sets a generated column to nothing but DEFAULT.
+pub(super) fn check_set(c: &Column, e: &Expr) -> Result<()> {
+    if !c.generated || matches!(&*e.kind, ExprKind::Default) {
+        return Ok(());
+    }
+    let message = format!("column \"{}\" can only be updated to DEFAULT", c.name);
+    Err(SqlError::new("428C9", message).detail(is_generated(c)))
+}
+
+/// A generated column can't be named for COPY.
+pub(crate) fn check_copied(c: &Column) -> Result<()> {
+    if !c.generated {
+        return Ok(());
+    }
+    let message = format!("column \"{}\" is a generated column", c.name);
+    Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message).detail("Generated columns cannot be used in COPY."))
+}

@@ -1,0 +1,184 @@
+//! COMMENT, and ALTER ... SET SCHEMA.
+
+use super::{Ddl, exists, missing};
+use crate::context::names::schema_of;
+use crate::context::privileges::denied;
+use crate::error::{Result, SqlError, code};
+use crate::session::utility::find_object;
+use crate::syntax::ast::QualName;
+use crate::syntax::ddl::ObjectKind;
+use clearway_engine::catalog::{Catalog, Comment, Object, Relation};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
+
+/// What a statement says an object is.
+fn asked(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Index => "index",
+        ObjectKind::View => "view",
+        ObjectKind::MaterializedView => "materialized view",
+        ObjectKind::Sequence => "sequence",
+        _ => "table",
+    }
+}
+
+impl Ddl<'_> {
+    /// COMMENT ON; no text takes the comment away.
+    pub(super) async fn comment(
+        &self,
+        kind: ObjectKind,
+        name: &QualName,
+        part: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<&'static str> {
+        let catalog = self.catalog();
+        let (object, part) = match kind {
+            ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role => {
+                (self.global(&catalog, kind, name.name())?, String::new())
+            }
+            _ => self.commented(&catalog, kind, name, part)?,
+        };
+        match &*object {
+            Object::Role(role) => self.may_drop_role(role)?,
+            object => self.owns(object)?,
+        }
+        if schema_of(&object).is_some() {
+            self.core.lock_relation(object.oid(), LockMode::ShareUpdateExclusive, IfTaken::Wait).await?;
+        }
+        let catalog = self.catalog();
+        let known = catalog.comments(object.oid()).find(|comment| comment.part == part).map(|comment| comment.oid);
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => {
+                let oid = known.unwrap_or_else(|| self.new_oid());
+                let comment = Comment { oid, object: object.oid(), part, text: text.to_owned() };
+                self.put(Object::Comment(comment)).await?;
+            }
+            None => {
+                if let Some(known) = known {
+                    self.take_away(known, None).await?;
+                }
+            }
+        }
+        Ok("COMMENT")
+    }
+
+    /// The object of a comment, and what of it.
+    fn commented(
+        &self,
+        catalog: &Arc<Catalog>,
+        kind: ObjectKind,
+        name: &QualName,
+        part: Option<&str>,
+    ) -> Result<(Arc<Object>, String)> {
+        let object = find_object(self.core, catalog, name).ok_or_else(|| missing("relation", &name.dotted()))?;
+        let relation = |object: &Object| match object {
+            Object::Relation(r) => Ok(r.clone()),
+            other => {
+                let message = format!("\"{}\" is not a table", other.name());
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message))
+            }
+        };
+        let part = match (kind, part) {
+            (ObjectKind::Column, Some(column)) => {
+                let r = relation(&object)?;
+                let at = r.columns.iter().position(|c| c.name == column && !c.is_dropped()).ok_or_else(|| {
+                    let message = format!("column \"{column}\" of relation \"{}\" does not exist", r.name);
+                    SqlError::new(code::UNDEFINED_COLUMN, message)
+                })?;
+                (at + 1).to_string()
+            }
+            (ObjectKind::Constraint, Some(constraint)) => {
+                let r = relation(&object)?;
+                if !constraint_is_there(catalog, &r, constraint) {
+                    let message = format!("constraint \"{constraint}\" for table \"{}\" does not exist", r.name);
+                    return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+                }
+                constraint.to_owned()
+            }
+            _ => {
+                if object.kind() != asked(kind) {
+                    let article = if kind == ObjectKind::Index { "an" } else { "a" };
+                    let message = format!("\"{}\" is not {article} {}", object.name(), asked(kind));
+                    return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message));
+                }
+                String::new()
+            }
+        };
+        Ok((object, part))
+    }
+
+    /// ALTER ... SET SCHEMA: indexes and the columns' sequences go along.
+    pub(super) async fn set_schema(
+        &self,
+        kind: ObjectKind,
+        name: &QualName,
+        if_exists: bool,
+        schema: &str,
+    ) -> Result<&'static str> {
+        let tag = match kind {
+            ObjectKind::View => "ALTER VIEW",
+            ObjectKind::Sequence => "ALTER SEQUENCE",
+            ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
+            _ => "ALTER TABLE",
+        };
+        let catalog = self.catalog();
+        let Some(object) = find_object(self.core, &catalog, name) else {
+            if if_exists {
+                let message = format!("relation \"{}\" does not exist, skipping", name.name());
+                self.core.notice("NOTICE", SqlError::new("00000", message));
+                return Ok(tag);
+            }
+            return Err(missing("relation", name.name()).at(name.pos));
+        };
+        self.owns(&object)?;
+        if let Object::Sequence(q) = &*object
+            && let Some((table, _)) = q.owned_by
+        {
+            let table = catalog.relation(table).map_or("", |r| &r.name);
+            let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", q.name);
+            return Err(SqlError::new("0A000", "cannot move an owned sequence into another schema").detail(detail));
+        }
+        self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+        let catalog = self.catalog();
+        let to = catalog.schema(self.core.database, schema).ok_or_else(|| missing("schema", schema))?;
+        if !self.judge(&catalog).may_with_schema(to, 'C') {
+            return Err(denied("schema", schema));
+        }
+        let Some(object) = catalog.get(object.oid()) else { return Ok(tag) };
+        let from = schema_of(object);
+        if from == Some(to.oid) {
+            return Ok(tag);
+        }
+        let own = catalog.temp_schema().map(|own| own.oid);
+        if own.is_some() && (own == from || own == Some(to.oid)) {
+            let message = "cannot move objects into or out of temporary schemas";
+            return Err(SqlError::new("0A000", message));
+        }
+        let mut moved = vec![object.clone()];
+        if let Object::Relation(r) = &**object {
+            moved.extend(catalog.indexes(r.oid).filter_map(|i| catalog.get(i.oid)).cloned());
+            moved.extend(self.owned_sequences(r.oid).iter().filter_map(|oid| catalog.get(*oid)).cloned());
+        }
+        for object in moved {
+            if catalog.in_schema(to.oid, object.name()).is_some() {
+                let message = format!("relation \"{}\" already exists in schema \"{schema}\"", object.name());
+                return Err(SqlError::new(exists("").code(), message));
+            }
+            let mut object = Object::clone(&object);
+            match &mut object {
+                Object::Relation(r) => r.schema = to.oid,
+                Object::Index(i) => i.schema = to.oid,
+                Object::Sequence(q) => q.schema = to.oid,
+                _ => {}
+            }
+            self.put(object).await?;
+        }
+        Ok(tag)
+    }
+}
+
+fn constraint_is_there(catalog: &Catalog, r: &Relation, name: &str) -> bool {
+    r.checks.iter().any(|c| c.name == name)
+        || r.foreign_keys.iter().any(|k| k.name == name)
+        || catalog.indexes(r.oid).any(|i| i.constraint && i.name == name)
+}

@@ -1,0 +1,202 @@
+//! Foreign keys of tables: made, and looked at for the rows that stand.
+
+use super::{Ddl, free_name};
+use crate::context::privileges::denied;
+use crate::error::{Result, SqlError, code};
+use crate::planner::dml::column_of;
+use clearway_engine::catalog::{ForeignKey, Index, Object, Relation};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
+
+use super::table::{Foreign, action};
+
+impl Ddl<'_> {
+    /// The table that a foreign key refers to, locked, if the session's role may refer to it.
+    pub(super) async fn referred(&self, table: u32, f: &Foreign) -> Result<u32> {
+        let (parent, _) = crate::session::utility::relation_oid(self.core, &f.references.table)?;
+        self.may_refer(parent, f)?;
+        if parent != table {
+            self.core.lock_relation(parent, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
+        }
+        Ok(parent)
+    }
+
+    /// Whether the session's role may refer to a table: by the right for the table or for each of the columns.
+    pub(super) fn may_refer(&self, parent: u32, f: &Foreign) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(relation) = catalog.relation(parent) else { return Ok(()) };
+        let judge = self.judge(&catalog);
+        let columns: Vec<usize> = if f.references.columns.is_empty() {
+            relation.key.clone()
+        } else {
+            f.references.columns.iter().filter_map(|name| column_of(relation, name, 0).ok()).collect()
+        };
+        let by_column = || !columns.is_empty() && columns.iter().all(|c| judge.may_with_column(relation, *c, 'x'));
+        let by_table = catalog.get(parent).is_some_and(|object| judge.may_with(object, 'x'));
+        if by_table || by_column() { Ok(()) } else { Err(denied(relation.kind.name(), &relation.name)) }
+    }
+
+    /// Adds a foreign key to a table; `check` looks at the rows that are there.
+    pub(super) async fn add_foreign(&self, table: u32, f: Foreign, check: bool) -> Result<()> {
+        if f.references.full {
+            return Err(SqlError::unsupported("MATCH FULL"));
+        }
+        let parent = self.referred(table, &f).await?;
+        let catalog = self.catalog();
+        let (Some(child), Some(parent)) = (catalog.relation(table), catalog.relation(parent)) else {
+            return Err(SqlError::internal("a table of a foreign key has gone"));
+        };
+        self.same_persistence(child, parent)?;
+        let columns = columns_named(child, &f.columns)?;
+        let referenced = if f.references.columns.is_empty() {
+            parent.key.clone()
+        } else {
+            columns_named(parent, &f.references.columns)?
+        };
+        if referenced.is_empty() {
+            let message = format!("there is no primary key for referenced table \"{}\"", parent.name);
+            return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
+        }
+        if referenced.len() != columns.len() {
+            let message = "number of referencing and referenced columns for foreign key disagree";
+            return Err(SqlError::new("42830", message));
+        }
+        let unique = catalog.indexes(parent.oid).any(|i| {
+            i.unique
+                && !i.deferrable
+                && i.columns.len() == referenced.len()
+                && i.columns.iter().all(|c| referenced.contains(&c.column))
+        });
+        let fits = |i: &&Index| {
+            i.columns.len() == referenced.len() && i.columns.iter().all(|c| referenced.contains(&c.column))
+        };
+        if !unique && catalog.indexes(parent.oid).filter(|i| i.deferrable).any(|i| fits(&i)) {
+            let message = format!("cannot use a deferrable unique constraint for referenced table \"{}\"", parent.name);
+            return Err(SqlError::new("55000", message));
+        }
+        if !unique {
+            let message =
+                format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
+            return Err(SqlError::new("42830", message));
+        }
+        for (c, p) in columns.iter().zip(&referenced) {
+            let (a, b) = (child.columns[*c].type_oid, parent.columns[*p].type_oid);
+            if a != b {
+                return Err(SqlError::unsupported("a foreign key between columns of different types"));
+            }
+        }
+        let mut parts = vec![child.name.as_str()];
+        parts.extend(columns.iter().map(|c| child.columns[*c].name.as_str()));
+        let taken: Vec<String> = child.foreign_keys.iter().map(|k| k.name.clone()).collect();
+        let name = f.name.unwrap_or_else(|| free_name(&catalog, child.schema, &taken, &parts, "fkey"));
+        let mut changed = child.clone();
+        changed.foreign_keys.push(ForeignKey {
+            oid: self.new_oid(),
+            name: name.clone(),
+            columns,
+            references: parent.oid,
+            referenced,
+            on_delete: action(f.references.on_delete),
+            on_update: action(f.references.on_update),
+            validated: !f.timing.not_valid,
+            deferrable: f.timing.deferrable || f.timing.initially_deferred,
+            deferred: f.timing.initially_deferred,
+        });
+        let key = changed.foreign_keys.last().cloned();
+        let parent = parent.clone();
+        self.put(Object::Relation(changed.clone())).await?;
+        if check
+            && !f.timing.not_valid
+            && let Some(key) = key
+        {
+            self.validate_foreign(&changed, &parent, &key).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks for rows that refer to nothing.
+    pub(super) async fn validate_foreign(&self, child: &Relation, parent: &Relation, key: &ForeignKey) -> Result<()> {
+        use crate::context::names::quote;
+        let on: Vec<String> = key
+            .columns
+            .iter()
+            .zip(&key.referenced)
+            .map(|(c, p)| format!("c.{} = p.{}", quote(&child.columns[*c].name), quote(&parent.columns[*p].name)))
+            .collect();
+        let some: Vec<String> =
+            key.columns.iter().map(|c| format!("c.{} IS NOT NULL", quote(&child.columns[*c].name))).collect();
+        let missing = quote(&parent.columns[key.referenced[0]].name);
+        let sql = format!(
+            "SELECT 1 FROM {} c LEFT JOIN {} p ON {} WHERE {} AND p.{missing} IS NULL LIMIT 1",
+            self.full_name(child),
+            self.full_name(parent),
+            on.join(" AND "),
+            some.join(" AND ")
+        );
+        if !self.query_rows(&sql).await?.is_empty() {
+            let message = format!(
+                "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                child.name, key.name
+            );
+            let error = crate::context::errors::about(SqlError::new("23503", message), &self.catalog(), child.oid);
+            return Err(error.constraint(key.name.as_str()));
+        }
+        Ok(())
+    }
+
+    /// A relation's name with its schema, quoted.
+    pub(super) fn full_name(&self, r: &Relation) -> String {
+        use crate::context::names::quote;
+        match self.catalog().get(r.schema).map(|o| o.name().to_owned()) {
+            Some(schema) => format!("{}.{}", quote(&schema), quote(&r.name)),
+            None => quote(&r.name),
+        }
+    }
+
+    /// Runs a statement of our own; its rows.
+    pub(super) async fn query_rows(&self, sql: &str) -> Result<Vec<crate::exec::Row>> {
+        let parsed = crate::syntax::parse(sql)?.pop().ok_or_else(|| SqlError::internal("no query"))?;
+        let request = crate::session::run::Request {
+            statement: &parsed.statement,
+            text: &Arc::from(sql),
+            params: Arc::from([]),
+            types: &[],
+            columns: None,
+            alone: false,
+            transaction_started: self.core.transaction_started(),
+            latest: true,
+            measured: false,
+        };
+        let (mut execution, _) = crate::session::run::begin(self.core, request, None).await?;
+        let mut rows = Collected(Vec::new());
+        execution.give_to(self.core, &mut rows).await?;
+        Ok(rows.0)
+    }
+}
+
+/// The rows of a query that gives few.
+struct Collected(Vec<crate::exec::Row>);
+
+impl crate::session::run::Sink for Collected {
+    fn row(&mut self, _: &crate::exec::Run<'_>, row: crate::exec::Row) -> Result<()> {
+        self.0.push(row);
+        Ok(())
+    }
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn flush(&mut self) -> crate::exec::BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The places of a foreign key's columns.
+fn columns_named(relation: &Relation, names: &[String]) -> Result<Vec<usize>> {
+    let place = |name: &String| {
+        column_of(relation, name, 0).map_err(|_| {
+            let message = format!("column \"{name}\" referenced in foreign key constraint does not exist");
+            SqlError::new(code::UNDEFINED_COLUMN, message)
+        })
+    };
+    names.iter().map(place).collect()
+}

@@ -1,0 +1,124 @@
+//! Identity columns: ADD, SET and DROP IDENTITY; and what ADD COLUMN makes beside a plain column.
+
+use super::objects::SequencePlan;
+use super::{Ddl, free_name};
+use crate::error::{Result, SqlError};
+use crate::syntax::ast::QualName;
+use crate::syntax::ddl::SequenceOption;
+use crate::types::oid;
+use clearway_engine::catalog::{Object, Relation, Sequence};
+
+fn wrong_state(message: String) -> SqlError {
+    SqlError::new("55000", message)
+}
+
+impl Ddl<'_> {
+    /// Makes the sequence of a column, and returns its oid.
+    pub(super) async fn column_sequence(&self, r: &Relation, at: usize, options: &[SequenceOption]) -> Result<u32> {
+        let mut name: Option<QualName> = None;
+        let mut rest = Vec::new();
+        for option in options {
+            match option {
+                SequenceOption::SequenceName(given) => name = Some(given.clone()),
+                other => rest.push(other.clone()),
+            }
+        }
+        let name = match name {
+            Some(name) => {
+                let schema = name.schema().and_then(|s| self.catalog().schema(self.core.database, s).map(|s| s.oid));
+                if schema.is_some_and(|schema| schema != r.schema) {
+                    let message = "sequence must be in same schema as table it is linked to";
+                    return Err(wrong_state(message.to_owned()));
+                }
+                if self.catalog().in_schema(r.schema, name.name()).is_some() {
+                    return Err(super::exists(name.name()));
+                }
+                name.name().to_owned()
+            }
+            None => free_name(&self.catalog(), r.schema, &[], &[&r.name, &r.columns[at].name], "seq"),
+        };
+        let plan = SequencePlan { ty: r.columns[at].type_oid, options: rest };
+        self.make_sequence(r.schema, &name, &plan, Some((r.oid, at))).await
+    }
+
+    /// ADD GENERATED ... AS IDENTITY.
+    pub(super) async fn add_identity(
+        &self,
+        mut r: Relation,
+        column: &str,
+        always: bool,
+        options: &[SequenceOption],
+    ) -> Result<()> {
+        let at = super::alter::own_column(&r, column)?;
+        let of = format!("column \"{column}\" of relation \"{}\"", r.name);
+        let c = &r.columns[at];
+        if !c.not_null {
+            return Err(wrong_state(format!("{of} must be declared NOT NULL before identity can be added")));
+        }
+        if c.identity.is_some() {
+            return Err(wrong_state(format!("{of} is already an identity column")));
+        }
+        if c.default.is_some() {
+            return Err(wrong_state(format!("{of} already has a default value")));
+        }
+        if !matches!(c.type_oid, oid::INT2 | oid::INT4 | oid::INT8) {
+            return Err(SqlError::new("22023", "identity column type must be smallint, integer, or bigint"));
+        }
+        let sequence = self.column_sequence(&r, at, options).await?;
+        r.columns[at].identity = Some(if always { 'a' } else { 'd' });
+        r.columns[at].default = Some(format!("nextval('{sequence}'::regclass)"));
+        self.put(Object::Relation(r)).await
+    }
+
+    /// SET GENERATED, and SET or RESTART of the column's sequence.
+    pub(super) async fn set_identity(
+        &self,
+        mut r: Relation,
+        column: &str,
+        always: Option<bool>,
+        options: &[SequenceOption],
+    ) -> Result<()> {
+        let at = super::alter::own_column(&r, column)?;
+        if r.columns[at].identity.is_none() {
+            let message = format!("column \"{column}\" of relation \"{}\" is not an identity column", r.name);
+            return Err(wrong_state(message));
+        }
+        if !options.is_empty()
+            && let Some(sequence) = self.sequence_of(r.oid, at)
+        {
+            self.change_sequence(sequence, options).await?;
+        }
+        let Some(always) = always else { return Ok(()) };
+        r.columns[at].identity = Some(if always { 'a' } else { 'd' });
+        self.put(Object::Relation(r)).await
+    }
+
+    /// DROP IDENTITY.
+    pub(super) async fn drop_identity(&self, mut r: Relation, column: &str, if_exists: bool) -> Result<()> {
+        let at = super::alter::own_column(&r, column)?;
+        if r.columns[at].identity.is_none() {
+            let message = format!("column \"{column}\" of relation \"{}\" is not an identity column", r.name);
+            if if_exists {
+                self.core.notice("NOTICE", SqlError::new("00000", format!("{message}, skipping")));
+                return Ok(());
+            }
+            return Err(wrong_state(message));
+        }
+        (r.columns[at].identity, r.columns[at].default) = (None, None);
+        let sequence = self.sequence_of(r.oid, at);
+        self.put(Object::Relation(r)).await?;
+        match sequence {
+            Some(sequence) => self.take_away(sequence.oid, None).await,
+            None => Ok(()),
+        }
+    }
+
+    fn sequence_of(&self, table: u32, at: usize) -> Option<Sequence> {
+        let catalog = self.catalog();
+        let mut found = catalog.objects().filter_map(|o| match &**o {
+            Object::Sequence(q) if q.owned_by == Some((table, at)) => Some(q.clone()),
+            _ => None,
+        });
+        found.next()
+    }
+}

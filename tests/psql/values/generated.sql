@@ -1,0 +1,36 @@
+create schema of_generated;
+set search_path = of_generated;
+create table g(a int primary key, b int generated always as (a*2) stored, c text);
+insert into g(a,c) values (1,'x'),(2,'y');
+insert into g values (3, default, 'z');
+insert into g values (4, 5, 'z');
+insert into g(a,b) values (4, 5);
+insert into g(a,b) select 4, 5;
+insert into g select 5;
+select * from g order by a;
+update g set a = a + 10 where a = 1 returning *;
+update g set b = 1;
+update g set b = default;
+select * from g order by a;
+create table e(a int, b float8 generated always as (random()) stored);
+create table e(a int, b timestamptz generated always as (now()) stored);
+create table e(a int, b int default 5 generated always as (a+1) stored);
+create table e(a int, b int generated always as identity generated always as (a+1) stored);
+create table e(a int, b text generated always as (a) stored);
+create table k(a int, b int generated always as (a%3) stored not null unique check (b < 2));
+insert into k values (1),(null);
+insert into k values (0); insert into k values (1); insert into k values (4); insert into k values (2);
+select * from k order by 1;
+insert into g(a,c) values (2,'q') on conflict (a) do update set c = excluded.c, a = 50 returning *;
+copy g to stdout;
+copy g(a,b) to stdout;
+copy g from stdin;
+60	copied
+\.
+copy g(a,b) from stdin;
+select * from g order by a;
+create table fk(a int references g(a) on update cascade, b int generated always as (a+1) stored);
+insert into fk values (60);
+update g set a=61 where a=60;
+select * from fk;
+create index on g(b); select a from g where b = 122;
