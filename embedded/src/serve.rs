@@ -54,7 +54,7 @@ impl Database {
         let options = ListenOptions { addresses: addresses.to_vec(), ..ListenOptions::default() };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().thread_name("worker").build();
         let runtime = runtime.map_err(|error| refused(&error))?;
-        let listener = Listener::new(options, served, Arc::clone(&sessions.backends), None);
+        let listener = Listener::new(options, served, Arc::clone(&sessions.backends), None, None);
         let listener = listener.map_err(|error| refused(&error))?;
         let entered = runtime.enter();
         let bound = listener.bind().map_err(|error| refused(&error))?;
