@@ -227,7 +227,7 @@ impl Connection {
             })
         });
         begun?;
-        self.batch(py).map(|(columns, rows, more, tag)| (columns, rows, more, tag))
+        self.batch(py)
     }
 
     /// The next batch of rows, whether more may follow, and the tag.

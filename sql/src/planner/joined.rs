@@ -32,10 +32,11 @@ pub(super) fn join_node(
             }
         }
         on = rest;
-        if by_index != Some(false) && is_looked_up(&left, &right, &on, by_index, figures) {
-            if let Item::Leaf { filters, .. } = &mut right {
-                filters.append(&mut on);
-            }
+        if by_index != Some(false)
+            && is_looked_up(&left, &right, &on, by_index, figures)
+            && let Item::Leaf { filters, .. } = &mut right
+        {
+            filters.append(&mut on);
         }
     }
     let mut hash = None;

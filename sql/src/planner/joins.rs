@@ -400,8 +400,8 @@ impl<'a> Search<'a> {
         }
         .max(1.0);
         let has_key =
-            |c: &&Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
-        let keyed = fresh.iter().any(|c| has_key(&c));
+            |c: &Condition| c.sides.is_some_and(|(a, b)| (a == bit && b & !mask == 0) || (b == bit && a & !mask == 0));
+        let keyed = fresh.iter().any(|c| has_key(c));
         let (startup, run) = if self.lateral[u] {
             (0.0, l.rows * (r.cost + 1.0))
         } else if keyed {

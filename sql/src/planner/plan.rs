@@ -169,6 +169,10 @@ impl TableSlot {
 
 /// A source of rows.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly every plan is a scan: a box would cost the short statements an allocation"
+)]
 pub enum Node {
     /// One row: the prefix.
     One,

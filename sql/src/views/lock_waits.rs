@@ -156,7 +156,9 @@ fn lock_tree(run: &Run<'_>) -> Vec<Row> {
         counts: HashMap::new(),
         rows: Vec::new(),
     };
-    roots.iter().for_each(|pid| _ = tree.count(*pid));
+    for pid in &roots {
+        tree.count(*pid);
+    }
     roots.sort_by_key(|pid| (std::cmp::Reverse(tree.counts.get(pid).copied().unwrap_or(0)), *pid));
     // A list instead of a recursion: a chain may be as long as there are sessions.
     let mut todo: Vec<(i32, u32, String)> = roots.iter().rev().map(|pid| (*pid, 0, pid.to_string())).collect();

@@ -116,8 +116,8 @@ impl Ddl<'_> {
         cascade: bool,
     ) -> Result<bool> {
         let catalog = self.catalog();
-        let readers = super::drop::dependents(&catalog, r).into_iter();
-        if let Some(view) = readers.filter(|view| super::drop::may_read_column(view, name)).next() {
+        let mut readers = super::drop::dependents(&catalog, r).into_iter();
+        if let Some(view) = readers.find(|view| super::drop::may_read_column(view, name)) {
             let message = format!("cannot drop column {name} of table {} because other objects depend on it", r.name);
             let what = view.kind.name();
             let detail = format!("{what} {} depends on column {name} of table {}", view.name, r.name);
