@@ -198,7 +198,7 @@ SELECT id FROM t ORDER BY -id LIMIT 2
 SELECT t FROM t WHERE id = 1
 SELECT count(t) FROM t
 SELECT id, row_number() OVER (ORDER BY id) FROM t
-SELECT a, count(*) FROM t GROUP BY ROLLUP (a)
+SELECT a, count(*) FROM t GROUP BY ROLLUP (a) ORDER BY a, count(*)
 SELECT 1 AS one, 'x' AS two WHERE false
 SELECT 1 WHERE true
 SELECT now() = now(), 1 = 1

@@ -58,11 +58,11 @@ fn bind_targets(sql: &str, conversion: Conversion<'_>) -> Result<Vec<Bound>> {
     let QueryBody::Select(select) = &query.body else { panic!("not a select: {sql}") };
     let scope = Scope::default();
     let mut params = Params::default();
-    let mut aggregates = Vec::new();
+    let mut collected = clearway_sql::expr::collect::Collected::default();
     let mut binder = Binder {
         scope: &scope,
         params: &mut params,
-        aggregates: Some(&mut aggregates),
+        collected: Some(&mut collected),
         subqueries: None,
         conversion,
         place: "SELECT",

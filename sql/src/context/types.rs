@@ -70,11 +70,11 @@ pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
     let expr = crate::syntax::parse_expression(text)?;
     let value =
         ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
-    let scope = Scope { columns: vec![value], parent: None };
+    let scope = Scope::over(vec![value], None);
     let mut binder = Binder {
         scope: &scope,
         params: &mut Params::default(),
-        aggregates: None,
+        collected: None,
         subqueries: None,
         conversion: Conversion { format: &FORMAT, now: 0, names: &NoNames },
         place: "check constraints",

@@ -1,6 +1,7 @@
 //! The executor: walks plans and gives rows.
 //!
-//! Structure: `query` runs a level of a query, `nodes` its sources, `scan` tables, `lock` locks rows, `change`
+//! Structure: `query` runs a level of a query, `group` its aggregates, `window` its window functions, `expand` functions of its select list
+//! that give rows, `nodes` its sources, `scan` tables, `lock` locks rows, `change`
 //! inserts, updates and deletes, `foreign` keeps foreign keys, `host` is what expressions may ask of the session.
 //! Rows are pulled one at a time, so a LIMIT stops everything below it and a row lock is taken only on rows that
 //! are handed out.
@@ -15,8 +16,12 @@ pub mod catalog_functions;
 pub mod change;
 mod comments;
 pub mod deferred;
+mod expand;
 pub mod foreign;
+mod frame;
+mod group;
 pub mod host;
+mod keys;
 pub mod lock;
 pub mod measure;
 pub mod nodes;
@@ -27,6 +32,7 @@ mod rights;
 pub mod scan;
 pub mod series;
 pub mod sort;
+mod window;
 
 pub use crate::context::convert;
 use crate::context::core::Core;

@@ -1,12 +1,12 @@
 //! Sources of rows: scans, functions, derived tables, joins.
 
+use super::expand::SetRows;
 use super::query::QueryRows;
 use super::scan::{TableRows, row_of};
-use super::series::Series;
 use super::{BoxFuture, Cx, Row};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expr::Bound;
-use crate::planner::plan::{Derived, FunctionScan, Join, JoinType, Node, TableFunction};
+use crate::planner::plan::{Derived, Join, JoinType, Node};
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 use clearway_base::waits::now_ns;
@@ -25,8 +25,8 @@ enum State {
     Start,
     Table(TableRows),
     List(std::vec::IntoIter<Row>),
-    /// A series, and how many of its values have been given.
-    Series(Series, i64),
+    /// Functions side by side, and how many of their rows have been given.
+    Functions(Vec<SetRows>, i64),
     Derived(Box<QueryRows>),
     /// An expression of WITH whose rows are kept: its number, and how many have been read.
     Kept(usize, usize),
@@ -151,9 +151,9 @@ impl Rows {
                         cx.breathe().await?;
                         rows.next()
                     }
-                    State::Series(series, given) => {
+                    State::Functions(sets, given) => {
                         cx.breathe().await?;
-                        series_row(series, given, &node, &self.prefix, cx)?
+                        function_row(&node, sets, given, &self.prefix, cx)?
                     }
                     State::Kept(id, at) => match &*node {
                         Node::Derived(d) => {
@@ -236,10 +236,13 @@ impl Rows {
                 }
                 State::List(out.into_iter())
             }
-            Node::Function(f) if f.function == TableFunction::GenerateSeries => {
-                State::Series(Series::new(&cx.values(&f.args, &self.prefix, &[]).await?)?, 0)
+            Node::Function(f) => {
+                let mut sets = Vec::with_capacity(f.calls.len());
+                for call in &f.calls {
+                    sets.push(SetRows::open(call, &self.prefix, &[], cx).await?);
+                }
+                State::Functions(sets, 0)
             }
-            Node::Function(f) => State::List(function_rows(f, &self.prefix, cx).await?.into_iter()),
             Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
@@ -256,15 +259,26 @@ impl Rows {
     }
 }
 
-/// The next value of a series behind the slots to its left.
-fn series_row(series: &mut Series, given: &mut i64, node: &Node, prefix: &Row, cx: Cx<'_>) -> Result<Option<Row>> {
-    Ok(match (series.next(&super::host::CxHost { cx })?, node) {
-        (Some(v), Node::Function(f)) => {
-            *given += 1;
-            Some(behind(prefix, v, f.ordinality.then_some(*given)))
+/// The next rows of functions, side by side, behind the slots to their left.
+fn function_row(node: &Node, sets: &mut [SetRows], given: &mut i64, prefix: &Row, cx: Cx<'_>) -> Result<Option<Row>> {
+    let Node::Function(f) = node else { return Ok(None) };
+    let mut row = Row::with_capacity(prefix.len() + sets.len() + 1);
+    row.extend_from_slice(prefix);
+    let mut any = false;
+    for (set, call) in sets.iter_mut().zip(&f.calls) {
+        match set.next(cx)? {
+            Some(values) => {
+                any = true;
+                row.extend(values);
+            }
+            None => row.resize(row.len() + call.columns.len(), Datum::Null),
         }
-        _ => None,
-    })
+    }
+    *given += 1;
+    if f.ordinality {
+        row.push(Datum::Int8(*given));
+    }
+    Ok(any.then_some(row))
 }
 
 /// A row of a query in FROM behind the slots to its left, if it meets the condition.
@@ -384,38 +398,4 @@ impl JoinRows {
 fn extended(mut left: Row, end: usize) -> Row {
     left.resize(end, Datum::Null);
     left
-}
-
-async fn function_rows(f: &FunctionScan, prefix: &Row, cx: Cx<'_>) -> Result<Vec<Row>> {
-    let args = cx.values(&f.args, prefix, &[]).await?;
-    if let TableFunction::Catalog(function) = f.function {
-        let mut rows = cx.run.views.function_rows(function, &args, cx.run)?;
-        for (row, n) in rows.iter_mut().zip(1i64..) {
-            breath::step(breath::ROW)?;
-            row.splice(..0, prefix.iter().cloned());
-            row.extend(f.ordinality.then_some(Datum::Int8(n)));
-        }
-        return Ok(rows);
-    }
-    let values: Vec<Datum> = match f.function {
-        TableFunction::Scalar => args,
-        TableFunction::Unnest => match args.first() {
-            Some(Datum::Array(a)) => a.values.clone(),
-            _ => Vec::new(),
-        },
-        TableFunction::Catalog(_) | TableFunction::GenerateSeries => {
-            return Err(SqlError::internal("a series is read value by value"));
-        }
-    };
-    let numbered = values.into_iter().zip(1i64..);
-    Ok(numbered.map(|(v, n)| behind(prefix, v, f.ordinality.then_some(n))).collect())
-}
-
-/// A function's value behind the slots to its left, with its number if that is asked for.
-fn behind(prefix: &Row, value: Datum, number: Option<i64>) -> Row {
-    let mut row = Row::with_capacity(prefix.len() + 2);
-    row.extend_from_slice(prefix);
-    row.push(value);
-    row.extend(number.map(Datum::Int8));
-    row
 }

@@ -1,18 +1,21 @@
 //! One level of a query: filter, groups, order, locks, target list, DISTINCT, LIMIT.
 //!
 //! ```text
-//! source -> filter -> [groups] -> [sort] -> lock rows -> targets -> [distinct] -> offset, limit
+//! source -> filter -> [groups] -> [windows] -> [sort] -> lock rows -> [functions that give rows] -> targets -> [distinct] -> offset, limit
 //! ```
 //! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
+use super::expand::Expansion;
+use super::group::groups;
+use super::keys::FoldState;
 use super::nodes::Rows;
-use super::sort::{sort_keyed, sorted};
+use super::sort::{Sorter, sorted};
+use super::window::computed;
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
-use crate::expr::aggregate::{Accumulator, AggregateCall};
 use crate::planner::order::relied_on;
-use crate::planner::plan::{Access, Body, Distinct, Grouping, Node, Query, Scan, Select, SortKey};
+use crate::planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, SortKey};
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
@@ -25,7 +28,9 @@ use std::sync::Arc;
 pub struct QueryRows {
     query: Arc<Query>,
     source: Source,
-    seen: HashSet<Row>,
+    /// The row that functions of the select list are expanding.
+    expansion: Option<Box<Expansion>>,
+    seen: HashSet<Row, FoldState>,
     skip: i64,
     left: Option<i64>,
     /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
@@ -47,7 +52,15 @@ enum Source {
 impl QueryRows {
     /// Begins to read a query.
     pub fn new(query: Arc<Query>) -> Self {
-        Self { query, source: Source::Start, seen: HashSet::new(), skip: 0, left: None, held: None }
+        Self {
+            query,
+            source: Source::Start,
+            expansion: None,
+            seen: HashSet::default(),
+            skip: 0,
+            left: None,
+            held: None,
+        }
     }
 
     /// The next row of the output.
@@ -99,7 +112,7 @@ impl QueryRows {
             return None;
         }
         let plain = select.locks.is_empty() && select.distinct.is_none() && self.left.is_none() && self.skip == 0;
-        if !plain || select.filter.iter().chain(&select.targets).any(Bound::may_wait) {
+        if !plain || select.sets.is_some() || select.filter.iter().chain(&select.targets).any(Bound::may_wait) {
             return None;
         }
         loop {
@@ -136,12 +149,18 @@ impl QueryRows {
         self.source = match &query.body {
             Body::Select(select) => {
                 let source = Rows::new(select.source.clone(), Vec::new());
-                if select.grouping.is_none() && (query.sort.is_empty() || in_order(&select.source, cx)) {
+                let sorted = query.sort.is_empty() || in_order(&select.source, cx);
+                let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
+                if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
                     Source::Stream(source)
                 } else {
                     let grouped = select.grouping.is_some();
+                    // Only so many rows are asked for, if each row of the order is one of the output.
+                    let one_to_one = select.locks.is_empty() && select.distinct.is_none() && select.sets.is_none();
+                    let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
+                    let first = first.and_then(|n| usize::try_from(n).ok());
                     let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
-                    Source::Inputs(collect(source, select, &query.sort, cx, held).await?.into_iter())
+                    Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?.into_iter())
                 }
             }
             Body::Values(rows) => {
@@ -150,7 +169,8 @@ impl QueryRows {
                     cx.breathe().await?;
                     out.push(cx.values(row, &[], &[]).await?);
                 }
-                Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
+                let held = self.held.insert(Held::new(Kind::Sort));
+                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?.into_iter())
             }
             Body::Recursive { all, anchor, .. } => {
                 let held = self.held.insert(Held::new(Kind::Recursion));
@@ -165,7 +185,7 @@ impl QueryRows {
                 let l = Box::pin(QueryRows::new(left.clone()).all(cx, held)).await?;
                 let r = Box::pin(QueryRows::new(right.clone()).all(cx, held)).await?;
                 let out = set_op(*op, *all, l, r, cx).await?;
-                Source::Outputs(sorted(out, &query.sort, 0, cx).await?.into_iter())
+                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?.into_iter())
             }
         };
         Ok(())
@@ -220,6 +240,16 @@ impl QueryRows {
         };
         loop {
             cx.breathe().await?;
+            let expanded = match (&mut self.expansion, &select.sets) {
+                (Some(expansion), Some(stage)) => expansion.next(stage, select.width, cx).await?,
+                _ => None,
+            };
+            if let Some(row) = expanded {
+                match self.put_out(select, row, cx).await? {
+                    None => continue,
+                    out => return Ok(out),
+                }
+            }
             let row = match &mut self.source {
                 Source::Stream(rows) => match rows.next(cx).await? {
                     Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
@@ -232,31 +262,53 @@ impl QueryRows {
             if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {
                 continue;
             }
-            let aggregates = row.get(select.width..).unwrap_or(&[]);
-            if let Some(Distinct::On(keys)) = &select.distinct {
-                let key = cx.values(keys, &row, aggregates).await?;
-                if !self.seen.insert(key) {
+            if let Some(stage) = select.sets.as_ref().filter(|s| !s.in_order) {
+                if !stage.in_distinct && !self.is_first(select, &row, cx).await? {
                     continue;
                 }
-            }
-            let out = cx.values(&select.targets, &row, aggregates).await?;
-            if let Some(Distinct::Row) = &select.distinct
-                && !self.seen.insert(out.clone())
-            {
+                let expansion = self.expansion.get_or_insert_default();
+                expansion.start(stage, row, select.width, cx).await?;
                 continue;
             }
-            if select.distinct.is_some() {
-                self.held.get_or_insert_with(|| Held::new(Kind::Distinct)).grow()?;
+            match self.put_out(select, row, cx).await? {
+                None => {}
+                out => return Ok(out),
             }
-            return Ok(Some(out));
         }
+    }
+
+    /// Whether DISTINCT ON has not met the keys of a row.
+    async fn is_first(&mut self, select: &Select, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
+        let Some(Distinct::On(keys)) = &select.distinct else { return Ok(true) };
+        let key = cx.values(keys, row, row.get(select.width..).unwrap_or(&[])).await?;
+        Ok(self.seen.insert(key))
+    }
+
+    /// The output for a row, if DISTINCT lets it through.
+    async fn put_out(&mut self, select: &Select, row: Row, cx: Cx<'_>) -> Result<Option<Row>> {
+        let judged = select.sets.as_ref().is_some_and(|s| !s.in_order && !s.in_distinct);
+        if !judged && !self.is_first(select, &row, cx).await? {
+            return Ok(None);
+        }
+        let aggregates = row.get(select.width..).unwrap_or(&[]);
+        let out = cx.values(&select.targets, &row, aggregates).await?;
+        if let Some(Distinct::Row) = &select.distinct
+            && !self.seen.insert(out.clone())
+        {
+            return Ok(None);
+        }
+        if select.distinct.is_some() {
+            self.held.get_or_insert_with(|| Held::new(Kind::Distinct)).grow()?;
+        }
+        Ok(Some(out))
     }
 }
 
 /// The one row that a query is after, if it names it by its whole key and asks for nothing else: the shortest way.
 fn point(query: &Query) -> Option<(&Select, &Scan)> {
     let Body::Select(select) = &query.body else { return None };
-    let plain = select.grouping.is_none() && select.locks.is_empty() && select.distinct.is_none();
+    let whole = select.grouping.is_none() && select.windows.is_empty() && select.sets.is_none();
+    let plain = whole && select.locks.is_empty() && select.distinct.is_none();
     match &*select.source {
         Node::Scan(scan) if plain && query.limit.is_none() && query.offset.is_none() => {
             matches!(&scan.access, Access::Keys(keys) if keys.len() == 1).then_some((select, scan))
@@ -279,7 +331,7 @@ impl Cx<'_> {
 
 /// Whether a source gives its rows in the order that the plan wants. An index that is younger than the snapshot is not
 /// read, and then its order is missing.
-fn in_order(source: &Node, cx: Cx<'_>) -> bool {
+pub(super) fn in_order(source: &Node, cx: Cx<'_>) -> bool {
     let readable = |scan: &Scan, place: usize| scan.table.shape.indexes[place].valid_from_lsn <= cx.run.view.read_lsn.0;
     relied_on(source).is_some_and(|scan| match &scan.access {
         Access::Index(place, _) => readable(scan, *place),
@@ -296,10 +348,31 @@ async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) ->
     }
 }
 
-/// Rows before the target list, grouped and sorted.
-async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
-    let rows = match &select.grouping {
-        Some(grouping) => group(source, select, grouping, cx, held).await?,
+/// Rows before the target list: grouped, with the values of window functions, expanded where the order asks for that, sorted.
+async fn collect(
+    mut source: Rows,
+    select: &Select,
+    sort: &[SortKey],
+    first: Option<usize>,
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<Vec<Row>> {
+    let expanded = select.sets.as_ref().filter(|s| s.in_order);
+    let width = Some(select.width);
+    if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
+        let mut sorter = Sorter::new(sort, width, first);
+        while let Some(row) = source.pull(cx).await? {
+            cx.breathe().await?;
+            if cx.holds(select.filter.as_ref(), &row).await? {
+                sorter.push(row, cx, held).await?;
+            }
+        }
+        let rows = sorter.finish().await?;
+        held.measure();
+        return Ok(rows);
+    }
+    let mut rows = match &select.grouping {
+        Some(grouping) => groups(source, select, grouping, cx, held).await?,
         None => {
             let mut rows = Vec::new();
             while let Some(row) = source.pull(cx).await? {
@@ -312,112 +385,28 @@ async fn collect(mut source: Rows, select: &Select, sort: &[SortKey], cx: Cx<'_>
             rows
         }
     };
-    let rows = sorted(rows, sort, select.width, cx).await?;
+    for stage in &select.windows {
+        rows = computed(stage, rows, select.width, cx, held).await?;
+    }
+    if let Some(stage) = expanded {
+        let mut all = Vec::new();
+        let mut expansion = Expansion::default();
+        for row in rows {
+            expansion.start(stage, row, select.width, cx).await?;
+            while let Some(row) = expansion.next(stage, select.width, cx).await? {
+                all.push(row);
+                held.grow()?;
+            }
+        }
+        rows = all;
+    }
+    let rows = sorted(rows, sort, width, first, cx, held).await?;
     held.measure();
     Ok(rows)
 }
 
-/// One group: a row that stands for it, and its aggregates.
-struct Group {
-    row: Row,
-    running: Vec<Accumulator>,
-    /// Rows of aggregates that want an order: sort values, arguments.
-    ordered: Vec<Vec<(Row, Row)>>,
-}
-
-impl Group {
-    fn new(row: Row, calls: &[AggregateCall]) -> Self {
-        let running = calls.iter().map(Accumulator::new).collect();
-        Self { row, running, ordered: calls.iter().map(|_| Vec::new()).collect() }
-    }
-}
-
-async fn group(
-    mut source: Rows,
-    select: &Select,
-    grouping: &Grouping,
-    cx: Cx<'_>,
-    held: &mut Held,
-) -> Result<Vec<Row>> {
-    let mut places: HashMap<Row, usize> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
-    // The first value in the order of a lone min or max is the answer.
-    let first_wins = grouping.keys.is_empty() && in_order(&select.source, cx);
-    'rows: while let Some(row) = source.pull(cx).await? {
-        cx.breathe().await?;
-        if !cx.holds(select.filter.as_ref(), &row).await? {
-            continue;
-        }
-        let key = cx.values(&grouping.keys, &row, &[]).await?;
-        let at = *places.entry(key).or_insert(groups.len());
-        let mut arguments = Vec::new();
-        for call in &grouping.calls {
-            let taken = cx.holds(call.filter.as_ref(), &row).await?;
-            let args = if taken { Some(cx.values(&call.args, &row, &[]).await?) } else { None };
-            let mut order = Row::new();
-            for (e, _, _) in &call.order_by {
-                order.push(cx.value(e, &row).await?);
-            }
-            arguments.push((args, order));
-        }
-        if at == groups.len() {
-            groups.push(Group::new(row, &grouping.calls));
-        }
-        let group = &mut groups[at];
-        let host = super::host::CxHost { cx };
-        for (i, (args, order)) in arguments.into_iter().enumerate() {
-            let Some(args) = args else { continue };
-            if first_wins && args.iter().all(|a| !a.is_null()) {
-                group.running[i].add(&args, &host)?;
-                break 'rows;
-            }
-            if grouping.calls[i].order_by.is_empty() {
-                group.running[i].add(&args, &host)?;
-            } else {
-                group.ordered[i].push((order, args));
-            }
-        }
-        held.grow()?;
-    }
-    if groups.is_empty() && grouping.keys.is_empty() {
-        groups.push(Group::new(vec![Datum::Null; select.width], &grouping.calls));
-    }
-    finished(groups, select, grouping, cx).await
-}
-
-/// The row of each group, with its aggregates, that HAVING keeps.
-async fn finished(groups: Vec<Group>, select: &Select, grouping: &Grouping, cx: Cx<'_>) -> Result<Vec<Row>> {
-    let mut out = Vec::new();
-    for mut group in groups {
-        cx.breathe().await?;
-        for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
-            let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
-            let list = sort_keyed(list, &by).await?;
-            let host = super::host::CxHost { cx };
-            for (_, args) in list {
-                breath::step(breath::ROW)?;
-                group.running[i].add(&args, &host)?;
-            }
-        }
-        let mut row = group.row;
-        row.resize(select.width, Datum::Null);
-        for a in group.running {
-            row.push(a.finish()?);
-        }
-        let aggregates = row[select.width..].to_vec();
-        let keep = match &grouping.having {
-            Some(e) => cx.value_with(e, &row, &aggregates).await?.as_bool() == Some(true),
-            None => true,
-        };
-        if keep {
-            out.push(row);
-        }
-    }
-    Ok(out)
-}
-
 async fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>, cx: Cx<'_>) -> Result<Vec<Row>> {
-    let (mut out, mut seen) = (Vec::new(), HashSet::new());
+    let (mut out, mut seen) = (Vec::new(), HashSet::with_hasher(FoldState));
     if op == SetOp::Union {
         for row in left.into_iter().chain(right) {
             cx.breathe().await?;
@@ -427,7 +416,7 @@ async fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>, cx: Cx<'_
         }
         return Ok(out);
     }
-    let mut counts: HashMap<Row, usize> = HashMap::new();
+    let mut counts: HashMap<Row, usize, FoldState> = HashMap::default();
     for row in right {
         cx.breathe().await?;
         *counts.entry(row).or_default() += 1;

@@ -1,33 +1,19 @@
-//! Sorting, with breaths: pieces that are short enough are sorted by the library, then merged two by two.
+//! Sorting, with breaths: pieces that are short enough are sorted by the library, then merged two by two. Where only the first rows are
+//! asked for, the others are dropped on the way.
 
 use super::{Cx, Row};
 use crate::error::Result;
 use crate::planner::plan::SortKey;
-use crate::types::datum::compare;
+use crate::types::Datum;
 use clearway_base::breath;
-use std::cmp::Ordering;
+use clearway_base::memory::Held;
+
+pub use crate::expr::accumulate::order_of;
 
 /// Rows of a piece: some ten comparisons each.
 const PIECE: usize = 256;
-
-/// The order of two lists of sort values; (descending, nulls first) per key.
-pub fn order_of(a: &[crate::types::Datum], b: &[crate::types::Datum], by: &[(bool, bool)]) -> Ordering {
-    for ((x, y), (descending, nulls_first)) in a.iter().zip(b).zip(by) {
-        let order = match (x.is_null(), y.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) if *nulls_first => Ordering::Less,
-            (true, false) => Ordering::Greater,
-            (false, true) if *nulls_first => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) if *descending => compare(y, x),
-            (false, false) => compare(x, y),
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
-}
+/// So many first rows are worth dropping others for.
+const FIRST_MAX: usize = 100_000;
 
 /// Sorts rows by the values before them, stably.
 ///
@@ -63,24 +49,94 @@ pub async fn sort_keyed(mut rows: Vec<(Row, Row)>, by: &[(bool, bool)]) -> Resul
     Ok(rows)
 }
 
-/// Rows in the order of sort keys; from `width` on (0: nowhere) a row has the values of aggregates.
+/// Rows on their way into an order.
+pub struct Sorter<'a> {
+    keys: &'a [SortKey],
+    by: Vec<(bool, bool)>,
+    /// Slots of a row before the values of aggregates and the like; none: it has nothing else.
+    width: Option<usize>,
+    /// Only so many first rows are asked for.
+    first: Option<usize>,
+    rows: Vec<(Row, Row)>,
+    /// Sort values that a row must stay below to be among the first.
+    bound: Option<Row>,
+    key: Row,
+}
+
+impl<'a> Sorter<'a> {
+    /// An empty one.
+    pub fn new(keys: &'a [SortKey], width: Option<usize>, first: Option<usize>) -> Self {
+        let by = keys.iter().map(|k| (k.descending, k.nulls_first)).collect();
+        let first = first.filter(|n| *n <= FIRST_MAX);
+        Self { keys, by, width, first, rows: Vec::new(), bound: None, key: Row::new() }
+    }
+
+    /// Takes a row.
+    pub async fn push(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+        self.key.clear();
+        let values = self.width.and_then(|w| row.get(w..)).unwrap_or(&[]);
+        for k in self.keys {
+            self.key.push(cx.value_with(&k.expr, &row, values).await?);
+        }
+        if let Some(bound) = &self.bound
+            && order_of(&self.key, bound, &self.by).is_ge()
+        {
+            return Ok(());
+        }
+        self.rows.push((std::mem::take(&mut self.key), row));
+        held.grow()?;
+        if let Some(first) = self.first
+            && self.rows.len() >= 2 * first + PIECE
+        {
+            self.keep_first(first).await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_first(&mut self, first: usize) -> Result<()> {
+        self.rows = sort_keyed(std::mem::take(&mut self.rows), &self.by).await?;
+        self.rows.truncate(first);
+        self.bound = self.rows.last().map(|(key, _)| key.clone());
+        Ok(())
+    }
+
+    /// The rows in their order.
+    pub async fn finish(mut self) -> Result<Vec<Row>> {
+        if let Some(first) = self.first {
+            self.keep_first(first).await?;
+            return Ok(self.rows.into_iter().map(|(_, row)| row).collect());
+        }
+        Ok(sort_keyed(self.rows, &self.by).await?.into_iter().map(|(_, row)| row).collect())
+    }
+}
+
+/// Rows in the order of sort keys.
 ///
 /// # Errors
 /// A key's.
-pub async fn sorted(rows: Vec<Row>, sort: &[SortKey], width: usize, cx: Cx<'_>) -> Result<Vec<Row>> {
+pub async fn sorted(
+    rows: Vec<Row>,
+    sort: &[SortKey],
+    width: Option<usize>,
+    first: Option<usize>,
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<Vec<Row>> {
     if sort.is_empty() {
         return Ok(rows);
     }
-    let by: Vec<(bool, bool)> = sort.iter().map(|k| (k.descending, k.nulls_first)).collect();
-    let mut keyed = Vec::with_capacity(rows.len());
+    let mut sorter = Sorter::new(sort, width, first);
     for row in rows {
         cx.breathe().await?;
-        let mut key = Row::with_capacity(sort.len());
-        for k in sort {
-            let aggregates = if width > 0 { row.get(width..).unwrap_or(&[]) } else { &[] };
-            key.push(cx.value_with(&k.expr, &row, aggregates).await?);
-        }
-        keyed.push((key, row));
+        sorter.push(row, cx, held).await?;
     }
-    Ok(sort_keyed(keyed, &by).await?.into_iter().map(|(_, row)| row).collect())
+    sorter.finish().await
+}
+
+/// Puts a value behind the slots of a row.
+pub fn put(row: &mut Row, at: usize, value: Datum) {
+    if row.len() <= at {
+        row.resize(at + 1, Datum::Null);
+    }
+    row[at] = value;
 }

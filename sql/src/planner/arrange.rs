@@ -5,7 +5,7 @@ use super::cost::Figures;
 use super::extremes::extreme;
 use super::from::{Item, Layout, Leaf};
 use super::joins::{Joins, Wanted};
-use super::plan::{Body, Grouping, JoinType, Node, Query, SortKey, conjunction, split};
+use super::plan::{Body, JoinType, Node, Query, Select, SortKey, conjunction, split};
 use super::pullup::Level;
 use super::rewrite::Rewriter;
 use super::select::written_count;
@@ -72,8 +72,7 @@ impl Planner<'_> {
     pub(super) fn give_source(&mut self, query: &mut Query, layout: Layout, conditions: Vec<Bound>, locking: bool) {
         let figures = self.figures();
         let Body::Select(select) = &query.body else { return };
-        let (locks, all) =
-            (locking || !select.locks.is_empty(), select.grouping.is_some() || select.distinct.is_some());
+        let (locks, all) = (locking || !select.locks.is_empty(), select.makes_groups() || select.distinct.is_some());
         let few = few(&query.limit, &query.offset);
         let (mut source, filter, width) = if locks {
             let width = layout.width;
@@ -85,7 +84,7 @@ impl Planner<'_> {
             (arranged.source, arranged.filter, arranged.width)
         };
         let Body::Select(select) = &mut query.body else { return };
-        serve(&mut source, &select.grouping, &query.sort, few, &figures);
+        serve(&mut source, select, &query.sort, few, &figures);
         (select.source, select.filter, select.width) = (source, filter, width);
         self.split_extremes(select, &mut query.sort, &figures);
         wanted::narrow(query);
@@ -134,14 +133,9 @@ impl Planner<'_> {
 }
 
 /// Makes the source give its rows in the order that the query wants, if it can.
-fn serve(
-    source: &mut Arc<Node>,
-    grouping: &Option<Grouping>,
-    sort: &[SortKey],
-    few: Option<f64>,
-    figures: &Figures<'_>,
-) {
-    match grouping {
+fn serve(source: &mut Arc<Node>, select: &Select, sort: &[SortKey], few: Option<f64>, figures: &Figures<'_>) {
+    match &select.grouping {
+        _ if !select.windows.is_empty() || select.sets.as_ref().is_some_and(|s| s.in_order) => {}
         None if sort.is_empty() => {}
         None => order::serve(source, sort, few, figures),
         Some(grouping) => {

@@ -1,9 +1,11 @@
 //! What a level of a query may not say, and where an error about it points.
 
 use super::from::Layout;
-use super::plan::{Distinct, SortKey};
+use super::grouping::Behind;
+use super::plan::{Distinct, Grouping, SortKey};
 use super::walk;
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::bound::Late;
 use crate::expr::{Bound, BoundKind};
 use crate::syntax::ast::{Expr, ExprKind, Query as AstQuery, QueryBody, Select as AstSelect, Target};
 use crate::syntax::stmt;
@@ -66,13 +68,18 @@ pub(super) fn first_target(q: &AstQuery) -> Pos {
 }
 
 /// Refuses columns that are neither grouped nor in an aggregate.
-pub(super) fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Result<()> {
-    if keys.iter().any(|k| walk::same(k, e)) {
+pub(super) fn check_grouped(e: &Bound, grouping: &Grouping, layout: &Layout) -> Result<()> {
+    let keys = &grouping.keys;
+    if keys.iter().any(|k| walk::same(k, e)) || matches!(e.kind, BoundKind::Late(Late::Grouping(_))) {
         return Ok(());
     }
     if let BoundKind::Column { index, level: 0 } = e.kind {
-        let has =
-            |slot: usize| keys.iter().any(|k| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot));
+        // What a primary key determines is one value in a group only where each grouping set holds the key.
+        let in_all = |at: usize| grouping.sets.as_ref().is_none_or(|sets| sets.iter().all(|set| set.contains(&at)));
+        let has = |slot: usize| {
+            let is = |k: &Bound| matches!(k.kind, BoundKind::Column { index, level: 0 } if index == slot);
+            keys.iter().enumerate().any(|(at, k)| is(k) && in_all(at))
+        };
         let table = layout.tables.iter().find(|t| (t.base..t.key_slot()).contains(&index));
         if table.is_some_and(|t| !t.shape.key.is_empty() && t.shape.key.iter().all(|c| has(t.base + c))) {
             return Ok(());
@@ -86,7 +93,26 @@ pub(super) fn check_grouped(e: &Bound, keys: &[Bound], layout: &Layout) -> Resul
             format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function");
         return Err(SqlError::new(code::GROUPING_ERROR, message).at(e.pos));
     }
-    e.children().into_iter().try_for_each(|c| check_grouped(c, keys, layout))
+    e.children().into_iter().try_for_each(|c| check_grouped(c, grouping, layout))
+}
+
+/// What of a query stands in the way of row locks.
+pub(super) fn what_locks_exclude(s: &AstSelect, behind: &Behind) -> Option<&'static str> {
+    Some(if s.distinct.is_some() {
+        "DISTINCT clause"
+    } else if !s.group_by.is_empty() {
+        "GROUP BY clause"
+    } else if s.having.is_some() {
+        "HAVING clause"
+    } else if behind.grouping.is_some() {
+        "aggregate functions"
+    } else if !behind.windows.is_empty() {
+        "window functions"
+    } else if behind.sets.is_some() {
+        "set-returning functions in the target list"
+    } else {
+        return None;
+    })
 }
 
 /// An expression that does not fit the column to which it goes.

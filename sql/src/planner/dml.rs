@@ -69,7 +69,7 @@ impl Planner<'_> {
 
     pub(crate) fn target(&mut self, relation: &Relation) -> Result<Target> {
         let table = self.slot(relation)?;
-        let scope = Scope { columns: table_columns(relation, &relation.name, 0), parent: None };
+        let scope = Scope::over(table_columns(relation, &relation.name, 0), None);
         let mut checks = Vec::new();
         for check in &relation.checks {
             let e = crate::syntax::parse_expression(&check.condition)?;
@@ -203,7 +203,7 @@ impl Planner<'_> {
             Some(c) => Some(self.conflict(c, &face, &target, &columns, params)?),
             None => None,
         };
-        let scope = Scope { columns, parent: None };
+        let scope = Scope::over(columns, None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
         let update = update.flat_map(|(set, filter)| set.iter_mut().map(|(_, e)| e).chain(filter));
@@ -280,16 +280,7 @@ impl Planner<'_> {
         let width = query.columns.len();
         let columns = query.columns.clone();
         let derived = super::plan::Derived { query, base: 0, kept: None, lateral: false, filter: None };
-        let select = super::plan::Select {
-            source: Arc::new(super::plan::Node::Derived(derived)),
-            width,
-            filter: None,
-            grouping: None,
-            locks: Vec::new(),
-            recheck: None,
-            targets,
-            distinct: None,
-        };
+        let select = super::plan::Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
         let body = Body::Select(Box::new(select));
         Ok(Arc::new(Query { body, sort: Vec::new(), limit: None, offset: None, columns }))
     }
@@ -375,7 +366,7 @@ impl Planner<'_> {
                     c.reads = Some((used.reads.clone(), c.index - excluded_base));
                     c
                 }));
-                let scope = Scope { columns: all, parent: None };
+                let scope = Scope::over(all, None);
                 face.may_change(set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
                 let set = self.assignments(set, relation, &scope, params)?;
                 set.iter().for_each(|(column, _)| used.updates.note(*column));
@@ -474,7 +465,7 @@ impl Planner<'_> {
         let face = self.changed(&s.table, "UPDATE", "w")?;
         let subplans = self.subplans.len();
         let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
-        let scope = Scope { columns: layout.columns.clone(), parent: None };
+        let scope = Scope::over(layout.columns.clone(), None);
         face.may_change(s.set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
         let mut set = self.assignments(&s.set, &face.relation, &scope, params)?;
         set.iter().for_each(|(column, _)| face.used.updates.note(*column));
@@ -495,7 +486,7 @@ impl Planner<'_> {
         let face = self.changed(&s.table, "DELETE", "d")?;
         let subplans = self.subplans.len();
         let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
-        let scope = Scope { columns: layout.columns.clone(), parent: None };
+        let scope = Scope::over(layout.columns.clone(), None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(returning.iter_mut().flatten());
         self.refuse_made(subplans)?;
@@ -524,7 +515,7 @@ impl Planner<'_> {
         self.add_items(&mut layout, others, None, params)?;
         let mut conditions = Vec::new();
         if let Some(e) = filter {
-            let scope = Scope { columns: layout.columns.clone(), parent: None };
+            let scope = Scope::over(layout.columns.clone(), None);
             conditions = split(self.condition(e, &scope, params, "WHERE")?);
         }
         face.settle(conditions.iter_mut());

@@ -76,7 +76,7 @@ impl Joins<'_> {
                     from.rows = (from.rows * SOME).max(1.0);
                 }
                 match &s.grouping {
-                    Some(g) if g.keys.is_empty() => from.rows = 1.0,
+                    Some(g) if g.is_one_group() => from.rows = 1.0,
                     Some(_) => from.rows = (from.rows / 10.0).max(1.0),
                     None => {}
                 }

@@ -22,7 +22,7 @@ fn order_of(call: &AggregateCall) -> Option<SortKey> {
 
 /// The order whose first row holds the one extreme that a query asks for.
 pub(super) fn extreme(grouping: &Grouping) -> Option<SortKey> {
-    match (grouping.calls.as_slice(), grouping.keys.is_empty()) {
+    match (grouping.calls.as_slice(), grouping.is_one_group()) {
         ([call], true) => order_of(call),
         _ => None,
     }
@@ -53,7 +53,8 @@ impl Planner<'_> {
         };
         let mut is_closed = scan.filter.iter().all(closed);
         walk::access_exprs(&scan.access, &mut |e| is_closed &= closed(e));
-        if grouping.calls.len() < 2 || !grouping.keys.is_empty() || select.filter.is_some() || !is_closed {
+        let is_alone = grouping.is_one_group() && select.windows.is_empty() && select.sets.is_none();
+        if grouping.calls.len() < 2 || !is_alone || select.filter.is_some() || !is_closed {
             return;
         }
         let Some(keys) = grouping.calls.iter().map(order_of).collect::<Option<Vec<_>>>() else { return };
@@ -88,14 +89,8 @@ fn first(source: Arc<Node>, width: usize, key: SortKey) -> Query {
     let (ty, pos) = (arg.ty, arg.pos);
     let present = BoundKind::IsNull { arg: Box::new(arg.clone()), negated: true };
     let select = Select {
-        source,
-        width,
         filter: Some(Bound { kind: present, ty: oid::BOOL.into(), pos }),
-        grouping: None,
-        locks: Vec::new(),
-        recheck: None,
-        targets: vec![arg],
-        distinct: None,
+        ..Select::plain(source, width, vec![arg])
     };
     let mut query = Query {
         body: Body::Select(Box::new(select)),

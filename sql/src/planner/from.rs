@@ -5,16 +5,14 @@ use super::arrange::handed_down;
 use super::cost::Figures;
 use super::joined::join_node;
 use super::leaf::{derived_leaf, named};
-use super::plan::{
-    Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableFunction, TableSlot, WorkScan, conjunction, split,
-};
-use super::{Planner, pushdown, series, walk};
+use super::plan::{Derived, FunctionScan, JoinType, Node, Scan, SystemScan, TableSlot, WorkScan, conjunction, split};
+use super::{Planner, pushdown, walk};
 use crate::context::names;
 use crate::context::views::SystemView;
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::sets::SetCall;
 use crate::expr::{Bound, Params, Reads, Scope, ScopeColumn};
-use crate::syntax::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, Locking, TableRef};
-use crate::types::oid;
+use crate::syntax::ast::{Alias, FromItem, JoinKind, JoinOn, Locking, TableRef};
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 use clearway_engine::table::shape::TableShape;
 use clearway_txn::lockmgr::LockMode;
@@ -46,7 +44,7 @@ pub(super) enum Leaf {
     Table(TableSlot),
     System(&'static SystemView),
     Work(usize),
-    Function { function: TableFunction, args: Vec<Bound>, ordinality: bool },
+    Function { calls: Vec<SetCall>, ordinality: bool },
     Derived { query: Arc<super::plan::Query>, kept: Option<Arc<super::plan::KeptRows>>, lateral: bool },
 }
 
@@ -124,7 +122,7 @@ impl Item {
             Item::Leaf { kind, filters, .. } => {
                 filters.iter().any(outside)
                     || match kind {
-                        Leaf::Function { args, .. } => args.iter().any(outside),
+                        Leaf::Function { calls, .. } => calls.iter().flat_map(|c| &c.args).any(outside),
                         Leaf::Derived { lateral, .. } => *lateral,
                         Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => false,
                     }
@@ -204,8 +202,8 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
         }
         Leaf::System(view) => Node::System(SystemScan { view, base, filter: conjunction(filters) }),
         Leaf::Work(id) => Node::Work(WorkScan { id, base, filter: conjunction(filters) }),
-        Leaf::Function { function, args, ordinality } => {
-            let node = Node::Function(FunctionScan { function, args, base, ordinality });
+        Leaf::Function { calls, ordinality } => {
+            let node = Node::Function(FunctionScan { calls, base, ordinality });
             match conjunction(filters) {
                 Some(filter) => Node::Filter { input: Arc::new(node), filter },
                 None => node,
@@ -322,7 +320,7 @@ impl Planner<'_> {
         match item {
             FromItem::Table(table) => self.table(out, table, ground, params),
             FromItem::Subquery { query, lateral, alias, pos } => {
-                let scope = Scope { columns: left.to_vec(), parent: ground.parent };
+                let scope = Scope::over(left.to_vec(), ground.parent);
                 let parent = if *lateral { Some(&scope) } else { ground.parent };
                 let locking = ground.locking_of(alias.as_ref().map_or("", |a| &a.name));
                 let plan = self.locked_query(query, locking, parent, params)?;
@@ -335,9 +333,9 @@ impl Planner<'_> {
                 out.queries.push((alias.name.clone(), out.width));
                 derived_leaf(out, plan, Some(alias), &alias.name, None, lateral)
             }
-            FromItem::Function { call, lateral: _, ordinality, alias, pos } => {
-                let scope = Scope { columns: left.to_vec(), parent: ground.parent };
-                self.function(out, call, *ordinality, alias.as_ref(), *pos, &scope, params)
+            FromItem::Function { calls, lateral: _, ordinality, alias, .. } => {
+                let scope = Scope::over(left.to_vec(), ground.parent);
+                self.functions(out, calls, *ordinality, alias.as_ref(), &scope, params)
             }
             FromItem::Join { kind, left: l, right: r, on, pos } => {
                 self.join(out, (*kind, l, r, on, *pos), left, ground, params)
@@ -400,50 +398,6 @@ impl Planner<'_> {
         Ok((Item::Leaf { kind: Leaf::Table(table), base, end: out.width, filters: Vec::new() }, columns))
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn function(
-        &mut self,
-        out: &mut Layout,
-        call: &crate::syntax::ast::Expr,
-        ordinality: bool,
-        alias: Option<&Alias>,
-        pos: Pos,
-        scope: &Scope<'_>,
-        params: &mut Params,
-    ) -> Result<Placed> {
-        if let ExprKind::Call(c) = &*call.kind
-            && let Some(placed) = self.rows_function(out, c, ordinality, alias, scope, params)?
-        {
-            return Ok(placed);
-        }
-        let (function, args, ty, name) = match &*call.kind {
-            ExprKind::Call(c) if series::gives_rows(c) => {
-                let bound = self.bind(scope, params, "functions in FROM", None, |b| series::bind(b, c, pos))?;
-                let (function, args, ty) = bound;
-                args.iter().for_each(|a| self.note(a));
-                (function, args, ty, c.name.name().to_owned())
-            }
-            _ => {
-                let bound = self.bind(scope, params, "functions in FROM", None, |b| b.bind(call))?;
-                self.note(&bound);
-                let ty = bound.ty;
-                let name = super::select::label_of(call);
-                (TableFunction::Scalar, vec![bound], ty, name)
-            }
-        };
-        let base = out.width;
-        out.width += 1 + usize::from(ordinality);
-        let relation = alias.map_or(&name, |a| &a.name).clone();
-        let mut columns = vec![(relation.as_str(), ty, base)];
-        if ordinality {
-            columns.push(("ordinality", oid::INT8.into(), base + 1));
-        }
-        let columns = named(columns, &relation, alias)?;
-        out.others.push(relation);
-        let kind = Leaf::Function { function, args, ordinality };
-        Ok((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns))
-    }
-
     fn join(
         &mut self,
         out: &mut Layout,
@@ -467,7 +421,7 @@ impl Planner<'_> {
             JoinOn::Nothing => (Vec::new(), l_columns.into_iter().chain(r_columns).collect()),
             JoinOn::On(e) => {
                 let columns: Vec<ScopeColumn> = l_columns.into_iter().chain(r_columns).collect();
-                let scope = Scope { columns, parent: ground.parent };
+                let scope = Scope::over(columns, ground.parent);
                 let bound = self.condition(e, &scope, params, "JOIN/ON")?;
                 (split(bound), scope.columns)
             }

@@ -459,8 +459,8 @@ fn known_before(e: &mut Bound, base: usize, end: usize) {
 /// The slots that the leaves of an item name: arguments of functions, and lateral queries.
 fn item_slots(item: &Item, subplans: &[Subplan], f: &mut dyn FnMut(usize)) {
     match item {
-        Item::Leaf { kind: Leaf::Function { args, .. }, .. } => {
-            args.iter().for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
+        Item::Leaf { kind: Leaf::Function { calls, .. }, .. } => {
+            calls.iter().flat_map(|c| &c.args).for_each(|e| rewrite::expr_slots(e, 0, subplans, f));
         }
         Item::Leaf { kind: Leaf::Derived { query, lateral: true, .. }, .. } => {
             rewrite::outer_slots(query, 1, subplans, f);

@@ -21,7 +21,9 @@ pub mod explain;
 mod extremes;
 pub mod facts;
 pub mod from;
+mod functions;
 pub(crate) mod generated;
+mod grouping;
 mod implied;
 mod joined;
 mod joins;
@@ -33,7 +35,7 @@ mod pushdown;
 pub mod ranges;
 mod rewrite;
 pub mod select;
-pub mod series;
+mod stages;
 mod system;
 mod through;
 mod view;
@@ -42,7 +44,7 @@ mod wanted;
 mod with;
 
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::aggregate::AggregateCall;
+use crate::expr::collect::Collected;
 use crate::expr::{Binder, Bound, BoundKind, HostFunction, Params, Reads, Scope, Subqueries};
 use crate::syntax::ast::{Expr, Query as AstQuery, With};
 use crate::syntax::stmt::Statement;
@@ -229,12 +231,12 @@ impl<'a> Planner<'a> {
         scope: &Scope<'_>,
         params: &mut Params,
         place: &'static str,
-        aggregates: Option<&mut Vec<AggregateCall>>,
+        collected: Option<&mut Collected>,
         f: impl FnOnce(&mut Binder<'_>) -> Result<T>,
     ) -> Result<T> {
         let conversion = self.env.conversion;
         let mut binder =
-            Binder { scope, params, aggregates, subqueries: Some(self), conversion, place, in_aggregate: false };
+            Binder { scope, params, collected, subqueries: Some(self), conversion, place, in_aggregate: false };
         f(&mut binder)
     }
 

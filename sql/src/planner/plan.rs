@@ -8,14 +8,18 @@
 //! Invariants:
 //! - PLN-1 A table of FROM owns one slot per column, dropped ones included, and one more for the row's key.
 //! - PLN-6 A slot that a scan leaves out (`wanted`) is named by no expression of its level, and its level has no subquery.
+//! - PLN-8 Behind the slots of its layout a row has, in this order: the values of aggregates, those of the keys of GROUP BY, the number
+//!   of the grouping set (where there are several), the values of window functions, those of functions that give rows.
+//!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Late`.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
 use super::generated::LateUnique;
 pub use super::ranges::{KeyValues, RangePart, Ranges};
+pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 use crate::context::deferred::Timing;
 use crate::context::views::SystemView;
 use crate::error::Pos;
-use crate::expr::aggregate::AggregateCall;
+use crate::expr::sets::SetCall;
 use crate::expr::{Bound, Reads};
 use crate::syntax::ast::{LockStrength, LockWait, SetOp};
 use crate::types::{Oid, SqlType};
@@ -94,6 +98,10 @@ pub struct Select {
     pub filter: Option<Bound>,
     /// GROUP BY and aggregates.
     pub grouping: Option<Grouping>,
+    /// Window functions, in the order in which they are computed.
+    pub windows: Vec<WindowStage>,
+    /// Functions of the select list that give rows.
+    pub sets: Option<SetStage>,
     /// FOR UPDATE and its kin.
     pub locks: Vec<RowLock>,
     /// The whole of WHERE and of inner joins' conditions: looked at again when a row to be locked has changed. None where nobody asks for it: a
@@ -105,15 +113,27 @@ pub struct Select {
     pub distinct: Option<Distinct>,
 }
 
-/// GROUP BY.
-#[derive(Clone, Debug)]
-pub struct Grouping {
-    /// The keys; none: one group.
-    pub keys: Vec<Bound>,
-    /// The aggregates.
-    pub calls: Vec<AggregateCall>,
-    /// HAVING.
-    pub having: Option<Bound>,
+impl Select {
+    /// Whether its rows are made of several rows of the source, or look at several.
+    pub fn makes_groups(&self) -> bool {
+        self.grouping.is_some() || !self.windows.is_empty()
+    }
+
+    /// Targets over a source.
+    pub fn plain(source: Arc<Node>, width: usize, targets: Vec<Bound>) -> Self {
+        Self {
+            source,
+            width,
+            filter: None,
+            grouping: None,
+            windows: Vec::new(),
+            sets: None,
+            locks: Vec::new(),
+            recheck: None,
+            targets,
+            distinct: None,
+        }
+    }
 }
 
 /// DISTINCT.
@@ -260,30 +280,15 @@ pub struct WorkScan {
     pub filter: Option<Bound>,
 }
 
-/// A function in FROM.
+/// Functions in FROM: their rows side by side, nulls where one has given all of its own.
 #[derive(Clone, Debug)]
 pub struct FunctionScan {
-    /// Which.
-    pub function: TableFunction,
-    /// Its arguments.
-    pub args: Vec<Bound>,
-    /// Its first slot.
+    /// The functions.
+    pub calls: Vec<SetCall>,
+    /// The first slot.
     pub base: usize,
     /// WITH ORDINALITY.
     pub ordinality: bool,
-}
-
-/// The functions that give rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableFunction {
-    /// generate_series.
-    GenerateSeries,
-    /// unnest.
-    Unnest,
-    /// Any scalar function: one row.
-    Scalar,
-    /// A function over the catalog that gives rows of several columns.
-    Catalog(&'static crate::context::views::functions::RowsFunction),
 }
 
 /// A query in FROM.

@@ -15,7 +15,12 @@ pub(super) fn into_locked(query: &mut Arc<Query>, base: usize, filters: &mut Vec
     }
     let Some(query) = Arc::get_mut(query) else { return };
     let Body::Select(select) = &mut query.body else { return };
-    if select.grouping.is_some() || select.distinct.is_some() || query.limit.is_some() || query.offset.is_some() {
+    if select.makes_groups()
+        || select.sets.is_some()
+        || select.distinct.is_some()
+        || query.limit.is_some()
+        || query.offset.is_some()
+    {
         return;
     }
     let (mut down, mut stay) = (Vec::new(), Vec::new());

@@ -60,11 +60,11 @@ impl Rewriter<'_> {
                     s.targets.iter_mut().for_each(|e| self.expr(e, depth));
                     if let Some(g) = &mut s.grouping {
                         g.keys.iter_mut().chain(&mut g.having).for_each(|e| self.expr(e, depth));
-                        for call in &mut g.calls {
-                            call.args.iter_mut().chain(&mut call.filter).for_each(|e| self.expr(e, depth));
-                            call.order_by.iter_mut().for_each(|o| self.expr(&mut o.0, depth));
-                        }
+                        g.calls.iter_mut().flat_map(|call| call.exprs_mut()).for_each(|e| self.expr(e, depth));
                     }
+                    s.windows.iter_mut().flat_map(|w| w.exprs_mut()).for_each(|e| self.expr(e, depth));
+                    let sets = s.sets.iter_mut().flat_map(|s| &mut s.turns).flatten();
+                    sets.flat_map(|(call, _)| &mut call.args).for_each(|e| self.expr(e, depth));
                     if let Some(Distinct::On(keys)) = &mut s.distinct {
                         keys.iter_mut().for_each(|e| self.expr(e, depth));
                     }
@@ -82,7 +82,7 @@ impl Rewriter<'_> {
             }
             Node::Work(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
             Node::System(s) => s.filter.iter_mut().for_each(|e| self.expr(e, depth)),
-            Node::Function(s) => s.args.iter_mut().for_each(|e| self.expr(e, depth)),
+            Node::Function(s) => s.calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, depth)),
             Node::Derived(d) => {
                 d.filter.iter_mut().for_each(|e| self.expr(e, depth));
                 self.derived(&mut d.query, d.lateral, depth);
@@ -143,7 +143,9 @@ impl Rewriter<'_> {
             Item::Leaf { kind, filters, .. } => {
                 filters.iter_mut().for_each(|e| self.expr(e, 0));
                 match kind {
-                    Leaf::Function { args, .. } => args.iter_mut().for_each(|e| self.expr(e, 0)),
+                    Leaf::Function { calls, .. } => {
+                        calls.iter_mut().flat_map(|c| &mut c.args).for_each(|e| self.expr(e, 0));
+                    }
                     Leaf::Derived { query, lateral, .. } => self.derived(query, *lateral, 0),
                     Leaf::One | Leaf::Table(_) | Leaf::System(_) | Leaf::Work(_) => {}
                 }

@@ -1,14 +1,13 @@
 //! Query levels: WITH, target lists, grouping, ordering, set operations, locking clauses.
 
-use super::checks::{check_distinct, check_grouped, first_target, leftmost};
+use super::Planner;
+use super::checks::{check_distinct, first_target, leftmost, what_locks_exclude};
 use super::from::Layout;
-use super::plan::{
-    Body, Distinct, Grouping, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split,
-};
+use super::grouping::{Behind, LIFTED_SLOT, Level};
+use super::plan::{Body, Distinct, Node, OutputColumn, Query, RowLock, Select, SortKey, TableSlot, conjunction, split};
 use super::pullup::Raw;
-use super::{Planner, series};
 use crate::error::{Pos, Result, SqlError, code};
-use crate::expr::aggregate::AggregateCall;
+use crate::expr::collect::{Collected, Permits};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{
     BareFunction, Expr, ExprKind, Literal, Locking, OrderBy, QualName, Query as AstQuery, QueryBody,
@@ -51,7 +50,7 @@ impl Planner<'_> {
         let mut out = [None, None];
         for (slot, (e, what)) in out.iter_mut().zip([(&q.limit, "LIMIT"), (&q.offset, "OFFSET")]) {
             let Some(e) = e else { continue };
-            let scope = Scope { columns: Vec::new(), parent };
+            let scope = Scope::over(Vec::new(), parent);
             let bound = self.bind(&scope, params, what, None, |b| {
                 let bound = b.bind_unsettled(e)?;
                 let (from, pos) = (bound.ty.oid, bound.pos);
@@ -73,49 +72,48 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Query> {
-        let rewritten = series::out_of_targets(s)?;
-        let gives_rows = rewritten.is_some();
-        let s = rewritten.as_ref().unwrap_or(s);
         let layout = self.from(&s.from, parent, params, &q.locking)?;
-        let scope = Scope { columns: layout.columns.clone(), parent };
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
+            let scope = Scope::over(layout.columns.clone(), parent);
             conditions = split(self.condition(filter, &scope, params, "WHERE")?);
         }
-        let mut calls = Vec::new();
-        let (targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut calls), &layout.tables)?;
-        let keys = s.group_by.iter().map(|e| self.group_key(e, &targets, &columns, &scope, params));
-        let keys = keys.collect::<Result<Vec<_>>>()?;
-        let having = match &s.having {
-            Some(e) => Some(self.bind(&scope, params, "HAVING", Some(&mut calls), |b| b.bind_condition(e, "HAVING"))?),
+        let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
+        let aggregates = Some((collected.aggregates.clone(), LIFTED_SLOT));
+        let scope = Scope { columns: layout.columns.clone(), parent, aggregates };
+        let everything = Permits { windows: true, sets: true };
+        collected.permits = everything;
+        let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected), &layout.tables)?;
+        self.check_windows(s, &scope, params, &mut collected)?;
+        let keys = self.group_keys(s, &targets, &columns, &scope, params)?;
+        collected.permits = Permits::default();
+        let mut having = match &s.having {
+            Some(e) => {
+                let here = Some(&mut collected);
+                Some(self.bind(&scope, params, "HAVING", here, |b| b.bind_condition(e, "HAVING"))?)
+            }
             None => None,
         };
+        collected.permits = everything;
         let mut sort = Vec::new();
         for o in &q.order_by {
-            sort.push(self.sort_key(o, &targets, &columns, Some((&scope, &mut calls)), params)?);
+            sort.push(self.sort_key(o, &targets, &columns, Some((&scope, &mut collected)), params)?);
         }
-        let distinct = match &s.distinct {
+        let mut distinct = match &s.distinct {
             None => None,
             Some(list) if list.is_empty() => Some(Distinct::Row),
             Some(list) => {
-                let on = list.iter().map(|e| self.group_key(e, &targets, &columns, &scope, params));
+                let on = list.iter().map(|e| self.distinct_key(e, &targets, &columns, &scope, params, &mut collected));
                 Some(Distinct::On(on.collect::<Result<_>>()?))
             }
         };
         check_distinct(distinct.as_ref(), &targets, &sort, s, q)?;
-        for e in targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr)) {
-            self.note(e);
+        let level = Level { targets: &mut targets, having: &mut having, sort: &mut sort, distinct: &mut distinct };
+        let mut behind = self.settle_level(collected, keys, level, &layout)?;
+        if let Some(grouping) = &mut behind.grouping {
+            grouping.having = having;
         }
-        let grouped = !keys.is_empty() || !calls.is_empty() || having.is_some();
-        if grouped {
-            if gives_rows {
-                let what = "a set-returning function in the select list of a grouped query";
-                return Err(SqlError::unsupported(what).at(q.pos));
-            }
-            let mut loose = targets.iter().chain(&having).chain(sort.iter().map(|k| &k.expr));
-            loose.try_for_each(|e| check_grouped(e, &keys, &layout))?;
-        }
-        let locks = self.row_locks(&q.locking, s, grouped, &layout, &conditions)?;
+        let locks = self.row_locks(&q.locking, s, &behind, &layout, &conditions)?;
         // A subquery's conditions are asked for when a row around it has changed (EXE-6).
         let recheck = if locks.is_empty() && parent.is_none() {
             None
@@ -124,15 +122,17 @@ impl Planner<'_> {
             layout.item.inner_conditions(&mut all);
             conjunction(all)
         };
-        let grouping = grouped.then_some(Grouping { keys, calls, having });
         let [limit, offset] = self.limits(q, parent, params)?;
-        let is_selection = grouping.is_none() && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
-        let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none() && !gives_rows;
+        let Behind { grouping, windows, sets, lifted } = behind;
+        let is_plain = grouping.is_none() && windows.is_empty() && sets.is_none();
+        let is_selection = is_plain && distinct.is_none() && locks.is_empty() && q.order_by.is_empty();
+        let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
         let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets));
         let (source, width) = (Arc::new(Node::One), layout.width);
-        let body = Select { source, width, filter: None, grouping, locks, recheck, targets, distinct };
+        let body = Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
+        self.place_lifted(&mut query, lifted);
         self.raw = raw;
         Ok(query)
     }
@@ -143,7 +143,7 @@ impl Planner<'_> {
         list: &[Target],
         scope: &Scope<'_>,
         params: &mut Params,
-        mut calls: Option<&mut Vec<AggregateCall>>,
+        mut collected: Option<&mut Collected>,
         tables: &[TableSlot],
     ) -> Result<(Vec<Bound>, Vec<OutputColumn>)> {
         let mut out = (Vec::new(), Vec::new());
@@ -159,8 +159,7 @@ impl Planner<'_> {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(code::SYNTAX_ERROR, message).at(*pos));
                     }
-                    let shown = |c: &&ScopeColumn| !c.hidden && !series::is_hidden(c.relation.as_deref());
-                    for c in self.meaning.star(scope.columns.iter().filter(shown).collect()) {
+                    for c in self.meaning.star(scope.columns.iter().filter(|c| !c.hidden).collect()) {
                         push(&mut out, column_ref(c, *pos), c.name.clone());
                     }
                 }
@@ -177,7 +176,7 @@ impl Planner<'_> {
                     }
                 }
                 Target::Expr { expr, alias } => {
-                    let bound = self.bind(scope, params, "RETURNING", calls.as_deref_mut(), |b| b.bind(expr))?;
+                    let bound = self.bind(scope, params, "RETURNING", collected.as_deref_mut(), |b| b.bind(expr))?;
                     let name = alias.clone().unwrap_or_else(|| label_of(expr));
                     push(&mut out, bound, name);
                 }
@@ -186,7 +185,29 @@ impl Planner<'_> {
         Ok(out)
     }
 
-    fn group_key(
+    /// An expression of DISTINCT ON.
+    fn distinct_key(
+        &mut self,
+        e: &Expr,
+        targets: &[Bound],
+        columns: &[OutputColumn],
+        scope: &Scope<'_>,
+        params: &mut Params,
+        collected: &mut Collected,
+    ) -> Result<Bound> {
+        if let Some(at) = position(e, targets.len(), "SELECT DISTINCT ON")? {
+            return Ok(targets[at].clone());
+        }
+        if let ExprKind::Column(name) = &*e.kind
+            && name.parts.len() == 1
+            && let Some(at) = columns.iter().position(|c| c.name == name.name())
+        {
+            return Ok(targets[at].clone());
+        }
+        self.bind(scope, params, "DISTINCT ON", Some(collected), |b| b.bind(e))
+    }
+
+    pub(super) fn group_key(
         &mut self,
         e: &Expr,
         targets: &[Bound],
@@ -212,7 +233,7 @@ impl Planner<'_> {
         o: &OrderBy,
         targets: &[Bound],
         columns: &[OutputColumn],
-        scope: Option<(&Scope<'_>, &mut Vec<AggregateCall>)>,
+        scope: Option<(&Scope<'_>, &mut Collected)>,
         params: &mut Params,
     ) -> Result<SortKey> {
         let by_name = || match &*o.expr.kind {
@@ -225,7 +246,9 @@ impl Planner<'_> {
         };
         let expr = match (at, scope) {
             (Some(at), _) => targets[at].clone(),
-            (None, Some((scope, calls))) => self.bind(scope, params, "ORDER BY", Some(calls), |b| b.bind(&o.expr))?,
+            (None, Some((scope, collected))) => {
+                self.bind(scope, params, "ORDER BY", Some(collected), |b| b.bind(&o.expr))?
+            }
             (None, None) => {
                 return Err(SqlError::new(
                     code::FEATURE_NOT_SUPPORTED,
@@ -246,7 +269,7 @@ impl Planner<'_> {
         parent: Option<&Scope<'_>>,
         params: &mut Params,
     ) -> Result<Query> {
-        let scope = Scope { columns: Vec::new(), parent };
+        let scope = Scope::over(Vec::new(), parent);
         let width = rows.first().map_or(0, Vec::len);
         if let Some(bad) = rows.iter().find(|r| r.len() != width) {
             let pos = bad.first().map_or(q.pos, |e| e.pos);
@@ -343,24 +366,13 @@ impl Planner<'_> {
         &mut self,
         list: &[Locking],
         s: &AstSelect,
-        grouped: bool,
+        behind: &Behind,
         layout: &Layout,
         conditions: &[Bound],
     ) -> Result<Vec<RowLock>> {
         let mut out: Vec<RowLock> = Vec::new();
         for locking in list {
-            let refused = if s.distinct.is_some() {
-                Some("DISTINCT clause")
-            } else if !s.group_by.is_empty() {
-                Some("GROUP BY clause")
-            } else if s.having.is_some() {
-                Some("HAVING clause")
-            } else if grouped {
-                Some("aggregate functions")
-            } else {
-                None
-            };
-            if let Some(what) = refused {
+            if let Some(what) = what_locks_exclude(s, behind) {
                 let message = format!("{} is not allowed with {what}", locking.strength.sql());
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
             }
@@ -441,16 +453,7 @@ pub(super) fn cast_output(q: Arc<Query>, to: &[OutputColumn], pos: Pos) -> Arc<Q
     let targets = targets.collect();
     let width = q.columns.len();
     let derived = super::plan::Derived { query: q, base: 0, kept: None, lateral: false, filter: None };
-    let select = Select {
-        source: Arc::new(super::plan::Node::Derived(derived)),
-        width,
-        filter: None,
-        grouping: None,
-        locks: Vec::new(),
-        recheck: None,
-        targets,
-        distinct: None,
-    };
+    let select = Select::plain(Arc::new(super::plan::Node::Derived(derived)), width, targets);
     Arc::new(Query {
         body: Body::Select(Box::new(select)),
         sort: Vec::new(),
@@ -503,6 +506,7 @@ pub fn label_of(e: &Expr) -> String {
     match &*e.kind {
         ExprKind::Column(name) => name.name().to_owned(),
         ExprKind::Call(call) => call.name.name().to_owned(),
+        ExprKind::Grouping(_) => "grouping".to_owned(),
         ExprKind::Cast { arg, to } => {
             if is_weak(arg) {
                 to.name.name().to_owned()

@@ -2,12 +2,13 @@
 
 use super::from::{Item, Layout, Leaf, Placed};
 use super::leaf::{derived_leaf, named};
-use super::plan::{OutputColumn, TableFunction};
+use super::plan::OutputColumn;
 use super::{Planner, VIEW_DEPTH_MAX, select, view};
 use crate::context::privileges::denied;
 use crate::context::views::functions;
 use crate::context::views::{SYSTEM_COLUMNS, SystemView};
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::sets::{SetCall, SetFunction};
 use crate::expr::{Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, Call};
 use crate::syntax::stmt::Statement;
@@ -121,7 +122,10 @@ impl Planner<'_> {
         let relation = alias.map_or(name, |a| &a.name).to_owned();
         let columns = named(columns, &relation, alias)?;
         out.others.push(relation);
-        let kind = Leaf::Function { function: TableFunction::Catalog(function), args, ordinality };
+        let at = functions::FUNCTIONS.iter().position(|f| f == function).unwrap_or_default();
+        let own = function.columns.iter().map(|(n, t)| ((*n).to_owned(), ty(*t).into())).collect();
+        let calls = vec![SetCall { function: SetFunction::Catalog(at), args, columns: own }];
+        let kind = Leaf::Function { calls, ordinality };
         Ok(Some((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns)))
     }
 }

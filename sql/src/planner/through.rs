@@ -14,6 +14,7 @@ use super::view::Meaning;
 use super::{VIEW_DEPTH_MAX, walk};
 use crate::context::names::Found;
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::collect::{Collected, Permits};
 use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, FromItem, QueryBody, Select as AstSelect, TableRef};
 use crate::syntax::stmt::Statement;
@@ -321,15 +322,18 @@ impl Planner<'_> {
                 named(live.collect(), from.alias.as_ref().map_or(from.name.name(), |a| &a.name), from.alias.as_ref())?
             }
         };
-        let (scope, subplans) = (Scope { columns, parent: None }, self.subplans.len());
-        let (mut params, mut calls) = (Params::default(), Vec::new());
+        let (scope, subplans) = (Scope::over(columns, None), self.subplans.len());
+        let permits = Permits { windows: true, sets: true };
+        let mut collected = Collected { permits, named: select.windows.clone(), ..Collected::default() };
+        let mut params = Params::default();
         let conditions = match &select.filter {
             Some(filter) => split(self.condition(filter, &scope, &mut params, "WHERE")?),
             None => Vec::new(),
         };
-        let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut calls), &[])?;
-        if !calls.is_empty() {
-            return Err(verb.refuses(view, "Views that return aggregate functions are not automatically updatable."));
+        let (mut targets, _) = self.targets(&select.targets, &scope, &mut params, Some(&mut collected), &[])?;
+        if let Some(what) = collected.made() {
+            let why = format!("Views that return {what} are not automatically updatable.");
+            return Err(verb.refuses(view, &why));
         }
         let mut conditions = conditions;
         if let Some(level) = through.levels.last() {

@@ -50,10 +50,11 @@ fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
             s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(|e| f(e, depth));
             if let Some(g) = &s.grouping {
                 g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
-                for call in &g.calls {
-                    call.args.iter().chain(&call.filter).for_each(|e| f(e, depth));
-                    call.order_by.iter().for_each(|o| f(&o.0, depth));
-                }
+                g.calls.iter().flat_map(|call| call.exprs()).for_each(|e| f(e, depth));
+            }
+            s.windows.iter().flat_map(super::plan::WindowStage::exprs).for_each(|e| f(e, depth));
+            for (call, _) in s.sets.iter().flat_map(|s| &s.turns).flatten() {
+                call.args.iter().for_each(|e| f(e, depth));
             }
             if let Some(Distinct::On(keys)) = &s.distinct {
                 keys.iter().for_each(|e| f(e, depth));
@@ -75,7 +76,7 @@ fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
         }
         Node::Work(s) => s.filter.iter().for_each(|e| f(e, depth)),
         Node::System(s) => s.filter.iter().for_each(|e| f(e, depth)),
-        Node::Function(s) => s.args.iter().for_each(|e| f(e, depth)),
+        Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| f(e, depth)),
         Node::Derived(d) => {
             d.filter.iter().for_each(|e| f(e, depth));
             query_exprs(&d.query, depth + u16::from(d.lateral), f);
@@ -176,34 +177,5 @@ fn refers_beyond(q: &Query, beyond: u16, subplans: &[Subplan]) -> bool {
 
 /// Whether two expressions are the same but for where they stand.
 pub fn same(a: &Bound, b: &Bound) -> bool {
-    use BoundKind as K;
-    if a.ty.oid != b.ty.oid {
-        return false;
-    }
-    let alike = match (&a.kind, &b.kind) {
-        (K::Const(x), K::Const(y)) => x.is_null() == y.is_null() && x == y,
-        (K::Column { index: i, level: l }, K::Column { index: j, level: m }) => i == j && l == m,
-        (K::Param(i), K::Param(j)) => i == j,
-        (K::Aggregate(i), K::Aggregate(j)) => i == j,
-        (K::Binary { op: x, .. }, K::Binary { op: y, .. }) => x == y,
-        (K::Prefix { op: x, .. }, K::Prefix { op: y, .. }) => x == y,
-        (K::Call { function: x, .. }, K::Call { function: y, .. }) => std::ptr::eq(*x, *y),
-        (K::IsNull { negated: x, .. }, K::IsNull { negated: y, .. })
-        | (K::InList { negated: x, .. }, K::InList { negated: y, .. })
-        | (K::IsDistinct { negated: x, .. }, K::IsDistinct { negated: y, .. }) => x == y,
-        (K::IsTruth { truth: t, negated: x, .. }, K::IsTruth { truth: u, negated: y, .. }) => t == u && x == y,
-        (K::MinMax { greatest: x, .. }, K::MinMax { greatest: y, .. }) => x == y,
-        (K::And(_), K::And(_))
-        | (K::Or(_), K::Or(_))
-        | (K::Not(_), K::Not(_))
-        | (K::Case { .. }, K::Case { .. })
-        | (K::Coalesce(_), K::Coalesce(_))
-        | (K::Cast { .. }, K::Cast { .. })
-        | (K::Array(_), K::Array(_))
-        | (K::Subscript { .. }, K::Subscript { .. })
-        | (K::Row(_), K::Row(_)) => true,
-        _ => false,
-    };
-    let (x, y) = (a.children(), b.children());
-    alike && x.len() == y.len() && stack::deeper(|| x.iter().zip(y).all(|(x, y)| same(x, y)))
+    a.same(b)
 }

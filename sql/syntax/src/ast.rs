@@ -3,6 +3,7 @@
 //! Every node keeps the byte offset that PostgreSQL would report for it. Names are folded and cut already.
 
 use crate::error::Pos;
+use crate::window::{GroupItem, Over, WindowSpec};
 
 /// A name, possibly qualified: `catalog.schema.name`, leftmost first.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,8 +134,29 @@ pub struct Call {
     pub variadic: bool,
     /// `f(x ORDER BY y)`.
     pub order_by: Vec<OrderBy>,
+    /// `WITHIN GROUP (ORDER BY y)`: `order_by` is that.
+    pub within_group: bool,
     /// `FILTER (WHERE x)`.
     pub filter: Option<Expr>,
+    /// OVER.
+    pub over: Option<Box<Over>>,
+}
+
+impl Call {
+    /// A call with nothing but arguments.
+    pub fn new(name: QualName, args: Vec<Expr>) -> Self {
+        Self {
+            name,
+            args,
+            star: false,
+            distinct: false,
+            variadic: false,
+            order_by: Vec::new(),
+            within_group: false,
+            filter: None,
+            over: None,
+        }
+    }
 }
 
 /// The kinds of expressions.
@@ -218,6 +240,8 @@ pub enum ExprKind {
         to: TypeName,
     },
     Call(Call),
+    /// GROUPING(...).
+    Grouping(Vec<Expr>),
     Bare(BareFunction),
     Array(Vec<Expr>),
     ArrayQuery(Box<Query>),
@@ -338,9 +362,13 @@ pub struct Select {
     /// WHERE.
     pub filter: Option<Expr>,
     /// GROUP BY.
-    pub group_by: Vec<Expr>,
+    pub group_by: Vec<GroupItem>,
+    /// GROUP BY DISTINCT.
+    pub group_distinct: bool,
     /// HAVING.
     pub having: Option<Expr>,
+    /// WINDOW.
+    pub windows: Vec<(String, WindowSpec)>,
 }
 
 /// An item of a target list.
@@ -384,9 +412,27 @@ pub struct Alias {
 #[allow(missing_docs)]
 pub enum FromItem {
     Table(TableRef),
-    Subquery { query: Box<Query>, lateral: bool, alias: Option<Alias>, pos: Pos },
-    Function { call: Expr, lateral: bool, ordinality: bool, alias: Option<Alias>, pos: Pos },
-    Join { kind: JoinKind, left: Box<FromItem>, right: Box<FromItem>, on: JoinOn, pos: Pos },
+    Subquery {
+        query: Box<Query>,
+        lateral: bool,
+        alias: Option<Alias>,
+        pos: Pos,
+    },
+    /// Functions, side by side.
+    Function {
+        calls: Vec<Expr>,
+        lateral: bool,
+        ordinality: bool,
+        alias: Option<Alias>,
+        pos: Pos,
+    },
+    Join {
+        kind: JoinKind,
+        left: Box<FromItem>,
+        right: Box<FromItem>,
+        on: JoinOn,
+        pos: Pos,
+    },
 }
 
 /// The kinds of joins.

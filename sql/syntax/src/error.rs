@@ -34,6 +34,7 @@ pub mod code {
     pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
     pub const ARRAY_SUBSCRIPT_ERROR: &str = "2202E";
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
+    pub const TOO_MANY_COLUMNS: &str = "54011";
     pub const STATEMENT_TOO_COMPLEX: &str = "54001";
     pub const SYNTAX_ERROR: &str = "42601";
     pub const INVALID_NAME: &str = "42602";

@@ -25,6 +25,7 @@ mod parser;
 pub mod rename;
 pub mod stmt;
 pub mod user_type;
+pub mod window;
 
 pub use error::{Result, SqlError};
 pub use parser::{HEIGHT_MAX, NESTING_MAX, Parsed, parse, parse_expression, parse_type_name};

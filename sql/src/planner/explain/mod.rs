@@ -6,6 +6,7 @@
 pub mod actual;
 mod parts;
 pub mod render;
+mod stages;
 mod words;
 
 pub use actual::{Actual, Actuals};
@@ -189,10 +190,8 @@ impl<'a> Explainer<'a> {
 
     fn select(&self, q: &Arc<Query>, s: &Select, outer: &[Names]) -> Shown {
         let mut own = self.names(&s.source);
-        if let Some(g) = &s.grouping {
-            let levels: Vec<Names> = std::iter::once(own.clone()).chain(outer.iter().cloned()).collect();
-            own.aggregates = self.aggregates(g, &levels);
-        }
+        let before: Vec<Names> = std::iter::once(own.clone()).chain(outer.iter().cloned()).collect();
+        own.aggregates = self.values_behind(s, before);
         let levels: Vec<Names> = std::iter::once(own).chain(outer.iter().cloned()).collect();
         let words = self.words(&levels);
         let mut node = self.node(&s.source, &levels);
@@ -203,6 +202,14 @@ impl<'a> Explainer<'a> {
         let rows = self.joins().query(q).rows;
         if let Some(g) = &s.grouping {
             node = self.grouped(node, g, &from, &levels);
+        }
+        for _ in &s.windows {
+            let estimate = node.estimate;
+            node = above("WindowAgg", node, estimate);
+        }
+        if s.sets.is_some() {
+            let estimate = node.estimate;
+            node = above("ProjectSet", node, estimate);
         }
         if !q.sort.is_empty() && (s.grouping.is_some() || relied_on(&s.source).is_none()) {
             node = self.sorted(node, &q.sort, &levels);
@@ -240,26 +247,30 @@ impl<'a> Explainer<'a> {
         node
     }
 
-    fn aggregates(&self, g: &Grouping, levels: &[Names]) -> Vec<String> {
-        let words = self.words(levels);
-        let name = |call: &crate::expr::aggregate::AggregateCall| {
-            let kind = format!("{:?}", call.kind);
-            let (mut name, star) = (String::new(), kind == "CountStar");
-            for c in kind.trim_end_matches("Star").chars().take_while(|c| c.is_alphanumeric()) {
-                if c.is_ascii_uppercase() && !name.is_empty() {
-                    name.push('_');
-                }
-                name.push(c.to_ascii_lowercase());
-            }
-            let distinct = if call.distinct { "DISTINCT " } else { "" };
-            let args = if star { "*".to_owned() } else { words.list(&call.args) };
-            format!("{name}({distinct}{args})")
-        };
-        g.calls.iter().map(name).collect()
+    /// What the values behind the slots are called, in their order (PLN-8).
+    fn values_behind(&self, s: &Select, mut levels: Vec<Names>) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Some(g) = &s.grouping {
+            let words = self.words(&levels);
+            out.extend(g.calls.iter().map(|call| stages::aggregate(call, &words)));
+            out.extend(g.keys.iter().map(|key| words.expr(key)));
+            out.extend(g.sets.as_ref().map(|_| "GROUPING".to_owned()));
+        }
+        if let Some(own) = levels.first_mut() {
+            own.aggregates.clone_from(&out);
+        }
+        let words = self.words(&levels);
+        let mut calls: Vec<_> = s.windows.iter().flat_map(|w| &w.calls).collect();
+        calls.sort_by_key(|call| call.place);
+        out.extend(calls.into_iter().map(|call| stages::window(call, &words)));
+        let mut sets: Vec<_> = s.sets.iter().flat_map(|s| &s.turns).flatten().collect();
+        sets.sort_by_key(|(_, place)| *place);
+        out.extend(sets.into_iter().map(|(call, _)| stages::set(call, &words)));
+        out
     }
 
     fn grouped(&self, node: Shown, g: &Grouping, from: &Estimate, levels: &[Names]) -> Shown {
-        let plain = g.keys.is_empty();
+        let plain = g.is_one_group();
         let rows = if plain { 1.0 } else { (from.rows / 10.0).max(1.0) };
         let (head, strategy) = if plain { ("Aggregate", "Plain") } else { ("HashAggregate", "Hashed") };
         let mut out = above(head, node, (0.0, 0.0, rows, 0));

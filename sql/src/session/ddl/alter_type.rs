@@ -110,7 +110,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let column = &r.columns[at];
         with_env(self.core, &catalog, |env| {
-            let scope = Scope { columns: table_columns(r, &r.name, 0), parent: None };
+            let scope = Scope::over(table_columns(r, &r.name, 0), None);
             let params = &mut Params::default();
             if column.generated {
                 let e = crate::syntax::parse_expression(column.default.as_deref().unwrap_or("NULL"))?;

@@ -187,16 +187,8 @@ impl Parser<'_> {
 
     /// A call of a function that syntax of its own stands for.
     pub(super) fn call(&mut self, name: &str, args: Vec<Expr>, pos: Pos) -> Result<Expr> {
-        let call = Call {
-            name: QualName { parts: vec!["pg_catalog".to_owned(), name.to_owned()], pos },
-            args,
-            star: false,
-            distinct: false,
-            variadic: false,
-            order_by: Vec::new(),
-            filter: None,
-        };
-        self.node(ExprKind::Call(call), pos)
+        let name = QualName { parts: vec!["pg_catalog".to_owned(), name.to_owned()], pos };
+        self.node(ExprKind::Call(Call::new(name, args)), pos)
     }
 
     fn any_name(&mut self) -> Result<QualName> {

@@ -19,6 +19,7 @@ mod transaction;
 mod types;
 mod user_type;
 mod utility;
+mod window;
 
 use super::ast::{Expr, ExprKind, QualName, TypeName};
 use super::keywords::{self, Category};

@@ -1,6 +1,7 @@
 //! Operator precedence and the height of trees.
 
 use super::super::ast::{AnyOf, Expr, ExprKind, Index};
+use super::super::window::Over;
 
 /// Precedence levels, lowest first, as gram.y orders them.
 pub(super) mod level {
@@ -51,7 +52,7 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
             left.height.max(right.height)
         }
         K::And(list) | K::Or(list) | K::Coalesce(list) | K::Greatest(list) | K::Least(list) => max_of(list),
-        K::Array(list) | K::Row(list) => max_of(list),
+        K::Array(list) | K::Row(list) | K::Grouping(list) => max_of(list),
         K::Between { arg, low, high, negated: _, symmetric: _ } => max_of([arg, low, high]),
         K::InList { arg, list, negated: _ } => arg.height.max(max_of(list)),
         K::InQuery { arg, query, negated: _ } => arg.height.max(query.height),
@@ -63,7 +64,12 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
             max_of(arg).max(whens).max(max_of(otherwise))
         }
         K::Call(call) => {
-            max_of(&call.args).max(max_of(&call.filter)).max(max_of(call.order_by.iter().map(|o| &o.expr)))
+            let over = match call.over.as_deref() {
+                Some(Over::Spec(spec)) => max_of(spec.exprs()),
+                Some(Over::Name(..)) | None => 0,
+            };
+            let order = max_of(call.order_by.iter().map(|o| &o.expr));
+            max_of(&call.args).max(max_of(&call.filter)).max(order).max(over)
         }
         K::ArrayQuery(query) | K::Exists(query) | K::Subquery(query) => query.height,
         K::Subscript { arg, index } => index.iter().fold(arg.height, |h, i| match i {

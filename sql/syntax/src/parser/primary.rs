@@ -102,6 +102,7 @@ impl Parser<'_> {
 
     /// Keywords that open a form with parentheses, and those that may be names after all.
     fn keyword_form(&mut self, word: &str, category: Category) -> Result<Expr> {
+        let pos = self.pos();
         if self.is_standard_type() {
             return self.typed_literal();
         }
@@ -125,7 +126,12 @@ impl Parser<'_> {
         if special {
             return self.special(word);
         }
-        let refused = matches!(word, "grouping" | "treat" | "normalize" | "setof") || word.starts_with("xml");
+        if open && word == "grouping" {
+            self.advance();
+            let list = self.paren_list(|p| p.expr())?;
+            return self.node(ExprKind::Grouping(list), pos);
+        }
+        let refused = matches!(word, "treat" | "normalize" | "setof") || word.starts_with("xml");
         if open && refused && category == Category::ColumnName {
             return Err(self.unsupported(&word.to_ascii_uppercase()));
         }
@@ -192,15 +198,7 @@ impl Parser<'_> {
     fn function(&mut self, name: QualName) -> Result<Expr> {
         let pos = name.pos;
         self.expect_punct(b'(')?;
-        let mut call = Call {
-            name,
-            args: Vec::new(),
-            star: false,
-            distinct: false,
-            variadic: false,
-            order_by: Vec::new(),
-            filter: None,
-        };
+        let mut call = Call::new(name, Vec::new());
         if matches!(self.peek(), Tok::Op("*")) {
             self.advance();
             call.star = true;
@@ -222,7 +220,7 @@ impl Parser<'_> {
         }
         self.expect_punct(b')')?;
         if self.is_seq(&["within", "group"]) {
-            return Err(self.unsupported("WITHIN GROUP"));
+            self.within_group(&mut call)?;
         }
         if self.is("filter") && *self.peek_at(1) == Tok::Punct(b'(') {
             self.advance();
@@ -231,10 +229,30 @@ impl Parser<'_> {
             call.filter = Some(self.expr()?);
             self.expect_punct(b')')?;
         }
-        if self.is("over") {
-            return Err(self.unsupported("a window function (OVER)"));
-        }
+        call.over = self.opt_over()?;
         self.node(ExprKind::Call(call), pos)
+    }
+
+    fn within_group(&mut self, call: &mut Call) -> Result<()> {
+        let at = self.pos();
+        let refused = if !call.order_by.is_empty() {
+            Some("cannot use multiple ORDER BY clauses with WITHIN GROUP")
+        } else if call.distinct {
+            Some("cannot use DISTINCT with WITHIN GROUP")
+        } else if call.variadic {
+            Some("cannot use VARIADIC with WITHIN GROUP")
+        } else {
+            None
+        };
+        if let Some(message) = refused {
+            return Err(SqlError::new(code::SYNTAX_ERROR, message).at(at));
+        }
+        self.expect_seq(&["within", "group"])?;
+        self.expect_punct(b'(')?;
+        call.order_by = self.order_by()?;
+        self.expect_punct(b')')?;
+        call.within_group = true;
+        Ok(())
     }
 
     fn argument(&mut self) -> Result<Expr> {

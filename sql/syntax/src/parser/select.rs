@@ -149,7 +149,9 @@ impl Parser<'_> {
                 from: vec![super::super::ast::FromItem::Table(table)],
                 filter: None,
                 group_by: Vec::new(),
+                group_distinct: false,
                 having: None,
+                windows: Vec::new(),
             };
             return Ok(plain_query(QueryBody::Select(Box::new(select)), pos, self.height));
         }
@@ -172,12 +174,11 @@ impl Parser<'_> {
         }
         let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
         let filter = self.opt_where()?;
-        let group_by = if self.eat_seq(&["group", "by"]) { self.group_by()? } else { Vec::new() };
+        let (group_by, group_distinct) =
+            if self.eat_seq(&["group", "by"]) { self.group_by()? } else { (Vec::new(), false) };
         let having = if self.eat("having") { Some(self.expr()?) } else { None };
-        if self.is("window") {
-            return Err(self.unsupported("WINDOW"));
-        }
-        Ok(Select { distinct, targets, from, filter, group_by, having })
+        let windows = self.opt_window_clause()?;
+        Ok(Select { distinct, targets, from, filter, group_by, group_distinct, having, windows })
     }
 
     fn is_target_start(&self) -> bool {
@@ -198,20 +199,6 @@ impl Parser<'_> {
             "window",
         ];
         !(*self.peek() == Tok::End || self.is_punct(b';') || self.is_punct(b')') || self.is_any(&stop))
-    }
-
-    fn group_by(&mut self) -> Result<Vec<Expr>> {
-        if self.is_any(&["all", "distinct"]) {
-            return Err(self.unsupported("GROUP BY ALL and DISTINCT"));
-        }
-        self.comma_list(|p| {
-            let empty = p.is_punct(b'(') && *p.peek_at(1) == Tok::Punct(b')');
-            let call = *p.peek_at(1) == Tok::Punct(b'(') && p.is_any(&["rollup", "cube"]);
-            if empty || call || p.is_seq(&["grouping", "sets"]) {
-                return Err(p.unsupported("grouping sets"));
-            }
-            p.expr()
-        })
     }
 
     pub(super) fn opt_where(&mut self) -> Result<Option<Expr>> {
@@ -271,13 +258,33 @@ impl Parser<'_> {
         self.expect_seq(&["order", "by"])?;
         self.comma_list(|p| {
             let expr = p.expr()?;
-            if p.is("using") {
-                return Err(p.unsupported("ORDER BY ... USING"));
-            }
-            let descending = p.direction();
+            let descending = if p.eat("using") { p.using_operator()? } else { p.direction() };
             let nulls_first = p.nulls_order()?;
             Ok(OrderBy { expr, descending, nulls_first })
         })
+    }
+
+    /// USING > (true), or USING <.
+    fn using_operator(&mut self) -> Result<bool> {
+        let pos = self.pos();
+        let op = match self.peek() {
+            Tok::Op(op) => {
+                let op = (*op).to_owned();
+                self.advance();
+                op
+            }
+            _ => self.qualified_operator()?,
+        };
+        match op.as_str() {
+            "<" => Ok(false),
+            ">" => Ok(true),
+            _ => {
+                let message = format!("operator {op} is not a valid ordering operator");
+                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message)
+                    .hint("Ordering operators must be \"<\" or \">\" members of btree operator families.")
+                    .at(pos))
+            }
+        }
     }
 
     /// DESC (true), or ASC or nothing.

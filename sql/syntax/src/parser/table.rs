@@ -111,14 +111,22 @@ impl Parser<'_> {
         if self.eat_punct(b'(') {
             return self.table_in_parentheses(lateral, pos);
         }
-        if self.is_seq(&["rows", "from"]) {
-            return Err(self.unsupported("ROWS FROM"));
+        if self.is_seq(&["rows", "from"]) && *self.peek_at(2) == Tok::Punct(b'(') {
+            self.advance();
+            self.advance();
+            let calls = self.paren_list(|p| {
+                let call = p.primary()?;
+                if p.is("as") { Err(p.unsupported("a column definition list")) } else { Ok(call) }
+            })?;
+            let ordinality = self.eat_seq(&["with", "ordinality"]);
+            let alias = self.opt_alias()?;
+            return Ok(FromItem::Function { calls, lateral, ordinality, alias, pos });
         }
         if self.is_function_call() {
             let call = self.primary()?;
             let ordinality = self.eat_seq(&["with", "ordinality"]);
             let alias = self.opt_alias()?;
-            return Ok(FromItem::Function { call, lateral, ordinality, alias, pos });
+            return Ok(FromItem::Function { calls: vec![call], lateral, ordinality, alias, pos });
         }
         if lateral {
             return Err(self.error_here());

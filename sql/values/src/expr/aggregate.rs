@@ -1,14 +1,8 @@
-//! Aggregates: which exist for which types, and their accumulators.
+//! Aggregates: which exist for which types, and what a call of one is once it is bound.
 
 use super::bound::Bound;
-use super::operators::{self, Op};
 use super::resolve::{self, Choice};
-use crate::error::{Result, SqlError, code};
-use crate::types::datum::{Array, compare};
-use crate::types::interval::Interval;
-use crate::types::{Datum, Numeric, Oid, SqlType, array_of, oid};
-use clearway_base::breath;
-use std::collections::HashSet;
+use crate::types::{Oid, SqlType, array_of, element_of, oid};
 
 /// What an aggregate computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +16,67 @@ pub enum Kind {
     Max,
     BoolAnd,
     BoolOr,
+    BitAnd,
+    BitOr,
+    BitXor,
     StringAgg,
     ArrayAgg,
+    VarPop,
+    VarSamp,
+    StddevPop,
+    StddevSamp,
+    Corr,
+    CovarPop,
+    CovarSamp,
+    RegrAvgx,
+    RegrAvgy,
+    RegrCount,
+    RegrIntercept,
+    RegrR2,
+    RegrSlope,
+    RegrSxx,
+    RegrSxy,
+    RegrSyy,
+    PercentileCont,
+    PercentileDisc,
+    Mode,
+    /// Of a hypothetical row.
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+}
+
+impl Kind {
+    /// Whether it takes its arguments from WITHIN GROUP.
+    pub fn is_ordered_set(self) -> bool {
+        matches!(self, Kind::PercentileCont | Kind::PercentileDisc | Kind::Mode) || self.is_hypothetical()
+    }
+
+    /// Whether it asks where a row would stand.
+    pub fn is_hypothetical(self) -> bool {
+        matches!(self, Kind::Rank | Kind::DenseRank | Kind::PercentRank | Kind::CumeDist)
+    }
+
+    /// Whether it is about pairs of numbers.
+    pub fn is_of_pairs(self) -> bool {
+        use Kind as K;
+        matches!(
+            self,
+            K::Corr
+                | K::CovarPop
+                | K::CovarSamp
+                | K::RegrAvgx
+                | K::RegrAvgy
+                | K::RegrCount
+                | K::RegrIntercept
+                | K::RegrR2
+                | K::RegrSlope
+                | K::RegrSxx
+                | K::RegrSxy
+                | K::RegrSyy
+        )
+    }
 }
 
 /// A call of an aggregate.
@@ -31,8 +84,10 @@ pub enum Kind {
 pub struct AggregateCall {
     /// What it computes.
     pub kind: Kind,
-    /// Its arguments.
+    /// Its arguments; those of WITHIN GROUP where it has that.
     pub args: Vec<Bound>,
+    /// The arguments before WITHIN GROUP, which have one value for the whole group.
+    pub direct: Vec<Bound>,
     /// DISTINCT.
     pub distinct: bool,
     /// FILTER.
@@ -43,10 +98,41 @@ pub struct AggregateCall {
     pub ty: SqlType,
 }
 
-const ANY: Oid = resolve::ANY;
+impl AggregateCall {
+    /// Its expressions.
+    pub fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        self.args.iter().chain(&self.direct).chain(&self.filter).chain(self.order_by.iter().map(|o| &o.0))
+    }
 
-/// The longest value, as in PostgreSQL.
-const VALUE_BYTES_MAX: usize = (1 << 30) - 1;
+    /// Its expressions, to change.
+    pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        let order = self.order_by.iter_mut().map(|o| &mut o.0);
+        self.args.iter_mut().chain(&mut self.direct).chain(&mut self.filter).chain(order)
+    }
+
+    pub(super) fn is_volatile(&self) -> bool {
+        self.exprs().any(Bound::is_volatile)
+    }
+
+    pub(super) fn same(&self, other: &AggregateCall) -> bool {
+        let all = |a: &[Bound], b: &[Bound]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b));
+        let filters = match (&self.filter, &other.filter) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.same(b),
+            _ => false,
+        };
+        let order = |a: &[(Bound, bool, bool)], b: &[(Bound, bool, bool)]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0.same(&b.0) && (a.1, a.2) == (b.1, b.2))
+        };
+        (self.kind, self.distinct, self.ty) == (other.kind, other.distinct, other.ty)
+            && all(&self.args, &other.args)
+            && all(&self.direct, &other.direct)
+            && filters
+            && order(&self.order_by, &other.order_by)
+    }
+}
+
+const ANY: Oid = resolve::ANY;
 
 /// (name, kind, argument types, result type; ANY as result: the argument's).
 #[rustfmt::skip]
@@ -63,8 +149,57 @@ static AGGREGATES: &[(&str, Kind, &[Oid], Oid)] = {
         ("bool_and", Kind::BoolAnd, &[BOOL], BOOL), ("every", Kind::BoolAnd, &[BOOL], BOOL),
         ("bool_or", Kind::BoolOr, &[BOOL], BOOL),
         ("string_agg", Kind::StringAgg, &[TEXT, TEXT], TEXT), ("string_agg", Kind::StringAgg, &[BYTEA, BYTEA], BYTEA),
+        ("bit_and", Kind::BitAnd, &[INT2], INT2), ("bit_and", Kind::BitAnd, &[INT4], INT4), ("bit_and", Kind::BitAnd, &[INT8], INT8),
+        ("bit_or", Kind::BitOr, &[INT2], INT2), ("bit_or", Kind::BitOr, &[INT4], INT4), ("bit_or", Kind::BitOr, &[INT8], INT8),
+        ("bit_xor", Kind::BitXor, &[INT2], INT2), ("bit_xor", Kind::BitXor, &[INT4], INT4), ("bit_xor", Kind::BitXor, &[INT8], INT8),
+        ("percentile_disc", Kind::PercentileDisc, &[FLOAT8, ANY], ANY),
+        ("percentile_disc", Kind::PercentileDisc, &[FLOAT8_ARRAY, ANY], ANY),
+        ("percentile_cont", Kind::PercentileCont, &[FLOAT8, FLOAT8], FLOAT8),
+        ("percentile_cont", Kind::PercentileCont, &[FLOAT8, INTERVAL], INTERVAL),
+        ("percentile_cont", Kind::PercentileCont, &[FLOAT8_ARRAY, FLOAT8], FLOAT8_ARRAY),
+        ("percentile_cont", Kind::PercentileCont, &[FLOAT8_ARRAY, INTERVAL], INTERVAL_ARRAY),
+        ("mode", Kind::Mode, &[ANY], ANY),
     ]
 };
+
+/// Aggregates of numbers: over exact ones they give numeric, over others double precision.
+static OF_NUMBERS: &[(&str, Kind)] = &[
+    ("variance", Kind::VarSamp),
+    ("var_samp", Kind::VarSamp),
+    ("var_pop", Kind::VarPop),
+    ("stddev", Kind::StddevSamp),
+    ("stddev_samp", Kind::StddevSamp),
+    ("stddev_pop", Kind::StddevPop),
+];
+
+/// Aggregates of pairs of doubles.
+static OF_PAIRS: &[(&str, Kind)] = &[
+    ("corr", Kind::Corr),
+    ("covar_pop", Kind::CovarPop),
+    ("covar_samp", Kind::CovarSamp),
+    ("regr_avgx", Kind::RegrAvgx),
+    ("regr_avgy", Kind::RegrAvgy),
+    ("regr_count", Kind::RegrCount),
+    ("regr_intercept", Kind::RegrIntercept),
+    ("regr_r2", Kind::RegrR2),
+    ("regr_slope", Kind::RegrSlope),
+    ("regr_sxx", Kind::RegrSxx),
+    ("regr_sxy", Kind::RegrSxy),
+    ("regr_syy", Kind::RegrSyy),
+];
+
+/// Aggregates of hypothetical rows.
+static HYPOTHETICAL: &[(&str, Kind, Oid)] = &[
+    ("rank", Kind::Rank, oid::INT8),
+    ("dense_rank", Kind::DenseRank, oid::INT8),
+    ("percent_rank", Kind::PercentRank, oid::FLOAT8),
+    ("cume_dist", Kind::CumeDist, oid::FLOAT8),
+];
+
+/// The aggregate of a hypothetical row: its kind and the type of its result.
+pub fn hypothetical(name: &str) -> Option<(Kind, Oid)> {
+    HYPOTHETICAL.iter().find(|h| h.0 == name).map(|h| (h.1, h.2))
+}
 
 /// The types that min and max take.
 const ORDERED: &[&[Oid]] = &[
@@ -85,7 +220,9 @@ const ORDERED: &[&[Oid]] = &[
 
 /// Whether a name is that of an aggregate.
 pub fn is_aggregate(name: &str) -> bool {
-    matches!(name, "min" | "max" | "array_agg") || AGGREGATES.iter().any(|a| a.0 == name)
+    matches!(name, "min" | "max" | "array_agg")
+        || AGGREGATES.iter().any(|a| a.0 == name)
+        || OF_NUMBERS.iter().chain(OF_PAIRS).any(|a| a.0 == name)
 }
 
 /// The aggregate for argument types: kind, the types its arguments are cast to, result.
@@ -93,163 +230,47 @@ pub fn resolve(name: &str, inputs: &[Oid]) -> Option<(Kind, Vec<Oid>, Oid)> {
     if name == "array_agg" {
         let [t] = inputs else { return None };
         let t = if *t == oid::UNKNOWN { oid::TEXT } else { *t };
-        return Some((Kind::ArrayAgg, vec![t], array_of(t)?));
+        let result = if element_of(t).is_some() { t } else { array_of(t)? };
+        return Some((Kind::ArrayAgg, vec![t], result));
     }
     if matches!(name, "min" | "max") {
         let kind = if name == "min" { Kind::Min } else { Kind::Max };
+        if let [t] = inputs
+            && element_of(*t).is_some()
+        {
+            return Some((kind, vec![*t], *t));
+        }
         let Choice::One(i) = resolve::choose(inputs, ORDERED) else {
             return None;
         };
         return Some((kind, ORDERED[i].to_vec(), ORDERED[i][0]));
+    }
+    if let Some((_, kind)) = OF_NUMBERS.iter().find(|a| a.0 == name) {
+        let types: &[&[Oid]] =
+            &[&[oid::INT8], &[oid::INT4], &[oid::INT2], &[oid::FLOAT4], &[oid::FLOAT8], &[oid::NUMERIC]];
+        let Choice::One(i) = resolve::choose(inputs, types) else { return None };
+        let inexact = matches!(types[i][0], oid::FLOAT4 | oid::FLOAT8);
+        return Some((*kind, types[i].to_vec(), if inexact { oid::FLOAT8 } else { oid::NUMERIC }));
+    }
+    if let Some((_, kind)) = OF_PAIRS.iter().find(|a| a.0 == name) {
+        let pair: &[Oid] = &[oid::FLOAT8, oid::FLOAT8];
+        let Choice::One(_) = resolve::choose(inputs, &[pair]) else { return None };
+        let result = if *kind == Kind::RegrCount { oid::INT8 } else { oid::FLOAT8 };
+        return Some((*kind, pair.to_vec(), result));
     }
     let rows: Vec<_> = AGGREGATES.iter().filter(|a| a.0 == name).collect();
     let types: Vec<&[Oid]> = rows.iter().map(|r| r.2).collect();
     let Choice::One(i) = resolve::choose(inputs, &types) else {
         return None;
     };
-    let args = rows[i].2.iter().zip(inputs).map(|(t, input)| if *t == ANY { *input } else { *t }).collect();
-    Some((rows[i].1, args, rows[i].3))
-}
-
-/// The running value of an aggregate for one group. Rows come in the order that ORDER BY asks for.
-pub struct Accumulator {
-    kind: Kind,
-    result: Oid,
-    count: i64,
-    value: Datum,
-    int: i128,
-    list: Vec<Datum>,
-    seen: Option<HashSet<Vec<Datum>>>,
-}
-
-impl Accumulator {
-    /// An empty one.
-    pub fn new(call: &AggregateCall) -> Self {
-        Self {
-            kind: call.kind,
-            result: call.ty.oid,
-            count: 0,
-            value: Datum::Null,
-            int: 0,
-            list: Vec::new(),
-            seen: call.distinct.then(HashSet::new),
+    let text = |t: Oid| if t == oid::UNKNOWN { oid::TEXT } else { t };
+    let args: Vec<Oid> = rows[i].2.iter().zip(inputs).map(|(t, input)| if *t == ANY { *input } else { *t }).collect();
+    let result = match rows[i].3 {
+        ANY => {
+            let value = args.last().copied().map_or(oid::TEXT, text);
+            if args.first() == Some(&oid::FLOAT8_ARRAY) { array_of(value)? } else { value }
         }
-    }
-
-    /// Takes a row's arguments; the filter was applied.
-    pub fn add(&mut self, args: &[Datum], session: &dyn super::Session) -> Result<()> {
-        let skips_null = !matches!(self.kind, Kind::CountStar | Kind::ArrayAgg);
-        let first = args.first().cloned().unwrap_or(Datum::Null);
-        if skips_null && first.is_null() {
-            return Ok(());
-        }
-        if let Some(seen) = &mut self.seen
-            && !seen.insert(args.to_vec())
-        {
-            return Ok(());
-        }
-        self.count += 1;
-        match self.kind {
-            Kind::CountStar | Kind::Count => {}
-            Kind::Sum | Kind::Avg => self.sum(first, session)?,
-            Kind::Min | Kind::Max => {
-                let better = compare(&first, &self.value).is_lt() == (self.kind == Kind::Min);
-                if self.value.is_null() || better {
-                    self.value = first;
-                }
-            }
-            Kind::BoolAnd | Kind::BoolOr => {
-                let (a, b) = (self.value.as_bool(), first.as_bool().unwrap_or(false));
-                let and = self.kind == Kind::BoolAnd;
-                self.value = Datum::Bool(a.map_or(b, |a| if and { a && b } else { a || b }));
-            }
-            Kind::StringAgg => {
-                if self.count > 1 {
-                    self.list.push(args.get(1).cloned().unwrap_or(Datum::Null));
-                }
-                self.list.push(first);
-            }
-            Kind::ArrayAgg => self.list.push(first),
-        }
-        Ok(())
-    }
-
-    fn sum(&mut self, v: Datum, session: &dyn super::Session) -> Result<()> {
-        if let Some(n) = v.as_i64() {
-            self.int += i128::from(n);
-            return Ok(());
-        }
-        let v = if self.result == oid::FLOAT8 { Datum::Float8(v.as_f64().unwrap_or(0.0)) } else { v };
-        let v = match (&v, self.result) {
-            (Datum::Float8(_), oid::FLOAT8) | (_, oid::FLOAT4 | oid::NUMERIC | oid::INTERVAL) => v,
-            _ => {
-                return Err(SqlError::internal("an aggregate got an argument of another type"));
-            }
-        };
-        let old = std::mem::replace(&mut self.value, Datum::Null);
-        self.value = if old.is_null() { v } else { operators::binary(Op::Add, &old, &v, session)? };
-        Ok(())
-    }
-
-    /// The result.
-    pub fn finish(self) -> Result<Datum> {
-        let empty = self.count == 0;
-        Ok(match self.kind {
-            Kind::CountStar | Kind::Count => Datum::Int8(self.count),
-            _ if empty => Datum::Null,
-            Kind::Sum if self.value.is_null() => match self.result {
-                oid::INT8 => Datum::Int8(
-                    i64::try_from(self.int)
-                        .map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))?,
-                ),
-                _ => Datum::numeric(Numeric::new(self.int.into(), 0)),
-            },
-            Kind::Avg => self.average()?,
-            Kind::StringAgg if self.result == oid::BYTEA => {
-                let mut out = Vec::with_capacity(claim_whole(&self.list)?);
-                for part in &self.list {
-                    breath::step(16)?;
-                    if let Datum::Bytea(part) = part {
-                        breath::append(&mut out, part)?;
-                    }
-                }
-                Datum::Bytea(out.into())
-            }
-            Kind::StringAgg => {
-                let mut out = String::with_capacity(claim_whole(&self.list)?);
-                for part in self.list.iter().filter_map(Datum::as_str) {
-                    breath::step(16)?;
-                    breath::append_text(&mut out, part)?;
-                }
-                Datum::text(out)
-            }
-            Kind::ArrayAgg => {
-                let element = crate::types::element_of(self.result).unwrap_or(0);
-                Datum::Array(Array::one_dimensional(element, self.list).into())
-            }
-            Kind::Sum | Kind::Min | Kind::Max | Kind::BoolAnd | Kind::BoolOr => self.value,
-        })
-    }
-
-    fn average(self) -> Result<Datum> {
-        let n = Numeric::from(self.count);
-        Ok(match self.value {
-            Datum::Null => Datum::numeric(Numeric::new(self.int.into(), 0).div(&n)?),
-            Datum::Numeric(sum) => Datum::numeric(sum.div(&n)?),
-            Datum::Float8(sum) => Datum::Float8(sum / self.count as f64),
-            Datum::Interval(sum) => Datum::Interval(sum.checked_div(self.count as f64)?),
-            _ => Datum::Interval(Interval::default()),
-        })
-    }
-}
-
-/// The length of all parts together, once the account has granted a text of that length.
-fn claim_whole(parts: &[Datum]) -> Result<usize> {
-    let bytes = parts.iter().map(Datum::heap_bytes).sum();
-    if bytes > VALUE_BYTES_MAX {
-        let message = format!("a value would have {bytes} bytes, of at most {VALUE_BYTES_MAX}");
-        return Err(SqlError::new(code::PROGRAM_LIMIT_EXCEEDED, message));
-    }
-    clearway_base::memory::claim(2 * bytes)?;
-    Ok(bytes)
+        result => result,
+    };
+    Some((rows[i].1, args, result))
 }

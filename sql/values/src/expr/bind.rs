@@ -1,7 +1,7 @@
 //! The binder: names to columns, operators and functions to rows of the tables, literals to values.
 
-use super::aggregate::AggregateCall;
 use super::bound::{Bound, BoundKind, SubqueryUse};
+use super::collect::{Aggregates, Collected};
 use super::functions::Function;
 use super::operator_table::OPERATORS;
 use super::operators::Op;
@@ -75,6 +75,15 @@ pub struct Scope<'p> {
     pub columns: Vec<ScopeColumn>,
     /// The enclosing query.
     pub parent: Option<&'p Scope<'p>>,
+    /// Where subqueries put aggregates over this level's columns, and the slot of the first; none: there may be none.
+    pub aggregates: Option<(Aggregates, usize)>,
+}
+
+impl<'p> Scope<'p> {
+    /// A scope over these columns.
+    pub fn over(columns: Vec<ScopeColumn>, parent: Option<&'p Scope<'p>>) -> Self {
+        Self { columns, parent, aggregates: None }
+    }
 }
 
 /// The parameters of a statement: their types, as far as known.
@@ -102,8 +111,8 @@ pub struct Binder<'a> {
     pub scope: &'a Scope<'a>,
     /// The parameters.
     pub params: &'a mut Params,
-    /// Where aggregates are collected; none: they are refused in `place`.
-    pub aggregates: Option<&'a mut Vec<AggregateCall>>,
+    /// Where aggregates and the like are collected; none: they are refused in `place`.
+    pub collected: Option<&'a mut Collected>,
     /// Who binds subqueries; none: they are refused in `place`.
     pub subqueries: Option<&'a mut dyn Subqueries>,
     /// How literals are read.

@@ -2,11 +2,13 @@
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;
-use super::bound::{Bound, BoundKind};
+use super::bound::{Bound, BoundKind, Late};
+use super::collect::add_aggregate;
 use super::functions;
 use super::host::HOST_FUNCTIONS;
 use super::inquiries;
 use super::resolve::{self, Choice};
+use super::{sets, window};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
 use crate::types::datum::Array;
@@ -20,8 +22,22 @@ impl Binder<'_> {
             Some("information_schema") => name.starts_with("_pg_"),
             schema => schema.is_none_or(|s| s == "pg_catalog"),
         };
-        if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count")) {
+        if let Some(over) = &call.over {
+            return self.window_call(call, over, pos);
+        }
+        let ordered_set = call.within_group && aggregate::hypothetical(name).is_some();
+        if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count") || ordered_set) {
             return self.aggregate(call, pos);
+        }
+        if in_catalog && window::is_window_function(name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
+        }
+        if call.within_group {
+            return Err(self.not_within_group(call, pos));
+        }
+        if in_catalog && sets::gives_rows(name) {
+            return self.set(call, pos);
         }
         let decorated = call.star || call.distinct || !call.order_by.is_empty() || call.filter.is_some();
         if decorated {
@@ -158,36 +174,69 @@ impl Binder<'_> {
         Ok(Some(Bound { kind: BoundKind::Spread { function, args }, ty: function.result.into(), pos }))
     }
 
+    /// A function that gives rows, in an expression.
+    fn set(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let refuse = |message: String| SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos);
+        let inside = match self.collected.as_deref() {
+            _ if self.in_aggregate => "aggregate",
+            Some(c) if c.in_window => "window",
+            Some(c) if c.permits.sets => "",
+            _ => return Err(refuse(format!("set-returning functions are not allowed in {}", self.place))),
+        };
+        if !inside.is_empty() {
+            let message = format!("{inside} function calls cannot contain set-returning function calls");
+            let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
+            return Err(refuse(message).hint(hint));
+        }
+        let bound = sets::bind(self, call, pos)?;
+        let ty = bound.ty();
+        let at = self.collected.as_deref_mut().map_or(0, |c| c.set(bound));
+        Ok(Bound { kind: BoundKind::Late(Late::Set(at)), ty, pos })
+    }
+
     fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
         let name = call.name.name();
         if self.in_aggregate {
             return Err(SqlError::new(code::GROUPING_ERROR, "aggregate function calls cannot be nested").at(pos));
         }
-        if self.aggregates.is_none() {
-            let message = format!("aggregate functions are not allowed in {}", self.place);
-            return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
-        }
         self.in_aggregate = true;
         let bound = self.aggregate_parts(call, pos);
         self.in_aggregate = false;
-        let bound = bound?.ok_or_else(|| {
+        let mut bound = bound?.ok_or_else(|| {
             let message = format!("function {name}() does not exist");
             SqlError::new(code::UNDEFINED_FUNCTION, message).at(pos)
         })?;
         let ty = bound.ty;
-        let Some(list) = self.aggregates.as_deref_mut() else {
-            return Err(SqlError::internal("no aggregates"));
+        // An aggregate belongs to the nearest level whose columns it names.
+        let level = bound.exprs().filter_map(Bound::lowest_level).min().unwrap_or(0);
+        if level > 0 {
+            let mut scope = Some(self.scope);
+            for _ in 0..level {
+                scope = scope.and_then(|s| s.parent);
+            }
+            if let Some((list, first)) = scope.and_then(|s| s.aggregates.as_ref()) {
+                bound.exprs_mut().for_each(|e| e.lift(level));
+                let index = first + add_aggregate(list, bound);
+                return Ok(Bound { kind: BoundKind::Column { index, level }, ty, pos });
+            }
+        }
+        let Some(collected) = self.collected.as_deref() else {
+            let message = format!("aggregate functions are not allowed in {}", self.place);
+            return Err(SqlError::new(code::GROUPING_ERROR, message).at(pos));
         };
-        list.push(bound);
-        Ok(Bound { kind: BoundKind::Aggregate(list.len() - 1), ty, pos })
+        let at = add_aggregate(&collected.aggregates, bound);
+        Ok(Bound { kind: BoundKind::Aggregate(at), ty, pos })
     }
 
-    fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {
+    pub(super) fn aggregate_parts(&mut self, call: &Call, pos: Pos) -> Result<Option<AggregateCall>> {
         let name = call.name.name();
         let filter = match &call.filter {
             Some(f) => Some(self.bind_condition(f, "FILTER")?),
             None => None,
         };
+        if call.within_group {
+            return self.ordered_set(call, filter, pos).map(Some);
+        }
         let mut order_by = Vec::new();
         for o in &call.order_by {
             let key = self.bind(&o.expr)?;
@@ -196,6 +245,7 @@ impl Binder<'_> {
         let mut out = AggregateCall {
             kind: aggregate::Kind::CountStar,
             args: Vec::new(),
+            direct: Vec::new(),
             distinct: call.distinct,
             filter,
             order_by,
@@ -215,6 +265,10 @@ impl Binder<'_> {
                 )
                 .at(pos));
         };
+        if kind.is_ordered_set() {
+            let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
+        }
         out.kind = kind;
         out.ty = result.into();
         for (arg, t) in args.into_iter().zip(wanted) {

@@ -20,10 +20,7 @@ impl Binder<'_> {
         match &*e.kind {
             K::Column(_) | K::Param(_) | K::Call(_) => self.node(e),
             K::Literal(literal) => literal_value(literal, pos),
-            K::Unary { op, arg } => {
-                let arg = self.node(arg)?;
-                self.prefix(op, arg, pos)
-            }
+            K::Unary { op, arg } => self.node(arg).and_then(|arg| self.prefix(op, arg, pos)),
             K::Binary { op, left, right } => {
                 let (l, r) = (self.node(left)?, self.node(right)?);
                 self.binary(op, l, r, pos)
@@ -102,6 +99,7 @@ impl Binder<'_> {
                 let arg = self.node(arg)?;
                 self.cast(arg, to, pos)
             }
+            K::Grouping(list) => self.grouping(list, pos),
             K::Bare(function) => self.bare(*function, pos),
             K::Array(items) => self.array(items, pos),
             K::ArrayQuery(query) => self.subquery(query, SubqueryUse::Array, None, pos),
@@ -116,16 +114,7 @@ impl Binder<'_> {
     }
 
     fn named(&mut self, name: &str, args: Vec<Expr>, pos: Pos) -> Result<Bound> {
-        let call = Call {
-            name: QualName { parts: vec![name.to_owned()], pos },
-            args,
-            star: false,
-            distinct: false,
-            variadic: false,
-            order_by: Vec::new(),
-            filter: None,
-        };
-        self.call(&call, pos)
+        self.call(&Call::new(QualName { parts: vec![name.to_owned()], pos }, args), pos)
     }
 
     fn connective(&mut self, list: &[Expr], name: &str, pos: Pos) -> Result<Bound> {

@@ -39,6 +39,17 @@ pub enum SubqueryUse {
     },
 }
 
+/// What the planner replaces before a plan is complete, when it knows where the value will stand in a row.
+#[derive(Clone, Debug)]
+pub enum Late {
+    /// The value of the n-th window function of the query.
+    Window(usize),
+    /// The value of the n-th function of the select list that gives rows.
+    Set(usize),
+    /// GROUPING of these keys.
+    Grouping(Vec<Bound>),
+}
+
 /// The kinds of bound expressions.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -135,6 +146,8 @@ pub enum BoundKind {
     Row(Vec<Bound>),
     /// The value of the n-th aggregate of the query.
     Aggregate(usize),
+    /// Only while a query is being planned.
+    Late(Late),
     Subquery {
         id: usize,
         usage: SubqueryUse,
@@ -155,6 +168,8 @@ impl Bound {
         use BoundKind as K;
         match &self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
+            K::Late(Late::Window(_) | Late::Set(_)) => Vec::new(),
+            K::Late(Late::Grouping(list)) => list.iter().collect(),
             K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
@@ -177,6 +192,8 @@ impl Bound {
         use BoundKind as K;
         match &mut self.kind {
             K::Const(_) | K::Column { .. } | K::Param(_) | K::Aggregate(_) => Vec::new(),
+            K::Late(Late::Window(_) | Late::Set(_)) => Vec::new(),
+            K::Late(Late::Grouping(list)) => list.iter_mut().collect(),
             K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } => vec![left, right],
             K::Prefix { op: _, arg } | K::Not(arg) | K::IsNull { arg, negated: _ } => vec![arg],
             K::IsTruth { arg, .. } | K::Cast { arg, explicit: _ } => vec![arg],
@@ -223,8 +240,67 @@ impl Bound {
             K::Quantified { left, array, .. } => left.any(f) || array.any(f),
             K::Spread { args: list, .. } | K::Record { items: list, .. } => list.iter().any(|e| e.any(f)),
             K::Slice { arg, bounds } => arg.any(f) || bounds.iter().any(|e| e.any(f)),
-            K::Case { .. } | K::Host { .. } | K::Subquery { .. } => self.children().into_iter().any(|c| c.any(f)),
+            K::Late(_) | K::Case { .. } | K::Host { .. } | K::Subquery { .. } => {
+                self.children().into_iter().any(|c| c.any(f))
+            }
         }
+    }
+
+    /// Whether two expressions are the same but for where they stand.
+    pub fn same(&self, other: &Bound) -> bool {
+        use BoundKind as K;
+        if self.ty.oid != other.ty.oid {
+            return false;
+        }
+        let alike = match (&self.kind, &other.kind) {
+            (K::Const(x), K::Const(y)) => x.is_null() == y.is_null() && x == y,
+            (K::Column { index: i, level: l }, K::Column { index: j, level: m }) => i == j && l == m,
+            (K::Param(i), K::Param(j)) => i == j,
+            (K::Aggregate(i), K::Aggregate(j)) => i == j,
+            (K::Late(Late::Window(i)), K::Late(Late::Window(j))) => i == j,
+            (K::Late(Late::Set(i)), K::Late(Late::Set(j))) => i == j,
+            (K::Late(Late::Grouping(_)), K::Late(Late::Grouping(_))) => true,
+            (K::Binary { op: x, .. }, K::Binary { op: y, .. }) => x == y,
+            (K::Prefix { op: x, .. }, K::Prefix { op: y, .. }) => x == y,
+            (K::Quantified { op: x, all: a, .. }, K::Quantified { op: y, all: b, .. }) => x == y && a == b,
+            (K::Call { function: x, .. }, K::Call { function: y, .. })
+            | (K::Spread { function: x, .. }, K::Spread { function: y, .. }) => std::ptr::eq(*x, *y),
+            (K::Host { function: x, .. }, K::Host { function: y, .. }) => x == y,
+            (K::Subquery { id: x, .. }, K::Subquery { id: y, .. }) => x == y,
+            (K::IsNull { negated: x, .. }, K::IsNull { negated: y, .. })
+            | (K::InList { negated: x, .. }, K::InList { negated: y, .. })
+            | (K::IsDistinct { negated: x, .. }, K::IsDistinct { negated: y, .. }) => x == y,
+            (K::IsTruth { truth: t, negated: x, .. }, K::IsTruth { truth: u, negated: y, .. }) => t == u && x == y,
+            (K::MinMax { greatest: x, .. }, K::MinMax { greatest: y, .. }) => x == y,
+            (K::And(_), K::And(_))
+            | (K::Or(_), K::Or(_))
+            | (K::Not(_), K::Not(_))
+            | (K::Case { .. }, K::Case { .. })
+            | (K::Coalesce(_), K::Coalesce(_))
+            | (K::Cast { .. }, K::Cast { .. })
+            | (K::Array(_), K::Array(_))
+            | (K::Subscript { .. }, K::Subscript { .. })
+            | (K::Row(_), K::Row(_)) => true,
+            _ => false,
+        };
+        let (x, y) = (self.children(), other.children());
+        alike && x.len() == y.len() && stack::deeper(|| x.iter().zip(y).all(|(x, y)| x.same(y)))
+    }
+
+    /// The lowest level whose columns it names, as levels count outward; none: it names no column. What subqueries name does not count.
+    pub fn lowest_level(&self) -> Option<u16> {
+        if let BoundKind::Column { level, .. } = self.kind {
+            return Some(level);
+        }
+        stack::deeper(|| self.children().into_iter().filter_map(Bound::lowest_level).min())
+    }
+
+    /// Moves it so many levels outward.
+    pub fn lift(&mut self, levels: u16) {
+        if let BoundKind::Column { level, .. } = &mut self.kind {
+            *level -= levels;
+        }
+        stack::deeper(|| self.children_mut().into_iter().for_each(|c| c.lift(levels)));
     }
 
     /// Whether it may have another value for each row though it names no column: it calls a volatile function, or the session.

@@ -1,9 +1,9 @@
 //! Which of PostgreSQL's functions and operators the binder knows: a row of pg_proc or pg_operator is shown if an expression with
 //! arguments of its types binds to a value of its result's type.
 
-use super::aggregate::AggregateCall;
 use super::bind::{Binder, Params, Scope};
 use super::bound::Bound;
+use super::collect::{Collected, Permits};
 use crate::builtin::{Operator, Proc};
 use crate::error::Pos;
 use crate::types::datetime::Format;
@@ -32,11 +32,12 @@ fn with_binder<T>(f: impl FnOnce(&mut Binder<'_>) -> Option<T>) -> Option<T> {
     let format = Format::default();
     let scope = Scope::default();
     let mut params = Params::default();
-    let mut aggregates: Vec<AggregateCall> = Vec::new();
+    let permits = Permits { windows: true, sets: true };
+    let mut collected = Collected { permits, ..Collected::default() };
     let mut binder = Binder {
         scope: &scope,
         params: &mut params,
-        aggregates: Some(&mut aggregates),
+        collected: Some(&mut collected),
         subqueries: None,
         conversion: Conversion { format: &format, now: 0, names: &NoNames },
         place: "SELECT",
@@ -49,13 +50,15 @@ fn gives(found: &Bound, result: Oid) -> bool {
     is_polymorphic(result) || found.ty.oid == result || result == CSTRING
 }
 
-/// Whether the binder knows a function that gives one value, or an aggregate.
+/// Whether the binder knows a function, an aggregate, or a function of windows.
 pub fn knows_function(p: &Proc) -> bool {
     let nulls: Option<Vec<String>> = p.arguments.iter().map(|t| null_of(concrete(*t))).collect();
     let Some(args) = nulls else { return false };
     let args = if p.name == "count" && args.is_empty() { "*".to_owned() } else { args.join(", ") };
     let quoted = p.name.replace('"', "\"\"");
-    let Ok(e) = crate::syntax::parse_expression(&format!("pg_catalog.\"{quoted}\"({args})")) else { return false };
+    let over = if super::window::is_window_function(p.name) { " OVER ()" } else { "" };
+    let call = format!("pg_catalog.\"{quoted}\"({args}){over}");
+    let Ok(e) = crate::syntax::parse_expression(&call) else { return false };
     with_binder(|b| b.bind(&e).ok()).is_some_and(|found| gives(&found, p.result))
 }
 

@@ -11,16 +11,20 @@
 //!
 //! Not here: where rows come from, and the plans of subqueries.
 
+pub mod accumulate;
 pub mod aggregate;
 mod array_functions;
 pub mod array_parts;
 pub mod bind;
 mod bind_calls;
 mod bind_nodes;
+mod bind_ordered_sets;
+mod bind_windows;
 pub mod bound;
 mod byte_functions;
 mod called_operators;
 mod catalog_functions;
+pub mod collect;
 pub mod eval;
 mod from_char;
 pub mod functions;
@@ -41,11 +45,14 @@ mod operator_table;
 pub mod operators;
 mod pattern;
 mod regexp;
-mod resolve;
+pub(crate) mod resolve;
 pub mod set_table;
+pub mod sets;
+mod statistics;
 mod text_functions;
 mod time_functions;
 mod to_char;
+pub mod window;
 
 pub use bind::{Binder, Params, Reads, Scope, ScopeColumn, Subqueries};
 pub use bound::{Bound, BoundKind};

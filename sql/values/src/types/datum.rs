@@ -310,7 +310,14 @@ impl Hash for Datum {
         }
         match self {
             D::Bool(v) => v.hash(state),
-            D::Numeric(n) => n.normalized().to_string().hash(state),
+            D::Numeric(n) => match n.normalized() {
+                Numeric::Finite { unscaled, scale } => {
+                    scale.hash(state);
+                    (unscaled.sign() == num_bigint::Sign::Minus).hash(state);
+                    unscaled.iter_u64_digits().for_each(|d| d.hash(state));
+                }
+                special => special.to_string().hash(state),
+            },
             D::Text(s) => s.hash(state),
             D::Bytea(b) => b.hash(state),
             D::Date(d) => super::datetime::date_to_timestamp(*d).hash(state),

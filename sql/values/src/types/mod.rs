@@ -106,6 +106,8 @@ pub mod oid {
     pub const JSON_ARRAY: Oid = 199;
     pub const JSONB_ARRAY: Oid = 3807;
     pub const TEXT_ARRAY: Oid = 1009;
+    pub const FLOAT8_ARRAY: Oid = 1022;
+    pub const INTERVAL_ARRAY: Oid = 1187;
 }
 
 /// What pg_type says of a type.

@@ -179,15 +179,18 @@ impl Numeric {
                 let (weight, _) = Numeric::head(unscaled, *scale);
                 let digits = if weight >= 0 { weight * 2 + 1 } else { 1 - (1 - weight * 4) / 2 };
                 let result = scaled(digits, &[*scale]);
-                let square = match (2 * result).checked_sub(*scale) {
-                    Some(more) => unscaled * pow10(more),
-                    // More digits than twice those of the root say nothing about it.
-                    None => unscaled / pow10(*scale - 2 * result),
-                };
-                let root = square.sqrt();
-                let up = &square - &root * &root > root;
-                Ok(Numeric::new(if up { root + 1u8 } else { root }, result))
+                Ok(Numeric::new(root(unscaled, *scale, result), result))
             }
+        }
+    }
+
+    /// The square root with so many digits behind the point.
+    pub fn sqrt_to(&self, digits: u32) -> Result<Self> {
+        match self {
+            Finite { unscaled, scale } if !unscaled.is_negative() => {
+                Ok(Numeric::new(root(unscaled, *scale, digits), digits))
+            }
+            _ => self.sqrt(),
         }
     }
 
@@ -335,4 +338,16 @@ fn finite_power(
         }
     };
     Ok(if base.is_negative() && odd { value.negate() } else { value })
+}
+
+/// The rounded root of `unscaled` / 10^`scale` with `digits` digits behind the point.
+fn root(unscaled: &BigInt, scale: u32, digits: u32) -> BigInt {
+    let square = match (2 * digits).checked_sub(scale) {
+        Some(more) => unscaled * pow10(more),
+        // More digits than twice those of the root say nothing about it.
+        None => unscaled / pow10(scale - 2 * digits),
+    };
+    let root = square.sqrt();
+    let up = &square - &root * &root > root;
+    if up { root + 1u8 } else { root }
 }

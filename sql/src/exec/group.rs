@@ -1,0 +1,339 @@
+//! GROUP BY and aggregates: rows are put into groups by a hash of their keys, once for each grouping set.
+//!
+//! Behind the slots of its first row a group's row has the values of its aggregates, its keys (nulls for those that its set lacks), and the
+//! number of its set from 1 where there are sets (PLN-8).
+
+use super::keys::{KeyTable, hash_of};
+use super::nodes::Rows;
+use super::query::in_order;
+use super::sort::sort_keyed;
+use super::{Cx, Row};
+use crate::error::Result;
+use crate::expr::accumulate::Accumulator;
+use crate::expr::aggregate::AggregateCall;
+use crate::expr::{Bound, BoundKind};
+use crate::planner::plan::{Grouping, Select};
+use crate::types::Datum;
+use clearway_base::breath;
+use clearway_base::memory::Held;
+
+/// One group.
+struct Group {
+    /// A row that stands for it; empty if nobody looks at one.
+    row: Row,
+    key: Row,
+    set: usize,
+    running: Box<[Accumulator]>,
+    /// Rows of aggregates that want an order: sort values, arguments. Empty if no aggregate wants one.
+    ordered: Vec<Vec<(Row, Row)>>,
+}
+
+struct Groups<'a> {
+    select: &'a Select,
+    grouping: &'a Grouping,
+    cx: Cx<'a>,
+    groups: Vec<Group>,
+    /// One for each grouping set.
+    tables: Vec<KeyTable>,
+    /// No expression over the rows can wait.
+    prompt: bool,
+    wants_order: bool,
+    keeps_row: bool,
+    /// The keys of the row at hand, and its arguments.
+    key: Row,
+    masked: Row,
+    args: Row,
+}
+
+/// The rows of the groups that HAVING keeps.
+pub async fn groups(
+    mut source: Rows,
+    select: &Select,
+    grouping: &Grouping,
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<Vec<Row>> {
+    let mut all = Groups::new(select, grouping, cx);
+    // The first value in the order of a lone min or max is the answer.
+    let first_wins = grouping.is_one_group() && in_order(&select.source, cx);
+    while let Some(row) = source.pull(cx).await? {
+        cx.breathe().await?;
+        if !all.prompt {
+            if !cx.holds(select.filter.as_ref(), &row).await? {
+                continue;
+            }
+            all.take_slowly(row).await?;
+        } else {
+            if !cx.holds_now(select.filter.as_ref(), &row)? {
+                continue;
+            }
+            all.take(row)?;
+        }
+        held.grow()?;
+        if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
+            break;
+        }
+    }
+    all.finished().await
+}
+
+impl<'a> Groups<'a> {
+    fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>) -> Self {
+        let exprs =
+            grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs)).chain(&select.filter);
+        let prompt = !exprs.into_iter().any(Bound::may_wait);
+        let wants_order = grouping.calls.iter().any(|c| !c.order_by.is_empty());
+        let tables = grouping.sets.as_ref().map_or(1, Vec::len);
+        Self {
+            select,
+            grouping,
+            cx,
+            groups: Vec::new(),
+            tables: (0..tables).map(|_| KeyTable::default()).collect(),
+            prompt,
+            wants_order,
+            keeps_row: true,
+            key: Row::new(),
+            masked: Row::new(),
+            args: Row::new(),
+        }
+    }
+
+    /// Takes a row; nothing about it can wait.
+    fn take(&mut self, row: Row) -> Result<()> {
+        self.key.clear();
+        for e in &self.grouping.keys {
+            self.key.push(self.cx.value_now(e, &row)?);
+        }
+        for set in 0..self.tables.len() {
+            let at = self.place(set, &row);
+            for (i, call) in self.grouping.calls.iter().enumerate() {
+                if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), &row)? {
+                    continue;
+                }
+                self.args.clear();
+                for e in &call.args {
+                    self.args.push(self.cx.value_now(e, &row)?);
+                }
+                let group = &mut self.groups[at];
+                if call.order_by.is_empty() {
+                    group.running[i].add(&self.args, &super::host::CxHost { cx: self.cx })?;
+                } else {
+                    let mut order = Row::with_capacity(call.order_by.len());
+                    for (e, _, _) in &call.order_by {
+                        order.push(self.cx.value_now(e, &row)?);
+                    }
+                    group.ordered[i].push((order, self.args.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a row; its expressions may wait.
+    async fn take_slowly(&mut self, row: Row) -> Result<()> {
+        let cx = self.cx;
+        self.key = cx.values(&self.grouping.keys, &row, &[]).await?;
+        let mut arguments = Vec::with_capacity(self.grouping.calls.len());
+        for call in &self.grouping.calls {
+            if !cx.holds(call.filter.as_ref(), &row).await? {
+                arguments.push(None);
+                continue;
+            }
+            let args = cx.values(&call.args, &row, &[]).await?;
+            let mut order = Row::new();
+            for (e, _, _) in &call.order_by {
+                order.push(cx.value(e, &row).await?);
+            }
+            arguments.push(Some((order, args)));
+        }
+        for set in 0..self.tables.len() {
+            let at = self.place(set, &row);
+            let group = &mut self.groups[at];
+            for (i, taken) in arguments.iter().enumerate() {
+                let Some((order, args)) = taken else { continue };
+                if self.grouping.calls[i].order_by.is_empty() {
+                    group.running[i].add(args, &super::host::CxHost { cx })?;
+                } else {
+                    group.ordered[i].push((order.clone(), args.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The group of the row at hand in a grouping set.
+    fn place(&mut self, set: usize, row: &[Datum]) -> usize {
+        let key = match &self.grouping.sets {
+            None => &self.key,
+            Some(sets) => {
+                self.masked.clear();
+                let kept = |i: usize| if sets[set].contains(&i) { self.key[i].clone() } else { Datum::Null };
+                self.masked.extend((0..self.key.len()).map(kept));
+                &self.masked
+            }
+        };
+        if key.is_empty() && self.tables.len() == 1 {
+            if self.groups.is_empty() {
+                self.groups.push(new_group(row.to_vec(), Row::new(), set, &self.grouping.calls, self.wants_order));
+            }
+            return 0;
+        }
+        let hash = hash_of(key);
+        let groups = &self.groups;
+        if let Some(at) = self.tables[set].find(hash, |n| groups[n].key == *key) {
+            return at;
+        }
+        let at = self.groups.len();
+        self.tables[set].add(hash, at, |n| hash_of(&groups[n].key));
+        let row = if self.keeps_row { row.to_vec() } else { Row::new() };
+        let group = new_group(row, key.clone(), set, &self.grouping.calls, self.wants_order);
+        self.groups.push(group);
+        at
+    }
+
+    /// The row of each group that HAVING keeps.
+    async fn finished(mut self) -> Result<Vec<Row>> {
+        self.add_empty_groups();
+        self.order_sets().await?;
+        let (select, grouping, cx) = (self.select, self.grouping, self.cx);
+        let mut out = Vec::new();
+        for mut group in std::mem::take(&mut self.groups) {
+            cx.breathe().await?;
+            for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
+                let by: Vec<(bool, bool)> = grouping.calls[i].order_by.iter().map(|o| (o.1, o.2)).collect();
+                let list = sort_keyed(list, &by).await?;
+                let host = super::host::CxHost { cx };
+                for (_, args) in list {
+                    breath::step(breath::ROW)?;
+                    group.running[i].add(&args, &host)?;
+                }
+            }
+            let row = self.row_of(group).await?;
+            if let Some(having) = &grouping.having
+                && cx.value_with(having, &row, &row[select.width..]).await?.as_bool() != Some(true)
+            {
+                continue;
+            }
+            out.push(row);
+        }
+        Ok(out)
+    }
+
+    /// A set without keys has one group, though no row came.
+    fn add_empty_groups(&mut self) {
+        let width = self.select.width;
+        let keys = self.grouping.keys.len();
+        let lacks = |set: usize| self.groups.iter().all(|g| g.set != set);
+        let empty: Vec<usize> = match &self.grouping.sets {
+            None if keys == 0 && self.groups.is_empty() => vec![0],
+            None => Vec::new(),
+            Some(sets) => (0..sets.len()).filter(|s| sets[*s].is_empty() && lacks(*s)).collect(),
+        };
+        for set in empty {
+            let (row, key) = (vec![Datum::Null; width], vec![Datum::Null; keys]);
+            self.groups.push(new_group(row, key, set, &self.grouping.calls, self.wants_order));
+        }
+    }
+
+    /// Groups of several sets in the order that they have in PostgreSQL where it sorts: sets that contain each other form a chain, and in a
+    /// chain a total follows what it is the total of.
+    async fn order_sets(&mut self) -> Result<()> {
+        let Some(sets) = self.grouping.sets.as_ref().filter(|s| s.len() > 1) else { return Ok(()) };
+        let chains = Chains::of(sets);
+        let by = vec![(false, false); 2 * self.grouping.keys.len() + 2];
+        let mut keyed = Vec::with_capacity(self.groups.len());
+        for (at, group) in self.groups.iter().enumerate() {
+            self.cx.breathe().await?;
+            let chain = chains.of_set[group.set];
+            let mut key = vec![Datum::Int8(chain as i64)];
+            for column in &chains.columns[chain] {
+                let total = !sets[group.set].contains(column);
+                key.extend([Datum::Bool(total), group.key[*column].clone()]);
+            }
+            keyed.push((key, vec![Datum::Int8(at as i64)]));
+        }
+        let sorted = sort_keyed(keyed, &by).await?;
+        let mut old: Vec<Option<Group>> = std::mem::take(&mut self.groups).into_iter().map(Some).collect();
+        let places = sorted.iter().filter_map(|(_, at)| at[0].as_i64());
+        self.groups = places.filter_map(|at| old[at as usize].take()).collect();
+        Ok(())
+    }
+
+    /// The row of a group: slots, aggregates, keys, the number of its set.
+    async fn row_of(&self, group: Group) -> Result<Row> {
+        let (grouping, width) = (self.grouping, self.select.width);
+        let mut row = group.row;
+        row.resize(width, Datum::Null);
+        if let Some(sets) = &grouping.sets {
+            for (i, key) in grouping.keys.iter().enumerate() {
+                if let BoundKind::Column { index, level: 0 } = key.kind
+                    && !sets[group.set].contains(&i)
+                {
+                    row[index] = Datum::Null;
+                }
+            }
+        }
+        row.reserve_exact(grouping.values());
+        for (call, running) in grouping.calls.iter().zip(&group.running) {
+            let value = if call.direct.is_empty() {
+                running.finish(&[])?
+            } else {
+                let direct = self.cx.values(&call.direct, &row[..width], &[]).await?;
+                running.finish(&direct)?
+            };
+            row.push(value);
+        }
+        row.extend(group.key);
+        row.resize(width + grouping.calls.len() + grouping.keys.len(), Datum::Null);
+        if grouping.sets.is_some() {
+            row.push(Datum::Int4(group.set as i32 + 1));
+        }
+        Ok(row)
+    }
+}
+
+/// Grouping sets that contain each other.
+struct Chains {
+    of_set: Vec<usize>,
+    /// The keys of a chain's largest set, those of smaller sets first.
+    columns: Vec<Vec<usize>>,
+}
+
+impl Chains {
+    fn of(sets: &[Vec<usize>]) -> Self {
+        let mut order: Vec<usize> = (0..sets.len()).collect();
+        order.sort_by_key(|s| std::cmp::Reverse(sets[*s].len()));
+        let mut chains: Vec<Vec<usize>> = Vec::new();
+        let mut of_set = vec![0; sets.len()];
+        for set in order {
+            let within = |chain: &Vec<usize>| {
+                let last = chain.last().map_or(&[][..], |s| &sets[*s]);
+                sets[set].iter().all(|k| last.contains(k))
+            };
+            let chain = chains.iter().position(within).unwrap_or(chains.len());
+            if chain == chains.len() {
+                chains.push(Vec::new());
+            }
+            chains[chain].push(set);
+            of_set[set] = chain;
+        }
+        let columns_of = |chain: &Vec<usize>| {
+            let mut columns: Vec<usize> = Vec::new();
+            for key in chain.iter().rev().flat_map(|s| &sets[*s]) {
+                if !columns.contains(key) {
+                    columns.push(*key);
+                }
+            }
+            columns
+        };
+        let columns = chains.iter().map(columns_of).collect();
+        Self { of_set, columns }
+    }
+}
+
+fn new_group(row: Row, key: Row, set: usize, calls: &[AggregateCall], wants_order: bool) -> Group {
+    let running = calls.iter().map(Accumulator::new).collect();
+    let ordered = if wants_order { calls.iter().map(|_| Vec::new()).collect() } else { Vec::new() };
+    Group { row, key, set, running, ordered }
+}
