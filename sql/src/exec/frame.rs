@@ -202,6 +202,13 @@ fn range_edge(
     Ok(low)
 }
 
+fn is_nan(value: &Datum) -> bool {
+    match value {
+        Datum::Numeric(n) => matches!(**n, Numeric::NaN),
+        v => v.as_f64().is_some_and(f64::is_nan),
+    }
+}
+
 /// A value plus or minus an offset, wide enough to hold it.
 enum Target {
     Integer(i128),
@@ -241,6 +248,8 @@ impl Target {
         Ok(match self {
             Target::Integer(t) => i128::from(value.as_i64().unwrap_or(0)).cmp(t),
             Target::Float(t) => compare(&Datum::Float8(value.as_f64().unwrap_or(0.0)), &Datum::Float8(*t)),
+            // NaN is behind every number.
+            Target::Anything if is_nan(value) => Ordering::Greater,
             Target::Anything => Ordering::Equal,
             Target::Value(t) => compare(value, t),
         })
