@@ -185,7 +185,8 @@ fn what_a_role_does_not_own_it_does_not_change() {
     served("rights-owners", async |running, postgres| {
         done(&postgres, "create role mallory login; create role alice login; create table victim (id int primary key)")
             .await;
-        done(&postgres, "create table secret (x int); create schema s; create database other").await;
+        done(&postgres, "create table secret (x int); create schema s").await;
+        done(&postgres, "create database other").await;
         done(&postgres, "grant create on schema public to mallory").await;
         let mallory = connect(&running, "mallory").await;
         for sql in [
@@ -315,7 +316,8 @@ fn what_is_read_needs_select_column_by_column() {
 #[test]
 fn a_connection_needs_connect_and_room() {
     served("rights-connect", async |running, postgres| {
-        done(&postgres, "create role one login connection limit 1; create role shut login; create database d").await;
+        done(&postgres, "create role one login connection limit 1; create role shut login").await;
+        done(&postgres, "create database d").await;
         let first = connect(&running, "one").await;
         assert_eq!(connect_with(&running, "one", "").await.err().as_deref(), Some("53300"));
         drop(first);

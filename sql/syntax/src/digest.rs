@@ -22,7 +22,9 @@ pub fn digest(sql: &str) -> Result<Digest> {
     let mut param = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
     let mut out = Writer::default();
     let mut i = 0;
-    while i < tokens.len() {
+    // What ends the text is no part of the statement.
+    let last = tokens.iter().rposition(|t| !matches!(t.kind, Tok::End | Tok::Punct(b';')));
+    while i < last.map_or(0, |last| last + 1) {
         let token = &tokens[i];
         if let Some(after) = constant_list_end(&tokens, i) {
             param += 1;

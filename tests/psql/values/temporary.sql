@@ -59,3 +59,5 @@ copy inpgtemp from stdin;
 \.
 copy inpgtemp to stdout;
 select count(*) from inpgtemp;
+-- a COMMIT outside of a block
+commit;

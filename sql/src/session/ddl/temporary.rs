@@ -140,7 +140,7 @@ impl Ddl<'_> {
 pub(in crate::session) async fn before_commit(core: &Arc<Core>) -> Result<()> {
     let changed = {
         let mut engine = core.engine.take();
-        engine.has_temporary() && engine.txn().id().is_some()
+        engine.is_open() && engine.has_temporary() && engine.txn().id().is_some()
     };
     if changed { Ddl { core }.end_of_transaction().await } else { Ok(()) }
 }

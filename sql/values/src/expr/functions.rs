@@ -150,7 +150,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "sqrt"(FLOAT8) FLOAT8 strict |a, _| operators::square_root(f(a, 0));
     "power"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
     "pow"(FLOAT8, FLOAT8) FLOAT8 strict |a, _| operators::power(f(a, 0), f(a, 1));
-    "exp"(FLOAT8) FLOAT8 strict |a, _| Ok(Datum::Float8(f(a, 0).exp())); "ln"(FLOAT8) FLOAT8 strict ln;
+    "exp"(FLOAT8) FLOAT8 strict |a, _| operators::exponential(f(a, 0)); "ln"(FLOAT8) FLOAT8 strict ln;
     "pi"() FLOAT8 strict |_, _| Ok(Datum::Float8(std::f64::consts::PI));
     "random"() FLOAT8 volatile |_, e| Ok(Datum::Float8(e.session.random()));
     "now"() TIMESTAMPTZ strict |_, e| Ok(Datum::TimestampTz(e.session.transaction_start()));

@@ -183,6 +183,11 @@ fn float_checked(v: f64, may_be_infinite: bool, may_be_zero: bool, single: bool)
     Ok(if single { Datum::Float4(v as f32) } else { Datum::Float8(v) })
 }
 
+/// `exp` of a float.
+pub(super) fn exponential(v: f64) -> Result<Datum> {
+    float_checked(v.exp(), v.is_infinite() || v.is_nan(), v.is_infinite(), false)
+}
+
 fn floats(op: Op, a: f64, b: f64, single: bool) -> Result<Datum> {
     let infinite = a.is_infinite() || b.is_infinite();
     match op {

@@ -330,7 +330,8 @@ fn bin(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     }
     let range = || overflow("timestamp out of range");
     let distance = source.checked_sub(origin).ok_or_else(|| overflow("interval out of range"))?;
-    Ok(wrap(origin.checked_add(distance.div_euclid(width) * width).ok_or_else(range)?))
+    let start = origin.checked_add(distance.div_euclid(width) * width).ok_or_else(range)?;
+    Ok(wrap(datetime::check_range(start)?))
 }
 
 fn trunc_interval(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

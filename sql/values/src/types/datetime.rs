@@ -98,7 +98,8 @@ pub fn date_to_timestamp(days: i32) -> i64 {
     }
 }
 
-pub(super) fn check_range(t: i64) -> Result<i64> {
+/// The moment, if PostgreSQL can represent it.
+pub(crate) fn check_range(t: i64) -> Result<i64> {
     // 4714-11-24 BC to 294276-12-31, PostgreSQL's limits.
     if (-211_813_488_000_000_000..9_223_371_331_200_000_000).contains(&t) {
         Ok(t)
