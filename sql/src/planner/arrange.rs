@@ -104,7 +104,7 @@ impl Planner<'_> {
         reduce(&mut level.item, &level.conditions.iter().collect::<Vec<_>>());
         let Level { item, mut conditions, .. } = level;
         narrow_arms(&mut conditions, &item);
-        let joins = Joins { figures, subplans: &self.subplans };
+        let joins = Joins::new(figures, &self.subplans);
         let (mut item, more) = joins.ordered(item, &conditions, rest.wanted());
         conditions.extend(more);
         let (mut moved, mut next) = (HashMap::new(), 0);

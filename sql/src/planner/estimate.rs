@@ -35,7 +35,7 @@ impl Joins<'_> {
             }
             Item::Leaf { kind, filters, .. } => {
                 let inner = match kind {
-                    Leaf::Derived { query, .. } => self.query(query),
+                    Leaf::Derived { query, .. } => self.shared(query),
                     Leaf::One => Estimate { rows: 1.0, cost: 0.0 },
                     _ => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
                 };
@@ -104,7 +104,7 @@ impl Joins<'_> {
             }
             Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
             Node::Derived(d) => {
-                let q = self.query(&d.query);
+                let q = self.shared(&d.query);
                 let rows = if d.filter.is_some() { (q.rows * SOME).max(1.0) } else { q.rows };
                 Estimate { rows, cost: q.cost }
             }

@@ -75,7 +75,7 @@ fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>,
     if chosen.equal == 0 || !chosen.covered.iter().any(|at| *at >= filters.len()) {
         return false;
     }
-    let joins = Joins { figures: *figures, subplans: &[] };
+    let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
     by_index == Some(true) || l.rows * (chosen.cost + 1.0) <= r.cost + 2.0 * r.rows + l.rows
 }

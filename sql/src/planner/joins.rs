@@ -15,11 +15,13 @@ use super::cost::{Figures, PROBE, SORT};
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::plan::{JoinType, Subplan, TableSlot};
+use super::plan::{JoinType, Query, Subplan, TableSlot};
 use super::{rewrite, walk};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Units whose order is searched in full.
 const SEARCHED: usize = 10;
@@ -69,9 +71,29 @@ pub(super) struct Wanted {
 pub(super) struct Joins<'a> {
     pub figures: Figures<'a>,
     pub subplans: &'a [Subplan],
+    /// What was estimated of the expressions of WITH. Each may be referred to several times by the next, and so on: without this, a chain of
+    /// them would be walked as often as two to the power of its length.
+    shared: RefCell<HashMap<*const Query, (Arc<Query>, Estimate)>>,
 }
 
-impl Joins<'_> {
+impl<'a> Joins<'a> {
+    /// Nothing has been estimated yet.
+    pub fn new(figures: Figures<'a>, subplans: &'a [Subplan]) -> Joins<'a> {
+        Joins { figures, subplans, shared: RefCell::default() }
+    }
+
+    /// What is estimated of a query that others may share.
+    pub fn shared(&self, query: &Arc<Query>) -> Estimate {
+        let key = Arc::as_ptr(query);
+        if let Some((_, known)) = self.shared.borrow().get(&key) {
+            return *known;
+        }
+        let estimate = self.query(query);
+        // The query is kept as long as its address is the key.
+        self.shared.borrow_mut().insert(key, (Arc::clone(query), estimate));
+        estimate
+    }
+
     /// The tree of an item with its inner joins in the cheapest order under conditions that will be handed down into it; and conditions that
     /// follow from them.
     pub fn ordered(&self, item: Item, conditions: &[Bound], wanted: Option<Wanted>) -> (Item, Vec<Bound>) {
@@ -292,7 +314,7 @@ impl<'a> Search<'a> {
                         (slot - base < table.types.len()).then(|| self.joins.figures.distinct(table, slot - base));
                     found = known.flatten().unwrap_or_else(|| rows.min(DISTINCT));
                 }
-                Leaf::Derived { query, .. } if (base..end).contains(&slot) => found = self.joins.query(query).rows,
+                Leaf::Derived { query, .. } if (base..end).contains(&slot) => found = self.joins.shared(query).rows,
                 _ => {}
             });
         }

@@ -68,7 +68,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn joins(&self) -> Joins<'a> {
-        Joins { figures: self.figures, subplans: &self.plan.subqueries }
+        Joins::new(self.figures, &self.plan.subqueries)
     }
 
     fn actual(&self, address: usize) -> Option<Actual> {

@@ -316,8 +316,7 @@ impl<'a> Lines<'a> {
             }
             let column = out.ends.len();
             let named = |list: &[bool]| list.get(column).copied().unwrap_or(false);
-            let is_null = out.bytes[from..] == *null
-                && if was_quoted { named(force_null) } else { !named(not_null) };
+            let is_null = out.bytes[from..] == *null && if was_quoted { named(force_null) } else { !named(not_null) };
             if is_null {
                 out.bytes.truncate(from);
             }
