@@ -409,8 +409,11 @@ mod tests {
         let known = body
             .expect("the match of `set`")
             .lines()
-            .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => "));
-        let mut known: Vec<&str> = known.map(|(name, _)| name).collect();
+            .map(str::trim)
+            .filter(|line| line.starts_with(['"', '|']))
+            .flat_map(|line| line.split(" => ").next().unwrap_or_default().split('|'))
+            .map(|name| name.trim().trim_matches('"'));
+        let mut known: Vec<&str> = known.filter(|name| !name.is_empty()).collect();
         let mut described: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         known.sort_unstable();
         described.sort_unstable();

@@ -70,3 +70,4 @@ def test_tables_are_reflected(engine):
     assert sorted(inspector.get_table_names()) == ["authors", "books"]
     assert [column["name"] for column in inspector.get_columns("books")] == ["id", "title", "author_id"]
     assert inspector.get_foreign_keys("books")[0]["referred_table"] == "authors"
+    assert inspector.get_pk_constraint("authors")["constrained_columns"] == ["id"]

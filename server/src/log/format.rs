@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(shown("%m [%p] "), "2026-11-22 10:00:00.123 UTC [7] ");
         assert_eq!(
             shown("%t|%u@%d|%r|%h|%e|%l|%i|%c|%%|%q%b"),
-            "2026-11-22 10:00:00 UTC|ann@shop|127.0.0.1(5000)|127.0.0.1|42P01|3|SELECT|6b02bbdc.7|%|client backend"
+            "2026-11-22 10:00:00 UTC|ann@shop|127.0.0.1(5000)|127.0.0.1|42P01|3|SELECT|6b02bcbc.7|%|client backend"
         );
         assert_eq!(shown("%5p|%-5p|"), "    7|7    |");
         assert_eq!(shown("%a"), "a\"b?LOG:  forged");

@@ -60,7 +60,7 @@ pub(super) struct Behind {
 pub(super) const LIFTED_SLOT: usize = 1 << 40;
 
 fn is_lifted(index: usize) -> bool {
-    index >= LIFTED_SLOT && index < 2 * LIFTED_SLOT
+    (LIFTED_SLOT..2 * LIFTED_SLOT).contains(&index)
 }
 
 impl Planner<'_> {

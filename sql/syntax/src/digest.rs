@@ -19,7 +19,7 @@ pub struct Digest {
 /// The digest of a statement.
 pub fn digest(sql: &str) -> Result<Digest> {
     let tokens = lexer::tokens(sql)?;
-    let mut param = tokens.iter().map(|t| if let Tok::Param(n) = t.kind { n } else { 0 }).max().unwrap_or(0);
+    let mut param = own_parameters(&tokens);
     let mut out = Writer::default();
     let mut i = 0;
     // What ends the text is no part of the statement.
@@ -46,6 +46,22 @@ pub fn digest(sql: &str) -> Result<Digest> {
     let text = out.text;
     let hash = fnv1a(text.as_bytes());
     Ok(Digest { text, hash })
+}
+
+/// The highest number of a parameter outside of lists that count as one constant.
+fn own_parameters(tokens: &[Token<'_>]) -> u32 {
+    let (mut highest, mut i) = (0, 0);
+    while i < tokens.len() {
+        if let Some(after) = constant_list_end(tokens, i) {
+            i = after;
+            continue;
+        }
+        if let Tok::Param(n) = tokens[i].kind {
+            highest = highest.max(n);
+        }
+        i += 1;
+    }
+    highest
 }
 
 /// The key of a plan cache: the text with its constants, without white space and comments that do not matter.
