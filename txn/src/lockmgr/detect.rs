@@ -126,6 +126,12 @@ impl LockManager {
     /// Cancels the victim, if the cycle still exists.
     fn kill(&self, victim: &Arc<Waiter>, collected: &Collected, cycle: &[Edge], scan: bool) -> bool {
         let tags: Vec<&LockTag> = cycle.iter().map(|e| &collected.tags[e.lock]).collect();
+        // The witness takes mutexes of the layers above: it is asked before any of ours is held. If the cycle stands no more, the report is dropped.
+        let mut report = self.report(victim, collected, cycle, scan);
+        if let Some(witness) = self.history.witness() {
+            report.participants.iter_mut().for_each(|p| p.facts = witness.facts(p.pid));
+            report.context = witness.context(&report);
+        }
         let mut shards = self.lock_shards(&tags);
         let standing = cycle.iter().zip(&tags).all(|(edge, tag)| {
             let Some(lock) = self.shard_in(&mut shards, tag).locks.get(*tag) else {
@@ -139,11 +145,7 @@ impl LockManager {
         if !standing || !victim.is_queued() {
             return false;
         }
-        let mut report = self.report(victim, collected, cycle, scan);
-        if let Some(witness) = self.history.witness() {
-            report.participants.iter_mut().for_each(|p| p.facts = witness.facts(p.pid));
-            report.context = witness.context(&report);
-        }
+        report.number = self.archive.next_number();
         let report = Arc::new(report);
         let shard = self.shard_in(&mut shards, &victim.tag);
         let mut wake = Vec::new();
@@ -187,6 +189,7 @@ impl LockManager {
         true
     }
 
+    /// What is known of a deadlock before it is broken; it has no number yet.
     fn report(&self, victim: &Waiter, collected: &Collected, cycle: &[Edge], scan: bool) -> DeadlockReport {
         let now = clock::now_ns();
         let participants = (0..cycle.len()).filter_map(|i| {
@@ -211,7 +214,7 @@ impl LockManager {
             })
         });
         DeadlockReport {
-            number: self.archive.next_number(),
+            number: 0,
             at_us: clock::wall_us(),
             found_in_ns: now.saturating_sub(victim.since_ns),
             by_background_scan: scan,
