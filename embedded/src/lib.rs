@@ -67,7 +67,7 @@ pub use rows::{AsyncRows, Query, Rows};
 pub use serve::Server;
 pub use slot::CancelHandle;
 pub use transaction::{AsyncTransaction, Savepoint, Transaction};
-pub use value::{Array, FromSql, Param, ToSql, ValueRef};
+pub use value::{Array, FromSql, Param, ToSql, Value, ValueRef};
 
 #[cfg(feature = "derive")]
 pub use clearway_derive::{FromRow, Params};

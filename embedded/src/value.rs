@@ -239,6 +239,37 @@ pub enum Param<'a> {
     Bytes(&'a [u8]),
 }
 
+/// A parameter that owns what it was given: for bindings of other languages.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// NULL
+    Null,
+    /// boolean
+    Bool(bool),
+    /// Any integer.
+    Int(i64),
+    /// Any floating-point number.
+    Float(f64),
+    /// A text, or any type's text form.
+    Text(String),
+    /// bytea
+    Bytes(Vec<u8>),
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> Param<'_> {
+        match self {
+            Value::Null => Param::Null,
+            Value::Bool(value) => Param::Bool(*value),
+            Value::Int(value) => Param::Int(*value),
+            Value::Float(value) => Param::Float(*value),
+            Value::Text(text) => Param::Text(text),
+            Value::Bytes(bytes) => Param::Bytes(bytes),
+        }
+    }
+}
+
 /// A type that can be a parameter.
 pub trait ToSql: Sync {
     /// The parameter.

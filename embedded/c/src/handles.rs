@@ -4,30 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::sync::{Arc, LazyLock};
 
-use clearway::{CancelHandle, Param, Query, ToSql};
+use clearway::{CancelHandle, Query, Value};
 use clearway_base::sync::Mutex;
-
-/// A bound value.
-#[derive(Clone)]
-pub(crate) enum Value {
-    Null,
-    Int(i64),
-    Float(f64),
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> Param<'_> {
-        match self {
-            Value::Null => Param::Null,
-            Value::Int(value) => Param::Int(*value),
-            Value::Float(value) => Param::Float(*value),
-            Value::Text(text) => Param::Text(text),
-            Value::Bytes(bytes) => Param::Bytes(bytes),
-        }
-    }
-}
 
 /// A connection of C's.
 pub(crate) struct Connection {

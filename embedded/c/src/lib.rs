@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
-use handles::Value;
+use clearway::Value;
 use work::{Callback, ERROR, MISUSE};
 
 /// A connection's handle.

@@ -6,9 +6,9 @@
 use std::ffi::{CString, c_char, c_int};
 use std::sync::Arc;
 
-use clearway::{Database, Error, ValueRef};
+use clearway::{Database, Error, Value, ValueRef};
 
-use crate::handles::{self, Connection, ConnectionEntry, Statement, StatementEntry, Value};
+use crate::handles::{self, Connection, ConnectionEntry, Statement, StatementEntry};
 
 pub(crate) const OK: c_int = 0;
 pub(crate) const ERROR: c_int = 1;

@@ -3,7 +3,7 @@
 //!
 //! The interpreter's lock is released during every call into the database.
 
-use clearway::{CancelHandle, Error, Named, Param, Query, ToSql, ValueRef};
+use clearway::{CancelHandle, Error, Named, Query, ToSql, Value, ValueRef};
 use clearway_base::sync::Mutex;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -42,29 +42,6 @@ fn raise(error: Error) -> PyErr {
         }
     };
     NativeError::new_err(arguments)
-}
-
-/// A parameter that owns what it was given.
-enum Value {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> Param<'_> {
-        match self {
-            Value::Null => Param::Null,
-            Value::Bool(value) => Param::Bool(*value),
-            Value::Int(value) => Param::Int(*value),
-            Value::Float(value) => Param::Float(*value),
-            Value::Text(text) => Param::Text(text),
-            Value::Bytes(bytes) => Param::Bytes(bytes),
-        }
-    }
 }
 
 /// Converts a parameter; the Python side has adapted everything that is none of these.

@@ -25,8 +25,8 @@ use clearway_storage::ids::{Lsn, TreeId};
 
 pub use acl::{Acl, AclKind, Grant};
 pub use object::{
-    Check, Column, Comment, Database, EXPRESSION, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Object,
-    Oid, ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
+    Check, Column, Comment, Database, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Object, Oid,
+    ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
 };
 pub use role::{DefaultAcl, Membership, Role};
 pub use types::{Domain, Label, TypeBody, TypeObject};

@@ -286,9 +286,6 @@ pub struct ViewMeaning {
     pub stars: Vec<Vec<(String, String)>>,
 }
 
-/// The place of an index column that is an expression.
-pub const EXPRESSION: usize = u32::MAX as usize;
-
 /// One column of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexColumn {
@@ -298,12 +295,6 @@ pub struct IndexColumn {
     pub descending: bool,
     /// Nulls first.
     pub nulls_first: bool,
-    /// The text of an expression over the row, instead of a column; `column` is [`EXPRESSION`] then.
-    #[serde(default)]
-    pub expression: Option<String>,
-    /// The SQL type of that expression, with its modifier.
-    #[serde(default)]
-    pub expression_type: (Oid, i32),
 }
 
 /// How far an index is.
@@ -350,9 +341,6 @@ pub struct Index {
     /// CLUSTER ... USING was asked for.
     #[serde(default)]
     pub clustered: bool,
-    /// Only rows that meet this condition have an entry.
-    #[serde(default)]
-    pub predicate: Option<String>,
     /// A unique constraint that is DEFERRABLE.
     #[serde(default)]
     pub deferrable: bool,

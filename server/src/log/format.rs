@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use clearway_sql::context::log_line::{Line, Session};
+use clearway_sql::types::datetime::{EPOCH_DAYS, civil_from_days};
+use clearway_sql::types::json::escape;
 
 /// A form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,24 +58,11 @@ impl Formatter {
 /// `2026-11-22 10:00:00.123 UTC`; without milliseconds on demand.
 fn time(us: i64, milliseconds: bool) -> String {
     let (days, in_day) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil_from_days(days - EPOCH_DAYS);
     let seconds = in_day / 1_000_000;
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let fraction = if milliseconds { format!(".{:03}", in_day / 1_000 % 1_000) } else { String::new() };
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}{fraction} UTC")
-}
-
-/// A date from days since 1970 (Howard Hinnant, chrono-compatible low-level date algorithms).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let of_era = z.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 fn session_id(session: Option<&Session>) -> String {
@@ -241,19 +230,8 @@ fn json(line: &Line, number: u64) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if u32::from(c) < 0x20 => _ = write!(out, "\\u{:04x}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    let mut out = String::new();
+    escape(text, &mut out);
     out
 }
 
@@ -314,7 +292,7 @@ mod tests {
             (47_540, (2100, 2, 28)),
             (47_541, (2100, 3, 1)),
         ] {
-            assert_eq!(civil(days), date);
+            assert_eq!(civil_from_days(days - EPOCH_DAYS), date);
         }
     }
 }

@@ -1,9 +1,14 @@
 //! What nodes take, for EXPLAIN ANALYZE. A node's time includes that of the nodes below it.
 
+use super::{BoxFuture, Row};
+use crate::error::Result;
 use crate::planner::explain::{Actual, Actuals};
 use clearway_base::sync::Mutex;
 use clearway_base::waits::now_ns;
 use std::collections::HashMap;
+
+/// The next row of a node or a query.
+type NextRow<'a> = BoxFuture<'a, Result<Option<Row>>>;
 
 /// Figures by the address of a node or a query.
 pub struct Measured {
@@ -18,8 +23,18 @@ impl Default for Measured {
 }
 
 impl Measured {
+    /// Measures how long `next` takes to give a row; `is_first`: it is the first of a loop.
+    pub fn row<'a>(&'a self, address: usize, is_first: bool, next: NextRow<'a>) -> NextRow<'a> {
+        Box::pin(async move {
+            let began = now_ns();
+            let row = next.await?;
+            self.note(address, is_first, began, row.is_some());
+            Ok(row)
+        })
+    }
+
     /// Notes that a row was asked for at `began`; `is_first`: it was the first of a loop.
-    pub fn note(&self, address: usize, is_first: bool, began: u64, gave: bool) {
+    fn note(&self, address: usize, is_first: bool, began: u64, gave: bool) {
         let took = now_ns().saturating_sub(began);
         let mut all = self.all.lock();
         let (actual, waiting) = all.entry(address).or_default();

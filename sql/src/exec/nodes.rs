@@ -9,7 +9,6 @@ use crate::expr::Bound;
 use crate::planner::plan::{Derived, Join, JoinType, Node};
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
-use clearway_base::waits::now_ns;
 use clearway_base::{breath, stack};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,13 +121,8 @@ impl Rows {
     /// The next row.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
-        Box::pin(async move {
-            let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
-            let began = now_ns();
-            let row = self.next_row(cx).await?;
-            measured.note(address, is_first, began, row.is_some());
-            Ok(row)
-        })
+        let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
+        measured.row(address, is_first, self.next_row(cx))
     }
 
     fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -19,7 +19,6 @@ use crate::planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, So
 use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
-use clearway_base::waits::now_ns;
 use clearway_base::{breath, stack};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -66,13 +65,8 @@ impl QueryRows {
     /// The next row of the output.
     pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
-        Box::pin(async move {
-            let (address, is_first) = (Arc::as_ptr(&self.query) as usize, matches!(self.source, Source::Start));
-            let began = now_ns();
-            let row = self.next_row(cx).await?;
-            measured.note(address, is_first, began, row.is_some());
-            Ok(row)
-        })
+        let (address, is_first) = (Arc::as_ptr(&self.query) as usize, matches!(self.source, Source::Start));
+        measured.row(address, is_first, self.next_row(cx))
     }
 
     fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -90,6 +90,19 @@ pub enum Rows {
     List(std::vec::IntoIter<Row>),
 }
 
+impl Rows {
+    /// The next row; one that is buffered makes no boxed future.
+    async fn next(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        match self {
+            Rows::Query(query) => match query.buffered(cx) {
+                Some(row) => row.map(Some),
+                None => query.next(cx).await,
+            },
+            Rows::List(list) => Ok(list.next()),
+        }
+    }
+}
+
 /// A statement that has begun to run; a portal keeps it between two calls of Execute.
 pub struct Execution {
     /// Its plan.
@@ -408,14 +421,7 @@ impl Execution {
                 if max > 0 && given == max {
                     break false;
                 }
-                let row = match &mut rows {
-                    Rows::Query(query) => match query.buffered(cx) {
-                        Some(row) => Some(row?),
-                        None => query.next(cx).await?,
-                    },
-                    Rows::List(list) => list.next(),
-                };
-                let Some(row) = row else { break true };
+                let Some(row) = rows.next(cx).await? else { break true };
                 given += 1;
                 breath::breathe(breath::ROW).await?;
                 {
@@ -442,14 +448,7 @@ impl Execution {
         let cx = Cx { run: &run, outer: &[] };
         let mut given = 0;
         loop {
-            let row = match &mut rows {
-                Rows::Query(query) => match query.buffered(cx) {
-                    Some(row) => Some(row?),
-                    None => query.next(cx).await?,
-                },
-                Rows::List(list) => list.next(),
-            };
-            let Some(row) = row else { break };
+            let Some(row) = rows.next(cx).await? else { break };
             given += 1;
             cx.breathe().await?;
             sink.row(&run, row)?;
@@ -469,14 +468,7 @@ impl Execution {
             let run = self.run(core);
             let cx = Cx { run: &run, outer: &[] };
             while (out.len() as u64) < max {
-                let row = match &mut rows {
-                    Rows::Query(query) => match query.buffered(cx) {
-                        Some(row) => Some(row?),
-                        None => query.next(cx).await?,
-                    },
-                    Rows::List(list) => list.next(),
-                };
-                let Some(row) = row else { break };
+                let Some(row) = rows.next(cx).await? else { break };
                 cx.breathe().await?;
                 out.push(row);
             }

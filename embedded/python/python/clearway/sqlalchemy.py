@@ -7,20 +7,9 @@ from sqlalchemy import pool, types
 from sqlalchemy.dialects.postgresql import base, json
 
 
-class _Integer(types.Integer):
-    render_bind_cast = True
-
-
-class _SmallInteger(types.SmallInteger):
-    render_bind_cast = True
-
-
-class _BigInteger(types.BigInteger):
-    render_bind_cast = True
-
-
-class _Float(types.Float):
-    render_bind_cast = True
+def _cast(base_type):
+    """The type, with a cast around each of its parameters: the server is told what it is given."""
+    return type(f"_{base_type.__name__}", (base_type,), {"render_bind_cast": True})
 
 
 class _Numeric(types.Numeric):
@@ -31,26 +20,6 @@ class _Numeric(types.Numeric):
 
     def result_processor(self, dialect, coltype):
         return None if self.asdecimal else (lambda value: None if value is None else float(value))
-
-
-class _Boolean(types.Boolean):
-    render_bind_cast = True
-
-
-class _Date(types.Date):
-    render_bind_cast = True
-
-
-class _DateTime(types.DateTime):
-    render_bind_cast = True
-
-
-class _Time(types.Time):
-    render_bind_cast = True
-
-
-class _Interval(base.INTERVAL):
-    render_bind_cast = True
 
 
 class _Uuid(types.Uuid):
@@ -88,16 +57,16 @@ class ClearwayDialect(base.PGDialect):
     execution_ctx_cls = type("ClearwayContext", (base.PGExecutionContext,), {})
     colspecs = {
         **base.PGDialect.colspecs,
-        types.Integer: _Integer,
-        types.SmallInteger: _SmallInteger,
-        types.BigInteger: _BigInteger,
-        types.Float: _Float,
+        types.Integer: _cast(types.Integer),
+        types.SmallInteger: _cast(types.SmallInteger),
+        types.BigInteger: _cast(types.BigInteger),
+        types.Float: _cast(types.Float),
         types.Numeric: _Numeric,
-        types.Boolean: _Boolean,
-        types.Date: _Date,
-        types.DateTime: _DateTime,
-        types.Time: _Time,
-        types.Interval: _Interval,
+        types.Boolean: _cast(types.Boolean),
+        types.Date: _cast(types.Date),
+        types.DateTime: _cast(types.DateTime),
+        types.Time: _cast(types.Time),
+        types.Interval: _cast(base.INTERVAL),
         types.Uuid: _Uuid,
         types.JSON: _Json,
         json.JSON: _Json,

@@ -1,6 +1,7 @@
 //! The tree that EXPLAIN shows, in its four formats, laid out as PostgreSQL lays them out.
 
 use super::actual::Actual;
+use crate::types::json::escape;
 
 /// A value of a property.
 #[derive(Clone, Debug)]
@@ -200,20 +201,10 @@ fn structured(node: &Shown, part: Option<&str>, name: Option<&str>, asked: &Aske
     out
 }
 
+/// A string of JSON, which is one of YAML, too.
 fn escaped(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    let mut out = String::new();
+    escape(text, &mut out);
     out
 }
 

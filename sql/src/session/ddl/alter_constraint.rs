@@ -151,11 +151,8 @@ impl Ddl<'_> {
             let message = format!("index \"{name}\" is already associated with a constraint");
             return Err(SqlError::new("55000", message));
         }
-        if !index.unique || index.predicate.is_some() || index.columns.iter().any(|k| k.expression.is_some()) {
-            let message = match index.unique {
-                false => format!("\"{name}\" is not a unique index"),
-                true => format!("index \"{name}\" is partial or contains expressions"),
-            };
+        if !index.unique {
+            let message = format!("\"{name}\" is not a unique index");
             let detail = "Cannot create a primary key or unique constraint using such an index.";
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).detail(detail));
         }

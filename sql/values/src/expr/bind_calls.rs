@@ -67,11 +67,7 @@ impl Binder<'_> {
                 return Ok(bound);
             }
         }
-        let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-        let message = format!("function {}({}) does not exist", call.name.dotted(), shown.join(", "));
-        Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
-            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
-            .at(pos))
+        Err(no_function(&call.name.dotted(), &types, pos))
     }
 
     fn host_call(&mut self, name: &str, args: &[Bound], types: &[Oid], pos: Pos) -> Result<Option<Bound>> {
@@ -257,13 +253,7 @@ impl Binder<'_> {
         let args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
         let Some((kind, wanted, result)) = aggregate::resolve(name, &types) else {
-            let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-            let message = format!("function {name}({}) does not exist", shown.join(", "));
-            return Err(SqlError::new(code::UNDEFINED_FUNCTION, message)
-                .hint(
-                    "No function matches the given name and argument types. You might need to add explicit type casts.",
-                )
-                .at(pos));
+            return Err(no_function(name, &types, pos));
         };
         if kind.is_ordered_set() {
             let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
@@ -276,4 +266,14 @@ impl Binder<'_> {
         }
         Ok(Some(out))
     }
+}
+
+/// 42883: no function of the name takes arguments of these types.
+#[track_caller]
+pub(super) fn no_function(name: &str, types: &[Oid], pos: Pos) -> SqlError {
+    let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
+    let message = format!("function {name}({}) does not exist", shown.join(", "));
+    SqlError::new(code::UNDEFINED_FUNCTION, message)
+        .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+        .at(pos)
 }

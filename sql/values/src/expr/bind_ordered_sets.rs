@@ -2,11 +2,12 @@
 
 use super::aggregate::{self, AggregateCall};
 use super::bind::Binder;
+use super::bind_calls::no_function;
 use super::bound::Bound;
 use super::functions;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
-use crate::types::{Oid, format_type, oid};
+use crate::types::{Oid, oid};
 
 impl Binder<'_> {
     /// Why a function that is no aggregate can't have WITHIN GROUP.
@@ -23,11 +24,7 @@ impl Binder<'_> {
             let message = format!("WITHIN GROUP specified, but {name} is not an aggregate function");
             return SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos);
         }
-        let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-        let message = format!("function {}({}) does not exist", call.name.dotted(), shown.join(", "));
-        SqlError::new(code::UNDEFINED_FUNCTION, message)
-            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
-            .at(pos)
+        no_function(&call.name.dotted(), &types, pos)
     }
 
     /// `percentile_cont(0.5) WITHIN GROUP (ORDER BY x)` and its like.
@@ -37,15 +34,7 @@ impl Binder<'_> {
         let mut direct: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let mut args: Vec<Bound> = call.order_by.iter().map(|o| self.node(&o.expr)).collect::<Result<_>>()?;
         let types: Vec<Oid> = direct.iter().chain(&args).map(|a| a.ty.oid).collect();
-        let none = || {
-            let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-            let message = format!("function {name}({}) does not exist", shown.join(", "));
-            SqlError::new(code::UNDEFINED_FUNCTION, message)
-                .hint(
-                    "No function matches the given name and argument types. You might need to add explicit type casts.",
-                )
-                .at(pos)
-        };
+        let none = || no_function(name, &types, pos);
         let (kind, ty) = match hypothetical {
             Some((kind, ty)) => {
                 if direct.len() != args.len() {

@@ -2,6 +2,7 @@
 
 use super::aggregate;
 use super::bind::Binder;
+use super::bind_calls::no_function;
 use super::bound::{Bound, BoundKind, Late};
 use super::window::{WindowCall, WindowDefinition, WindowFunction, is_window_function, window_function};
 use crate::error::{Pos, Result, SqlError, code};
@@ -91,15 +92,7 @@ impl Binder<'_> {
         let name = call.name.name();
         let mut args: Vec<Bound> = call.args.iter().map(|a| self.node(a)).collect::<Result<_>>()?;
         let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
-        let none = |types: &[Oid]| {
-            let shown: Vec<String> = types.iter().map(|t| format_type((*t).into())).collect();
-            let message = format!("function {name}({}) does not exist", shown.join(", "));
-            SqlError::new(code::UNDEFINED_FUNCTION, message)
-                .hint(
-                    "No function matches the given name and argument types. You might need to add explicit type casts.",
-                )
-                .at(pos)
-        };
+        let none = |types: &[Oid]| no_function(name, types, pos);
         let function = if call.star { None } else { window_function(name, args.len()) }.ok_or_else(|| none(&types))?;
         // The offset, the number of buckets, the number of the row.
         let counted = if matches!(function, WindowFunction::Ntile) { 0 } else { 1 };

@@ -4,6 +4,7 @@
 //! ([`SetFunction::rows`]).
 
 use super::bind::Binder;
+use super::bind_calls;
 use super::bound::{Bound, BoundKind};
 use super::resolve::{self, Choice};
 use super::set_table::{SETS, SetRow, is_set};
@@ -11,7 +12,7 @@ use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
 use crate::types::cast::Context;
 use crate::types::datum::{Array, RowShape};
-use crate::types::{Datum, Oid, SqlType, array_of, element_of, format_type, oid};
+use crate::types::{Datum, Oid, SqlType, array_of, element_of, oid};
 use clearway_base::{breath, memory};
 use std::sync::Arc;
 
@@ -129,10 +130,8 @@ fn subscripts(args: &[Datum]) -> Vec<Vec<Datum>> {
 }
 
 fn no_function(name: &str, args: &[Bound], pos: Pos) -> SqlError {
-    let types: Vec<String> = args.iter().map(|a| format_type(SqlType::new(a.ty.oid)).to_string()).collect();
-    SqlError::new(code::UNDEFINED_FUNCTION, format!("function {name}({}) does not exist", types.join(", ")))
-        .hint("No function matches the given name and argument types. You might need to add explicit type casts.")
-        .at(pos)
+    let types: Vec<Oid> = args.iter().map(|a| a.ty.oid).collect();
+    bind_calls::no_function(name, &types, pos)
 }
 
 /// Binds a call that gives rows.
