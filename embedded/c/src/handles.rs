@@ -1,4 +1,4 @@
-//! Handles: numbers for C, and what stands behind them.
+//! The handles that C holds: numbers, and the connections and statements that they name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;

@@ -1,6 +1,6 @@
 //! What the functions of `clearway.h` do, by handle.
 //!
-//! A call takes its connection or statement out of the list of handles, works without the list's mutex, and puts it back; who finds it taken answers
+//! A call takes its connection or statement out of the list of handles, works without the list's mutex, and puts it back. A call that finds it taken answers
 //! CLEARWAY_MISUSE.
 
 use std::ffi::{CString, c_char, c_int};

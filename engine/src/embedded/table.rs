@@ -260,12 +260,7 @@ async fn create<K: Key, V: Columns>(
         tree,
         columns: key
             .iter()
-            .map(|column| IndexColumn {
-                column: *column,
-                descending: false,
-                nulls_first: false,
-                ..IndexColumn::default()
-            })
+            .map(|column| IndexColumn { column: *column, descending: false, nulls_first: false })
             .collect(),
         include: Vec::new(),
         unique: true,

@@ -93,12 +93,7 @@ pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineErro
             name: name.to_owned(),
             table: oid,
             tree: session.create_tree().await?.0,
-            columns: vec![IndexColumn {
-                column: position,
-                descending: false,
-                nulls_first: false,
-                ..IndexColumn::default()
-            }],
+            columns: vec![IndexColumn { column: position, descending: false, nulls_first: false }],
             unique,
             primary: false,
             constraint: unique,

@@ -1,12 +1,12 @@
 //! What every statement has cost, by digest: always on.
 //!
 //! # Structure
-//! Shards of equal form; a thread writes to the one of its number, so that no two workers meet in one. Readers add the shards up. A statement
-//! counts in one entry: its digest, the role, the database and `application_name`.
+//! The costs stand in shards. A thread writes only to the shard of its own number, so that two workers do not wait for each other; a reader adds
+//! all shards up. The key of an entry is the digest, the role, the database and `application_name`.
 //!
 //! # Invariants
-//! - STM-1: a shard has no more than [`ENTRIES_MAX`] entries; beyond that the one goes that was used least, and `evicted` counts it.
-//! - STM-2: nothing waits for a shard but another thread of the same number, or a reader.
+//! - STM-1: a shard has no more than [`ENTRIES_MAX`] entries; when it is full, the entry with the fewest calls is evicted, and `evicted` counts it.
+//! - STM-2: only a reader, or another thread of the same number, can make a thread wait for its shard.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Functions of the select list that give rows: a row goes on once for each row that the longest of them gives, in step; where one has
-//! given all of its rows, its value is null.
+//! Set-returning functions in a select list. An input row gives as many output rows as the longest of its functions; a function that has
+//! already given its last value gives null.
 
 use super::series::Series;
 use super::{Cx, Row};

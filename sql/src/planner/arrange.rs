@@ -1,5 +1,5 @@
-//! Arranges a level: what of its FROM and WHERE can be said more simply is, its joins are ordered, its conditions handed down, and its rows
-//! laid out anew.
+//! Arranges one level of a query: its FROM and WHERE are simplified, its joins are ordered, its conditions are moved down to the tables that they
+//! concern, and its rows get their final layout.
 
 use super::cost::Figures;
 use super::extremes::extreme;

@@ -1,5 +1,5 @@
-//! What stands behind a row's slots (PLN-8): GROUP BY with its grouping sets, the stages of window functions, functions that give rows;
-//! and the last pass over the expressions of a level, which replaces what had to wait for those places.
+//! The values that a level appends to its rows (PLN-8): GROUP BY with its grouping sets, window functions, set-returning functions. Where such a
+//! value will stand is known only once all of them have been collected; the last pass over the level's expressions puts the places in.
 
 use super::checks::check_grouped;
 use super::from::Layout;

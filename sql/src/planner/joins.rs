@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - JOI-1 A condition is judged at the first join that has all that it names.
-//! - JOI-2 Of equal cost is the order of the text.
+//! - JOI-2 Between orders of equal cost that of the text is taken.
 
 use super::access;
 use super::cost::{Figures, PROBE, SORT};

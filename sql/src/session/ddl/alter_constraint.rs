@@ -193,7 +193,7 @@ impl Ddl<'_> {
             tree: 0,
             columns: columns
                 .iter()
-                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false, ..IndexColumn::default() })
+                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false })
                 .collect(),
             include,
             unique: true,

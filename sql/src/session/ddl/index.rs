@@ -140,7 +140,7 @@ fn index_columns(s: &CreateIndex, relation: &Relation) -> Result<Vec<IndexColumn
         let column = column_of(relation, name.name(), name.pos)?;
         key_type(relation, column)?;
         let nulls_first = k.nulls_first.unwrap_or(k.descending);
-        columns.push(IndexColumn { column, descending: k.descending, nulls_first, ..IndexColumn::default() });
+        columns.push(IndexColumn { column, descending: k.descending, nulls_first });
     }
     Ok(columns)
 }

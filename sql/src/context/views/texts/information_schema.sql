@@ -1,4 +1,4 @@
--- The views of information_schema: PostgreSQL 15's definitions. The columns' names and types are those of the relation's declaration, to
+-- The views of information_schema: PostgreSQL 15's definitions (licence: sql/values/src/builtin/COPYRIGHT). The columns' names and types are those of the relation's declaration, to
 -- which the planner casts, so that the texts leave them out where they are longer than what they say. Where a definition calls a function
 -- that gives a row, it is in FROM here.
 
