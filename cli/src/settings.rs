@@ -47,7 +47,7 @@ mod tests {
         let docs = include_str!("../../docs/configuration.md");
         assert!(
             docs == reference(),
-            "docs/configuration.md is stale: cargo run -p clearway -- settings > docs/configuration.md"
+            "docs/configuration.md is stale: cargo run -p clearway-cli -- settings > docs/configuration.md"
         );
     }
 }

@@ -1,5 +1,5 @@
 //! A cache with a lock against stampedes: of all that miss a key at once, one computes the value and the others wait for it.
-//! `cargo run --example cache -p clearway-embedded`.
+//! `cargo run --example cache -p clearway`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Eight threads count in one row: `cargo run --example counter -p clearway-embedded`.
+//! Eight threads count in one row: `cargo run --example counter -p clearway`.
 
 use clearway::{Database, Result};
 

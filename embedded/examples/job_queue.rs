@@ -1,5 +1,5 @@
 //! A job queue: workers take different jobs without waiting for each other, and a job whose worker fails comes back.
-//! `cargo run --example job_queue -p clearway-embedded`.
+//! `cargo run --example job_queue -p clearway`.
 
 use clearway::{Connection, Database, FromRow, Result};
 

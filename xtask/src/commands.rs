@@ -88,7 +88,7 @@ pub fn ci(root: &Path, report: &mut Report) {
     cargo(root, report, "clippy of tests", &[&lints[..], &allow[..]].concat(), &[]);
     // Apart, so that the time of building is not that of testing.
     // The library's optional parts are tested, too.
-    let all = ["test", "--workspace", "--features", "clearway-embedded/all"];
+    let all = ["test", "--workspace", "--features", "clearway/all"];
     cargo(root, report, "build of tests", &[&all[..], &["--no-run"]].concat(), &[]);
     cargo_test(root, report, "tests", &[&all[..], &["--no-fail-fast"]].concat(), &[]);
     let planted = ["test", "-p", "clearway-tests", "--features", "mutations", "--test", "planted_mistakes"];

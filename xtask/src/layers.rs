@@ -14,15 +14,15 @@ pub const LAYERS: [(&str, &str); 11] = [
     ("sql/values", "clearway-values"),
     ("sql", "clearway-sql"),
     ("server", "clearway-server"),
-    ("embedded", "clearway-embedded"),
-    ("cli", "clearway"),
+    ("embedded", "clearway"),
+    ("cli", "clearway-cli"),
 ];
 
 /// Crates of tools: what they may depend on.
 const TOOLS: [(&str, &str, &[&str]); 7] = [
-    ("embedded/c", "clearway-c", &["clearway-base", "clearway-embedded"]),
+    ("embedded/c", "clearway-c", &["clearway-base", "clearway"]),
     // The library for Python; it sees what every program sees.
-    ("embedded/python", "clearway-python", &["clearway-base", "clearway-embedded"]),
+    ("embedded/python", "clearway-python", &["clearway-base", "clearway"]),
     // Derive macros: a compiler plug-in.
     ("embedded/derive", "clearway-derive", &[]),
     // The lab reads every server through its SQL views (and starts Clearway as a process).
@@ -44,6 +44,7 @@ const TOOLS: [(&str, &str, &[&str]); 7] = [
             "clearway-sql",
             "clearway-server",
             "clearway",
+            "clearway-cli",
             "clearway-lab",
             "clearway-mysql",
         ],
