@@ -18,6 +18,7 @@ pub mod load;
 pub mod online;
 pub mod rewrite;
 mod rows;
+mod runs;
 mod statements;
 pub(crate) mod temporary;
 

@@ -21,6 +21,7 @@ pub mod seams;
 pub mod space;
 pub mod store;
 pub mod sync;
+pub mod temp_files;
 mod tidier;
 pub mod undo;
 pub mod wal;

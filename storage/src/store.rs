@@ -29,6 +29,7 @@ use crate::recovery::{self, Checkpoints, Opened, Recovered, create};
 use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, TreeKind};
 use crate::sync::Bell;
+use crate::temp_files::TempFiles;
 use crate::wal::Wal;
 use clearway_base::sync::{Mutex, sleep, timeout};
 use clearway_base::vfs::{DirLock, LockError, Vfs};
@@ -63,6 +64,7 @@ pub struct Store {
     lock: Mutex<Option<DirLock>>,
     leases: Leases,
     archive: Archive,
+    temp_files: Arc<TempFiles>,
 }
 
 impl Drop for Store {
@@ -95,6 +97,7 @@ impl Store {
             recovery::open(&vfs, dir, &options, &versions).await?;
         let changed = recovered.losers.iter().flat_map(|loser| &loser.entries).map(|entry| entry.tree).collect();
         let archive = Archive::new(&wal, options.archive_bytes);
+        let temp_files = Arc::new(TempFiles::new(vfs.clone(), dir));
         let store = Store {
             vfs,
             wal,
@@ -113,6 +116,7 @@ impl Store {
             lock: Mutex::new("storage/store/dir_lock", Some(lock)),
             leases: Leases::new(),
             archive,
+            temp_files,
         };
         Ok((Arc::new(store), recovered))
     }
@@ -135,6 +139,11 @@ impl Store {
     /// The layer above.
     pub fn versions(&self) -> &Arc<dyn Versions> {
         &self.versions
+    }
+
+    /// Its temporary files.
+    pub fn temp_files(&self) -> &Arc<TempFiles> {
+        &self.temp_files
     }
 
     pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {

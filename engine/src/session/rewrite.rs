@@ -4,16 +4,15 @@
 //! ```text
 //! scan of the old tree -> rows in the order of the new key    -> loaded as they come
 //!                      -> a row out of that order: `Unordered`; the caller goes back and asks for `Rows::Sorted`
-//! Rows::Sorted: rows gather in a run -> the first run, sorted -> loaded
-//!                                    -> the later ones        -> inserted in the order of their keys
+//! Rows::Sorted: rows gather in runs (runs.rs), are merged in the order of the new key, and loaded
 //!               rows too long for a leaf, which a run does not hold -> inserted by a second scan
 //! at last each index is built from the new tree (build.rs)
 //! ```
 //!
 //! # Invariants
 //! - RWR-1: the transaction has created the new tree, and the caller's lock keeps all others away from the table (LOD-1).
-//! - RWR-2: two rows with the same new key are neighbours in their run, or the second one meets the first in the tree. So a duplicate is
-//!   never loaded unnoticed.
+//! - RWR-2: two rows with the same new key are neighbours in the merge, or the second one is too long for a leaf and meets the first in the
+//!   tree. So a duplicate is never loaded unnoticed.
 //!
 //! # Crash safety
 //! As for a load (txn/src/transaction/load.rs): until the commit, the undo of the new tree's creation drops it.
@@ -25,8 +24,8 @@ use clearway_storage::btree::{Direction, KEY_BYTES_MAX, KeyRange, Tree};
 use clearway_txn::transaction::load::Load;
 
 use super::Session;
-use super::build::{BREATH_ENTRIES, RUN_BYTES, Run};
 use super::load::Loading;
+use super::runs::{BREATH_ENTRIES, Merged, RUN_BYTES, Runs};
 use crate::error::EngineError;
 use crate::table::scan::TableScan;
 use crate::table::shape::TableShape;
@@ -121,45 +120,32 @@ impl Session {
         run_bytes: usize,
     ) -> Result<Rewritten, EngineError> {
         let mut scan = self.all_of(old);
-        let (mut run, mut is_first, mut long) = (Run::new(run_bytes), true, false);
-        let mut more = true;
-        while more {
-            more = false;
-            while let Some(found) = self.next(&mut scan).await? {
-                if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
-                    return Ok(Rewritten::Null(*column));
-                }
-                let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
-                if is_long(&key, &value) {
-                    long = true;
-                    continue;
-                }
-                run.open.push_row(&key, &value);
-                if run.has_chunk() {
-                    run.close_chunk().await;
-                    if run.is_full() {
-                        more = true;
-                        break;
-                    }
-                }
+        let mut runs = Runs::new(self.db.transactions().store().temp_files(), run_bytes);
+        let mut long = false;
+        while let Some(found) = self.next(&mut scan).await? {
+            if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {
+                return Ok(Rewritten::Null(*column));
             }
-            run.close_chunk().await;
-            self.put_rows(&run, new, is_first).await?;
-            run.clear();
-            is_first = false;
+            let (key, value) = (self.new_key(new, &found.row).await?, new.value_of(&found.row));
+            match is_long(&key, &value) {
+                true => long = true,
+                false => runs.push_row(&key, &value).await?,
+            }
         }
+        self.put_rows(runs.merged().await?, new).await?;
         if long {
             self.move_long(old, new).await?;
         }
         Ok(Rewritten::Done)
     }
 
-    /// Puts the rows of a run into the new tree in the order of their keys.
-    async fn put_rows(&mut self, run: &Run, new: &TableShape, is_first: bool) -> Result<(), EngineError> {
+    /// Puts sorted rows into the new tree.
+    async fn put_rows(&mut self, mut rows: Merged, new: &TableShape) -> Result<(), EngineError> {
         let tree = new.rows(self.db.transactions()).clone();
-        let mut load: Option<Load> = None;
+        let (mut load, mut count): (Option<Load>, u64) = (None, 0);
         let txn = self.txn.as_mut().expect("a transaction is open");
-        for (count, entry) in (1u64..).zip(run.sorted()) {
+        while let Some(entry) = rows.next().await? {
+            count += 1;
             if count.is_multiple_of(BREATH_ENTRIES) {
                 yield_now().await;
             }
@@ -171,9 +157,7 @@ impl Session {
                 },
                 None => {
                     write::insert_value(txn, new, entry.key, entry.value).await?;
-                    if is_first {
-                        load = Some(txn.begin_load(&tree, entry.key.to_vec()));
-                    }
+                    load = Some(txn.begin_load(&tree, entry.key.to_vec()));
                 }
             }
         }

@@ -164,7 +164,7 @@ pub async fn insert_entry(
 ) -> Result<(), EngineError> {
     let mut entry = index.prefix_of(row);
     if index.constrains(row) {
-        return insert_unique(txn, (Some(shape), index), entry, row_key).await;
+        return insert_unique(txn, (shape, index), entry, row_key).await;
     }
     entry.extend_from_slice(row_key);
     put_entry(txn, index, &entry).await
@@ -179,28 +179,11 @@ async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> R
     }
 }
 
-/// Inserts an entry into an index that is being built and has entries already. If `unique` is given, that many first bytes of the entry have to
-/// be unique.
-///
-/// # Errors
-/// `Duplicate` (TAB-2).
-pub(crate) async fn insert_built(
-    txn: &mut Transaction,
-    index: &IndexShape,
-    entry: &[u8],
-    unique: Option<usize>,
-) -> Result<(), EngineError> {
-    match unique {
-        None => put_entry(txn, index, entry).await,
-        Some(len) => insert_unique(txn, (None, index), entry[..len].to_vec(), &entry[len..]).await,
-    }
-}
-
 /// TAB-2: one inserter of a key at a time searches all entries of the key and inserts its own; from then on the tag of its entry speaks for it.
-/// With the table's shape, a transaction that is changing the row in the way is waited for, whatever it changes: it may take the key away yet.
+/// A transaction that is changing the row in the way is waited for, whatever it changes: it may take the key away yet.
 async fn insert_unique(
     txn: &mut Transaction,
-    (shape, index): (Option<&TableShape>, &IndexShape),
+    (shape, index): (&TableShape, &IndexShape),
     prefix: Vec<u8>,
     row_key: &[u8],
 ) -> Result<(), EngineError> {
@@ -213,11 +196,7 @@ async fn insert_unique(
         let tree = index.entries(txn.all());
         match search(txn, tree, &prefix, Some(row_key)).await? {
             Found::Row(found, _) => {
-                let writer = match shape {
-                    Some(shape) => writer_of(txn, shape, index.row_key(&found)?).await?,
-                    None => None,
-                };
-                let Some(writer) = writer else {
+                let Some(writer) = writer_of(txn, shape, index.row_key(&found)?).await? else {
                     return Err(EngineError::Duplicate { index: index.name.clone(), oid: index.oid });
                 };
                 drop(turn);

@@ -78,6 +78,15 @@ fn runs_of_any_size_make_the_same_index() {
                 build(&mut session, shape.oid, unique, run_bytes).await.expect("built");
                 session.commit(Durability::Wait).await.expect("committed");
                 assert_whole(&mut session, shape.oid).await;
+                // RUN-2: one entry a run makes two levels of runs.
+                let files = db.transactions().store().temp_files().clone();
+                let runs = match run_bytes {
+                    1 => ROWS as u64 + ROWS as u64 / 24..ROWS as u64 + ROWS as u64 / 20,
+                    3_000 => 2..100,
+                    _ => 0..1,
+                };
+                assert!(runs.contains(&files.created()), "{} files for {run_bytes} bytes", files.created());
+                assert_eq!(files.bytes_in_use(), 0, "TMF-4");
                 // It takes what comes afterwards.
                 let shape = TableShape::new(&session.catalog(), shape.oid).expect("the table");
                 session.begin(TxnOptions::default());

@@ -16,6 +16,7 @@ use crate::options::StoreOptions;
 use crate::record::{BeforeImage, UndoEntry};
 use crate::seams::Versions;
 use crate::space::{Space, SpaceOptions, SpaceRedo};
+use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
 use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
@@ -148,6 +149,7 @@ async fn recover(
     file.write(&control).await?;
     // REC-11
     remove_leftovers(vfs, &paths, control.checkpoint).await?;
+    temp_files::remove_leftovers(vfs, &paths.dir).await?;
 
     let wal = start_log(vfs, options, &paths, &control, end.lsn, head).await?;
     let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
