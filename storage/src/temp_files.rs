@@ -395,7 +395,8 @@ mod tests {
             let again = vfs.clone();
             let opening = async move { remove_leftovers(&again, Path::new("/")).await };
             Sim::new(point).block_on(opening).expect("ends").expect("removed");
-            let left: Vec<String> = vfs.list(Path::new("/")).wait().expect("list").into_iter().map(|e| e.name).collect();
+            let left: Vec<String> =
+                vfs.list(Path::new("/")).wait().expect("list").into_iter().map(|e| e.name).collect();
             assert_eq!(left, ["temp-mine"], "TMF-1, point {point}: {died:?}");
         }
         assert!(names > 0, "no crash fell between the creation and the removal of the name");

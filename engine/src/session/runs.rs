@@ -235,7 +235,8 @@ impl FileMerge {
         for way in &ways {
             entry_of(way)?;
         }
-        let heap = Heap::new(ways.iter().zip(0..).map(|(way, n)| (head_of(key_of(way)), n)), |a, b| is_less(&ways, a, b));
+        let heap =
+            Heap::new(ways.iter().zip(0..).map(|(way, n)| (head_of(key_of(way)), n)), |a, b| is_less(&ways, a, b));
         Ok(FileMerge { ways, heap, is_begun: false })
     }
 
@@ -424,4 +425,3 @@ async fn append(file: &mut TempFile, entry: &Entry<'_>) -> Result<(), StorageErr
     let key_len = u16::try_from(entry.key.len()).expect("RUN-3: a key of a run");
     file.append_frame_of(&[&key_len.to_le_bytes(), &entry.prefix.to_le_bytes(), entry.key, entry.value]).await
 }
-
