@@ -8,10 +8,10 @@
 //! ```
 //!
 //! # Invariants
-//! - RUN-1: a run in memory takes at most the bytes that it is given and that the statement's memory account grants, or one chunk.
-//! - RUN-2: at most [`FAN`] - 1 runs of a level stand at a time, so the number of open files and of read buffers grows with the logarithm
+//! - SRT-1: a run in memory takes at most the bytes that it is given and that the statement's memory account grants, or one chunk.
+//! - SRT-2: at most [`FAN`] - 1 runs of a level stand at a time, so the number of open files and of read buffers grows with the logarithm
 //!   of the number of entries.
-//! - RUN-3: entries with equal keys may come in any order; none is lost or doubled.
+//! - SRT-3: entries with equal keys may come in any order; none is lost or doubled.
 //!
 //! # Crash safety
 //! A temporary file has no name (storage/src/temp_files.rs).
@@ -358,7 +358,7 @@ impl Runs {
         self.held.measure();
         yield_now().await;
         let chunk = self.run.chunks.last().map_or(0, Chunk::heap_bytes);
-        // RUN-1
+        // SRT-1
         if self.run.bytes + chunk > self.bytes_max || memory::claim(2 * chunk).is_err() {
             self.spill().await?;
         }
@@ -384,7 +384,7 @@ impl Runs {
         self.join_levels().await
     }
 
-    /// RUN-2
+    /// SRT-2
     async fn join_levels(&mut self) -> Result<(), StorageError> {
         while let Some(level) = self.spilled.last().map(|run| run.level) {
             let from = self.spilled.iter().position(|run| run.level == level).unwrap_or(0);
@@ -422,6 +422,6 @@ impl Runs {
 
 async fn append(file: &mut TempFile, entry: &Entry<'_>) -> Result<(), StorageError> {
     // Keys are at most KEY_BYTES_MAX long, or cut (see `put`).
-    let key_len = u16::try_from(entry.key.len()).expect("RUN-3: a key of a run");
+    let key_len = u16::try_from(entry.key.len()).expect("SRT-3: a key of a run");
     file.append_frame_of(&[&key_len.to_le_bytes(), &entry.prefix.to_le_bytes(), entry.key, entry.value]).await
 }

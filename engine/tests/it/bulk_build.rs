@@ -78,7 +78,7 @@ fn runs_of_any_size_make_the_same_index() {
                 build(&mut session, shape.oid, unique, run_bytes).await.expect("built");
                 session.commit(Durability::Wait).await.expect("committed");
                 assert_whole(&mut session, shape.oid).await;
-                // RUN-2: one entry a run makes two levels of runs.
+                // SRT-2: one entry a run makes two levels of runs.
                 let files = db.transactions().store().temp_files().clone();
                 let runs = match run_bytes {
                     1 => ROWS as u64 + ROWS as u64 / 24..ROWS as u64 + ROWS as u64 / 20,

@@ -149,7 +149,6 @@ async fn recover(
     file.write(&control).await?;
     // REC-11
     remove_leftovers(vfs, &paths, control.checkpoint).await?;
-    temp_files::remove_leftovers(vfs, &paths.dir).await?;
 
     let wal = start_log(vfs, options, &paths, &control, end.lsn, head).await?;
     let space_options = SpaceOptions { pages_per_file: control.pages_per_file, ..options.space.clone() };
@@ -198,7 +197,7 @@ async fn open_double_write(vfs: &Arc<dyn Vfs>, paths: &Paths, pages: usize) -> R
     Ok(file)
 }
 
-/// Files that a crash left between two steps of a checkpoint: those that bear a checkpoint's name, and no others.
+/// Files that a crash left between two steps of a checkpoint, and names of temporary files: those that bear such a name, and no others.
 async fn remove_leftovers(vfs: &Arc<dyn Vfs>, paths: &Paths, checkpoint: u64) -> Result<(), StorageError> {
     let current = super::saved::path(&paths.checkpoint, checkpoint);
     for entry in vfs.list(&paths.checkpoint).await? {
@@ -208,7 +207,7 @@ async fn remove_leftovers(vfs: &Arc<dyn Vfs>, paths: &Paths, checkpoint: u64) ->
             vfs.remove(&path).await?;
         }
     }
-    Ok(())
+    temp_files::remove_leftovers(vfs, &paths.dir).await
 }
 
 fn reader(known: &Known<'_>, control: &Control, start: Lsn) -> LogReader {
