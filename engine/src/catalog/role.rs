@@ -37,6 +37,9 @@ pub struct Role {
     /// Row-level security does not hold it up.
     #[serde(default)]
     pub bypass_rls: bool,
+    /// It may copy the whole directory: backups, replicas.
+    #[serde(default)]
+    pub replication: bool,
     /// Its password is good until then: microseconds since 2000-01-01 UTC.
     #[serde(default)]
     pub valid_until: Option<i64>,
@@ -46,6 +49,9 @@ pub struct Role {
     /// ALTER ROLE ... SET: what its sessions begin with; of one database, or of all (0).
     #[serde(default)]
     pub settings: Vec<(Oid, String, String)>,
+    /// ALTER ROLE ALL SET: what every session begins with. The bootstrap role keeps it, which can't be dropped.
+    #[serde(default)]
+    pub settings_of_all: Vec<(String, String)>,
     /// ALTER DEFAULT PRIVILEGES: what objects that it makes begin with.
     #[serde(default)]
     pub defaults: Vec<DefaultAcl>,
@@ -65,11 +71,18 @@ impl Role {
             connection_limit: any_number(),
             inherit: true,
             bypass_rls: false,
+            replication: false,
             valid_until: None,
             member_of: Vec::new(),
             settings: Vec::new(),
+            settings_of_all: Vec::new(),
             defaults: Vec::new(),
         }
+    }
+
+    /// Whether it has the attribute REPLICATION, which the bootstrap role was born with.
+    pub fn has_replication(&self) -> bool {
+        self.replication || self.oid == super::BOOTSTRAP_ROLE
     }
 }
 

@@ -287,15 +287,25 @@ impl Core {
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let catalog = self.catalog();
         let identities = Identities { catalog: &catalog, database: self.database, login: self.login };
-        if name.to_ascii_lowercase().starts_with("log_") && !self.role(&catalog).is_some_and(|role| role.superuser) {
-            return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
-        }
+        self.may_set(&catalog, name)?;
         self.check_mode(name, value)?;
         let shown = self.settings.lock().set(name, value, local, &identities)?;
         self.apply_mode(name);
         if name.eq_ignore_ascii_case("application_name") {
             self.backend.activity.lock().application_name = shown;
             self.backend.tell_owner();
+        }
+        Ok(())
+    }
+
+    /// Whether the session's role may change a setting at all.
+    ///
+    /// # Errors
+    /// 42501.
+    pub fn may_set(&self, catalog: &Catalog, name: &str) -> Result<()> {
+        let guarded = super::settings::find(name).is_some_and(super::settings::Setting::is_for_superusers);
+        if guarded && !self.role(catalog).is_some_and(|role| role.superuser) {
+            return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
         }
         Ok(())
     }

@@ -235,6 +235,11 @@ fn invalid(setting: &Setting, value: &str) -> SqlError {
 }
 
 impl Setting {
+    /// Whether only superusers may change it.
+    pub fn is_for_superusers(&self) -> bool {
+        self.name.starts_with("log_")
+    }
+
     /// A value as it is kept, or why not.
     fn check(&self, value: &str) -> Result<String> {
         let bad = || invalid(self, value);
@@ -347,6 +352,19 @@ impl Settings {
             self.put("role", "none".into(), local);
         }
         Ok(text)
+    }
+
+    /// Judges a value that later sessions shall begin with, as SET would judge it; who may become whom is judged when they begin.
+    ///
+    /// # Errors
+    /// 42704, 22023, 55P02; 25001 for what belongs to one transaction.
+    pub fn check(&self, name: &str, value: &str) -> Result<()> {
+        let setting = find(name).ok_or_else(|| unknown(name))?;
+        if setting.name.starts_with("transaction_") {
+            let message = format!("parameter \"{}\" belongs to a transaction and can't be kept for sessions", setting.name);
+            return Err(SqlError::new("25001", message));
+        }
+        self.normalized(setting, value).map(|_| ())
     }
 
     fn put(&mut self, name: &'static str, kept: Kept, local: bool) {

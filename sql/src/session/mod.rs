@@ -15,6 +15,7 @@ mod discard;
 mod explain;
 mod extended;
 mod held_up;
+mod kept;
 mod notifying;
 pub mod password;
 mod point;

@@ -13,6 +13,7 @@
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
+use super::kept;
 use super::cursor::Cursors;
 use super::point::Scratch;
 use super::portals::Portals;
@@ -170,7 +171,9 @@ impl Session {
         settings.log_in(&start.user, Identity::of(&role));
         settings.log = start.backend.log.clone();
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
+        let refused = kept::begin(&mut settings, &identities, (&role, database));
         for (name, value) in &start.options {
+            kept::may_begin_with(&role, name)?;
             if crate::context::settings::find(name).is_some()
                 || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
             {
@@ -192,6 +195,7 @@ impl Session {
             role.oid,
             settings,
         );
+        refused.into_iter().for_each(|error| core.notice("WARNING", error));
         Ok(Session {
             core: Arc::new(core),
             block: Block::None,

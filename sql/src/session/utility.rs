@@ -6,7 +6,7 @@ use super::run;
 use super::session::Session;
 use crate::context::core::{Core, now};
 use crate::context::errors::from_engine;
-use crate::context::names::Found;
+use crate::context::names::{self, Found};
 use crate::context::privileges;
 use crate::context::settings::SETTINGS;
 use crate::error::{Result, SqlError};
@@ -129,7 +129,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
     Ok(Some(
         match statement {
             Statement::Set(s) => {
-                set(&core, s)?;
+                core.set(&s.name, set_value(s).as_deref(), s.local)?;
                 "SET"
             }
             Statement::Show { name } => {
@@ -194,18 +194,17 @@ pub fn in_block(what: &str) -> SqlError {
     SqlError::new("25001", format!("{what} cannot run inside a transaction block"))
 }
 
-fn set(core: &Core, s: &SetVariable) -> Result<()> {
-    let value = s.values.as_ref().map(|list| {
-        let one = |v: &OptionValue| match v {
-            OptionValue::Word(w) | OptionValue::Str(w) | OptionValue::Number(w) => w.clone(),
-            OptionValue::Default => "default".to_owned(),
-            OptionValue::List(l) => l.join(", "),
-        };
-        list.iter().map(one).collect::<Vec<_>>().join(", ")
-    });
-    let is_default = matches!(s.values.as_deref(), Some([OptionValue::Default]));
-    let value = value.filter(|_| !is_default);
-    core.set(&s.name, value.as_deref(), s.local)
+/// The text of the value that SET names; none: the default.
+pub(super) fn set_value(s: &SetVariable) -> Option<String> {
+    let list = s.values.as_deref().filter(|list| !matches!(list, [OptionValue::Default]))?;
+    // Each item of a list of names is one name, however it is written.
+    let name = |text: &String| if s.name == "search_path" { names::quote(text) } else { text.clone() };
+    let one = |v: &OptionValue| match v {
+        OptionValue::Word(w) | OptionValue::Str(w) | OptionValue::Number(w) => name(w),
+        OptionValue::Default => "default".to_owned(),
+        OptionValue::List(l) => l.join(", "),
+    };
+    Some(list.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 fn text_column(name: &str) -> OutputColumn {

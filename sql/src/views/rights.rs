@@ -62,6 +62,10 @@ fn pg_db_role_setting(run: &Run<'_>) -> Vec<Row> {
         }
     }
     for r in roles(run) {
+        if !r.settings_of_all.is_empty() {
+            let list = settings_of(r.settings_of_all.iter().map(|(name, value)| (name, value)));
+            out.push(vec![int_oid(0), int_oid(0), list]);
+        }
         let mut databases: Vec<u32> = r.settings.iter().map(|s| s.0).collect();
         databases.sort_unstable();
         databases.dedup();

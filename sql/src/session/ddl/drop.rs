@@ -414,6 +414,7 @@ impl Ddl<'_> {
                 self.take_away(object.oid(), tree).await?;
             }
         }
+        self.forget_settings(oid).await?;
         self.take_away(oid, None).await
     }
 

@@ -18,6 +18,7 @@ mod objects;
 mod owner;
 mod reindex;
 mod rewrite;
+mod role_settings;
 mod roles;
 mod table;
 mod table_as;
@@ -107,9 +108,11 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
         Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
         Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
-        Statement::AlterRoleSet { .. } => return Err(SqlError::unsupported("ALTER ROLE ... SET")),
+        Statement::AlterRoleSet { name, database, set } => {
+            d.alter_role_set(name.as_deref(), database.as_deref(), set).await?
+        }
         Statement::AlterDatabase { name, options } => d.alter_database(name, options).await?,
-        Statement::AlterDatabaseSet { .. } => return Err(SqlError::unsupported("ALTER DATABASE ... SET")),
+        Statement::AlterDatabaseSet { name, set } => d.alter_database_set(name, set).await?,
         _ => return Err(SqlError::unsupported("this statement")),
     };
     Ok(tag.to_owned())

@@ -80,8 +80,7 @@ impl Ddl<'_> {
                 }
                 RoleOption::Password(Some(text)) => role.password = Some(crate::session::password::to_store(text)?),
                 RoleOption::ValidUntil(text) => role.valid_until = Some(self.moment(text)?),
-                RoleOption::Replication(false) => {}
-                RoleOption::Replication(true) => return Err(SqlError::unsupported("the role option REPLICATION")),
+                RoleOption::Replication(on) => role.replication = *on,
                 RoleOption::InRole(_) | RoleOption::Role(_) | RoleOption::Admin(_) => {}
             }
         }
@@ -104,6 +103,8 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         if options.iter().any(|o| matches!(o, RoleOption::Superuser(true))) {
             self.superuser("must be superuser to create superusers")?;
+        } else if options.iter().any(|o| matches!(o, RoleOption::Replication(true))) {
+            self.superuser("must be superuser to create replication users")?;
         } else if options.iter().any(|o| matches!(o, RoleOption::BypassRls(true))) {
             self.superuser("must be superuser to create bypassrls users")?;
         } else if !self.creates_roles(&catalog) {
@@ -140,6 +141,8 @@ impl Ddl<'_> {
         let mut role = self.role_named(&catalog, name)?;
         if role.superuser || options.iter().any(|o| matches!(o, RoleOption::Superuser(_))) {
             self.superuser("must be superuser to alter superuser roles or change superuser attribute")?;
+        } else if role.has_replication() || options.iter().any(|o| matches!(o, RoleOption::Replication(_))) {
+            self.superuser("must be superuser to alter replication roles or change replication attribute")?;
         } else if options.iter().any(|o| matches!(o, RoleOption::BypassRls(_))) {
             self.superuser("must be superuser to change bypassrls attribute")?;
         } else if !self.creates_roles(&catalog) {

@@ -1,0 +1,34 @@
+//! What a session begins with: the settings that ALTER ROLE and ALTER DATABASE keep for it.
+
+use crate::context::privileges::Identities;
+use crate::context::settings::{Setting, Settings, find};
+use crate::error::{Result, SqlError};
+use clearway_engine::catalog::{BOOTSTRAP_ROLE, Database, Object, Role};
+
+/// Sets what is kept, the most general first: for all sessions, for the database, for the role, for the role in the database; so what is
+/// said of fewer sessions counts. What can't be set any more is passed over and given back: nobody is locked out by it.
+pub(super) fn begin(
+    settings: &mut Settings,
+    identities: &Identities<'_>,
+    (role, database): (&Role, &Database),
+) -> Vec<SqlError> {
+    let for_all = match identities.catalog.get(BOOTSTRAP_ROLE).map(|o| &**o) {
+        Some(Object::Role(first)) => first.settings_of_all.as_slice(),
+        _ => &[],
+    };
+    let of = |database: u32| role.settings.iter().filter(move |s| s.0 == database).map(|(_, name, value)| (name, value));
+    let general = for_all.iter().chain(&database.settings).map(|(name, value)| (name, value));
+    let all = general.chain(of(0)).chain(of(database.oid));
+    all.filter_map(|(name, value)| settings.set(name, Some(value), false, identities).err()).collect()
+}
+
+/// Whether a role may choose a setting when it begins a session.
+///
+/// # Errors
+/// 42501.
+pub(super) fn may_begin_with(role: &Role, name: &str) -> Result<()> {
+    if find(name).is_some_and(Setting::is_for_superusers) && !role.superuser {
+        return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
+    }
+    Ok(())
+}
