@@ -80,6 +80,8 @@ fn nobody_becomes_a_role_by_a_setting() {
         for (options, code) in [("-c role=postgres", "42501"), ("-c role=nobody", "22023")] {
             assert_eq!(connect_with(&running, "mallory", options).await.err().as_deref(), Some(code), "{options}");
         }
+        let logged = connect_with(&running, "mallory", "-c log_statement=none").await;
+        assert_eq!(logged.err().as_deref(), Some("42501"), "only superusers say what is logged");
         let option = "-c session_authorization=postgres";
         assert_eq!(connect_with(&running, "mallory", option).await.err().as_deref(), Some("42501"));
 

@@ -182,6 +182,7 @@ impl Session {
         }
         settings.keep_as_start();
         settings.take_changed();
+        settings.get("application_name").clone_into(&mut start.backend.activity.lock().application_name);
         start.backend.role.store(role.oid, Relaxed);
         let engine = EngineCell::new(db.session(start.backend.pid, database.oid));
         let _ = start.backend.owner.set(engine.take().owner().clone());
