@@ -361,7 +361,8 @@ impl Settings {
     pub fn check(&self, name: &str, value: &str) -> Result<()> {
         let setting = find(name).ok_or_else(|| unknown(name))?;
         if setting.name.starts_with("transaction_") {
-            let message = format!("parameter \"{}\" belongs to a transaction and can't be kept for sessions", setting.name);
+            let message =
+                format!("parameter \"{}\" belongs to a transaction and can't be kept for sessions", setting.name);
             return Err(SqlError::new("25001", message));
         }
         self.normalized(setting, value).map(|_| ())

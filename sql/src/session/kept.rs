@@ -16,7 +16,8 @@ pub(super) fn begin(
         Some(Object::Role(first)) => first.settings_of_all.as_slice(),
         _ => &[],
     };
-    let of = |database: u32| role.settings.iter().filter(move |s| s.0 == database).map(|(_, name, value)| (name, value));
+    let of =
+        |database: u32| role.settings.iter().filter(move |s| s.0 == database).map(|(_, name, value)| (name, value));
     let general = for_all.iter().chain(&database.settings).map(|(name, value)| (name, value));
     let all = general.chain(of(0)).chain(of(database.oid));
     all.filter_map(|(name, value)| settings.set(name, Some(value), false, identities).err()).collect()

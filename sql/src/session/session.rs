@@ -13,8 +13,8 @@
 
 use super::Backends;
 use super::client::{Client, TransactionStatus};
-use super::kept;
 use super::cursor::Cursors;
+use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
