@@ -25,6 +25,7 @@ pub mod obstacle;
 pub mod privileges;
 pub mod samples;
 mod setting_text;
+mod setting_values;
 pub mod settings;
 pub mod statements;
 pub mod types;

@@ -3,7 +3,8 @@
 use super::log_line::{LOG_STATEMENT, LogLevels};
 use super::privileges::{Identities, Identity};
 pub use super::setting_text::{Hides, list_items, parse_bool};
-use super::units::{bytes, milliseconds, shown_bytes, shown_ms};
+use super::setting_values::invalid;
+use super::units::{bytes, milliseconds};
 use crate::error::{Result, SqlError, code};
 use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
@@ -223,78 +224,6 @@ impl Default for Settings {
 
 fn unknown(name: &str) -> SqlError {
     SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
-}
-
-fn invalid(setting: &Setting, value: &str) -> SqlError {
-    let message = format!("invalid value for parameter \"{}\": \"{value}\"", setting.name);
-    let error = SqlError::new(code::INVALID_PARAMETER_VALUE, message);
-    match setting.kind {
-        Kind::Enum(words) => error.hint(format!("Available values: {}.", words.join(", "))),
-        _ => error,
-    }
-}
-
-impl Setting {
-    /// Whether only superusers may change it.
-    pub fn is_for_superusers(&self) -> bool {
-        self.name.starts_with("log_")
-    }
-
-    /// A value as it is kept, or why not.
-    fn check(&self, value: &str) -> Result<String> {
-        let bad = || invalid(self, value);
-        Ok(match self.kind {
-            Kind::Fixed => {
-                let message = format!("parameter \"{}\" cannot be changed", self.name);
-                return Err(SqlError::new("55P02", message));
-            }
-            Kind::Bool => {
-                let on = parse_bool(value).ok_or_else(|| {
-                    let message = format!("parameter \"{}\" requires a Boolean value", self.name);
-                    SqlError::new(code::INVALID_PARAMETER_VALUE, message)
-                })?;
-                if on { "on" } else { "off" }.to_owned()
-            }
-            Kind::Bytes => shown_bytes(bytes(value).ok_or_else(bad)?),
-            Kind::MillisecondsOrOff if value.trim() == "-1" => "-1".to_owned(),
-            Kind::Milliseconds | Kind::MillisecondsOrOff => shown_ms(milliseconds(value).ok_or_else(bad)?),
-            Kind::Int(min, max) => {
-                let n: i64 = value.trim().parse().map_err(|_| bad())?;
-                if !(min..=max).contains(&n) {
-                    let message =
-                        format!("{n} is outside the valid range for parameter \"{}\" ({min} .. {max})", self.name);
-                    return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
-                }
-                n.to_string()
-            }
-            Kind::Real => value.trim().parse::<f64>().map_err(|_| bad())?.to_string(),
-            Kind::Enum(words) => {
-                let lower = match self.name {
-                    // PostgreSQL compares names of encodings by their letters and digits.
-                    "client_encoding" => value.chars().filter(char::is_ascii_alphanumeric).collect(),
-                    _ => value.trim().to_owned(),
-                };
-                let lower = lower.to_ascii_lowercase();
-                let lower = match (self.name, parse_bool(&lower)) {
-                    ("synchronous_commit" | "standard_conforming_strings" | "serializable", Some(on)) => {
-                        if on { "on" } else { "off" }.to_owned()
-                    }
-                    _ => lower,
-                };
-                if !words.contains(&lower.as_str()) {
-                    if self.name == "standard_conforming_strings"
-                        || self.name == "client_encoding"
-                        || self.name == "bytea_output"
-                    {
-                        return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
-                    }
-                    return Err(bad());
-                }
-                if self.name == "client_encoding" { "UTF8".to_owned() } else { lower }
-            }
-            Kind::Text => value.to_owned(),
-        })
-    }
 }
 
 impl Settings {

@@ -79,9 +79,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             }
             d.create_database(name, options).await?
         }
-        Statement::CreateRole { name, login, options } => d.create_role(name, *login, options).await?,
         Statement::Type(s) => d.types(s).await?,
-        Statement::AlterRole { name, options } => d.alter_role(name, options).await?,
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
         Statement::Rename(s) => d.rename(s).await?,
@@ -104,21 +102,30 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
         Statement::SetSchema { object, name, if_exists, schema } => {
             d.set_schema(*object, name, *if_exists, schema).await?
         }
-        Statement::GrantRole(s) => d.grant_role(s).await?,
         Statement::AlterDefaultPrivileges(s) => d.default_privileges(s).await?,
         Statement::ReassignOwned { roles, to } => d.reassign_owned(roles, to).await?,
         Statement::DropOwned { roles, cascade } => d.drop_owned(roles, *cascade).await?,
-        Statement::AlterRoleSet { name, database, set } => {
-            d.alter_role_set(name.as_deref(), database.as_deref(), set).await?
-        }
         Statement::AlterDatabase { name, options } => d.alter_database(name, options).await?,
-        Statement::AlterDatabaseSet { name, set } => d.alter_database_set(name, set).await?,
-        _ => return Err(SqlError::unsupported("this statement")),
+        _ => d.roles(statement).await?,
     };
     Ok(tag.to_owned())
 }
 
 impl Ddl<'_> {
+    /// Statements about roles, and about what their sessions begin with.
+    async fn roles(&self, statement: &Statement) -> Result<&'static str> {
+        match statement {
+            Statement::CreateRole { name, login, options } => self.create_role(name, *login, options).await,
+            Statement::AlterRole { name, options } => self.alter_role(name, options).await,
+            Statement::AlterRoleSet { name, database, set } => {
+                self.alter_role_set(name.as_deref(), database.as_deref(), set).await
+            }
+            Statement::AlterDatabaseSet { name, set } => self.alter_database_set(name, set).await,
+            Statement::GrantRole(s) => self.grant_role(s).await,
+            _ => Err(SqlError::unsupported("this statement")),
+        }
+    }
+
     fn catalog(&self) -> Arc<Catalog> {
         self.core.catalog()
     }
