@@ -5,6 +5,7 @@ import time
 from collections import Counter
 
 import verify
+from causes import CAUSES, case_of
 from drive import told
 from generate import Generator
 from schedule import Schedule, kind, parse
@@ -42,23 +43,25 @@ def replay(pair, schedule):
 
 
 class Known:
-    """The list of known classes: a regular expression of their signature, a line `because ...`."""
+    """The list of known classes: a regular expression of their signature, the cause that an experiment has to show (causes.py), and a line
+    `because ...`."""
 
     def __init__(self, path):
         self.entries = []
         with open(path, encoding="utf-8") as file:
             lines = [line.rstrip() for line in file if line.strip() and not line.startswith("#")]
-        for pattern, reason in zip(lines[::2], lines[1::2]):
-            if not reason.startswith("    because "):
-                raise SystemExit(f"{path}: {pattern}: no reason")
-            self.entries.append((re.compile(pattern), reason.strip()))
+        for pattern, cause, reason in zip(lines[::3], lines[1::3], lines[2::3]):
+            name = cause.removeprefix("    cause: ")
+            if name not in CAUSES or not reason.startswith("    because "):
+                raise SystemExit(f"{path}: {pattern}: no cause, or no reason")
+            self.entries.append((re.compile(pattern), CAUSES[name], name))
 
-    def may_be_known(self, signature):
-        """Whether it can be a known class by what runs beside it, which only the shrunk schedule tells."""
-        return any(" \\| " in pattern.pattern and re.fullmatch(pattern.pattern.split(" \\| ")[0], signature) for pattern, _ in self.entries)
-
-    def reason(self, signature):
-        return next((reason for pattern, reason in self.entries if pattern.fullmatch(signature)), None)
+    def reason(self, pair, schedule, run):
+        """The cause of a divergence, if it is a known one and shown to have it."""
+        if not run.divergence.outcomes:
+            return None
+        case = case_of(pair, schedule.setup, run)
+        return next((name for pattern, shows, name in self.entries if pattern.fullmatch(run.divergence.signature) and shows(case)), None)
 
 
 class Class:
@@ -74,7 +77,7 @@ class Campaign:
         self.known = Known(options.known)
         self.passed = self.failed = self.unstable = self.explained = self.steps = self.waits = 0
         self.classes, self.notes, self.unstable_classes = {}, Counter(), Counter()
-        self.note_examples = {}
+        self.note_examples, self.causes = {}, Counter()
 
     def count(self, wrong):
         """One more trial; none: it passed."""
@@ -90,6 +93,8 @@ class Campaign:
         numbers = range(self.options.first, self.options.first + self.options.schedules)
         for number in numbers:
             self.schedule(number)
+            if self.options.check_every:
+                self.set_aside(number)
             now = time.monotonic()
             if now - last > 60:
                 last = now
@@ -98,6 +103,21 @@ class Campaign:
                 self.report()
             if now - began > self.options.seconds:
                 break
+
+    def set_aside(self, number):
+        """Keeps the tables of a schedule until the files are checked; then stops Clearway, has them checked and starts it again."""
+        clearway = self.pair.clearway
+        clearway.control.ask(f"alter schema w rename to kept_{number}")
+        if (number + 1) % self.options.check_every:
+            return
+        stopped = clearway.stop()
+        damage = clearway.check()
+        if damage or not stopped:
+            self.failed += 1
+            print(f"after schedule {number} of seed {self.options.seed}: {damage or 'clearway did not stop cleanly'}", flush=True)
+        clearway.start()
+        for name, in clearway.control.values("select nspname from pg_namespace where nspname like 'kept%'"):
+            clearway.control.ask(f"drop schema {name} cascade")
 
     def replay_all(self, directory):
         """Schedules from files, whose divergences were repaired: the list of known classes does not count for them."""
@@ -124,7 +144,7 @@ class Campaign:
         except (Gone, RuntimeError) as error:
             self.failed += 1
             print(f"seed {self.options.seed}:{number}: {error}", flush=True)
-            self.recover()
+            self.pair.recover()
             return
         self.steps += len(run.steps)
         self.waits += run.waited
@@ -141,63 +161,50 @@ class Campaign:
 
     def unsound(self, number, schedule, run, wrong):
         """Both servers agree, and an index or a constraint does not hold."""
-        signature = f"not sound: {re.sub('[0-9]+', 'N', wrong[0].split(':')[0])}"
-        known = self.known.reason(signature)
-        if known:
-            self.explained += 1
-            self.passed += 1
-        else:
-            self.failed += 1
-            print("\n".join(wrong))
-        self.found(signature, number, schedule, run, known=known)
+        self.failed += 1
+        print("\n".join(wrong))
+        self.found(f"not sound: {re.sub('[0-9]+', 'N', wrong[0].split(':')[0])}", number, schedule, run)
 
     def again(self, schedule):
         """The signature that a schedule diverges with, and its run."""
         try:
             run = self.pair.run(schedule)
         except (Gone, RuntimeError) as error:
-            self.recover()
+            self.pair.recover()
             return f"gone: {error}", None
         if run.divergence and run.divergence.signature.startswith(("stuck", "gone")):
-            self.recover()
+            self.pair.recover()
         return (run.divergence.signature if run.divergence else None), run
-
-    def recover(self):
-        """Goes on after a schedule that left Clearway, or a session, unusable."""
-        self.pair.postgres.close()
-        self.pair.clearway.renew()
-        from wire import Session
-        from servers import OPTIONS
-        self.pair.postgres.control = Session(self.pair.postgres.port, OPTIONS)
 
     def diverged(self, number, whole, run):
         signature = run.divergence.signature
         if signature.startswith(("stuck", "gone")):
-            self.recover()
-        known = self.known.reason(signature)
-        entry = self.classes.get(signature)
-        if known and (entry or not self.options.report):
+            self.pair.recover()
+        known = self.known.reason(self.pair, whole, run)
+        if known:
             self.explained += 1
             self.passed += 1
+            self.causes[known] += 1
             self.found(signature, number, whole, run, known=known)
             return
         for _ in range(REPLAYS):
             if self.again(whole)[0] != signature:
                 self.unstable += 1
                 self.unstable_classes[signature] += 1
+                self.keep(f"unstable {number}: {signature}", render(whole, run))
                 return
-        beside = ""
-        if not known and (entry is None or len(entry.seeds) < SHRUNK_OF_EACH or self.known.may_be_known(signature)):
+        entry, beside = self.classes.get(signature), ""
+        if entry is None or entry.known or len(entry.seeds) < SHRUNK_OF_EACH:
             whole, run = shrink(self, whole, signature, run)
-            kinds = {kind(step.sql) for step in run.steps[:-1]} - {""}
-            beside = ", ".join(sorted(kinds))
-            known = self.known.reason(f"{signature} | {beside}")
-        if known:
-            self.explained += 1
-            self.passed += 1
-        else:
-            self.failed += 1
-        self.found(signature, number, whole, run, beside, known)
+            beside = ", ".join(sorted({kind(step.sql) for step in run.steps[:-1]} - {""}))
+        self.failed += 1
+        self.found(signature, number, whole, run, beside)
+
+    def keep(self, title, text):
+        """Divergences that come and go, in a file beside the report."""
+        if self.options.report:
+            with open(self.options.report + ".unstable", "a", encoding="utf-8") as out:
+                out.write(f"# {title}\n{text}\n\n")
 
     def found(self, signature, number, schedule, run, beside="", known=None):
         entry = self.classes.setdefault(signature, Class(signature))
@@ -232,6 +239,8 @@ class Campaign:
         self.count(self.pair.clearway.check())
         for entry in sorted(self.classes.values(), key=lambda c: -c.count):
             print(f"{entry.count:6} {entry.signature}{' (known)' if entry.known else ''}")
+        for cause, count in self.causes.most_common():
+            print(f"{count:6} shown to be: {cause}")
         print(f"lockstep: {self.steps} steps, {self.waits} with a session waiting; {self.explained} of known classes, {self.unstable} unstable, "
               f"{sum(self.notes.values())} differences of texts or lists of blockers")
         print(f"{self.passed} passed, {self.failed} failed")

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass, field
 
 from schedule import Step, kind
-from wire import Gone
+from servers import OPTIONS
+from wire import Gone, Session
 
 # PostgreSQL looks for deadlocks a millisecond after a wait began.
 DEADLOCK_LOOK = 0.0025
@@ -38,13 +39,13 @@ def seen(reply, sql):
     return tuple((tag, tuple(rows if ordered(sql) else sorted(rows, key=repr))) for tag, rows in reply.results)
 
 
-def settle(server, since):
-    """Watches one server until each busy session has answered or waits; `since`: when the busy ones began to wait, by session from 0. Gives
-    whom the busy ones wait for."""
+def settle(server, since, stopped=(), cancelled=None):
+    """Watches one server until each busy session has answered or waits, and the one that was cancelled has answered; `since`: when the busy
+    ones began to wait, by session from 0. Gives whom the busy ones wait for. The processes of the stopped ones do not go on."""
     began, before = time.monotonic(), None
     patience = 0.001
     while True:
-        busy = [n for n, s in enumerate(server.sessions) if s.busy]
+        busy = [n for n, s in enumerate(server.sessions) if s.busy and n not in stopped]
         if not busy:
             return {}
         by_socket = {server.sessions[n].socket: n for n in busy}
@@ -62,6 +63,8 @@ def settle(server, since):
                 since.pop(n, None)
             else:
                 since.setdefault(n, now)
+        if cancelled in busy:
+            ready = [cancelled]
         looked = server.name != "PostgreSQL" or all(n in since and now - since[n] > DEADLOCK_LOOK for n in busy)
         if not ready and all(blockers.values()) and blockers == before and looked and not circular(blockers):
             return blockers
@@ -90,11 +93,25 @@ def circular(blockers):
     return any(reaches(n, n, {n}) for n in blockers)
 
 
+def alike(a, b):
+    """Whether a session does the same on both servers; two that wait may do so at different places of one queue."""
+    if isinstance(a, frozenset) and isinstance(b, frozenset):
+        return True
+    return a == b
+
+
 @dataclass
 class Divergence:
     at: int  # the step, from 0
     signature: str
     detail: str
+    # What the two did in this step, and for whom it is told; see causes.py.
+    session: int = -1  # from 0
+    sql: str = ""
+    outcomes: list = None
+    waited: list = None  # who waited before it, but the step's own session
+    errors: list = None  # of each server, by session
+    awaited: dict = None  # in PostgreSQL: (type of lock, mode, kind of relation), by session
 
 
 @dataclass
@@ -136,12 +153,13 @@ class Pair:
     def both(self):
         return self.postgres, self.clearway
 
-    def prepare(self, schedule, count):
-        for server in self.both():
+    def prepare(self, schedule, count, servers=None):
+        servers = servers or self.both()
+        for server in servers:
             server.open(count)
             server.clean()
             server.control.send("drop schema if exists w cascade; create schema w; " + "; ".join(schedule.setup))
-        for server in self.both():
+        for server in servers:
             reply = server.control.wait()
             if reply.error:
                 raise RuntimeError(f"{server.name}: {reply.error}: {schedule.setup}")
@@ -175,6 +193,12 @@ class Pair:
         self.compare_tables(run)
         return run
 
+    def recover(self):
+        """Goes on after a schedule that left Clearway, or a session, unusable."""
+        self.postgres.close()
+        self.clearway.renew()
+        self.postgres.control = Session(self.postgres.port, OPTIONS)
+
     def wind_up(self, run, last, since, count):
         """Ends what a schedule has left open: a shrunk one has no end of its own."""
         while not run.divergence:
@@ -204,9 +228,10 @@ class Pair:
         outcomes = []
         for server, began in zip(self.both(), since):
             try:
-                blockers = settle(server, began)
+                blockers = settle(server, began, cancelled=n if step.sql == "cancel" else None)
             except (Stuck, Gone) as error:
-                self.diverge(run, f"{'stuck' if isinstance(error, Stuck) else 'gone'}: {kind(last[n])}: {server.name}", str(error), outcomes)
+                run.log.append(outcomes + [{}] * (2 - len(outcomes)))
+                self.diverge(run, f"{'stuck' if isinstance(error, Stuck) else 'gone'}: {kind(last[n])}: {server.name}", str(error))
                 return False
             for s, x in enumerate(server.sessions):
                 if not x.busy:
@@ -217,7 +242,20 @@ class Pair:
         run.waited += bool(waited)
         # What the step's own session did comes first: what others do may follow from it.
         outcomes = [dict(sorted(outcome.items(), key=lambda one: one[0] != n)) for outcome in outcomes]
-        return self.compare(run, outcomes, last, self.circumstance(outcomes, [s for s in waited if s != n]))
+        waited = [s for s in waited if s != n]
+        if not self.compare(run, outcomes, last, self.circumstance(outcomes, waited)):
+            self.facts(run.divergence, outcomes, waited)
+            return False
+        return True
+
+    def facts(self, divergence, outcomes, waited):
+        """What the causes of divergences ask for, as long as it can be seen."""
+        divergence.outcomes, divergence.waited = outcomes, waited
+        divergence.errors = [{n: s.last.error for n, s in enumerate(server.sessions) if not s.busy and s.last and s.last.error} for server in self.both()]
+        numbers = {str(s.pid): n for n, s in enumerate(self.postgres.sessions)}
+        rows = self.postgres.control.values("select pid, locktype, mode, coalesce(relkind, '') from pg_locks l left join pg_class c on c.oid = l.relation "
+                                            "where not granted")
+        divergence.awaited = {numbers.get(pid, -1): rest for pid, *rest in rows}
 
     def note_level(self, n, sql):
         if sql.startswith("begin"):
@@ -250,14 +288,15 @@ class Pair:
                     run.notes.setdefault(f"blockers: {what}", f"s{s + 1} {last[s]}: PostgreSQL {told(a)}, Clearway {told(b)}")
             elif both_wait:
                 if a != b:
-                    self.diverge(run, f"{what}: waits for another one", f"s{s + 1}: PostgreSQL {told(a)}, Clearway {told(b)}", None)
+                    self.diverge(run, f"{what}: waits for another one", f"s{s + 1}: PostgreSQL {told(a)}, Clearway {told(b)}", s, last[s])
                     return False
             else:
-                self.diverge(run, f"{what}: PostgreSQL {shape(a, b)}, Clearway {shape(b, a)}", f"s{s + 1}: PostgreSQL {told(a)}\n    Clearway {told(b)}", None)
+                self.diverge(run, f"{what}: PostgreSQL {shape(a, b)}, Clearway {shape(b, a)}",
+                             f"s{s + 1}: PostgreSQL {told(a)}\n    Clearway {told(b)}", s, last[s])
                 return False
-        for s, x in enumerate(self.postgres.sessions):
-            if x.status != self.clearway.sessions[s].status and not x.busy:
-                self.diverge(run, f"{kind(last[s])}: PostgreSQL status {x.status}, Clearway {self.clearway.sessions[s].status}", "", None)
+        for s, (x, y) in enumerate(zip(self.postgres.sessions, self.clearway.sessions)):
+            if x.status != y.status and not x.busy:
+                self.diverge(run, f"{kind(last[s])}: PostgreSQL status {x.status}, Clearway {y.status}", "", s, last[s])
                 return False
         return True
 
@@ -266,10 +305,8 @@ class Pair:
         if a.error and a.error[1] != b.error[1]:
             run.notes.setdefault(f"text: {what}: {a.error[0]}", f"PostgreSQL {a.error[1]!r}, Clearway {b.error[1]!r}")
 
-    def diverge(self, run, signature, detail, outcomes):
-        if outcomes is not None:
-            run.log.append(outcomes + [{}] * (2 - len(outcomes)))
-        run.divergence = Divergence(len(run.steps) - 1, signature, detail)
+    def diverge(self, run, signature, detail, session=-1, sql=""):
+        run.divergence = Divergence(len(run.steps) - 1, signature, detail, session, sql)
 
     def compare_tables(self, run):
         """What was committed. An index that CREATE INDEX CONCURRENTLY did not finish is left as invalid by PostgreSQL alone."""

@@ -124,7 +124,7 @@ impl Session {
                 mode: LockMode::Share,
                 scope: LockScope::Session,
                 if_taken: IfTaken::Wait,
-                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive, change: 0 }),
+                implicit: Some(Implicit { owner, txn, mode: LockMode::Exclusive, change: 0, earlier: None }),
                 looks: false,
             };
             let granted = locks.acquire(request).await.map_err(TxnError::from)?;

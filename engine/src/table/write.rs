@@ -363,6 +363,7 @@ async fn search(
                             txn: record.live().id(),
                             mode: LockMode::Exclusive,
                             change: record.position,
+                            earlier: None,
                         });
                     }
                     // The row's own entry exists already if the index is being built and the row's writer made it first.

@@ -89,9 +89,12 @@ pub struct Implicit {
     pub txn: TxnId,
     /// The lock mode that its change implies.
     pub mode: LockMode,
-    /// The position, from 0, of the first change that makes the transaction a holder. It tells which statement took the lock, and whether
-    /// a rollback to a savepoint leaves the lock.
+    /// The position, from 0, of the first change that makes the transaction a holder in this mode. It tells which statement took the lock,
+    /// and whether a rollback to a savepoint leaves the lock.
     pub change: u32,
+    /// A weaker mode that an earlier change of the row implies, and the position of that change: a rollback that undoes the stronger change
+    /// leaves it.
+    pub earlier: Option<(LockMode, u32)>,
 }
 
 /// A request for a lock.
@@ -498,21 +501,23 @@ impl Drop for Announced<'_> {
     }
 }
 
-/// Enters a holder on its behalf, unless its transaction has begun to release (LKM-9).
+/// Enters a holder on its behalf, in each mode that its changes imply, unless its transaction has begun to release (LKM-9).
 fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u64) {
     let mut held = implicit.owner.held.lock();
     if held.txn != Some(implicit.txn) {
         return;
     }
-    if !lock.held_by(&implicit.owner).contains(implicit.mode) {
-        held.add_implicit(tag, implicit.mode, implicit.change, now_ns);
-        lock.grant(&implicit.owner, implicit.mode);
-    }
-    // LKM-11. This holds also if the transaction itself locked the row after the change.
-    if matches!(tag, LockTag::Row { .. })
-        && let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == implicit.mode && s.tag == *tag)
-    {
-        step.change = Some(step.change.map_or(implicit.change, |c| c.min(implicit.change)));
+    for (mode, change) in implicit.earlier.into_iter().chain([(implicit.mode, implicit.change)]) {
+        if !lock.held_by(&implicit.owner).contains(mode) {
+            held.add_implicit(tag, mode, change, now_ns);
+            lock.grant(&implicit.owner, mode);
+        }
+        // LKM-11. This holds also if the transaction itself locked the row after the change.
+        if matches!(tag, LockTag::Row { .. })
+            && let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == mode && s.tag == *tag)
+        {
+            step.change = Some(step.change.map_or(change, |c| c.min(change)));
+        }
     }
 }
 

@@ -17,7 +17,9 @@
 //! - LKM-4: `blocking` is set, under the shard's mutex, before the waiter's own search begins; so of two owners that begin to wait
 //!   for each other at the same time at least one sees the other.
 //! - LKM-11: the lock of a changed row lasts as long as the change. A waiter may enter the lock in the trail late, behind a savepoint that
-//!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too.
+//!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too. Each
+//!   mode has its own entry, with the first change that implies it: a rollback that undoes a delete and leaves an update of the row leaves
+//!   the update's mode.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -151,7 +151,7 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
         writer.statement(&text.into());
         writer.statement_opens(changes);
     }
-    let implicit = |mode| Some(Implicit { owner: writer.clone(), txn: TxnId(9), mode, change: 1 });
+    let implicit = |mode| Some(Implicit { owner: writer.clone(), txn: TxnId(9), mode, change: 1, earlier: None });
     let request = |implicit| Request {
         owner: &waiter,
         tag: row(1),
@@ -171,6 +171,40 @@ fn an_implicit_holder_is_entered_only_while_its_transaction_runs() {
     locks.release_transaction(&waiter, Lsn::ZERO);
     let mut again: Acquire<'_> = Box::pin(locks.acquire(request(implicit(LockMode::RowNoKeyUpdate))));
     assert!(!given(&mut again).waited);
+}
+
+#[test]
+fn a_savepoint_takes_back_the_stronger_of_two_implied_modes() {
+    let locks = LockManager::new();
+    let (writer, waiter) = (locks.register(1), locks.register(2));
+    writer.set_txn(TxnId(9));
+    // An update, a savepoint, a delete of the same row; then somebody waits for the row.
+    let mark = writer.mark().after_changes(1);
+    let deleted = Implicit {
+        owner: writer.clone(),
+        txn: TxnId(9),
+        mode: LockMode::RowUpdate,
+        change: 1,
+        earlier: Some((LockMode::RowNoKeyUpdate, 0)),
+    };
+    let request = |mode, implicit| Request {
+        owner: &waiter,
+        tag: row(1),
+        mode,
+        scope: LockScope::Transaction,
+        if_taken: IfTaken::Wait,
+        implicit,
+        looks: false,
+    };
+    let mut key_share: Acquire<'_> = Box::pin(locks.acquire(request(LockMode::RowKeyShare, Some(deleted))));
+    waits(&mut key_share);
+    locks.release_to(&writer, mark);
+    given(&mut key_share);
+    // LKM-11: the update stands.
+    let mut share: Acquire<'_> = Box::pin(locks.acquire(request(LockMode::RowForShare, None)));
+    waits(&mut share);
+    locks.release_transaction(&writer, Lsn::ZERO);
+    given(&mut share);
 }
 
 #[test]

@@ -207,15 +207,26 @@ impl VersionBook {
     /// # Errors
     /// The tag of a record in the spill file that has to be fetched first.
     pub fn first_of(&self, record: &Arc<UndoRecord>, fetched: &Fetched) -> Result<Arc<UndoRecord>, Tag> {
-        let mut first = record.clone();
+        self.changes_of(record, fetched).map(|(first, _)| first)
+    }
+
+    /// The same, and the position of the first of these changes that is as strong as the latest (TXN-6).
+    ///
+    /// # Errors
+    /// As [`Book::first_of`].
+    pub fn changes_of(&self, record: &Arc<UndoRecord>, fetched: &Fetched) -> Result<(Arc<UndoRecord>, u32), Tag> {
+        let (mut first, mut strong) = (record.clone(), record.position);
         loop {
             match self.undo.look_with(first.prev, fetched) {
                 Look::Here(before) if before.is_of(record) => {
                     assert!(before.position < first.position, "UND-3: {before:?}, then {first:?}");
+                    if before.strength >= record.strength {
+                        strong = before.position;
+                    }
                     first = before;
                 }
                 Look::Spilled(_) => return Err(first.prev),
-                _ => return Ok(first),
+                _ => return Ok((first, strong)),
             }
         }
     }

@@ -52,8 +52,13 @@ pub(super) enum Attempt<'m> {
     Refused,
 }
 
-/// The first change and the newest one of a transaction that is changing a row.
-type Writing<'n> = (Arc<UndoRecord>, &'n Arc<UndoRecord>);
+/// The standing changes of a transaction that is changing a row.
+struct Writing<'n> {
+    first: Arc<UndoRecord>,
+    newest: &'n Arc<UndoRecord>,
+    /// The position of the first of them that is as strong as the newest.
+    strong: u32,
+}
 
 /// Judges the newest version of a row under its leaf's latch.
 pub(super) struct Judge<'m, 'a> {
@@ -83,13 +88,15 @@ pub(super) enum LockAttempt<'m> {
 
 impl<'m> Judge<'m, '_> {
     /// Asks the lock table for the row. `busy`: the writer that so far only the row's tag names is entered as a holder first.
-    fn ask(&self, mode: LockMode, busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>) -> Result<Begun<'m>, ()> {
+    fn ask(&self, mode: LockMode, busy: Option<&Writing<'_>>) -> Result<Begun<'m>, ()> {
         self.before.get_or_init(|| self.state.owner().mark().after_changes(self.state.position()));
-        let implicit = busy.map(|(first, record)| Implicit {
-            owner: record.live().owner().clone(),
-            txn: record.live().id(),
-            mode: record.strength,
-            change: first.position,
+        let implicit = busy.map(|writing| Implicit {
+            owner: writing.newest.live().owner().clone(),
+            txn: writing.newest.live().id(),
+            mode: writing.newest.strength,
+            change: writing.strong,
+            earlier: (writing.first.position < writing.strong)
+                .then_some((writing.first.strength, writing.first.position)),
         });
         let request = Request {
             owner: self.state.owner(),
@@ -114,14 +121,14 @@ impl<'m> Judge<'m, '_> {
         let strength = strength_of(change);
         let tag = leaf.row.map_or(Tag::SETTLED, |r| r.tag);
         let newest = self.all.book().newest(tag, self.state.id(), self.fetched);
-        let (busy, judged) = match &newest {
+        let judged = match &newest {
             Newest::Spilled => return (Edit::Keep, Attempt::Fetch(tag)),
-            Newest::Busy(record) => match self.all.book().first_of(record, self.fetched) {
-                Ok(first) => (Some((first, record)), Lsn::ZERO),
-                Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
-            },
-            Newest::Committed(lsn) => (None, *lsn),
-            _ => (None, Lsn::ZERO),
+            Newest::Committed(lsn) => *lsn,
+            _ => Lsn::ZERO,
+        };
+        let busy = match self.busy(&newest) {
+            Ok(busy) => busy,
+            Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         };
         let outcome = match (change, basis) {
             (Change::Insert { .. }, _) => self.in_the_way(&leaf, &newest),
@@ -176,10 +183,13 @@ impl<'m> Judge<'m, '_> {
         }
     }
 
-    /// The first change and the newest one of the transaction that is changing the row.
+    /// The changes of the transaction that is changing the row.
     fn busy<'n>(&self, newest: &'n Newest) -> Result<Option<Writing<'n>>, Tag> {
         match newest {
-            Newest::Busy(record) => self.all.book().first_of(record, self.fetched).map(|first| Some((first, record))),
+            Newest::Busy(newest) => {
+                let (first, strong) = self.all.book().changes_of(newest, self.fetched)?;
+                Ok(Some(Writing { first, newest, strong }))
+            }
             _ => Ok(None),
         }
     }
@@ -226,6 +236,7 @@ impl<'m> Judge<'m, '_> {
                 txn: record.live().id(),
                 mode: LockMode::Exclusive,
                 change: record.position,
+                earlier: None,
             })),
             Newest::Settled | Newest::Committed(_) if mutation::active(Mutation::InsertWaitsForLocker) => None,
             Newest::Settled | Newest::Committed(_) if leaf.row.is_some_and(|r| !r.ghost) => {
@@ -243,7 +254,7 @@ impl<'m> Judge<'m, '_> {
         tag: Tag,
         view: &View,
         newest: &Newest,
-        busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>,
+        busy: Option<&Writing<'_>>,
     ) -> Option<Attempt<'m>> {
         if !self.is_replaced(newest, busy, view.read_lsn) {
             return None;
@@ -273,10 +284,10 @@ impl<'m> Judge<'m, '_> {
     }
 
     /// Whether the newest committed version is younger than a snapshot.
-    fn is_replaced(&self, newest: &Newest, busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>, read_lsn: Lsn) -> bool {
+    fn is_replaced(&self, newest: &Newest, busy: Option<&Writing<'_>>, read_lsn: Lsn) -> bool {
         match (newest, busy) {
             (Newest::Committed(lsn), _) => *lsn > read_lsn,
-            (_, Some((first, _))) => first.before_lsn > read_lsn,
+            (_, Some(writing)) => writing.first.before_lsn > read_lsn,
             _ => false,
         }
     }
@@ -344,13 +355,12 @@ impl<'m> Judge<'m, '_> {
         };
         let book = self.all.book();
         let newest = book.newest(row.tag, self.state.id(), self.fetched);
-        let busy = match &newest {
-            Newest::Spilled => return (Edit::Keep, LockAttempt::Fetch(row.tag)),
-            Newest::Busy(record) => match book.first_of(record, self.fetched) {
-                Ok(first) => Some((first, record)),
-                Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
-            },
-            _ => None,
+        if matches!(newest, Newest::Spilled) {
+            return (Edit::Keep, LockAttempt::Fetch(row.tag));
+        }
+        let busy = match self.busy(&newest) {
+            Ok(busy) => busy,
+            Err(spilled) => return (Edit::Keep, LockAttempt::Fetch(spilled)),
         };
         match self.judge_fate(&row, mode, &newest, busy.as_ref()) {
             Ok(None) => {}
@@ -406,7 +416,7 @@ impl<'m> Judge<'m, '_> {
         row: &Row<'_>,
         mode: LockMode,
         newest: &Newest,
-        busy: Option<&(Arc<UndoRecord>, &Arc<UndoRecord>)>,
+        busy: Option<&Writing<'_>>,
     ) -> Result<Option<LockAttempt<'m>>, Tag> {
         let at_same = |since: &Since| u64::from(since.moment.position < u32::MAX);
         let Some(since) = self.since else { return Ok(None) };

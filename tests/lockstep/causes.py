@@ -1,0 +1,365 @@
+"""Whether a divergence has the cause that the list of known classes names. Each cause is an experiment, most of them on PostgreSQL alone: it is
+led again to the step at which the two parted, and then brought to do, or shown to be unable to avoid, what Clearway did.
+
+A cause gets a `Case` and says whether it holds. An experiment that PostgreSQL leads elsewhere on its way to the step is tried again.
+"""
+import itertools
+import os
+import re
+import signal
+from dataclasses import dataclass
+
+from drive import Stuck, alike, seen, settle
+from schedule import Schedule, Step
+from wire import Gone
+
+TRIES = 3
+# Modes in which a table is changed, or kept from being changed.
+CHANGES = ("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock")
+
+
+@dataclass
+class Case:
+    """A divergence: the schedule up to it, and the two outcomes of its last step."""
+    pair: object
+    setup: list
+    steps: list
+    log: list  # for each step what PostgreSQL did
+    at: object  # Divergence
+
+    @property
+    def s(self):
+        return self.at.session
+
+    @property
+    def sql(self):
+        return self.at.sql
+
+    def mine(self):
+        return self.at.outcomes[1][self.s]
+
+    def theirs(self):
+        return self.at.outcomes[0][self.s]
+
+
+class Elsewhere(Exception):
+    """PostgreSQL took another way than before."""
+
+
+def case_of(pair, setup, run):
+    return Case(pair, setup, run.steps, [outcomes[0] for outcomes in run.log], run.divergence)
+
+
+def send(server, step):
+    session = server.sessions[step.session - 1]
+    if session.busy != (step.sql == "cancel"):
+        raise Elsewhere
+    if step.sql == "cancel":
+        server.control.ask(f"select pg_cancel_backend({session.pid})")
+    else:
+        session.send(step.sql)
+
+
+def cancelled(step):
+    return step.session - 1 if step.sql == "cancel" else None
+
+
+def lead(case, server, count=None, compared=True):
+    """Brings a server to the state after so many steps; the times since when its sessions wait."""
+    steps = case.steps if count is None else case.steps[:count]
+    sessions = max(step.session for step in case.steps)
+    case.pair.prepare(Schedule(case.setup), max(2, sessions), [server])
+    since, last = {}, {}
+    for step, before in zip(steps, case.log):
+        waited = [n for n, x in enumerate(server.sessions) if x.busy]
+        send(server, step)
+        if step.sql != "cancel":
+            last[step.session - 1] = step.sql
+        outcome = outcome_of(server, settle(server, since, cancelled=cancelled(step)), {*waited, step.session - 1}, last)
+        if compared and not all(alike(before[n], outcome.get(n)) for n in before):
+            raise Elsewhere
+    return since, last
+
+
+def outcome_of(server, blockers, asked, last):
+    return {n: frozenset(blockers[n]) if n in blockers else seen(server.sessions[n].last, last[n]) for n in sorted(asked) if n in last}
+
+
+def began(case):
+    """The step in which the statement began; it may have waited since."""
+    return max(n for n, step in enumerate(case.steps) if step.session - 1 == case.s and step.sql == case.sql)
+
+
+def tried(experiment):
+    """An experiment is done again where PostgreSQL went elsewhere."""
+    def again(case):
+        for _ in range(TRIES):
+            try:
+                return experiment(case)
+            except Elsewhere:
+                continue
+            except (Stuck, Gone):
+                case.pair.recover()
+        return False
+    again.__doc__ = experiment.__doc__
+    return again
+
+
+# Several sessions go on in one step.
+def other_order(case):
+    """In some order of the sessions that waited, PostgreSQL does what Clearway did: its processes are stopped, and go on one after the other."""
+    waiting = case.at.waited
+    if not 1 < len(waiting) < 5:
+        return False
+    ours = case.at.outcomes[1]
+    # Those that Clearway answered are likely to have gone first.
+    likely = sorted(waiting, key=lambda n: isinstance(ours.get(n), frozenset))
+    for order in itertools.permutations(likely):
+        for _ in range(TRIES):
+            try:
+                theirs = in_order(case, order)
+            except Elsewhere:
+                continue
+            except (Stuck, Gone):
+                case.pair.recover()
+                continue
+            if all(alike(theirs.get(n), ours[n]) for n in ours):
+                return True
+            break
+    return False
+
+
+def in_order(case, order):
+    server, step = case.pair.postgres, case.steps[-1]
+    since, last = lead(case, server, len(case.steps) - 1)
+    stopped = list(order)
+    try:
+        for n in order:
+            os.kill(server.sessions[n].pid, signal.SIGSTOP)
+        send(server, step)
+        if step.sql != "cancel":
+            last[step.session - 1] = step.sql
+        settle(server, since, stopped, cancelled(step))
+        while stopped:
+            os.kill(server.sessions[stopped.pop(0)].pid, signal.SIGCONT)
+            blockers = settle(server, since, stopped)
+    finally:
+        for n in stopped:
+            os.kill(server.sessions[n].pid, signal.SIGCONT)
+    return outcome_of(server, blockers, {*order, step.session - 1}, last)
+
+
+# A deadlock.
+def cycle(error, sessions):
+    """The sessions, from 0, that the DETAIL of a deadlock names."""
+    numbers = {s.pid: n for n, s in enumerate(sessions)}
+    return {numbers.get(int(pid)) for pid in re.findall(r"Process (\d+) waits", error[2])}
+
+
+def same_deadlock(case):
+    """Each server's victim stands in the circle that the other one has broken."""
+    circles, victims = [], []
+    for server, errors in zip(case.pair.both(), case.at.errors):
+        hit = {n for n, error in errors.items() if error[0] == "40P01"}
+        victims.append(hit)
+        circles.append(set().union(*(cycle(errors[n], server.sessions) for n in hit)))
+    return all(victims) and victims[0] <= circles[1] and victims[1] <= circles[0]
+
+
+@tried
+def one_holder_after_the_other(case):
+    """PostgreSQL finds the deadlock, too, once the holders that it waits for first have ended."""
+    server = case.pair.postgres
+    for how in ("rollback", "commit"):
+        since, _ = lead(case, server)
+        for _ in range(8):
+            if not end_one(server, case.s, how, since):
+                break
+            if any(not x.busy and x.last and x.last.state() == "40P01" for x in server.sessions):
+                return True
+    return False
+
+
+# An error that needs no wait.
+def reachable(server, s):
+    """Whom a waiting session waits for, and those whom these wait for."""
+    busy = [n for n, x in enumerate(server.sessions) if x.busy]
+    blockers = server.blockers(busy) if busy else {}
+    found, new = set(), {s}
+    while new:
+        found |= new
+        new = {up - 1 for n in new for up in blockers.get(n, ()) if up} - found
+    return found - {s}
+
+
+def end_one(server, s, how, since):
+    """Ends one of those that a session waits for and that do not wait themselves; false if there is none."""
+    free = [n for n in sorted(reachable(server, s)) if not server.sessions[n].busy]
+    if not server.sessions[s].busy or not free:
+        return False
+    session = server.sessions[free[0]]
+    session.ask(how if session.status != "I" else "select pg_advisory_unlock_all()")
+    settle(server, since)
+    return True
+
+
+@tried
+def told_sooner(case):
+    """However those end that PostgreSQL waits for, it gives Clearway's answer in the end; after a deadlock: had nobody stood in its way."""
+    server, s = case.pair.postgres, case.s
+    if case.theirs() == "40P01":
+        return without_others(case) == case.mine()
+    for how in ("commit", "rollback"):
+        since, last = lead(case, server)
+        for _ in range(12):
+            if not end_one(server, s, how, since):
+                break
+        if server.sessions[s].busy or seen(server.sessions[s].last, last[s]) != case.mine():
+            return False
+    return True
+
+
+def without_others(case):
+    """What PostgreSQL answers to the last step after everybody else has been rolled back."""
+    server, s = case.pair.postgres, case.s
+    if case.steps[-1].session - 1 != s:
+        return None
+    since, _ = lead(case, server, len(case.steps) - 1)
+    for n, session in enumerate(server.sessions):
+        if n != s and session.busy:
+            server.control.ask(f"select pg_cancel_backend({session.pid})")
+            settle(server, since, cancelled=n)
+        if n != s and session.status != "I":
+            session.ask("rollback")
+    send(server, case.steps[-1])
+    settle(server, since)
+    return None if server.sessions[s].busy else seen(server.sessions[s].last, case.sql)
+
+
+@tried
+def nowait_waits(case):
+    """PostgreSQL waits, or has waited, for a transaction with a row, though the statement says NOWAIT or SKIP LOCKED."""
+    if not re.search(" (nowait|skip locked)$", case.sql):
+        return False
+    if case.theirs() == "40P01":
+        pid = case.pair.postgres.sessions[case.s].pid
+        return f"Process {pid} waits for ShareLock on transaction" in case.at.errors[0][case.s][2]
+    if not isinstance(case.theirs(), frozenset) or case.at.awaited.get(case.s, ("",))[0] != "transactionid":
+        return False
+    if not isinstance(case.mine(), tuple):
+        return True
+    # What Clearway answers is what PostgreSQL answers if the other changes come to nothing.
+    since, last = lead(case, case.pair.postgres)
+    while end_one(case.pair.postgres, case.s, "rollback", since):
+        pass
+    session = case.pair.postgres.sessions[case.s]
+    return not session.busy and seen(session.last, last[case.s]) == case.mine()
+
+
+# Locks that Clearway does not need.
+def index_lock(case):
+    """Somebody in PostgreSQL's chain of waiters waits for a lock on an index."""
+    awaited, outcome = case.at.awaited, case.at.outcomes[0]
+    if case.theirs() == "40P01":
+        oids = re.findall(r"on relation (\d+) of", case.at.errors[0][case.s][2])
+        kinds = case.pair.postgres.control.values(f"select relkind from pg_class where oid in ({', '.join(oids) or 0})")
+        return ("i",) in kinds
+    found, new = set(), {case.s}
+    while new:
+        found |= new
+        new = {up - 1 for n in new if isinstance(outcome.get(n), frozenset) for up in outcome[n] if up} - found
+    return any(awaited.get(n, ("", "", ""))[2] == "i" for n in found)
+
+
+@tried
+def snapshot_only(case):
+    """PostgreSQL waits for transactions that hold nothing on the table with which a change of it conflicts."""
+    if case.at.awaited.get(case.s, ("",))[0] != "virtualxid":
+        return False
+    server = case.pair.postgres
+    lead(case, server)
+    pids = [server.sessions[n - 1].pid for n in server.blockers([case.s])[case.s] if n]
+    found = re.search(r" on (\w+)", case.sql)
+    if found:
+        table = f"'{found[1]}'"
+    else:
+        index = re.search(r"(\w+)$", case.sql)[1]
+        table = f"(select indrelid::regclass::text from pg_index where indexrelid = to_regclass('w.{index}'))"
+    held = server.control.values(f"select mode from pg_locks where granted and locktype = 'relation' and relation = to_regclass({table}) "
+                                 f"and pid in ({', '.join(map(str, pids)) or 0})")
+    return bool(pids) and not any(mode in CHANGES for mode, in held)
+
+
+# What differs by design.
+KEYS = {"t": "a, b"}
+
+
+@tried
+def snapshot_shows_deleted(case):
+    """The statement writes a key that the transaction's snapshot shows and that nobody can see any more."""
+    server = case.pair.postgres
+    table = re.match(r"(?:insert into|update) (\w+)", case.sql)
+    if not table:
+        return False
+    name = "p" if table[1] == "vw" else table[1]
+    lead(case, server, began(case))
+    asked = f"select {KEYS.get(name, 'id')} from {name}"
+    session = server.sessions[case.s]
+    if session.status == "I":
+        return False
+    shown = session.ask(asked + " where xmin::text <> coalesce(txid_current_if_assigned()::text, '')")
+    if shown.error:
+        return False
+    # What was committed in the meantime: the table as it is after the step, without what is still open.
+    lead(case, server)
+    present = set(server.control.values(asked))
+    gone = {row for row in shown.results[-1][1] if row not in present}
+    return any(all(re.search(rf"\b{part}\b", written(case.sql)) for part in row) for row in gone) or bool(gone and computed(case.sql))
+
+
+def written(sql):
+    """The part of a statement that has the values which it writes."""
+    return sql.split(" values ")[-1].split(" where ")[0]
+
+
+def computed(sql):
+    return re.search(r"select id \+|set id = id", sql)
+
+
+# The order of the rows of a join.
+READS = [
+    (r"^(select .*?) for (?:no key update|key share|update|share).*$", r"\1"),
+    (r"^update (\w+) set .*? from (\w+ \w+) where (.*?)( returning .*)?$", r"select \1.* from \1, \2 where \3"),
+    (r"^update (\w+) set .*? where (exists .*?)( returning .*)?$", r"select \1.* from \1 where \2"),
+    (r"^delete from (\w+) using (\w+ \w+) where (.*?)( returning .*)?$", r"select \1.* from \1, \2 where \3"),
+    (r"^delete from (\w+) where (.*exists .*?)( returning .*)?$", r"select \1.* from \1 where \2"),
+]
+
+
+@tried
+def order_of_join(case):
+    """The two servers read the rows of the statement's join in different orders: at the moment when it began."""
+    read = next((re.sub(pattern, with_, case.sql) for pattern, with_ in READS if re.match(pattern, case.sql)), None)
+    if read is None:
+        return False
+    orders = []
+    for server in case.pair.both():
+        lead(case, server, began(case), compared=server is case.pair.postgres)
+        reply = server.sessions[case.s].ask(read)
+        if reply.error:
+            return False
+        orders.append(reply.results[-1][1])
+    return orders[0] != orders[1] and sorted(orders[0], key=repr) == sorted(orders[1], key=repr)
+
+
+CAUSES = {
+    "other order": other_order,
+    "same deadlock": same_deadlock,
+    "one holder after the other": one_holder_after_the_other,
+    "told sooner": told_sooner,
+    "nowait waits": nowait_waits,
+    "index lock": index_lock,
+    "snapshot only": snapshot_only,
+    "snapshot shows deleted": snapshot_shows_deleted,
+    "order of join": order_of_join,
+}
