@@ -249,13 +249,7 @@ impl<'m> Judge<'m, '_> {
 
     /// The outcome of a change that is settled without a request for a lock: the row that was read has ended, or the transaction's own
     /// snapshot shows a version that was replaced, which no wait can make current again.
-    fn superseded(
-        &self,
-        tag: Tag,
-        view: &View,
-        newest: &Newest,
-        busy: Option<&Writing<'_>>,
-    ) -> Option<Attempt<'m>> {
+    fn superseded(&self, tag: Tag, view: &View, newest: &Newest, busy: Option<&Writing<'_>>) -> Option<Attempt<'m>> {
         if !self.is_replaced(newest, busy, view.read_lsn) {
             return None;
         }
