@@ -2,14 +2,15 @@
 //! never when the database is opened. A table is walked once; its rows are counted, and a sample of them is judged (`sample`).
 //!
 //! # Life of a table's statistics
-//! unknown -> sessions report changed rows in batches -> due -> counted, some leaves at each step of upkeep -> known, until enough rows have
-//! changed again.
+//! unknown -> sessions report rows that came and went in batches -> due -> counted, some leaves at each step of upkeep, when the table has
+//! rested -> known, until enough rows have changed again.
 //!
 //! # Invariants
 //! - STA-1: nothing is read for statistics before a session has changed rows of a table in this process, or ANALYZE asks.
 //! - STA-2: known figures may be old: at most `CHANGES_MIN` rows and a tenth of the table have been changed and reported before the table is
 //!   due again.
-//!
+//! - STA-4: a table that is due is counted again a minute after the last count at the earliest, as PostgreSQL's autovacuum looks once a minute;
+//!   after a second already when as many rows have changed as it had. A table that grows all the time would be counted all the time.
 //! - STA-3: `generation` rises after new figures are known; a plan that was made before may be made anew.
 //!
 //! # Not here
@@ -34,6 +35,12 @@ use crate::error::EngineError;
 const CHANGES_MIN: u64 = 50;
 /// Changes that a session gathers before it reports them.
 const TOLD_AT_ONCE: u64 = 32;
+/// Microseconds between two counts of a table (STA-4).
+const REST_US: i64 = 60_000_000;
+/// The same for a table of which as many rows have changed as it had.
+const SHORT_REST_US: i64 = 1_000_000;
+/// Tables that are due and rest, of which one step looks at no more.
+const LOOKED_AT: usize = 64;
 /// Leaves that one step reads.
 const LEAVES: usize = 256;
 
@@ -166,7 +173,7 @@ impl Statistics {
     /// Those of the tree: the table is not counted again until more of it changes.
     pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>) -> Result<bool, EngineError> {
         let walk = self.tables.lock().walk.take();
-        let next = || self.tables.lock().due.pop_front();
+        let next = || self.tables.lock().next_due(wall_us());
         let mut walk = match walk {
             Some(walk) => walk,
             None => match next() {
@@ -219,7 +226,28 @@ impl Statistics {
     }
 }
 
+impl Tables {
+    /// The next table that is due and has rested.
+    fn next_due(&mut self, now_us: i64) -> Option<Oid> {
+        for _ in 0..self.due.len().min(LOOKED_AT) {
+            let table = self.due.pop_front()?;
+            if self.known.get(&table).is_none_or(|known| known.has_rested(now_us)) {
+                return Some(table);
+            }
+            self.due.push_back(table);
+        }
+        None
+    }
+}
+
 impl Known {
+    /// STA-4. A clock that was set back does not make a table wait.
+    fn has_rested(&self, now_us: i64) -> bool {
+        let Some(last) = self.statistics else { return true };
+        let rest = if self.changes > CHANGES_MIN + last.rows { SHORT_REST_US } else { REST_US };
+        !(0..rest).contains(&now_us.saturating_sub(last.at_us))
+    }
+
     /// STA-2
     fn is_due(&self) -> bool {
         let rows = self.statistics.map_or(0, |s| s.rows);

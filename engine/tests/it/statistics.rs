@@ -12,7 +12,7 @@ use clearway_txn::transaction::Basis;
 
 #[test]
 fn rows_are_counted_in_the_background_and_never_at_the_opening() {
-    // STA-1, STA-2
+    // STA-1, STA-2, STA-4
     let disk = SimDisk::new(4);
     let first = disk.clone();
     let table = Sim::new(4).block_on(async move {
@@ -23,8 +23,8 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
         for id in 0..1000 {
             session.insert(&shape, &row(id, id, "x")).await.expect("inserted");
         }
-        session.commit(Durability::Wait).await.expect("committed");
         assert_eq!(db.statistics().of(shape.oid), None, "the session does not count");
+        session.commit(Durability::Wait).await.expect("committed");
         testkit::sleep(Duration::from_secs(3)).await;
         let counted = db.statistics().of(shape.oid).expect("counted");
         assert_eq!((counted.rows, counted.leaves > 1), (1000, true));
@@ -34,8 +34,18 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
             session.delete(&shape, &key(&shape, id), &row(id, id, "x"), Basis::Locked).await.expect("deleted");
         }
         session.commit(Durability::Wait).await.expect("committed");
-        testkit::sleep(Duration::from_secs(3)).await;
+        testkit::sleep(Duration::from_secs(50)).await;
+        assert_eq!(db.statistics().of(shape.oid).map(|s| s.rows), Some(1000), "STA-4: the table rests");
+        testkit::sleep(Duration::from_secs(10)).await;
         assert_eq!(db.statistics().of(shape.oid).map(|s| s.rows), Some(800));
+        // As many as it had: after a second.
+        session.begin(TxnOptions::default());
+        for id in 2000..3000 {
+            session.insert(&shape, &row(id, id, "x")).await.expect("inserted");
+        }
+        session.commit(Durability::Wait).await.expect("committed");
+        testkit::sleep(Duration::from_secs(3)).await;
+        assert_eq!(db.statistics().of(shape.oid).map(|s| s.rows), Some(1800));
         drop(session);
         db.close().await.expect("closed");
         shape.oid
@@ -49,7 +59,7 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
             let mut session = db.session(1, DATABASE);
             let shape = TableShape::new(&session.catalog(), table).expect("a shape");
             db.statistics().analyze(db.transactions(), &session.catalog(), shape.oid).await.expect("counted");
-            assert_eq!(db.statistics().of(table).map(|s| s.rows), Some(800));
+            assert_eq!(db.statistics().of(table).map(|s| s.rows), Some(1800));
             drop(session);
             db.close().await.expect("closed");
         })
