@@ -31,15 +31,27 @@ impl AsyncConnection {
 
     /// The session for a call, in order (SLT-1).
     pub(crate) async fn lease(&mut self) -> Result<Lease> {
+        self.lease_for("").await
+    }
+
+    /// The same, for a statement.
+    async fn lease_for(&mut self, sql: &str) -> Result<Lease> {
         let mut lease = self.slot.lease()?;
-        if lease.live().cut {
+        let live = lease.live();
+        let (cut, lost) = (live.cut, live.link.is_lost());
+        if cut || lost {
+            if lost && !cut && live.in_block() && !self.roll_back && !is_rollback(sql) {
+                lease.done();
+                return Err(Error::Lost); // GST-2
+            }
             let fresh = self.sessions.begin().await?;
-            let cancel = CancelHandle(Arc::clone(fresh.listed.backend()));
+            self.cancel = CancelHandle::of(&fresh);
             lease.replace(fresh).end().await;
-            self.cancel = cancel;
             self.roll_back = false;
-            lease.done();
-            return Err(Error::Dropped);
+            if cut {
+                lease.done();
+                return Err(Error::Dropped);
+            }
         }
         if std::mem::take(&mut self.roll_back) {
             let ended = lease.live().batch("ROLLBACK").await;
@@ -81,7 +93,7 @@ impl AsyncConnection {
     /// ```
     pub async fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
         let mut out = Collector::default();
-        let mut lease = self.lease().await?;
+        let mut lease = self.lease_for(sql).await?;
         let ran = {
             let live = lease.live();
             let waits = Arc::clone(&live.waits);
@@ -103,7 +115,7 @@ impl AsyncConnection {
     /// # Errors
     /// The first statement's that fails; `Closed`.
     pub async fn execute_batch(&mut self, sql: &str) -> Result<()> {
-        let mut lease = self.lease().await?;
+        let mut lease = self.lease_for(sql).await?;
         let waits = Arc::clone(&lease.live().waits);
         let ran = with_session(waits, lease.live().batch(sql)).await;
         lease.done();
@@ -125,7 +137,7 @@ impl AsyncConnection {
     /// The statement's; `Closed`.
     pub async fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
         let mut out = Collector::default();
-        let mut lease = self.lease().await?;
+        let mut lease = self.lease_for(sql).await?;
         let live = lease.live();
         let waits = Arc::clone(&live.waits);
         let begun = with_session(waits, live.begin(sql, &params, BATCH_ROWS, &mut out)).await;
@@ -184,6 +196,12 @@ impl AsyncConnection {
         }
         Ok(is)
     }
+}
+
+/// Whether a statement ends a transaction block by rolling it back.
+fn is_rollback(sql: &str) -> bool {
+    let sql = sql.trim().trim_end_matches(';').trim_end();
+    sql.eq_ignore_ascii_case("rollback") || sql.eq_ignore_ascii_case("abort")
 }
 
 impl Drop for AsyncConnection {

@@ -123,12 +123,9 @@ impl Connection {
                 if live.unfinished {
                     live.finish().await?;
                 }
-                let backend = std::sync::Arc::clone(live.listed.backend());
-                backend.interrupt.forget();
-                backend.runs(sql.into());
-                let ran = live.session.simple(sql, client).await;
-                live.session.before_send().await?;
-                Ok(ran?)
+                let ran = live.link.simple(sql, client).await;
+                live.link.before_send().await?;
+                ran
             };
             let ran = with_session(waits, work).await;
             lease.done();

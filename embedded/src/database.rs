@@ -10,7 +10,7 @@ use clearway_storage::store::StoreOptions;
 
 use crate::connection::{AsyncConnection, Connection};
 use crate::error::{Error, Result};
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, Shared, Start};
 use crate::transaction::Transaction;
 use crate::typed::{Columns, Key, Table, Txn};
 use crate::wait::wait;
@@ -41,8 +41,6 @@ struct Inner {
     sessions: Arc<Sessions>,
     /// Connections of closures that have ended.
     pool: Mutex<Vec<Connection>>,
-    #[cfg(feature = "server")]
-    servers: Mutex<Vec<crate::serve::Running>>,
 }
 
 /// How a database is opened.
@@ -109,7 +107,43 @@ impl Builder {
     /// Another process has it open (it is named); damage; a newer format; a failed file operation.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         let store = self.store();
-        Ok(self.on(tables::Database::open_with(path, store)?))
+        Ok(self.on(Some(tables::Database::open_with(path, store)?), None))
+    }
+
+    /// Opens the database of a directory, or makes it; where another process has it open, works through that process. The connections are the
+    /// same either way. When the process that has the directory ends, the next connection of another one opens it and lets the others in; a
+    /// statement that ran meanwhile fails with [`Error::Lost`], and the connection can be used again.
+    ///
+    /// The process that has the directory lets others in if it has opened it with this call too (with the feature `server`), or is
+    /// `clearway serve`. They reach it through
+    /// a Unix socket in the directory, so they need the rights of its owner.
+    ///
+    /// ```
+    /// # #[cfg(feature = "server")]
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// # let path = std::env::temp_dir().join(format!("clearway-shared-{}", std::process::id()));
+    /// let first = clearway::Database::open_or_connect(&path)?;
+    /// let second = clearway::Database::open_or_connect(&path)?; // as from another process
+    /// assert!(first.has_directory() && !second.has_directory());
+    /// second.connect()?.execute_batch("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")?;
+    /// assert_eq!(first.connect()?.query_row::<(i32,)>("SELECT a FROM t", ())?.0, 1);
+    /// second.close()?;
+    /// first.close()?;
+    /// # std::fs::remove_dir_all(path).ok();
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "server"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// `Held` if the other process lets nobody in for half a minute; those of [`Builder::open`].
+    pub fn open_or_connect(self, path: impl AsRef<Path>) -> Result<Database> {
+        let shared = Shared::new(path.as_ref(), self.store());
+        let db = self.on(None, Some(shared));
+        // Opens or connects now, so that whatever stands in the way is told here.
+        db.connect()?;
+        Ok(db)
     }
 
     /// A database in memory; its contents are gone when it is closed.
@@ -117,7 +151,7 @@ impl Builder {
     /// # Errors
     /// The system refuses a thread.
     pub fn in_memory(self) -> Result<Database> {
-        Ok(self.on(tables::Database::in_memory()?))
+        Ok(self.on(Some(tables::Database::in_memory()?), None))
     }
 
     fn store(&self) -> StoreOptions {
@@ -129,16 +163,10 @@ impl Builder {
         store
     }
 
-    fn on(self, tables: tables::Database) -> Database {
-        let sessions = Sessions::new(tables, (self.database, self.user), self.settings);
-        Database {
-            inner: Arc::new(Inner {
-                sessions: Arc::new(sessions),
-                pool: Mutex::new("embedded/pool", Vec::new()),
-                #[cfg(feature = "server")]
-                servers: Mutex::new("embedded/servers", Vec::new()),
-            }),
-        }
+    fn on(self, tables: Option<tables::Database>, shared: Option<Shared>) -> Database {
+        let start = Start { database: self.database, user: self.user, settings: self.settings };
+        let sessions = Arc::new(Sessions::new(tables, shared, start));
+        Database { inner: Arc::new(Inner { sessions, pool: Mutex::new("embedded/pool", Vec::new()) }) }
     }
 }
 
@@ -149,6 +177,20 @@ impl Database {
     /// Another process has it open (it is named); damage; a newer format; a failed file operation.
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open(path)
+    }
+
+    /// As [`Database::open`]; where another process has the directory open, works through that process: see [`Builder::open_or_connect`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_or_connect(path: impl AsRef<Path>) -> Result<Database> {
+        Builder::default().open_or_connect(path)
+    }
+
+    /// Whether this process has the directory open; else it works through the one that has ([`Database::open_or_connect`]). May change when
+    /// that one ends.
+    pub fn has_directory(&self) -> bool {
+        self.inner.sessions.is_home()
     }
 
     /// A database in memory; its contents are gone when it is closed.
@@ -230,7 +272,7 @@ impl Database {
     /// # Errors
     /// The table exists with other columns; the declaration does not fit the types.
     pub fn table<K: Key, V: Columns>(&self, table: &str, key: &[&str], value: &[&str]) -> Result<Table<K, V>> {
-        Ok(self.inner.sessions.tables.table(table, key, value)?)
+        Ok(self.inner.sessions.home("typed tables")?.tables.table(table, key, value)?)
     }
 
     /// Runs a closure on typed tables in a transaction, as [`Database::transaction`] does for SQL.
@@ -241,7 +283,11 @@ impl Database {
         &self,
         f: impl FnMut(&mut Txn<'_, '_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        self.inner.sessions.tables.transact(f)
+        match self.inner.sessions.home("typed tables") {
+            Ok(home) => home.tables.transact(f),
+            // A typed table can't have been opened.
+            Err(_) => Err(E::from(tables::Error::Closed)),
+        }
     }
 
     /// Closes the database for every clone and every connection: statements that run are stopped, open transactions are rolled back, listeners
@@ -257,11 +303,6 @@ impl Database {
     pub(crate) fn sessions(&self) -> &Arc<Sessions> {
         &self.inner.sessions
     }
-
-    #[cfg(feature = "server")]
-    pub(crate) fn keep(&self, server: crate::serve::Running) {
-        self.inner.servers.lock().push(server);
-    }
 }
 
 impl Inner {
@@ -270,11 +311,12 @@ impl Inner {
         wait(self.sessions.end());
         // A listener waits until no session is left, so those of the program end first.
         #[cfg(feature = "server")]
-        for server in std::mem::take(&mut *self.servers.lock()) {
-            server.stop();
-        }
+        self.sessions.stop_servers();
         self.pool.lock().clear();
-        Ok(self.sessions.tables.clone().close()?)
+        match self.sessions.home("closing") {
+            Ok(home) => Ok(home.tables.clone().close()?),
+            Err(_) => Ok(()),
+        }
     }
 }
 
@@ -282,8 +324,6 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Connections that are still there keep the database open, but nobody is let in any more.
-        for server in std::mem::take(&mut *self.servers.lock()) {
-            server.stop();
-        }
+        self.sessions.stop_servers();
     }
 }

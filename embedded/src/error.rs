@@ -39,6 +39,14 @@ pub enum Error {
     /// A file or a stream of the caller: COPY.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The process that has the directory has ended, or the connection to it. Whether the statement took effect is not known; the transaction
+    /// that was open is rolled back unless this is the answer to its commit. The connection can be used again, in a transaction block after
+    /// a rollback.
+    #[error("the process that has the database has ended; whether the statement took effect is not known")]
+    Lost,
+    /// Something that only the process can do which has the directory: typed tables, serving, backups.
+    #[error("{0} need the process that has the directory open; this one works through it")]
+    Elsewhere(&'static str),
     /// The listener could not be started.
     #[error("{0}")]
     Listen(String),

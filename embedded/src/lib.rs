@@ -34,7 +34,8 @@
 //! - Features `jiff`, `uuid`, `serde_json`: their types as parameters and results.
 //!
 //! # Threads and processes
-//! A `Database` may be shared by all threads; a connection belongs to one at a time. One process has a directory open; another one is told which.
+//! A `Database` may be shared by all threads; a connection belongs to one at a time. One process has a directory open; another one is told which, or works
+//! through it with the same calls ([`Database::open_or_connect`]).
 //!
 //! # Errors
 //! [`Error`]; a failed statement has PostgreSQL's SQLSTATE ([`Error::code`]).
@@ -44,6 +45,9 @@ mod connection;
 mod copy;
 mod database;
 mod error;
+mod guest;
+mod link;
+mod notifications;
 mod params;
 mod row;
 mod rows;
@@ -60,6 +64,7 @@ mod wait;
 pub use connection::{AsyncConnection, Connection};
 pub use database::{Builder, Database};
 pub use error::{Error, Failure, Result};
+pub use notifications::Notification;
 pub use params::{Named, Params};
 pub use row::{Column, ColumnIndex, FromRow, Row};
 pub use rows::{AsyncRows, Query, Rows};

@@ -21,6 +21,12 @@ pub struct Column {
     pub(crate) is_binary: bool,
 }
 
+/// A column as it is asked for.
+pub(crate) fn column(name: &str, type_oid: Oid, texts: bool) -> Column {
+    let is_binary = if texts { is_plain(type_oid) } else { is_binary(type_oid) };
+    Column { name: name.to_owned(), type_oid, is_binary }
+}
+
 /// Rows of one call into the session, field after field.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -77,12 +83,7 @@ pub(crate) struct Collector {
 
 impl Client for Collector {
     fn row_description(&mut self, columns: &[Described<'_>]) {
-        let texts = self.texts;
-        let column = |c: &Described<'_>| {
-            let is_binary = if texts { is_plain(c.ty.oid) } else { is_binary(c.ty.oid) };
-            Column { name: c.name.to_owned(), type_oid: c.ty.oid, is_binary }
-        };
-        self.columns = Some(columns.iter().map(column).collect());
+        self.columns = Some(columns.iter().map(|c| column(c.name, c.ty.oid, self.texts)).collect());
     }
     fn parameter_description(&mut self, types: &[Oid]) {
         self.parameters = types.to_vec();

@@ -1,14 +1,19 @@
 //! Serves the open database to clients of PostgreSQL's protocol, while the program goes on using it.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_base::vfs::{RealVfs, Vfs as _};
 use clearway_server::database::Database as Served;
-use clearway_server::server::{ListenOptions, Server as Listener};
+use clearway_server::listen::{Bound, bind_in};
+use clearway_server::server::{ListenError, ListenOptions, Server as Listener};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::sessions::Home;
+use crate::wait::wait;
 
 /// How long sessions may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -17,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Running {
     listener: Arc<Listener<Served>>,
     runtime: tokio::runtime::Runtime,
+    /// The socket that others find in the directory.
+    socket: Option<PathBuf>,
 }
 
 impl Running {
@@ -24,7 +31,43 @@ impl Running {
     pub(crate) fn stop(self) {
         self.runtime.block_on(self.listener.stop(PATIENCE));
         self.runtime.shutdown_timeout(Duration::from_secs(1));
+        if let Some(socket) = self.socket {
+            // Whoever opens the directory next finds out by itself that nobody listens there.
+            let _ = wait(RealVfs::inline().remove(&socket));
+        }
     }
+}
+
+/// Lets other processes in through a Unix socket in the directory.
+pub(crate) fn share(home: &Home, dir: &Path) -> Result<Running> {
+    let options = ListenOptions { addresses: Vec::new(), ..ListenOptions::default() };
+    let (running, bound) = start(home, options, |_| wait(bind_in(&RealVfs::inline(), dir)))?;
+    Ok(Running { socket: bound.unix_path, ..running })
+}
+
+/// Where a listener was bound.
+struct Place {
+    addresses: Vec<SocketAddr>,
+    unix_path: Option<PathBuf>,
+}
+
+fn start(
+    home: &Home,
+    options: ListenOptions,
+    bind: impl FnOnce(&Listener<Served>) -> std::result::Result<Bound, ListenError>,
+) -> Result<(Running, Place)> {
+    let refused = |error: &dyn std::fmt::Display| Error::Listen(error.to_string());
+    let served = Served::new(Arc::clone(home.tables.engine()), Vec::new());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().thread_name("worker").build();
+    let runtime = runtime.map_err(|error| refused(&error))?;
+    let listener = Listener::new(options, served, Arc::clone(&home.backends), None, None);
+    let listener = listener.map_err(|error| refused(&error))?;
+    let entered = runtime.enter();
+    let bound = bind(&listener).map_err(|error| refused(&error))?;
+    let place = Place { addresses: bound.addresses.clone(), unix_path: bound.unix_path.clone() };
+    listener.serve(bound);
+    drop(entered);
+    Ok((Running { listener, runtime, socket: None }, place))
 }
 
 /// Where the clients find the database. It is served until it is closed.
@@ -48,20 +91,10 @@ impl Database {
     /// # Errors
     /// `Listen`: the address is taken, or lies beyond loopback without password or TLS.
     pub fn serve(&self, addresses: &[SocketAddr]) -> Result<Server> {
-        let refused = |error: &dyn std::fmt::Display| Error::Listen(error.to_string());
         let sessions = self.sessions();
-        let served = Served::new(Arc::clone(sessions.db()), Vec::new());
         let options = ListenOptions { addresses: addresses.to_vec(), ..ListenOptions::default() };
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().thread_name("worker").build();
-        let runtime = runtime.map_err(|error| refused(&error))?;
-        let listener = Listener::new(options, served, Arc::clone(&sessions.backends), None, None);
-        let listener = listener.map_err(|error| refused(&error))?;
-        let entered = runtime.enter();
-        let bound = listener.bind().map_err(|error| refused(&error))?;
-        let addresses = bound.addresses.clone();
-        listener.serve(bound);
-        drop(entered);
-        self.keep(Running { listener, runtime });
-        Ok(Server { addresses })
+        let (running, place) = start(sessions.home("listeners")?, options, Listener::bind)?;
+        sessions.keep(running);
+        Ok(Server { addresses: place.addresses })
     }
 }

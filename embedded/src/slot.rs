@@ -16,6 +16,7 @@ use clearway_sql::session::Reason;
 use clearway_storage::sync::Bell;
 
 use crate::error::{Error, Result};
+use crate::link::Link;
 use crate::statement::Live;
 
 enum State {
@@ -117,16 +118,35 @@ impl Drop for Lease {
 
 /// Stops the statement that a connection runs, from any thread.
 #[derive(Clone, Debug)]
-pub struct CancelHandle(pub(crate) Arc<clearway_sql::session::Backend>);
+pub struct CancelHandle(Canceller);
+
+#[derive(Clone, Debug)]
+enum Canceller {
+    Own(Arc<clearway_sql::session::Backend>),
+    Guest(Arc<crate::guest::Key>),
+}
 
 impl CancelHandle {
+    pub(crate) fn of(live: &Live) -> CancelHandle {
+        CancelHandle(match &live.link {
+            Link::Own(own) => Canceller::Own(Arc::clone(own.backend())),
+            Link::Guest(guest) => Canceller::Guest(Arc::clone(&guest.key)),
+        })
+    }
+
     /// Stops the statement that runs now; it fails with SQLSTATE 57014. Nothing happens if none runs.
     pub fn cancel(&self) {
-        self.0.interrupt.raise(Reason::Cancel);
+        match &self.0 {
+            Canceller::Own(backend) => backend.interrupt.raise(Reason::Cancel),
+            Canceller::Guest(key) => key.cancel(),
+        }
     }
 
     /// The connection's number in `pg_stat_activity` and in lock views.
     pub fn pid(&self) -> i32 {
-        self.0.pid
+        match &self.0 {
+            Canceller::Own(backend) => backend.pid,
+            Canceller::Guest(key) => key.pid,
+        }
     }
 }

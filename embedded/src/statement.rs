@@ -13,12 +13,11 @@ use std::sync::Arc;
 
 use clearway_base::memory;
 use clearway_base::waits::SessionStats;
-use clearway_engine::db::Db;
-use clearway_sql::context::backend::Listed;
-use clearway_sql::session::{BackendState, Bind, Session, TransactionStatus};
+use clearway_sql::session::{Bind, TransactionStatus};
 use clearway_values::types::Oid;
 
 use crate::error::{Error, Result};
+use crate::link::Link;
 use crate::params::{Params, are_named, marked, numbered, position};
 use crate::row::{Collector, Column};
 
@@ -56,10 +55,8 @@ pub(crate) struct Statements {
 
 /// A session with what belongs to it.
 pub(crate) struct Live {
-    pub(crate) db: Arc<Db>,
-    pub(crate) session: Session,
+    pub(crate) link: Link,
     pub(crate) statements: Statements,
-    pub(crate) listed: Listed,
     pub(crate) waits: Arc<SessionStats>,
     /// A portal is open whose implicit transaction has not ended.
     pub(crate) unfinished: bool,
@@ -74,18 +71,12 @@ pub(crate) struct Live {
 impl Live {
     /// Rolls back what is open, releases every lock, and takes the session off the list.
     pub(crate) async fn end(self) {
-        let Live { session, listed, .. } = self;
-        session.end().await;
-        drop(listed);
+        self.link.end().await;
     }
 
     /// What others see of it between two calls.
     pub(crate) fn rests(&self) {
-        self.listed.backend().rests(match self.session.transaction_status() {
-            TransactionStatus::Idle => BackendState::Idle,
-            TransactionStatus::InBlock => BackendState::IdleInTransaction,
-            TransactionStatus::Failed => BackendState::IdleInTransactionAborted,
-        });
+        self.link.rests();
     }
 }
 
@@ -102,7 +93,7 @@ impl Live {
     /// `SELECT *` has the columns of today.
     async fn prepared(&mut self, sql: &str, params: &(impl Params + ?Sized)) -> Result<Arc<Prepared>> {
         let named = are_named(params);
-        let version = self.db.catalog_version();
+        let version = self.link.catalog_version();
         if version != self.statements.version {
             self.forget_statements();
             self.statements.version = version;
@@ -118,9 +109,8 @@ impl Live {
         };
         self.statements.counter += 1;
         let name = format!("embedded {}", self.statements.counter);
-        self.session.parse(&name, &text, &[]).await?;
         let mut collector = Collector { texts: self.texts, ..Collector::default() };
-        self.session.describe_statement(&name, &mut collector).await?;
+        self.link.prepare(&name, &text, &mut collector).await?;
         let columns = collector.columns.take();
         let formats = columns.iter().flatten().map(|column| i16::from(column.is_binary)).collect();
         let types = std::mem::take(&mut collector.parameters);
@@ -138,7 +128,7 @@ impl Live {
     /// A statement is prepared for one use only if its text is too long for the cache.
     fn forget_if_long(&mut self, prepared: &Prepared, sql: &str) {
         if sql.len() > CACHED_TEXT_MAX {
-            self.session.close_statement(&prepared.name);
+            self.link.close_statement(&prepared.name);
         }
     }
 
@@ -146,7 +136,7 @@ impl Live {
         let lists = [&mut self.statements.by_text, &mut self.statements.named_by_text];
         let all: Vec<_> = lists.into_iter().flat_map(|list| list.drain()).map(|(_, prepared)| prepared).collect();
         for prepared in all {
-            self.session.close_statement(&prepared.name);
+            self.link.close_statement(&prepared.name);
         }
     }
 
@@ -163,7 +153,16 @@ impl Live {
             Ok(begun) => Ok(begun),
             Err(error) => {
                 self.finish().await?;
-                Err(error)
+                if !self.link.is_stale(&error) || self.in_block() {
+                    return Err(error);
+                }
+                // DDL of anybody has changed the columns: prepared anew, the statement gives those of today.
+                self.forget_statements();
+                let begun = self.begin_unguarded(sql, params, rows, out).await;
+                if begun.is_err() {
+                    self.finish().await?;
+                }
+                begun
             }
         }
     }
@@ -185,13 +184,13 @@ impl Live {
         out.batch.clear();
         out.suspended = false;
         // What one row answers needs no wait, and none of what follows.
-        if self.session.try_execute("", out) && self.session.try_sync() && self.session.may_send() {
+        if self.link.try_all(out) {
             self.unfinished = false;
             memory::end_statement();
             return Ok((prepared, Step::All));
         }
         if out.tag.is_empty() && out.batch.rows() == 0 {
-            self.listed.backend().interrupt.forget();
+            self.link.forget_interrupt();
             let step = self.run(rows, out).await;
             self.forget_if_long(&prepared, sql);
             return Ok((prepared, step?));
@@ -214,16 +213,14 @@ impl Live {
     }
 
     async fn run(&mut self, rows: u32, out: &mut Collector) -> Result<Step> {
-        let limit_ms = self.session.timeouts().statement_ms;
-        let backend = Arc::clone(self.listed.backend());
-        backend.interrupt.timed(limit_ms, self.session.execute("", rows, out)).await?;
+        self.link.execute(rows, out).await?;
         // The transaction's own DDL changes no published catalog, and neither does its rollback.
         let word = out.tag.split(' ').next().unwrap_or_default();
         if matches!(word, "CREATE" | "ALTER" | "DROP" | "ROLLBACK" | "DISCARD") {
             self.statements.version = 0;
         }
         if out.suspended {
-            self.session.before_send().await?;
+            self.link.before_send().await?;
             return Ok(Step::Part);
         }
         self.finish().await?;
@@ -233,11 +230,10 @@ impl Live {
     /// Ends the implicit transaction and waits until what was told is durable.
     pub(crate) async fn finish(&mut self) -> Result<()> {
         self.unfinished = false;
-        let ended = self.session.sync().await;
-        self.session.close_portal("");
+        let ended = self.link.sync().await;
         memory::end_statement();
         ended?;
-        Ok(self.session.before_send().await?)
+        self.link.before_send().await
     }
 
     async fn bind(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
@@ -273,10 +269,7 @@ impl Live {
             *value = bytes.get(*start..*end).filter(|_| *there);
         }
         let bind = Bind { formats, values, result_formats: &prepared.formats };
-        if !self.session.try_bind("", &prepared.name, &bind) {
-            self.session.bind("", &prepared.name, bind).await?;
-        }
-        Ok(())
+        self.link.bind(&prepared.name, bind).await
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.
@@ -285,18 +278,15 @@ impl Live {
         if self.unfinished {
             self.finish().await?;
         }
-        let backend = Arc::clone(self.listed.backend());
-        backend.interrupt.forget();
-        backend.runs(clearway_sql::context::backend::redacted(sql).into());
-        let ran = self.session.simple(sql, &mut Collector::default()).await;
+        let ran = self.link.simple(sql, &mut Collector::default()).await;
         self.statements.version = 0;
         memory::end_statement();
-        self.session.before_send().await?;
-        Ok(ran?)
+        self.link.before_send().await?;
+        ran
     }
 
     /// Whether a transaction block is open, failed or not.
     pub(crate) fn in_block(&self) -> bool {
-        self.session.transaction_status() != TransactionStatus::Idle
+        self.link.status() != TransactionStatus::Idle
     }
 }

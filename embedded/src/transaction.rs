@@ -25,8 +25,9 @@ impl<'c> AsyncTransaction<'c> {
     /// # Errors
     /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
     pub async fn commit(mut self) -> Result<()> {
-        self.open = false;
+        // A connection that is lost with the transaction is told so until the guard has rolled back.
         refuse_failed(self.connection).await?;
+        self.open = false;
         self.connection.execute("COMMIT", ()).await.map(drop)
     }
 
@@ -52,7 +53,7 @@ fn refuse_nested(connection: &AsyncConnection) -> Result<()> {
 async fn refuse_failed(connection: &mut AsyncConnection) -> Result<()> {
     use clearway_sql::session::TransactionStatus;
     let mut lease = connection.lease().await?;
-    let failed = lease.live().session.transaction_status() == TransactionStatus::Failed;
+    let failed = lease.live().link.status() == TransactionStatus::Failed;
     lease.done();
     if !failed {
         return Ok(());
@@ -116,8 +117,9 @@ impl<'c> Transaction<'c> {
     /// # Errors
     /// 40001 and others: the transaction is rolled back. A transaction in which a statement has failed can't commit: 25P02.
     pub fn commit(mut self) -> Result<()> {
-        self.open = false;
+        // A connection that is lost with the transaction is told so until the guard has rolled back.
         wait(refuse_failed(&mut self.connection.0))?;
+        self.open = false;
         self.connection.execute("COMMIT", ()).map(drop)
     }
 
@@ -155,7 +157,7 @@ impl DerefMut for Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.open {
-            // Only a closed database refuses, and that has rolled back.
+            // Only a closed database refuses, and one that is lost: both have rolled back.
             let _ = self.connection.execute("ROLLBACK", ());
         }
     }

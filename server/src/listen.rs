@@ -5,11 +5,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_base::sync::sleep;
+use clearway_base::vfs::Vfs;
 use clearway_base::waits::{Object, SessionStats, WaitEvent, in_wait, with_session};
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
@@ -28,6 +29,28 @@ pub struct Bound {
     pub addresses: Vec<SocketAddr>,
     /// Where the Unix socket is.
     pub unix_path: Option<PathBuf>,
+}
+
+/// The socket in a directory through which other processes of its owner work with it.
+pub const SOCKET: &str = "clearway.sock";
+
+/// Binds the socket in a directory that this process has open, and removes first what an earlier process left of it: a socket at which
+/// nobody answers.
+///
+/// # Errors
+/// The system's; a path of more than some hundred bytes, which no socket can have.
+pub async fn bind_in(vfs: &dyn Vfs, directory: &Path) -> Result<Bound, ListenError> {
+    let path = directory.join(SOCKET);
+    let fail = |error| ListenError::Bind { place: path.display().to_string(), error };
+    let there = vfs.list(directory).await.unwrap_or_default();
+    if there.iter().any(|entry| entry.name == SOCKET && entry.size == 0)
+        && let Err(error) = std::os::unix::net::UnixStream::connect(&path)
+        && error.kind() == io::ErrorKind::ConnectionRefused
+    {
+        let _ = vfs.remove(&path).await;
+    }
+    let unix = Some(UnixListener::bind(&path).map_err(fail)?);
+    Ok(Bound { tcp: Vec::new(), unix, addresses: Vec::new(), unix_path: Some(path) })
 }
 
 const BACKLOG: u32 = 4096;

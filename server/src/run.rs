@@ -27,7 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::archive::Archive;
 use crate::config::{Config, ConfigError};
 use crate::database::Database;
-use crate::listen::Bound;
+use crate::listen::{self, Bound};
 use crate::log::Log;
 use crate::observe::{self, Progress, Sampler, log_recovery};
 use crate::server::{ListenError, Server};
@@ -196,9 +196,19 @@ async fn serve(
     let server = Server::new(config.listen.clone(), database, Arc::clone(backends), tls, Some(log.clone()))?;
     remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
-    let unix_path = bound.unix_path.clone();
+    let mut sockets: Vec<_> = bound.unix_path.iter().cloned().collect();
     announce(config, &bound, (encrypted, server.options.password_on_loopback), say); // RUN-1
     server.serve(bound);
+    if !config.memory {
+        // Programs that open the directory with the library find this server there; without it they are told its process number.
+        match listen::bind_in(&**vfs, &config.data).await {
+            Ok(bound) => {
+                sockets.extend(bound.unix_path.clone());
+                server.serve(bound);
+            }
+            Err(error) => log.say(Severity::Warning, error.to_string()),
+        }
+    }
     log.say(Severity::Log, "database system is ready to accept connections");
     let stop = std::future::poll_fn(|cx| {
         if terminate.poll_recv(cx).is_ready() {
@@ -212,7 +222,7 @@ async fn serve(
     if !server.stop(PATIENCE).await {
         say("some sessions did not end in time; what they left open is rolled back at the next start");
     }
-    if let Some(path) = unix_path {
+    for path in sockets {
         let _ = vfs.remove(&path).await;
     }
     Ok(())
