@@ -60,6 +60,7 @@ mod transaction;
 pub mod typed;
 mod value;
 mod wait;
+mod wire;
 
 pub use connection::{AsyncConnection, Connection};
 pub use database::{Builder, Database};

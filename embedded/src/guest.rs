@@ -11,8 +11,6 @@
 //! # Not here
 //! Becoming the owner when the owner has gone: `sessions`.
 
-mod wire;
-
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -28,7 +26,7 @@ use clearway_storage::sync::Bell;
 use crate::error::{Error, Result};
 use crate::notifications::{Notification, WAITING_MAX};
 use crate::row::{Collector, column};
-use wire::{Answer, Until, Wire, message, take, take_text, text};
+use crate::wire::{Answer, Until, Wire, message, take, take_text, text};
 
 /// Bytes of a simple query's answer that are held at once.
 const SIMPLE_BYTES: usize = 64 << 10;

@@ -15,7 +15,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// The socket, and what was read from it beyond the last answer.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     stream: UnixStream,
     input: Vec<u8>,
     /// Where the first message begins that was not given out.
@@ -24,31 +24,31 @@ pub(super) struct Wire {
 
 /// Where an answer ends.
 #[derive(Clone, Copy)]
-pub(super) struct Until {
+pub(crate) struct Until {
     /// Messages of these kinds end it.
-    pub(super) kinds: &'static [u8],
+    pub(crate) kinds: &'static [u8],
     /// It also ends after so many bytes.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// Data of COPY belongs to it.
-    pub(super) copy_data: bool,
+    pub(crate) copy_data: bool,
 }
 
 impl Until {
-    pub(super) const fn any(kinds: &'static [u8]) -> Until {
+    pub(crate) const fn any(kinds: &'static [u8]) -> Until {
         Until { kinds, bytes: usize::MAX, copy_data: false }
     }
 }
 
 /// Whole messages.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     bytes: Vec<u8>,
     /// The other side has ended the connection.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl Answer {
     /// Kind and content of each message.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (u8, &[u8])> {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (u8, &[u8])> {
         let mut rest = self.bytes.as_slice();
         std::iter::from_fn(move || {
             let length = whole(rest).ok()??;
@@ -70,12 +70,12 @@ fn whole(bytes: &[u8]) -> io::Result<Option<usize>> {
 }
 
 impl Wire {
-    pub(super) fn connect(socket: &Path) -> io::Result<Wire> {
+    pub(crate) fn connect(socket: &Path) -> io::Result<Wire> {
         Ok(Wire { stream: UnixStream::connect(socket)?, input: Vec::new(), at: 0 })
     }
 
     /// Sends, and reads an answer up to its end.
-    pub(super) fn exchange(&mut self, send: &[u8], until: Until) -> io::Result<Answer> {
+    pub(crate) fn exchange(&mut self, send: &[u8], until: Until) -> io::Result<Answer> {
         self.send(send)?;
         let mut answer = Answer { bytes: Vec::new(), ended: false };
         loop {
@@ -99,7 +99,7 @@ impl Wire {
     }
 
     /// Reads until a notification has come (a message of kind A), or for so long.
-    pub(super) fn listen(&mut self, limit: Option<Duration>) -> io::Result<Answer> {
+    pub(crate) fn listen(&mut self, limit: Option<Duration>) -> io::Result<Answer> {
         // Zero would mean for ever.
         let limit = limit.map(|limit| limit.max(Duration::from_millis(1)));
         self.stream.set_read_timeout(limit)?;
@@ -114,7 +114,7 @@ impl Wire {
     }
 
     /// Sends without waiting for an answer.
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() { Ok(()) } else { self.stream.write_all(bytes) }
     }
 
@@ -138,7 +138,7 @@ impl Wire {
 }
 
 /// Appends a message of a kind; `content` writes what is in it.
-pub(super) fn message(out: &mut Vec<u8>, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn message(out: &mut Vec<u8>, kind: u8, content: impl FnOnce(&mut Vec<u8>)) {
     if kind != 0 {
         out.push(kind);
     }
@@ -150,13 +150,13 @@ pub(super) fn message(out: &mut Vec<u8>, kind: u8, content: impl FnOnce(&mut Vec
 }
 
 /// Appends a text with a zero behind it. A text that holds one is cut there, as every client of the protocol does.
-pub(super) fn text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().take_while(|byte| *byte != 0));
     out.push(0);
 }
 
 /// Takes a text that ends with a zero.
-pub(super) fn take_text(bytes: &mut &[u8]) -> Option<String> {
+pub(crate) fn take_text(bytes: &mut &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let text = String::from_utf8_lossy(bytes.get(..end)?).into_owned();
     *bytes = bytes.get(end + 1..)?;
@@ -164,7 +164,7 @@ pub(super) fn take_text(bytes: &mut &[u8]) -> Option<String> {
 }
 
 /// Takes a big-endian number.
-pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (number, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*number)
