@@ -43,6 +43,7 @@ use clearway_base::sync::Mutex;
 use clearway_engine::catalog::{Catalog, Database, Role};
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -127,7 +128,7 @@ pub struct Session {
     pub(super) block: Block,
     pub(super) savepoints: Vec<Savepoint>,
     pub(super) settings_at_begin: Option<SettingsMark>,
-    pub(super) statements: HashMap<String, Arc<Prepared>>,
+    pub(super) statements: HashMap<String, Arc<Prepared>, RandomState>,
     /// The statement that was bound last, by its name; none after any change of `statements`.
     pub(super) recent: Option<(Box<str>, Arc<Prepared>)>,
     pub(super) portals: Portals,
@@ -135,7 +136,7 @@ pub struct Session {
     /// The forms of the result's columns that Bind asked for, for a FETCH.
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
-    pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>>,
+    pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
     /// Rows or an error have been given since the last wait for durability.
@@ -202,13 +203,13 @@ impl Session {
             block: Block::None,
             savepoints: Vec::new(),
             settings_at_begin: None,
-            statements: HashMap::new(),
+            statements: HashMap::default(),
             recent: None,
             portals: Portals::default(),
             cursors: Cursors::default(),
             result_formats: Vec::new(),
             scratch: Scratch::default(),
-            cache: HashMap::new(),
+            cache: HashMap::default(),
             in_batch: 0,
             told: false,
             changes: 0,

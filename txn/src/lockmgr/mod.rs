@@ -36,8 +36,9 @@ pub mod tag;
 pub mod view;
 mod wait;
 
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -127,7 +128,7 @@ pub struct Granted {
 
 #[derive(Default)]
 struct Shard {
-    locks: HashMap<LockTag, Lock>,
+    locks: HashMap<LockTag, Lock, RandomState>,
 }
 
 type ShardGuard<'a> = MutexGuard<'a, Shard>;
@@ -154,7 +155,7 @@ impl LockManager {
         LockManager {
             shards: (0..SHARDS).map(|_| Mutex::new("txn/lockmgr/shard", Shard::default())).collect(),
             strong: (0..STRONG_SLOTS).map(|_| AtomicU32::new(0)).collect(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             owners: Mutex::new("txn/lockmgr/owners", Vec::new()),
             archive: Archive::new(),
             history: History::default(),

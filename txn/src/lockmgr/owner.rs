@@ -21,6 +21,7 @@
 //!   mode has its own entry, with the first change that implies it: a rollback that undoes a delete and leaves an update of the row leaves
 //!   the update's mode.
 
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ pub struct Owner {
 pub(super) struct Held {
     /// The transaction that runs, once it has an id.
     pub(super) txn: Option<TxnId>,
-    pub(super) locks: HashMap<LockTag, HeldLock>,
+    pub(super) locks: HashMap<LockTag, HeldLock, RandomState>,
     pub(super) fast: Vec<FastLock>,
     pub(super) trail: Vec<Step>,
     statement: Option<Taker>,
