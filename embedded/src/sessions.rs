@@ -178,7 +178,14 @@ impl Sessions {
         let waits = SessionStats::new("client backend");
         let (user, database) = (self.start.user.clone(), self.start.database.clone());
         let application_name = self.application_name.clone();
-        let who = Who { user: user.clone(), database: database.clone(), client: None, server: None, application_name };
+        let who = Who {
+            user: user.clone(),
+            database: database.clone(),
+            client: None,
+            server: None,
+            tls: None,
+            application_name,
+        };
         // Nobody can ask for a cancel over the wire: `CancelHandle` needs no secret.
         let listed = home.backends.list(Arc::clone(&waits), 0, who);
         let (backend, backends) = (Arc::clone(listed.backend()), Arc::clone(&home.backends));

@@ -35,6 +35,7 @@ use crate::session::temporary::release;
 use crate::table::ghosts::GhostSweep;
 use crate::table::row_id::RowIds;
 use crate::table::statistics::Statistics;
+use crate::table::usage::Usage;
 
 /// What to open, and how.
 #[derive(Clone)]
@@ -77,6 +78,8 @@ pub struct Db {
     undoing: AtomicUsize,
     ghosts: GhostSweep,
     statistics: Statistics,
+    usage: Usage,
+    opened_at: Lsn,
     lines: Lines,
     /// Temporary trees of sessions that ended with a transaction open, or at a crash: released when that is undone (TMP-2).
     left_trees: Mutex<Vec<TreeId>>,
@@ -96,6 +99,7 @@ impl Db {
         kept: Kept,
     ) -> Arc<Db> {
         Arc::new(Db {
+            opened_at: transactions.store().wal().end_lsn(),
             transactions,
             catalog: Mutex::new("engine/catalog", Arc::new(Catalog::with_predefined_roles())),
             catalog_version: AtomicU64::new(1),
@@ -106,6 +110,7 @@ impl Db {
             undoing: AtomicUsize::new(0),
             ghosts: GhostSweep::default(),
             statistics: Statistics::default(),
+            usage: Usage::default(),
             lines: Lines::default(),
             left_trees: Mutex::new("engine/left_trees", Vec::new()),
             orphans: Mutex::new("engine/orphans", Vec::new()),
@@ -278,6 +283,16 @@ impl Db {
     /// How many rows tables have.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// Where the log ended when the database was opened.
+    pub fn opened_at(&self) -> Lsn {
+        self.opened_at
+    }
+
+    /// How tables and indexes are used.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     pub(crate) fn lines(&self) -> &Lines {

@@ -42,6 +42,7 @@ use crate::db::Db;
 use crate::error::EngineError;
 use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
+use crate::table::usage::{Ended, Used};
 use crate::value::Value;
 
 /// What a transaction sees of other transactions' commits.
@@ -163,6 +164,7 @@ pub struct Session {
     savepoint: Option<TxnMark>,
     row_ids: RowIdRanges,
     counted: Changes,
+    pub(crate) used: Used,
     reading: Reading,
     dep_lsn: Lsn,
     last_commit: Lsn,
@@ -198,6 +200,7 @@ impl Session {
             savepoint: None,
             row_ids: RowIdRanges::default(),
             counted: Changes::default(),
+            used: Used::default(),
             reading: Reading::default(),
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
@@ -330,7 +333,7 @@ impl Session {
             let (lsn, before) = (committed.unwrap_or(self.last_commit), self.db.catalog());
             self.temporary.committed(&before, &self.changes, &self.dropped, lsn);
         }
-        self.end_transaction();
+        self.end_transaction(Ended::Committed);
         if let Some(lsn) = committed {
             self.last_commit = lsn;
             match durability {
@@ -354,7 +357,7 @@ impl Session {
         let txn = self.txn.take().expect("it was there");
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
         self.ended = Some(txn);
-        self.end_transaction();
+        self.end_transaction(Ended::Committed);
         true
     }
 
@@ -390,7 +393,7 @@ impl Session {
         let undone = txn.roll_back().await;
         self.dep_lsn = self.dep_lsn.max(txn.dep_lsn());
         self.txn = None;
-        self.end_transaction();
+        self.end_transaction(Ended::RolledBack);
         undone?;
         if mutation::active(Mutation::NoDepWaitErrors) {
             return Ok(());
@@ -398,7 +401,8 @@ impl Session {
         self.wait_reply().await
     }
 
-    fn end_transaction(&mut self) {
+    fn end_transaction(&mut self, ended: Ended) {
+        self.tell_use(ended);
         if let Some(kept) = self.kept.take() {
             self.reader.end(kept);
         }
@@ -408,6 +412,16 @@ impl Session {
         self.temporary.rolled_back();
         // What was made with changes of the transaction is no use to the next one.
         self.private = self.private.take().filter(|(_, (_, changes), _)| *changes == 0);
+    }
+
+    /// Adds what the transaction has done to the totals.
+    fn tell_use(&mut self, ended: Ended) {
+        self.db.usage().add(&mut self.used, self.database, ended, || self.db.catalog());
+    }
+
+    /// What the session has done with tables and indexes.
+    pub fn used(&self) -> &Used {
+        &self.used
     }
 
     /// A mark at the transaction's present point.
@@ -510,7 +524,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.counted.tell(self.db.statistics());
-        self.end_transaction();
+        self.end_transaction(if self.txn.is_some() { Ended::RolledBack } else { Ended::Not });
         let trees = self.temporary.end();
         match self.txn.take() {
             // The database takes over the open transaction and undoes it in the background.

@@ -29,7 +29,7 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         errors.note("undoing a transaction that nobody has any more", db.undo_losers().await);
         errors.note("freeing old versions", db.transactions().upkeep_step().await);
         errors.note("dropping an index whose building was given up", db.drop_orphans().await);
-        errors.note("counting rows", db.statistics().step(db.transactions(), &db.catalog()).await);
+        errors.note("counting rows", db.statistics().step(db.transactions(), &db.catalog(), db.usage()).await);
         errors.note("removing deleted rows", db.ghosts().step(db.transactions()).await);
         let (waits, urgent) = db.transactions().locks().history().take_changed();
         errors.note("saving what was observed", db.kept().step(waits, urgent).await);

@@ -11,6 +11,7 @@ use clearway_engine::db::Db;
 use clearway_sql::context::log_line::Severity;
 use clearway_sql::context::observed;
 use clearway_sql::session::Backends;
+use clearway_storage::recovery::taken::Taken;
 
 use crate::log::Log;
 
@@ -50,7 +51,7 @@ impl Ticker {
     }
 }
 
-/// Samples the sessions each second.
+/// Samples the sessions each second, and tells the log of checkpoints.
 pub struct Sampler(Ticker);
 
 impl Sampler {
@@ -58,13 +59,18 @@ impl Sampler {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(db: &Arc<Db>, backends: &Arc<Backends>) -> io::Result<Sampler> {
+    pub fn start(db: &Arc<Db>, backends: &Arc<Backends>, log: &Log) -> io::Result<Sampler> {
+        let log = log.clone();
+        let mut told = 0;
         let (db, backends) = (Arc::downgrade(db), Arc::clone(backends));
         let work = move || {
-            if backends.samples.take(&backends) > 0
-                && let Some(db) = db.upgrade()
-            {
+            let Some(db) = db.upgrade() else { return };
+            if backends.samples.take(&backends) > 0 {
                 db.kept().changed();
+            }
+            for taken in db.transactions().store().checkpoints_after(told) {
+                told = taken.number;
+                log.say(Severity::Log, checkpoint_line(&taken));
             }
         };
         Ok(Sampler(Ticker::start("sampler", SECOND, work)?))
@@ -73,6 +79,34 @@ impl Sampler {
     /// Ends it.
     pub fn stop(self) {
         self.0.stop();
+    }
+}
+
+/// A checkpoint in the words of PostgreSQL's log.
+fn checkpoint_line(taken: &Taken) -> String {
+    let cause = match (taken.closing, taken.timed) {
+        (true, _) => "shutdown immediate",
+        (_, true) => "time or wal",
+        _ => "immediate force wait",
+    };
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    format!(
+        "checkpoint complete ({cause}): wrote {} buffers; write={:.3} s, sync={:.3} s, total={:.3} s; distance={} kB; redo lsn={:X}/{:X}",
+        taken.pages,
+        seconds(taken.write_ns),
+        seconds(taken.sync_ns),
+        seconds(taken.write_ns + taken.sync_ns),
+        taken.log_bytes >> 10,
+        taken.redo.0 >> 32,
+        taken.redo.0 & 0xffff_ffff
+    )
+}
+
+/// Tells the log of the checkpoint with which the database was closed.
+pub fn log_last_checkpoint(db: &Db, log: &Log) {
+    let taken = db.transactions().store().checkpoints_after(0);
+    if let Some(last) = taken.last().filter(|taken| taken.closing) {
+        log.say(Severity::Log, checkpoint_line(last));
     }
 }
 
@@ -87,6 +121,11 @@ pub fn restore(db: &Arc<Db>, backends: &Arc<Backends>) {
     if let Some(text) = db.kept().take("samples") {
         backends.samples.restore(observed::read_samples(&text));
     }
+    if let Some(text) = db.kept().take("usage") {
+        db.usage().restore(&text);
+    }
+    let of_db = Arc::downgrade(db);
+    db.kept().add("usage", move || of_db.upgrade().map_or_else(String::new, |db| db.usage().saved()));
     let (of_statements, of_samples) = (Arc::clone(backends), Arc::clone(backends));
     db.kept().add("statements", move || observed::write_statements(&of_statements.statements.all()));
     db.kept().add("samples", move || observed::write_samples(&of_samples.samples.all()));

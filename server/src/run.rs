@@ -121,7 +121,7 @@ fn run_logged(
     let archive = Archive::start(config, vfs, &db, log.clone())?;
     let backends = Arc::new(Backends::default());
     observe::restore(&db, &backends);
-    let sampler = Sampler::start(&db, &backends)?;
+    let sampler = Sampler::start(&db, &backends, log)?;
     let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), say));
     sampler.stop();
     // No session is left when the database is closed.
@@ -131,6 +131,7 @@ fn run_logged(
     }
     log.say(Severity::Log, "shutting down");
     let closed = block_on(db.close()).map_err(|error| RunError::Close(error.to_string()));
+    observe::log_last_checkpoint(&db, log);
     log.say(Severity::Log, "database system is shut down");
     served.and(closed)
 }

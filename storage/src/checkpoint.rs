@@ -18,10 +18,21 @@ use crate::ids::Lsn;
 use crate::mutation::{self, Mutation};
 use crate::recovery::control::Control;
 use crate::recovery::saved::{self, Saved};
+use crate::recovery::taken::{Taken, Totals};
 use crate::store::Store;
-use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 
 impl Store {
+    /// What checkpoints have done since the directory was opened.
+    pub fn checkpoints_taken(&self) -> Totals {
+        self.checkpoints().history.totals()
+    }
+
+    /// The latest checkpoints with a higher number than `number`, oldest first.
+    pub fn checkpoints_after(&self, number: u64) -> Vec<Taken> {
+        self.checkpoints().history.after(number)
+    }
+
     /// Takes a checkpoint as fast as it can: after it, recovery starts at or behind the point where the log ended when
     /// this was called. One at a time; others wait their turn.
     ///
@@ -52,9 +63,12 @@ impl Store {
         let checkpoints = self.checkpoints();
         let old = checkpoints.control();
         let begin = self.wal().end_lsn();
+        let (began_us, began_ns) = (waits::wall_us(), waits::now_ns());
+        let mut pages = 0;
         if !mutation::active(Mutation::RedoFromBegin) {
-            self.write_old_pages(begin, paced).await?;
+            pages = self.write_old_pages(begin, paced).await? as u64;
         }
+        let written_ns = waits::now_ns();
         // BUF-7: the pages after the log's end.
         let redo = match self.pool().dirty_min_lsn().min(begin) {
             _ if mutation::active(Mutation::RedoFromBegin) => begin,
@@ -108,6 +122,17 @@ impl Store {
         if old.checkpoint > 0 {
             self.vfs().remove(&saved::path(checkpoints.dir(), old.checkpoint)).await?;
         }
+        checkpoints.history.note(Taken {
+            timed: paced,
+            closing: clean,
+            began_us,
+            pages,
+            write_ns: written_ns - began_ns,
+            sync_ns: waits::now_ns() - written_ns,
+            log_bytes: begin.0 - old.begin.0,
+            redo,
+            ..Taken::default()
+        });
         // REC-8: the control file that asks for no more is synced.
         let release = if mutation::active(Mutation::RecycleTooMuch) { begin } else { control.scan };
         self.wal().release_below(release).await?;
@@ -118,14 +143,14 @@ impl Store {
     }
 
     /// Pages that were dirty before `begin` go out, batch by batch; between batches others get their turn.
-    async fn write_old_pages(&self, begin: Lsn, paced: bool) -> Result<(), StorageError> {
+    async fn write_old_pages(&self, begin: Lsn, paced: bool) -> Result<usize, StorageError> {
         let dirty = self.pool().dirty_pages().max(1);
         let mut written = 0;
         while self.pool().dirty_min_lsn() < begin {
             written += self.pool().write_older(begin).await?;
             self.pace(paced, written as f64 / dirty as f64, self.wal().end_lsn().0 - begin.0).await;
         }
-        Ok(())
+        Ok(written)
     }
 }
 

@@ -85,6 +85,7 @@ impl Session {
                 // LDG-1
                 write::insert_entries(self.txn(), shape, &key, row).await?;
                 self.counted.note(self.db.statistics(), shape.oid);
+                self.used.inserted(shape.oid);
                 return Ok(key);
             }
             self.end_loading(loading).await?;
@@ -105,6 +106,7 @@ impl Session {
         }
         write::insert_entries(self.txn(), shape, &key, row).await?;
         self.counted.note(self.db.statistics(), shape.oid);
+        self.used.inserted(shape.oid);
         Ok(key)
     }
 

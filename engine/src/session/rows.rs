@@ -39,6 +39,7 @@ impl Session {
     pub fn find_now(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Option<Option<&[u8]>> {
         let all = self.db.transactions();
         let found = self.reading.get_now(all.book(), shape.rows(all), key, view, &mut self.dep_lsn)?;
+        self.used.looked_up(shape.oid, found);
         Some(found.then(|| self.reading.value()))
     }
 
@@ -49,6 +50,7 @@ impl Session {
     pub async fn find(&mut self, shape: &TableShape, view: &View, key: &[u8]) -> Result<Option<&[u8]>, EngineError> {
         let all = self.db.transactions();
         let found = self.reading.get(all.book(), shape.rows(all), key, view, &mut self.dep_lsn).await?;
+        self.used.looked_up(shape.oid, found);
         Ok(found.then(|| self.reading.value()))
     }
 
@@ -74,6 +76,9 @@ impl Session {
     /// # Errors
     /// From the trees; `BadRow`.
     pub async fn next(&mut self, scan: &mut TableScan) -> Result<Option<KeyedRow>, EngineError> {
+        if !self.fill(scan).await? {
+            return Ok(None);
+        }
         scan.next(self.db.transactions(), &mut self.dep_lsn).await
     }
 
@@ -82,7 +87,17 @@ impl Session {
     /// # Errors
     /// From the trees.
     pub async fn fill(&mut self, scan: &mut TableScan) -> Result<bool, EngineError> {
-        scan.fill(self.db.transactions(), &mut self.dep_lsn).await
+        if scan.has_buffered() {
+            return Ok(true);
+        }
+        let begins = scan.begins();
+        let more = scan.fill(self.db.transactions(), &mut self.dep_lsn).await?;
+        let rows = scan.left() as u64;
+        self.used.walked(scan.table(), begins, scan.is_whole(), rows);
+        if scan.is_seeking() {
+            self.used.sought(rows);
+        }
+        Ok(more)
     }
 
     /// The next row of a walk by an index.
@@ -90,7 +105,10 @@ impl Session {
     /// # Errors
     /// From the trees; `BadRow`.
     pub async fn next_by_index(&mut self, scan: &mut IndexScan) -> Result<Option<KeyedRow>, EngineError> {
-        scan.next(self.db.transactions(), &mut self.dep_lsn).await
+        let begins = scan.begins();
+        let found = scan.next(self.db.transactions(), &mut self.dep_lsn).await?;
+        self.used.walked_index(scan.table(), scan.index().oid, begins, found.is_some());
+        Ok(found)
     }
 
     /// Puts a row in and returns its key.
@@ -102,6 +120,7 @@ impl Session {
         let key = self.new_key(shape, row).await?;
         write::insert(self.txn(), shape, &key, row).await?;
         self.counted.note(self.db.statistics(), shape.oid);
+        self.used.inserted(shape.oid);
         Ok(key)
     }
 
@@ -127,7 +146,12 @@ impl Session {
         basis: Basis,
     ) -> Result<Changed, EngineError> {
         shape.check_fit(new)?;
-        write::update(self.txn(), shape, key, old, new, basis).await
+        let changed = write::update(self.txn(), shape, key, old, new, basis).await?;
+        if matches!(changed, Changed::Done) {
+            let in_place = shape.indexes.iter().all(|index| index.columns.iter().all(|c| old[*c] == new[*c]));
+            self.used.updated(shape.oid, in_place);
+        }
+        Ok(changed)
     }
 
     /// Whether the latest update replaced a version that this transaction had written.
@@ -148,6 +172,9 @@ impl Session {
     ) -> Result<Changed, EngineError> {
         let deleted = write::delete(self.txn(), shape, key, old, basis).await?;
         self.counted.note(self.db.statistics(), shape.oid);
+        if matches!(deleted, Changed::Done) {
+            self.used.deleted(shape.oid);
+        }
         Ok(deleted)
     }
 

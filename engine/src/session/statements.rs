@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clearway_txn::mvcc::book::View;
 use clearway_txn::mvcc::snapshots::Snapshot;
 
-use super::{Isolation, Session, Statement, StatementMode};
+use super::{Ended, Isolation, Session, Statement, StatementMode};
 
 impl Session {
     /// Repeatable read: takes the snapshot of the whole transaction, unless the transaction has it. PostgreSQL takes it before the first
@@ -74,6 +74,9 @@ impl Session {
     /// Closes a statement.
     pub fn close_statement(&mut self, statement: Statement) {
         self.reading.rest();
+        if self.used.is_full() {
+            self.tell_use(Ended::Not);
+        }
         if let Some(snapshot) = statement.snapshot {
             self.reader.end(snapshot);
         }

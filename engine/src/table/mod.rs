@@ -6,7 +6,7 @@
 //! scan    walks in the order of a key    row_id  numbers for rows without a key
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
-//! sample  how the values of columns are spread
+//! sample  how the values of columns are spread   usage  what is read and changed of them
 //! ```
 
 pub mod ghosts;
@@ -16,5 +16,6 @@ pub mod sample;
 pub mod scan;
 pub mod shape;
 pub mod statistics;
+pub mod usage;
 pub mod verify;
 pub mod write;

@@ -9,6 +9,7 @@ use clearway_txn::read::{Reading, RowBatch, Scan};
 use clearway_txn::transactions::Transactions;
 
 use super::shape::{IndexShape, TableShape};
+use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::value::Value;
 
@@ -24,6 +25,9 @@ pub struct KeyedRow {
 /// A scan of a table in the order of its key.
 pub struct TableScan {
     shape: Arc<TableShape>,
+    whole: bool,
+    seeks: bool,
+    begun: bool,
     scan: Scan,
     batch: RowBatch,
     next: usize,
@@ -38,8 +42,9 @@ impl TableScan {
         direction: Direction,
         view: View,
     ) -> TableScan {
+        let whole = range == KeyRange::all();
         let scan = Scan::new(shape.rows(all), range, direction, view);
-        TableScan { shape: shape.clone(), scan, batch: RowBatch::default(), next: 0 }
+        TableScan { shape: shape.clone(), whole, seeks: false, begun: false, scan, batch: RowBatch::default(), next: 0 }
     }
 
     /// The next row. `dep_lsn` rises to the commits on which the row depends.
@@ -69,6 +74,41 @@ impl TableScan {
         Ok(true)
     }
 
+    /// It goes over all rows only because no index leads to those that are sought.
+    pub fn seeks(&mut self) {
+        self.seeks = self.whole;
+    }
+
+    pub(crate) fn is_seeking(&self) -> bool {
+        self.seeks
+    }
+
+    /// Whether a row has been read ahead.
+    #[inline]
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.next < self.batch.len()
+    }
+
+    /// How many have.
+    pub(crate) fn left(&self) -> usize {
+        self.batch.len().saturating_sub(self.next)
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> Oid {
+        self.shape.oid
+    }
+
+    /// Whether it goes over all rows.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// True at the first call.
+    pub(crate) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.begun, true)
+    }
+
     /// Key and value part of the next row, if it has already been read from its leaf.
     pub fn buffered(&mut self) -> Option<(&[u8], &[u8])> {
         if self.next == self.batch.len() {
@@ -82,6 +122,7 @@ impl TableScan {
 /// A scan of a table in the order of an index.
 pub struct IndexScan {
     shape: Arc<TableShape>,
+    begun: bool,
     index: usize,
     view: View,
     scan: Scan,
@@ -102,6 +143,7 @@ impl IndexScan {
     ) -> IndexScan {
         IndexScan {
             shape: shape.clone(),
+            begun: false,
             index,
             view,
             scan: Scan::new(shape.indexes[index].entries(all), range, direction, view),
@@ -109,6 +151,16 @@ impl IndexScan {
             next: 0,
             reading: Reading::default(),
         }
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> Oid {
+        self.shape.oid
+    }
+
+    /// True at the first call.
+    pub(crate) fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.begun, true)
     }
 
     /// The index.

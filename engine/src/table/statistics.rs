@@ -28,6 +28,9 @@ use clearway_txn::transactions::Transactions;
 
 use super::sample::{ColumnStatistics, Sample};
 use super::shape::TableShape;
+use super::usage::Usage;
+#[cfg(doc)]
+use super::usage::Use;
 use crate::catalog::{Catalog, Oid};
 use crate::error::EngineError;
 
@@ -61,6 +64,20 @@ struct Known {
     columns: Option<Arc<[ColumnStatistics]>>,
     changes: u64,
     queued: bool,
+    analyzed: Analyzed,
+}
+
+/// How often a table was counted, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Analyzed {
+    /// Because ANALYZE asked, and when last: microseconds since 1970.
+    pub asked: (u64, i64),
+    /// Because enough rows had changed.
+    pub unasked: (u64, i64),
+    /// [`Use::live`] when it was counted last,
+    pub live: i64,
+    /// and [`Use::changed`].
+    pub changed: u64,
 }
 
 /// A count in progress.
@@ -134,6 +151,11 @@ impl Statistics {
         self.tables.lock().known.get(&table).and_then(|known| known.columns.clone())
     }
 
+    /// How often a table was counted, and when.
+    pub fn analyzed(&self, table: Oid) -> Analyzed {
+        self.tables.lock().known.get(&table).map_or_else(Analyzed::default, |known| known.analyzed)
+    }
+
     /// A number that changes when new figures are known (STA-3).
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
@@ -160,10 +182,16 @@ impl Statistics {
     ///
     /// # Errors
     /// From the tree.
-    pub async fn analyze(&self, all: &Transactions, catalog: &Catalog, table: Oid) -> Result<(), EngineError> {
+    pub async fn analyze(
+        &self,
+        all: &Transactions,
+        catalog: &Catalog,
+        usage: &Usage,
+        table: Oid,
+    ) -> Result<(), EngineError> {
         let Some(mut walk) = self.begin(catalog, table) else { return Ok(()) };
         while !walk.step(&all.store().tree(walk.tree)).await? {}
-        self.end(catalog, walk);
+        self.end(catalog, usage, walk, true);
         Ok(())
     }
 
@@ -171,7 +199,7 @@ impl Statistics {
     ///
     /// # Errors
     /// Those of the tree: the table is not counted again until more of it changes.
-    pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>) -> Result<bool, EngineError> {
+    pub async fn step(&self, all: &Transactions, catalog: &Arc<Catalog>, usage: &Usage) -> Result<bool, EngineError> {
         let walk = self.tables.lock().walk.take();
         let next = || self.tables.lock().next_due(wall_us());
         let mut walk = match walk {
@@ -189,7 +217,7 @@ impl Statistics {
             },
         };
         match walk.step(&all.store().tree(walk.tree)).await {
-            Ok(true) => self.end(catalog, walk),
+            Ok(true) => self.end(catalog, usage, walk, false),
             Ok(false) => self.tables.lock().walk = Some(walk),
             Err(error) => {
                 self.tables.lock().known.remove(&walk.table);
@@ -205,16 +233,20 @@ impl Statistics {
         Some(Walk { table, tree, from: Vec::new(), rows: 0, leaves: 0, changes, sample: Sample::default() })
     }
 
-    fn end(&self, catalog: &Catalog, walk: Walk) {
+    fn end(&self, catalog: &Catalog, usage: &Usage, walk: Walk, asked: bool) {
         // A table that has gone meanwhile, or whose columns have changed, is not judged.
         let shape = TableShape::new(catalog, walk.table).ok().filter(|shape| shape.tree == walk.tree);
         let columns = shape.map(|shape| walk.sample.judge(&shape, walk.rows).into());
+        let used = usage.of(walk.table);
         let mut tables = self.tables.lock();
         let known = tables.known.entry(walk.table).or_default();
         known.statistics = Some(TableStatistics { rows: walk.rows, leaves: walk.leaves, at_us: wall_us() });
         known.columns = columns;
         known.changes = known.changes.saturating_sub(walk.changes);
         known.queued = false;
+        let times = if asked { &mut known.analyzed.asked } else { &mut known.analyzed.unasked };
+        *times = (times.0 + 1, wall_us());
+        (known.analyzed.live, known.analyzed.changed) = (used.live, used.changed());
         // The changes that were reported since the count began.
         let is_due = known.is_due();
         known.queued |= is_due;

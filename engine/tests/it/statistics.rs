@@ -58,7 +58,10 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
             assert_eq!((db.statistics().of(table), db.statistics().due()), (None, 0), "nobody asked");
             let mut session = db.session(1, DATABASE);
             let shape = TableShape::new(&session.catalog(), table).expect("a shape");
-            db.statistics().analyze(db.transactions(), &session.catalog(), shape.oid).await.expect("counted");
+            db.statistics()
+                .analyze(db.transactions(), &session.catalog(), db.usage(), shape.oid)
+                .await
+                .expect("counted");
             assert_eq!(db.statistics().of(table).map(|s| s.rows), Some(1800));
             drop(session);
             db.close().await.expect("closed");

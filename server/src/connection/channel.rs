@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 use crate::stream::Stream;
 use crate::wire::frontend::{self, Frame, Framing, Message};
 use crate::wire::{WireError, backend};
+use clearway_sql::context::backend::Tls;
 
 /// What a buffer keeps while the client is silent.
 const IDLE_BYTES: usize = 8 << 10;
@@ -88,6 +89,21 @@ impl Channel {
     /// Whether nobody between can read it.
     pub fn is_encrypted(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// How it is encrypted.
+    pub fn tls(&self) -> Option<Tls> {
+        let Stream::Tls(stream) = &self.stream else { return None };
+        let state = stream.get_ref().1;
+        let version = match state.protocol_version() {
+            Some(tokio_rustls::rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        };
+        let suite = state.negotiated_cipher_suite();
+        // As PostgreSQL has it from OpenSSL: TLS_AES_256_GCM_SHA384.
+        let cipher = suite.and_then(|suite| suite.suite().as_str()).unwrap_or("").replace("TLS13_", "TLS_");
+        let bits = if cipher.contains("AES_128") { 128 } else { 256 };
+        Some(Tls { version: version.to_owned(), cipher, bits })
     }
 
     /// Whether it is TCP that nothing encrypts yet.

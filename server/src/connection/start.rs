@@ -118,6 +118,7 @@ async fn attempt<D: Sessions>(
         database: wanted.database.clone(),
         client: peer.address(),
         server: address,
+        tls: channel.tls(),
         application_name: wanted.application_name(),
     };
     let listed = server.backends.list(waits, secret, who);

@@ -46,6 +46,43 @@ impl BackendState {
     }
 }
 
+/// How long a session was in which state, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Running statements.
+    pub active_us: i64,
+    /// Idle within a transaction.
+    pub idle_us: i64,
+}
+
+/// What the sessions of a database that have ended add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended {
+    /// How many there were.
+    pub sessions: u64,
+    /// From begin to end, in microseconds.
+    pub session_us: i64,
+    /// In which state.
+    pub spent: Spent,
+    /// Those that were terminated by another session.
+    pub killed: u64,
+    /// Statements that ended as the victims of deadlocks, of open sessions too.
+    pub deadlocks: u64,
+    /// Since when it counts: microseconds since 1970; 0: since the server began.
+    pub reset_us: i64,
+}
+
+/// How a client's connection is encrypted.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// The protocol, `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite.
+    pub cipher: String,
+    /// Bits of the cipher's key.
+    pub bits: i32,
+}
+
 /// What changes with every command. Times are microseconds since 1970; 0 stands for none.
 #[derive(Clone, Debug, Default)]
 pub struct Activity {
@@ -63,6 +100,8 @@ pub struct Activity {
     pub xact_start_us: i64,
     /// When `state` changed last.
     pub state_change_us: i64,
+    /// How long it has been active in all, and idle in a transaction, up to the last change of `state`.
+    pub spent: Spent,
 }
 
 /// One session as others see it.
@@ -86,6 +125,8 @@ pub struct Backend {
     pub client: Option<std::net::SocketAddr>,
     /// The server's own address on that connection.
     pub server: Option<std::net::SocketAddr>,
+    /// How its connection is encrypted; none: it is not.
+    pub tls: Option<Tls>,
     /// When it began, in microseconds since 1970.
     pub started_us: i64,
     /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
@@ -117,6 +158,10 @@ pub struct Backends {
     pub statements: Statements,
     /// What sessions were doing, second by second.
     pub samples: Samples,
+    /// Sessions that have ended, by the names of their databases.
+    pub ended: Mutex<BTreeMap<String, Ended>>,
+    /// Figures of the whole server at their last reset, by the names of their views, and when that was.
+    pub baselines: Mutex<BTreeMap<&'static str, (Vec<f64>, i64)>>,
 }
 
 /// Where lines of the server's log go.
@@ -137,6 +182,8 @@ impl Default for Backends {
             started: super::core::now(),
             statements: Statements::default(),
             samples: Samples::default(),
+            ended: Mutex::new("sql/ended_sessions", BTreeMap::new()),
+            baselines: Mutex::new("sql/baselines", BTreeMap::new()),
         }
     }
 }
@@ -157,6 +204,7 @@ impl Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
+        self.backends.note_end(&self.backend);
         self.backends.list.lock().remove(&self.backend.pid);
         if self.backends.channels.in_use() {
             self.backends.channels.leave(&self.backend);
@@ -175,6 +223,8 @@ pub struct Who {
     pub client: Option<std::net::SocketAddr>,
     /// The server's own address on that connection.
     pub server: Option<std::net::SocketAddr>,
+    /// How that connection is encrypted.
+    pub tls: Option<Tls>,
     /// `application_name` as the client gave it at the start.
     pub application_name: String,
 }
@@ -201,6 +251,7 @@ impl Backends {
             database: who.database,
             client: who.client,
             server: who.server,
+            tls: who.tls,
             started_us: now_us,
             subtransactions: AtomicU32::new(0),
             digest: AtomicU64::new(0),
@@ -212,6 +263,50 @@ impl Backends {
         });
         self.list.lock().insert(pid, Arc::clone(&backend));
         Listed { backends: Arc::clone(self), backend } // BCK-1
+    }
+
+    /// Adds a session that ends to its database's sums. One that has not begun is none.
+    fn note_end(&self, backend: &Backend) {
+        if backend.owner.get().is_none() {
+            return;
+        }
+        let spent = backend.spent();
+        let killed = backend.interrupt.pending() == Some(Reason::Terminate);
+        let mut ended = self.ended.lock();
+        let sum = ended.entry(backend.database.clone()).or_default();
+        sum.sessions += 1;
+        sum.session_us += wall_us() - backend.started_us.max(sum.reset_us);
+        sum.spent.active_us += spent.active_us;
+        sum.spent.idle_us += spent.idle_us;
+        sum.killed += u64::from(killed);
+    }
+
+    /// What the sessions of a database add up to, those that are open included.
+    pub fn sessions_of(&self, database: &str) -> Ended {
+        let mut sum = self.ended.lock().get(database).copied().unwrap_or_default();
+        let now_us = wall_us();
+        for backend in self.all().iter().filter(|b| b.database == database && b.owner.get().is_some()) {
+            let spent = backend.spent();
+            sum.sessions += u64::from(backend.started_us >= sum.reset_us);
+            sum.session_us += now_us - backend.started_us.max(sum.reset_us);
+            sum.spent.active_us += spent.active_us;
+            sum.spent.idle_us += spent.idle_us;
+        }
+        sum
+    }
+
+    /// A statement in a database was the victim of a deadlock.
+    pub fn note_deadlock(&self, database: &str) {
+        self.ended.lock().entry(database.to_owned()).or_default().deadlocks += 1;
+    }
+
+    /// Counts the sessions of a database anew.
+    pub fn reset_sessions_of(&self, database: &str) {
+        for backend in self.all().iter().filter(|b| b.database == database) {
+            let mut activity = backend.activity.lock();
+            activity.spent = Spent::default();
+        }
+        self.ended.lock().insert(database.to_owned(), Ended { reset_us: wall_us(), ..Ended::default() });
     }
 
     /// Where the sessions' lines for the log go; the first call counts.
@@ -258,7 +353,26 @@ impl Backends {
     }
 }
 
+impl Activity {
+    /// Adds the time since the last change of `state` to what was spent in it.
+    fn leaves_state(&mut self, now_us: i64) {
+        let spent_us = (now_us - self.state_change_us).max(0);
+        match self.state {
+            BackendState::Active => self.spent.active_us += spent_us,
+            BackendState::Idle => {}
+            BackendState::IdleInTransaction | BackendState::IdleInTransactionAborted => self.spent.idle_us += spent_us,
+        }
+    }
+}
+
 impl Backend {
+    /// How long it was in which state until now.
+    pub fn spent(&self) -> Spent {
+        let mut now = self.activity.lock().clone();
+        now.leaves_state(wall_us());
+        now.spent
+    }
+
     /// Tells the lock manager who the session is.
     pub fn tell_owner(&self) {
         let application = self.activity.lock().application_name.clone();
@@ -282,6 +396,7 @@ impl Backend {
         }
         let mut activity = self.activity.lock();
         activity.parameters = parameters;
+        activity.leaves_state(now_us);
         activity.state = BackendState::Active;
         activity.query = query;
         activity.query_start_us = now_us;
@@ -296,6 +411,7 @@ impl Backend {
         let now_us = wall_us();
         let mut activity = self.activity.lock();
         if activity.state != state {
+            activity.leaves_state(now_us);
             activity.state = state;
             activity.state_change_us = now_us;
         }

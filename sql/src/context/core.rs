@@ -21,7 +21,7 @@ use clearway_engine::db::Db;
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::polite::Polite;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,6 +46,19 @@ pub struct SequenceMemory {
     pub of: HashMap<u32, i64>,
     /// The last of all.
     pub last: Option<i64>,
+}
+
+/// A prepared statement as pg_prepared_statements shows it.
+#[derive(Clone, Debug)]
+pub struct NamedStatement {
+    /// Its text.
+    pub text: Arc<str>,
+    /// The types of its parameters.
+    pub types: Vec<u32>,
+    /// When it was prepared, microseconds since 2000.
+    pub at: i64,
+    /// By PREPARE, not by the protocol.
+    pub from_sql: bool,
 }
 
 type Path = (u64, Arc<Catalog>, Arc<[String]>);
@@ -82,6 +95,8 @@ pub struct Core {
     pub settings: Mutex<Settings>,
     /// Sequences.
     pub sequences: Mutex<SequenceMemory>,
+    /// The session's prepared statements that have names.
+    pub prepared: Mutex<BTreeMap<String, NamedStatement>>,
     /// A digest of the row that the statement has changed or locked last; 0: none.
     pub row_written: AtomicU64,
     /// What the transaction notifies, and to what the session listens.
@@ -124,6 +139,7 @@ impl Core {
             login,
             settings: Mutex::new("sql/settings", settings),
             sequences: Mutex::new("sql/sequences", SequenceMemory::default()),
+            prepared: Mutex::new("sql/prepared", BTreeMap::new()),
             row_written: AtomicU64::new(0),
             notifying: Mutex::new("sql/notifying", Notifying::default()),
             deferred: Mutex::new("sql/deferred", Deferred::default()),

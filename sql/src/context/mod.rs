@@ -28,6 +28,7 @@ mod setting_text;
 mod setting_values;
 pub mod settings;
 pub mod statements;
+pub mod tags;
 pub mod types;
 mod units;
 pub mod views;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clearway_base::waits::WaitEvent;
 
 use super::samples::Sample;
-use super::statements::{BUCKETS, Cost, Digest, Key, hash_of};
+use super::statements::{BUCKETS, Cost, Digest, Key, Work, hash_of};
 
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n")
@@ -45,7 +45,7 @@ pub fn write_statements(all: &[Cost]) -> String {
         let waits = cost.waits.iter().map(|(event, count, ns)| format!("{}:{count}:{ns}", event.row().variant));
         let _ = writeln!(
             out,
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             cost.digest.id,
             cost.user,
             cost.database,
@@ -60,7 +60,13 @@ pub fn write_statements(all: &[Cost]) -> String {
             histogram.join(","),
             waits.collect::<Vec<_>>().join(","),
             escaped(&cost.application),
-            escaped(&cost.digest.text)
+            escaped(&cost.digest.text),
+            cost.work.examined,
+            cost.work.full_scans,
+            cost.work.missed_index,
+            cost.work.repeated,
+            cost.work.series,
+            escaped(&cost.digest.tags)
         );
     }
     out
@@ -89,9 +95,19 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         waits,
         application,
         text,
+        ref work @ ..,
     ] = fields[..]
     else {
         return None;
+    };
+    // What an older version has written ends before.
+    let (work, tags) = match *work {
+        [examined, full_scans, missed_index, repeated, series, tags] => {
+            let n = |text: &str| text.parse::<u64>().ok();
+            let [examined, full_scans, missed_index] = [n(examined)?, n(full_scans)?, n(missed_index)?];
+            (Work { examined, full_scans, missed_index, repeated: n(repeated)?, series: n(series)? }, unescaped(tags))
+        }
+        _ => (Work::default(), String::new()),
     };
     let mut counts = Box::new([0u32; BUCKETS]);
     for part in histogram.split(',').filter(|part| !part.is_empty()) {
@@ -105,12 +121,18 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
     });
     let application: Arc<str> = unescaped(application).into();
     let cost = Cost {
-        digest: Arc::new(Digest { id: query.parse().ok()?, text: unescaped(text).into() }),
+        digest: Arc::new(Digest {
+            id: query.parse().ok()?,
+            text: unescaped(text).into(),
+            tags_hash: if tags.is_empty() { 0 } else { hash_of(&tags) },
+            tags: tags.into(),
+        }),
         user: user.parse().ok()?,
         database: database.parse().ok()?,
         calls: calls.parse().ok()?,
         errors: errors.parse().ok()?,
         rows: rows.parse().ok()?,
+        work,
         total_ns: total.parse().ok()?,
         min_ns: min.parse().ok()?,
         max_ns: max.parse().ok()?,
@@ -121,7 +143,8 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         application,
     };
     let application = hash_of(&cost.application);
-    Some((Key { query: cost.digest.id, user: cost.user, database: cost.database, application }, cost))
+    let (query, tags) = (cost.digest.id, cost.digest.tags_hash);
+    Some((Key { query, user: cost.user, database: cost.database, application, tags }, cost))
 }
 
 /// So many samples are kept over restarts, the latest: the file is written as a whole, each minute.
@@ -179,13 +202,19 @@ mod tests {
         let mut histogram = Box::new([0u32; BUCKETS]);
         histogram[3] = 7;
         let cost = Cost {
-            digest: Arc::new(Digest { id: u64::MAX, text: "select\n'a\tb\\n'".into() }),
+            digest: Arc::new(Digest {
+                id: u64::MAX,
+                text: "select\n'a\tb\\n'".into(),
+                tags: "a=b\tc".into(),
+                tags_hash: hash_of("a=b\tc"),
+            }),
             application: "a\\b".into(),
             user: 10,
             database: 5,
             calls: 7,
             errors: 1,
             rows: 9,
+            work: Work { examined: 1, full_scans: 2, missed_index: 3, repeated: 4, series: 5 },
             total_ns: 100,
             min_ns: 1,
             max_ns: 50,
@@ -197,6 +226,8 @@ mod tests {
         let text = write_statements(std::slice::from_ref(&cost));
         let read = read_statements(&format!("nonsense\n{text}1\t2\n"));
         assert_eq!(read.len(), 1);
+        let older = text.trim_end().split('\t').take(15).collect::<Vec<_>>().join("\t");
+        assert_eq!(read_statements(&older).len(), 1, "what an older version has left");
         assert_eq!(format!("{:?}", read[0].1), format!("{cost:?}"));
         let sample = Sample {
             at_us: 1,

@@ -34,6 +34,10 @@ pub struct Digest {
     pub id: u64,
     /// The text, cut at [`TEXT_MAX`].
     pub text: Arc<str>,
+    /// The tags of its comment ([`super::tags`]), and their hash; 0: it has none.
+    pub tags: Arc<str>,
+    /// See there.
+    pub tags_hash: u64,
 }
 
 impl Digest {
@@ -53,7 +57,9 @@ impl Digest {
             let end = (0..=TEXT_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
         }
-        Arc::new(Digest { id, text: text.into() })
+        let tags = super::tags::of(sql);
+        let tags_hash = if tags.is_empty() { 0 } else { hash_of(&tags) };
+        Arc::new(Digest { id, text: text.into(), tags: tags.into(), tags_hash })
     }
 }
 
@@ -68,6 +74,8 @@ pub struct Key {
     pub database: u32,
     /// A hash of `application_name`.
     pub application: u64,
+    /// A hash of the tags of its comment.
+    pub tags: u64,
 }
 
 /// The parts of a key are numbers that are spread already.
@@ -89,6 +97,34 @@ impl Hasher for Mix {
     }
 }
 
+/// What executions have done beyond giving rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Rows of tables that they have looked at.
+    pub examined: u64,
+    /// Walks over whole tables.
+    pub full_scans: u64,
+    /// Executions that looked through [`MISSED_ROWS`] rows or more of whole tables for those of a condition: an index was missing.
+    pub missed_index: u64,
+    /// Executions that were one of many like it, one after the other, each for a single row: N+1.
+    pub repeated: u64,
+    /// How many such series there were.
+    pub series: u64,
+}
+
+/// From so many rows on an execution counts as one that misses an index.
+pub const MISSED_ROWS: u64 = 1_000;
+
+impl Work {
+    fn add(&mut self, more: &Work) {
+        self.examined += more.examined;
+        self.full_scans += more.full_scans;
+        self.missed_index += more.missed_index;
+        self.repeated += more.repeated;
+        self.series += more.series;
+    }
+}
+
 /// What one digest has cost, for one role, database and application.
 #[derive(Clone, Debug)]
 pub struct Cost {
@@ -106,6 +142,8 @@ pub struct Cost {
     pub errors: u64,
     /// Rows given or changed.
     pub rows: u64,
+    /// Rows looked at, and what else the executions have done.
+    pub work: Work,
     /// Time from begin to end, in nanoseconds.
     pub total_ns: u64,
     /// The shortest.
@@ -151,6 +189,7 @@ impl Cost {
             calls: 0,
             errors: 0,
             rows: 0,
+            work: Work::default(),
             total_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
@@ -161,7 +200,8 @@ impl Cost {
         }
     }
 
-    fn ran(&mut self, ns: u64, rows: u64, failed: bool) {
+    fn ran(&mut self, ns: u64, rows: u64, failed: bool, work: &Work) {
+        self.work.add(work);
         self.calls += 1;
         self.errors += u64::from(failed);
         self.rows += rows;
@@ -189,6 +229,7 @@ impl Cost {
         self.calls += other.calls;
         self.errors += other.errors;
         self.rows += other.rows;
+        self.work.add(&other.work);
         self.total_ns += other.total_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -275,6 +316,8 @@ pub struct Execution<'a> {
     pub rows: u64,
     /// It ended with an error.
     pub failed: bool,
+    /// What it has done.
+    pub work: Work,
 }
 
 impl Statements {
@@ -285,7 +328,7 @@ impl Statements {
             Some(cost) => cost,
             None => self.enter(&mut shard, execution),
         };
-        cost.ran(execution.ns, execution.rows, execution.failed);
+        cost.ran(execution.ns, execution.rows, execution.failed, &execution.work);
         waited(&mut |event, count, ns| cost.waited(event, count, ns));
     }
 
@@ -336,6 +379,11 @@ impl Statements {
         self.reset_us.store(waits::wall_us(), Relaxed);
     }
 
+    /// Forgets some entries.
+    pub fn forget(&self, which: impl Fn(&Key) -> bool) {
+        self.shards.iter().for_each(|shard| shard.lock().retain(|key, _| !which(key)));
+    }
+
     /// Takes in what an earlier run has left.
     pub fn restore(&self, earlier: Vec<(Key, Cost)>) {
         for (n, (key, cost)) in earlier.into_iter().enumerate() {
@@ -358,9 +406,10 @@ mod tests {
 
     fn run(statements: &Statements, sql: &str, ns: u64, user: u32) {
         let digest = Digest::of(sql);
-        let key = Key { query: digest.id, user, database: 5, application: 0 };
-        let execution =
-            Execution { key, digest: &digest, application: &Arc::from("app"), ns, rows: 1, failed: ns % 10 == 0 };
+        let key = Key { query: digest.id, user, database: 5, application: 0, tags: 0 };
+        let application = &Arc::from("app");
+        let (failed, work) = (ns % 10 == 0, Work::default());
+        let execution = Execution { key, digest: &digest, application, ns, rows: 1, failed, work };
         statements.ran(&execution, |wait| wait(WaitEvent::WalSync, 2, ns / 2));
     }
 

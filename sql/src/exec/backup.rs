@@ -20,7 +20,7 @@ impl Cx<'_> {
         match function {
             HostFunction::Backup => self.backup(text).await,
             HostFunction::CreateRestorePoint => self.create_restore_point(text).await,
-            other => Err(SqlError::unsupported(format!("function {other:?}"))),
+            other => self.reset_call(other, args),
         }
     }
 

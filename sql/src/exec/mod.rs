@@ -28,6 +28,7 @@ pub mod nodes;
 pub mod query;
 pub mod ranges;
 mod recheck;
+mod reset;
 mod rights;
 pub mod scan;
 pub mod series;
@@ -72,6 +73,8 @@ pub trait ViewRows: Sync {
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
     /// The definition of the rule of this oid.
     fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String>;
+    /// Figures of the whole server, by PostgreSQL's name for them, are counted from now on; false: there are no such.
+    fn reset_shared(&self, name: &str, run: &Run<'_>) -> bool;
     /// The definition of the constraint of this oid.
     fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String>;
 }

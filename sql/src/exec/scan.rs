@@ -57,7 +57,13 @@ impl Cx<'_> {
     /// Begins a scan; `prefix` holds the slots to its left.
     pub async fn open_scan(self, scan: &Scan, prefix: &[Datum]) -> Result<TableRows> {
         match &scan.access {
-            Access::Full => Ok(self.walk(scan, KeyRange::all())),
+            Access::Full => {
+                let mut walk = self.walk(scan, KeyRange::all());
+                if let (TableRows::Table(walk), Some(_)) = (&mut walk, &scan.filter) {
+                    walk.seeks();
+                }
+                Ok(walk)
+            }
             Access::Keys(keys) => {
                 if let [key] = keys.as_slice() {
                     return Ok(TableRows::Key(self.key_bytes(scan, key, prefix).await?));

@@ -6,6 +6,7 @@ use super::run;
 use super::session::{Bind, Block, Prepared, Session, is_planned};
 use super::utility;
 use crate::context::backend::redacted;
+use crate::context::core::{NamedStatement, now};
 use crate::context::obstacle;
 use crate::context::statements::Digest;
 use crate::error::{Result, SqlError, code};
@@ -39,6 +40,9 @@ impl Session {
         match prepared {
             Ok(prepared) => {
                 self.recent = None;
+                if !name.is_empty() {
+                    self.list_prepared(name, &prepared, false);
+                }
                 self.statements.insert(name.to_owned(), Arc::new(prepared));
                 self.prepared_held.measure();
                 Ok(())
@@ -250,7 +254,7 @@ impl Session {
         };
         let began_ns = self.watch(&prepared.digest, &prepared.text, Some(name));
         let ran = self.run_portal(name, max_rows, client).await;
-        self.watched(&prepared.digest, began_ns, ran.is_err(), Some(name));
+        self.watched(&prepared.digest, began_ns, ran.as_ref().err(), Some(name));
         ran
     }
 
@@ -328,6 +332,9 @@ impl Session {
         self.recent = None;
         self.prepared_held.resume();
         self.statements.remove(name);
+        if !name.is_empty() {
+            self.core.prepared.lock().remove(name);
+        }
         self.prepared_held.measure();
     }
 
@@ -408,9 +415,16 @@ impl Session {
         self.prepared_held.resume();
         let prepared = self.prepare_statement(statement.clone(), text.clone(), &types)?;
         self.recent = None;
+        self.list_prepared(name, &prepared, true);
         self.statements.insert(name.to_owned(), Arc::new(prepared));
         self.prepared_held.measure();
         Ok(())
+    }
+
+    /// Has pg_prepared_statements show a statement.
+    fn list_prepared(&self, name: &str, prepared: &Prepared, from_sql: bool) {
+        let named = NamedStatement { text: prepared.text.clone(), types: prepared.types.clone(), at: now(), from_sql };
+        self.core.prepared.lock().insert(name.to_owned(), named);
     }
 
     /// DEALLOCATE.
@@ -418,10 +432,14 @@ impl Session {
         self.recent = None;
         self.prepared_held.resume();
         match name {
-            None => self.statements.clear(),
+            None => {
+                self.statements.clear();
+                self.core.prepared.lock().clear();
+            }
             Some(name) => {
                 self.prepared(name)?;
                 self.statements.remove(name);
+                self.core.prepared.lock().remove(name);
             }
         }
         self.prepared_held.measure();

@@ -233,7 +233,7 @@ impl Session {
         };
         self.tell(point, found, client);
         self.watch.rows = u64::from(found);
-        self.watched(&digest, began_ns, false, Some(""));
+        self.watched(&digest, began_ns, None, Some(""));
         true
     }
 

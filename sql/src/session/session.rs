@@ -313,7 +313,7 @@ impl Session {
                 // `COPY 7`: what ran outside of the planner says it in its tag.
                 self.watch.rows = tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
             }
-            self.watched(&prepared.digest, began_ns, run.is_err(), None);
+            self.watched(&prepared.digest, began_ns, run.as_ref().err(), None);
             let tag = match run {
                 Ok(tag) => tag,
                 Err(e) => return self.failed(e, client).await,

@@ -318,7 +318,7 @@ async fn analyze(core: &Core, tables: &[(QualName, Vec<String>)]) -> Result<()> 
         relations.collect()
     };
     for table in if tables.is_empty() { all() } else { named } {
-        let counted = core.db.statistics().analyze(core.db.transactions(), &catalog, table).await;
+        let counted = core.db.statistics().analyze(core.db.transactions(), &catalog, core.db.usage(), table).await;
         counted.map_err(from_engine)?;
     }
     Ok(())

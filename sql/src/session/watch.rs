@@ -4,10 +4,12 @@
 //! The run queue before the statement is its own. What it waits for until it ends counts with it; what comes after that and before the next
 //! one (the wait until its commit is durable) is added when the next one begins or the answer leaves. Waits for the client count nowhere.
 
+use super::series::Series;
 use super::session::Session;
 use crate::context::log_line::{Line, Severity, level_of};
-use crate::context::statements::{Digest, Execution, Key, hash_of};
+use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
 use crate::context::witness::parameters;
+use crate::error::SqlError;
 use clearway_base::waits::{self, WaitClass, WaitEvent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +25,9 @@ pub(super) struct Watch {
     application_hash: u64,
     /// Rows of the statement that runs.
     pub(super) rows: u64,
+    /// What the session had looked at when the last one ended: see `Used::examined`.
+    examined: [u64; 3],
+    series: Series,
 }
 
 /// How PostgreSQL's log names the way that a statement came.
@@ -69,8 +74,19 @@ impl Session {
     }
 
     /// The statement has ended. `portal`: by the extended protocol.
-    pub(super) fn watched(&mut self, digest: &Arc<Digest>, began_ns: u64, failed: bool, portal: Option<&str>) {
-        let ns = waits::now_ns().saturating_sub(began_ns);
+    pub(super) fn watched(
+        &mut self,
+        digest: &Arc<Digest>,
+        began_ns: u64,
+        failed: Option<&SqlError>,
+        portal: Option<&str>,
+    ) {
+        let ended_ns = waits::now_ns();
+        let ns = ended_ns.saturating_sub(began_ns);
+        let work = self.work(digest, began_ns, ended_ns);
+        if failed.is_some_and(|error| error.code() == "40P01") {
+            self.core.backends.note_deadlock(&self.core.database_name);
+        }
         let (core, watch) = (&self.core, &mut self.watch);
         let backend = &core.backend;
         let application = backend.application.load(Relaxed);
@@ -78,9 +94,16 @@ impl Session {
             watch.application = backend.activity.lock().application_name.as_str().into();
             watch.application_hash = hash_of(&watch.application);
         }
-        let key = Key { query: digest.id, user: backend.role.load(Relaxed), database: core.database, application };
+        let key = Key {
+            query: digest.id,
+            user: backend.role.load(Relaxed),
+            database: core.database,
+            application,
+            tags: digest.tags_hash,
+        };
         let (queued, queued_ns) = std::mem::take(&mut watch.queued);
-        let execution = Execution { key, digest, application: &watch.application, ns, rows: watch.rows, failed };
+        let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
+        let execution = Execution { key, digest, application, ns, rows, failed, work };
         core.backends.statements.ran(&execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
@@ -95,6 +118,20 @@ impl Session {
         if ns >= backend.log.min_ns.load(Relaxed) {
             self.tell_slow(digest, ns, portal);
         }
+    }
+
+    /// What the statement has done beyond giving rows.
+    fn work(&mut self, digest: &Digest, began_ns: u64, ended_ns: u64) -> Work {
+        let [examined, full_scans, filtered] = {
+            let now = self.core.engine.take().used().examined();
+            let before = std::mem::replace(&mut self.watch.examined, now);
+            [now[0] - before[0], now[1] - before[1], now[2] - before[2]]
+        };
+        // One that looks at no row of a table is none of a loop over rows.
+        let single = examined > 0 && self.watch.rows <= 1;
+        let (repeated, begins) = self.watch.series.ran(digest.id, single, began_ns, ended_ns);
+        let missed_index = u64::from(filtered >= MISSED_ROWS);
+        Work { examined, full_scans, missed_index, repeated, series: u64::from(begins) }
     }
 
     #[cold]

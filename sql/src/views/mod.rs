@@ -3,7 +3,8 @@
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap.
+//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
+//! `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
 
 mod activity;
 mod attributes;
@@ -19,6 +20,8 @@ mod locks;
 mod log;
 mod memory;
 mod rights;
+mod server_statistics;
+mod table_statistics;
 mod types;
 mod undo;
 mod waits;
@@ -49,6 +52,8 @@ const ROWS: &[&[ViewOf]] = &[
     log::ROWS,
     memory::ROWS,
     rights::ROWS,
+    server_statistics::ROWS,
+    table_statistics::ROWS,
 ];
 
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
@@ -84,6 +89,10 @@ impl ViewRows for SystemViews {
 
     fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String> {
         dependencies::rule_definition(run, rule)
+    }
+
+    fn reset_shared(&self, name: &str, run: &Run<'_>) -> bool {
+        server_statistics::reset_shared(run, name)
     }
 
     fn constraint_definition(&self, constraint: Oid, run: &Run<'_>) -> Option<String> {

@@ -169,6 +169,12 @@ fn statements(run: &Run<'_>) -> Vec<Row> {
             ms(cost.waited_ns()),
             text(&profile(cost)),
             Datum::TimestampTz(cost.first_us - EPOCH_US),
+            int(cost.work.examined),
+            int(cost.work.full_scans),
+            int(cost.work.missed_index),
+            int(cost.work.repeated),
+            int(cost.work.series),
+            text(&cost.digest.tags),
         ]
     });
     rows.collect()

@@ -140,6 +140,7 @@ impl Pool {
             Ok(bytes) => {
                 not_ahead(id, bytes, self.log.end_lsn())
                     .map_err(|corruption| corruption.in_file(self.space.file_name(id)))?;
+                self.tree_reads.add(id, page::tree_of(bytes));
                 self.install(loading, ticket, Some(bytes));
                 Ok(true)
             }

@@ -52,6 +52,7 @@ mod owned;
 pub mod page;
 mod pool;
 mod table;
+mod tree_reads;
 
 pub use counters::{Counters, CountersView};
 pub use double_write::{DoubleWrite, Restored};

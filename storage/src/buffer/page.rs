@@ -38,6 +38,13 @@ pub const SHARED_HEADER_BYTES: usize = 28;
 /// A page's bytes outside the pool.
 pub type PageBytes = [u8; PAGE_BYTES];
 
+/// The tree that owns the page of these bytes.
+pub fn tree_of(bytes: &PageBytes) -> TreeId {
+    let mut id = [0; 8];
+    id.copy_from_slice(&bytes[AT_TREE..AT_TREE + 8]);
+    TreeId(u64::from_le_bytes(id))
+}
+
 /// Kinds of page.
 pub mod kind {
     /// Never formatted, or freed.

@@ -6,13 +6,14 @@ use super::gate::{Gates, Spin, Turn, TurnGuard};
 use super::guard::{Optimistic, Pin, Seen};
 use super::page::{PAGE_BYTES, PAGE_WORDS, Page};
 use super::table::{FRAMES_MAX, State, Table, Word};
+use super::tree_reads::TreeReads;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId};
 use crate::interleave::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, AtomicWord};
 use crate::seams::{PageLog, PageSpace};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::fence;
 use std::sync::{Arc, OnceLock};
@@ -69,6 +70,7 @@ pub struct Pool {
     pub(super) dirty: AtomicUsize,
     pub(super) options: PoolOptions,
     pub(super) counters: Counters,
+    pub(super) tree_reads: TreeReads,
     turn: Turn,
     poison: OnceLock<Arc<str>>,
     chains: AtomicU64,
@@ -113,6 +115,7 @@ impl Pool {
             dirty: AtomicUsize::new(0),
             options,
             counters: Counters::default(),
+            tree_reads: TreeReads::default(),
             turn: Turn::default(),
             poison: OnceLock::new(),
             chains: AtomicU64::new(0),
@@ -135,6 +138,11 @@ impl Pool {
     /// What the pool and its trees have counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How many pages of each tree were read from disk.
+    pub fn reads_by_tree(&self) -> HashMap<TreeId, u64> {
+        self.tree_reads.all()
     }
 
     /// Frames in the pool.

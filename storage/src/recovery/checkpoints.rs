@@ -1,6 +1,7 @@
 //! The control file of an open database, and where its checkpoints lie. What a checkpoint does: `crate::checkpoint`.
 
 use super::control::{Control, ControlFile};
+use super::taken::History;
 use crate::error::StorageError;
 use crate::sync::Turn;
 use clearway_base::sync::Mutex;
@@ -12,6 +13,8 @@ pub(crate) struct Checkpoints {
     control: Mutex<Control>,
     dir: PathBuf,
     turn: Turn,
+    /// Those that were taken.
+    pub(crate) history: History,
 }
 
 impl Checkpoints {
@@ -21,6 +24,7 @@ impl Checkpoints {
             control: Mutex::new("storage/recovery/control", control),
             dir,
             turn: Turn::new("storage/recovery/checkpoint_turn"),
+            history: History::default(),
         }
     }
 

@@ -36,6 +36,7 @@ pub mod create;
 mod open;
 mod redo;
 pub mod saved;
+pub mod taken;
 
 pub use analysis::{CommitBody, Findings, Loser};
 pub(crate) use checkpoints::Checkpoints;

@@ -17,7 +17,11 @@ pub const EMPTY: &[&str] = &[
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
     "pg_transform", "pg_trigger", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",
-    "pg_user_mapping", "pg_user_mappings", "pg_extension", "pg_shdescription", "pg_shdepend",
+    "pg_user_mapping", "pg_user_mappings", "pg_extension", "pg_shdescription", "pg_shdepend", "pg_stat_gssapi", "pg_stat_progress_analyze",
+    "pg_stat_progress_basebackup", "pg_stat_progress_cluster", "pg_stat_progress_copy", "pg_stat_progress_create_index",
+    "pg_stat_progress_vacuum", "pg_stat_recovery_prefetch", "pg_stat_replication", "pg_stat_replication_slots", "pg_stat_slru",
+    "pg_stat_subscription", "pg_stat_subscription_stats", "pg_stat_user_functions", "pg_stat_wal_receiver",
+    "pg_stat_xact_user_functions",
     "_pg_foreign_data_wrappers", "_pg_foreign_servers", "_pg_foreign_table_columns", "_pg_foreign_tables", "_pg_user_mappings",
     "check_constraint_routine_usage", "column_column_usage", "column_options", "foreign_data_wrapper_options",
     "foreign_data_wrappers", "foreign_server_options", "foreign_servers", "foreign_table_options", "foreign_tables",
@@ -29,7 +33,7 @@ pub const EMPTY: &[&str] = &[
 #[rustfmt::skip]
 pub const ABSENT: &[&str] = &[
     "pg_backend_memory_contexts", "pg_config", "pg_shmem_allocations", "sql_features", "sql_implementation_info", "sql_parts",
-    "sql_sizing", "pg_cursors", "pg_prepared_statements", "pg_timezone_names", "pg_timezone_abbrevs",
+    "sql_sizing", "pg_cursors", "pg_timezone_names", "pg_timezone_abbrevs",
 ];
 
 /// The relations.

@@ -112,6 +112,12 @@ pub static VIEWS: &[SystemView] = &[
             ("wait_ms", FLOAT8),
             ("waits", TEXT),
             ("first_seen", TIMESTAMPTZ),
+            ("rows_examined", INT8),
+            ("full_scans", INT8),
+            ("missed_indexes", INT8),
+            ("n_plus_one_calls", INT8),
+            ("n_plus_one_series", INT8),
+            ("tags", TEXT),
         ],
     },
     SystemView {

@@ -131,4 +131,13 @@ host_functions! {
     NotificationQueueUsage "pg_notification_queue_usage"() -> FLOAT8 true;
     Backup "clearway_backup"(TEXT) -> BYTEA true;
     CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
+    StatReset "pg_stat_reset"() -> VOID false;
+    StatResetShared "pg_stat_reset_shared"(TEXT) -> VOID true;
+    StatResetTable "pg_stat_reset_single_table_counters"(OID) -> VOID true;
+    StatResetFunction "pg_stat_reset_single_function_counters"(OID) -> VOID true;
+    StatResetSlru "pg_stat_reset_slru"(TEXT) -> VOID false;
+    StatClearSnapshot "pg_stat_clear_snapshot"() -> VOID false;
+    StatForceNextFlush "pg_stat_force_next_flush"() -> VOID false;
+    StatementsReset "pg_stat_statements_reset"() -> VOID false;
+    StatementsResetOf "pg_stat_statements_reset"(OID, OID, INT8) -> VOID true;
 }

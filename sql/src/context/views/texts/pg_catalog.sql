@@ -113,3 +113,39 @@ SELECT n.nspname AS schemaname,
  FROM pg_class c
   LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind = 'v'
+
+-- pg_catalog.pg_stat_user_tables
+SELECT * FROM pg_stat_all_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_stat_sys_tables
+SELECT * FROM pg_stat_all_tables WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'
+
+-- pg_catalog.pg_stat_xact_user_tables
+SELECT * FROM pg_stat_xact_all_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_stat_xact_sys_tables
+SELECT * FROM pg_stat_xact_all_tables WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'
+
+-- pg_catalog.pg_statio_user_tables
+SELECT * FROM pg_statio_all_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_statio_sys_tables
+SELECT * FROM pg_statio_all_tables WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'
+
+-- pg_catalog.pg_stat_user_indexes
+SELECT * FROM pg_stat_all_indexes WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_stat_sys_indexes
+SELECT * FROM pg_stat_all_indexes WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'
+
+-- pg_catalog.pg_statio_user_indexes
+SELECT * FROM pg_statio_all_indexes WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_statio_sys_indexes
+SELECT * FROM pg_statio_all_indexes WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'
+
+-- pg_catalog.pg_statio_user_sequences
+SELECT * FROM pg_statio_all_sequences WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname !~ '^pg_toast'
+
+-- pg_catalog.pg_statio_sys_sequences
+SELECT * FROM pg_statio_all_sequences WHERE schemaname IN ('pg_catalog', 'information_schema') OR schemaname ~ '^pg_toast'

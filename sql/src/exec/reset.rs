@@ -1,0 +1,74 @@
+//! Functions that begin statistics anew: pg_stat_reset and its kin, for superusers as in PostgreSQL.
+
+use super::Cx;
+use crate::context::statements::Statements;
+use clearway_engine::catalog::Object;
+use clearway_syntax::{Result, SqlError};
+use clearway_values::expr::HostFunction;
+use clearway_values::types::Datum;
+
+impl Cx<'_> {
+    pub(super) fn reset_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+        use HostFunction as F;
+        let core = self.run.core;
+        let number = |i: usize| args.get(i).and_then(Datum::as_i64).unwrap_or(0);
+        match function {
+            // What a statement reads is always as of now.
+            F::StatClearSnapshot | F::StatForceNextFlush => {}
+            F::StatReset => {
+                self.may_reset("pg_stat_reset")?;
+                let catalog = &self.run.names.catalog;
+                let database = core.database;
+                core.db.usage().reset(database, |oid| match catalog.get(oid).map(|object| &**object) {
+                    Some(Object::Relation(r)) => r.database == database,
+                    Some(Object::Index(i)) => i.database == database,
+                    _ => false,
+                });
+                core.backends.reset_sessions_of(&core.database_name);
+            }
+            F::StatResetShared => {
+                self.may_reset("pg_stat_reset_shared")?;
+                let name = args.first().and_then(Datum::as_str).unwrap_or("");
+                if !self.run.views.reset_shared(name, self.run) {
+                    let message = format!("unrecognized reset target: \"{name}\"");
+                    let hint = "Target must be \"archiver\", \"bgwriter\", \"recovery_prefetch\", or \"wal\".";
+                    return Err(SqlError::new("22023", message).hint(hint));
+                }
+            }
+            F::StatResetTable => {
+                self.may_reset("pg_stat_reset_single_table_counters")?;
+                core.db.usage().reset_one(number(0) as u32);
+            }
+            // There are neither such caches nor such functions.
+            F::StatResetSlru => self.may_reset("pg_stat_reset_slru")?,
+            F::StatResetFunction => self.may_reset("pg_stat_reset_single_function_counters")?,
+            F::StatementsReset | F::StatementsResetOf => {
+                self.may_reset("pg_stat_statements_reset")?;
+                let (user, database, query) = (number(0) as u32, number(1) as u32, number(2) as u64);
+                reset_statements(&core.backends.statements, user, database, query);
+            }
+            other => return Err(SqlError::unsupported(format!("function {other:?}"))),
+        }
+        Ok(Datum::Void)
+    }
+
+    fn may_reset(self, function: &str) -> Result<()> {
+        if self.run.core.role(&self.run.names.catalog).is_some_and(|role| role.superuser) {
+            return Ok(());
+        }
+        Err(SqlError::new("42501", format!("permission denied for function {function}")))
+    }
+}
+
+/// Those of a role, a database, a digest; 0 stands for all.
+fn reset_statements(statements: &Statements, user: u32, database: u32, query: u64) {
+    if (user, database, query) == (0, 0, 0) {
+        return statements.reset();
+    }
+    let is_meant = |meant: u64, is: u64| meant == 0 || meant == is;
+    statements.forget(|key| {
+        is_meant(user.into(), key.user.into())
+            && is_meant(database.into(), key.database.into())
+            && is_meant(query, key.query)
+    });
+}
