@@ -74,22 +74,7 @@ impl Store {
             _ if mutation::active(Mutation::RedoFromBegin) => begin,
             redo => redo,
         };
-        let active = self.versions().read_for_checkpoint(old.begin).await?;
-        // PND-1: after the question who is active.
-        let (pending, chains) = self.pending.saved();
-        let mut saved = Saved { active, pending, chains };
-        if mutation::active(Mutation::NoSavedUndo) {
-            saved.active.txns.clear();
-        }
-        if mutation::active(Mutation::DropPendingFrees) {
-            saved.pending.clear();
-            saved.chains.clear();
-        }
-        for txn in &mut saved.active.txns {
-            // What was compensated since it was asked for.
-            let last = txn.log.last_lsn;
-            txn.undo.retain(|entry| entry.lsn <= last);
-        }
+        let saved = self.state_to_save(old.begin).await?;
         // REC-7: what the control file will refer to is synced first, the saved undo's records and the file alike.
         let known = self.wal().end_lsn();
         in_wait(WaitEvent::WalFlush, Object::NONE, self.wal().wait_durable(known)).await?;
@@ -140,6 +125,27 @@ impl Store {
         // BAK-4
         while self.space().cut_step(control.scan.min(self.leases().oldest())).await? {}
         Ok(())
+    }
+
+    /// Who is active, and what is to be freed.
+    async fn state_to_save(&self, old_begin: Lsn) -> Result<Saved, StorageError> {
+        let active = self.versions().read_for_checkpoint(old_begin).await?;
+        // PND-1: after the question who is active.
+        let (pending, chains) = self.pending.saved();
+        let mut saved = Saved { active, pending, chains };
+        if mutation::active(Mutation::NoSavedUndo) {
+            saved.active.txns.clear();
+        }
+        if mutation::active(Mutation::DropPendingFrees) {
+            saved.pending.clear();
+            saved.chains.clear();
+        }
+        for txn in &mut saved.active.txns {
+            // What was compensated since it was asked for.
+            let last = txn.log.last_lsn;
+            txn.undo.retain(|entry| entry.lsn <= last);
+        }
+        Ok(saved)
     }
 
     /// Pages that were dirty before `begin` go out, batch by batch; between batches others get their turn.
