@@ -114,7 +114,7 @@ impl Store {
             pages,
             write_ns: written_ns - began_ns,
             sync_ns: waits::now_ns() - written_ns,
-            log_bytes: begin.0 - old.begin.0,
+            log_bytes: begin.0.saturating_sub(old.begin.0),
             redo,
             ..Taken::default()
         });
