@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{RealVfs, Vfs};
-use clearway_server::config::Config;
+use clearway_server::config::{Config, Sources};
+use clearway_server::configuration::load;
 use lexopt::prelude::*;
 
 use crate::sql::Target;
@@ -21,6 +22,8 @@ pub enum Command {
     Serve(Box<Config>),
     /// Check a directory.
     Check(PathBuf),
+    /// Check an access file.
+    CheckAccess(crate::access::Question),
     /// Show what it is for.
     Demo(Demo),
     /// Every setting.
@@ -59,6 +62,9 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 do without TLS for other machines
     -c, --set NAME=VALUE        any setting of the file or of sessions
   clearway check DIR            check a directory that no server has open
+  clearway check access FILE    check a file of rules about who may connect (docs/serving.md)
+    --as TYPE DATABASE USER [ADDRESS]
+                                and say which line decides: TYPE is local, hostssl or hostnossl
   clearway backup TARGET [OPTIONS]
                                 back up a running server into the directory TARGET
     --server URL                which one [postgresql://postgres@127.0.0.1:5433/clearway]
@@ -169,29 +175,39 @@ fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         };
         given.push((name, value));
     }
-    let mut config = Config::default();
-    if let Some(path) = file {
-        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::inline());
-        let bytes = block_on(clearway_server::run::read(&vfs, &path)).map_err(|error| error.to_string())?;
-        let text = String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8", path.display()))?;
-        config.read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::inline());
+    let loaded = block_on(load(&vfs, &Sources { file, given }))?;
+    match loaded.mistake() {
+        Some(mistake) => Err(mistake.into()),
+        None => Ok(Command::Serve(Box::new(loaded.config))),
     }
-    for (name, value) in given {
-        config.set(&name, &value).map_err(|error| error.to_string())?;
-    }
-    Ok(Command::Serve(Box::new(config)))
 }
 
 fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut directory = None;
+    let (mut places, mut asked) = (Vec::new(), None);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
-            Value(path) if directory.is_none() => directory = Some(PathBuf::from(path)),
+            Long("as") if asked.is_none() => {
+                let words = parser.values()?.map(|word| word.string()).collect::<Result<Vec<_>, _>>()?;
+                asked = Some(words);
+            }
+            Value(path) if places.len() < 2 => places.push(PathBuf::from(path)),
             other => return Err(other.unexpected()),
         }
     }
-    directory.map(Command::Check).ok_or_else(|| "check needs a directory".into())
+    let mut places = places.into_iter();
+    match (places.next(), places.next(), asked) {
+        (Some(word), Some(file), asked) if word.as_os_str() == "access" => {
+            Ok(Command::CheckAccess(crate::access::Question::new(file, asked)?))
+        }
+        (Some(word), None, _) if word.as_os_str() == "access" => {
+            Err("check access needs a file (a directory of that name is ./access)".into())
+        }
+        (Some(directory), None, None) => Ok(Command::Check(directory)),
+        (None, ..) => Err("check needs a directory, or: access FILE".into()),
+        _ => Err("check takes one directory, or: access FILE [--as TYPE DATABASE USER [ADDRESS]]".into()),
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +223,9 @@ mod tests {
     fn the_command_line() {
         assert_eq!(parsed(""), Ok(Command::Help));
         assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
+        assert!(matches!(parsed("check access f --as hostssl a b ::1"), Ok(Command::CheckAccess(_))));
+        assert!(matches!(parsed("check access f"), Ok(Command::CheckAccess(_))));
+        assert_eq!(parsed("check ./access"), Ok(Command::Check("./access".into())));
         assert_eq!(parsed("demo --no-wait"), Ok(Command::Demo(Demo::Show { no_wait: true })));
         assert_eq!(parsed("sql"), Ok(Command::Sql(Target::Url(None))));
         assert_eq!(parsed("sql --data d"), Ok(Command::Sql(Target::Data("d".into()))));
@@ -224,6 +243,12 @@ mod tests {
             "serve -c x",
             "check",
             "check a b",
+            "check access",
+            "check d --as local a b",
+            "check access f --as local a",
+            "check access f --as local a b 10.0.0.1",
+            "check access f --as hostssl a b",
+            "check access f --as hostssl a b nowhere",
             "--x",
             "sql a b",
         ] {

@@ -1,10 +1,11 @@
 //! The `clearway` command.
 //!
-//! Structure: `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a directory), `demo` (what it is for, in a minute),
+//! Structure: `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a directory), `access` (that of a file of rules), `demo` (what it is for, in a minute),
 //! `lab` (runs the contention lab beside this program), `settings` (the
 //! reference), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
+mod access;
 mod args;
 mod backup;
 mod check;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             clearway_server::run::run(&config, &mut say).map_err(|error| error.to_string())
         }
         Command::Check(directory) => check::check(&directory),
+        Command::CheckAccess(question) => access::check(&question),
         Command::Demo(args::Demo::Show { no_wait }) => {
             let end = if no_wait || !std::io::stdin().is_terminal() { demo::End::Stop } else { demo::End::Serve };
             demo::run(end, &mut |line| println!("{line}")).map_err(|error| error.to_string())

@@ -57,7 +57,7 @@ fn start(
     bind: impl FnOnce(&Listener<Served>) -> std::result::Result<Bound, ListenError>,
 ) -> Result<(Running, Place)> {
     let refused = |error: &dyn std::fmt::Display| Error::Listen(error.to_string());
-    let served = Served::new(Arc::clone(home.tables.engine()), Vec::new());
+    let served = Served::new(Arc::clone(home.tables.engine()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().thread_name("worker").build();
     let runtime = runtime.map_err(|error| refused(&error))?;
     let listener = Listener::new(options, served, Arc::clone(&home.backends), None, None);

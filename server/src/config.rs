@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use clearway_storage::store::RECOVERY_TARGET;
 
+use crate::configuration::file;
 use crate::log::{Form, LogConfig};
-use crate::server::ListenOptions;
+use crate::options::ListenOptions;
 
 /// Everything that a server is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct Config {
     pub tls_certificate: Option<PathBuf>,
     /// Its key, PEM.
     pub tls_key: Option<PathBuf>,
+    /// Authorities that sign clients' certificates, PEM.
+    pub tls_client_ca: Option<PathBuf>,
+    /// Who may connect; none: by the options.
+    pub access_file: Option<PathBuf>,
     /// Bytes of the page cache.
     pub cache_bytes: usize,
     /// How long opening may take after a crash: checkpoints come as often as that asks for.
@@ -43,6 +48,17 @@ pub struct Config {
     pub archive: ArchiveConfig,
     /// Settings that sessions begin with.
     pub settings: Vec<(String, String)>,
+    /// Where all that was read from, to be read again.
+    pub sources: Sources,
+}
+
+/// Where settings are read from, beside the file that ALTER SYSTEM writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// The file of `--config`.
+    pub file: Option<PathBuf>,
+    /// The command line's names and values.
+    pub given: Vec<(String, String)>,
 }
 
 /// Where the log is archived, and how.
@@ -79,6 +95,8 @@ impl Default for Config {
             listen: ListenOptions::default(),
             tls_certificate: None,
             tls_key: None,
+            tls_client_ca: None,
+            access_file: None,
             cache_bytes: 256 << 20,
             recovery_target: RECOVERY_TARGET,
             undo_bytes: clearway_engine::db::UNDO_BYTES,
@@ -88,6 +106,7 @@ impl Default for Config {
             workers: 0,
             archive: ArchiveConfig::default(),
             settings: Vec::new(),
+            sources: Sources::default(),
         }
     }
 }
@@ -106,10 +125,16 @@ pub struct Described {
     pub values: &'static str,
     /// What it does.
     pub about: &'static str,
+    /// Whether a running server takes a change when it reads its files again; else it is read at the start.
+    pub reloads: bool,
 }
 
 const fn d(name: &'static str, default: &'static str, values: &'static str, about: &'static str) -> Described {
-    Described { name, default, values, about }
+    Described { name, default, values, about, reloads: false }
+}
+
+const fn r(name: &'static str, default: &'static str, values: &'static str, about: &'static str) -> Described {
+    Described { name, default, values, about, reloads: true }
 }
 
 /// Every setting of the server.
@@ -122,11 +147,14 @@ pub static SETTINGS: &[Described] = &[
     d("max_connections", "5000", "a number", "Sessions at once."),
     d("superuser_reserved_connections", "3", "a number", "Sessions beyond that for superusers."),
     d("max_message_size", "64MB", "bytes, kB, MB or GB", "The largest message that a client may send: a query, the parameters of one Bind, a piece of COPY data. A larger one ends the connection with 08P01, which names this setting; values of up to 1 GiB need as much here."),
-    d("authentication_timeout", "60s", "seconds", "How long a client may take from the connection to the session."),
-    d("password_on_loopback", "off", "on, off", "Clients on this machine prove a password as well."),
-    d("allow_plaintext_beyond_loopback", "off", "on, off", "Other machines may do without TLS."),
-    d("tls_certificate", "", "a PEM file", "The certificate chain; with `tls_key` it switches TLS on."),
-    d("tls_key", "", "a PEM file", "The certificate's key."),
+    r("authentication_timeout", "60s", "seconds", "How long a client may take from the connection to the session."),
+    r("password_on_loopback", "off", "on, off", "Clients on this machine prove a password as well."),
+    r("allow_plaintext_beyond_loopback", "off", "on, off", "Other machines may do without TLS."),
+    r("tls_certificate", "", "a PEM file", "The certificate chain; with `tls_key` it switches TLS on."),
+    r("tls_key", "", "a PEM file", "The certificate's key."),
+    r("tls_client_ca", "", "a PEM file", "Authorities that sign clients' certificates; with it clients are asked for one, which the access file can require."),
+    r("access_file", "", "a file", "Who may connect, in lines as in `pg_hba.conf` (docs/serving.md); without it clients on this machine are trusted and all others prove a password."),
+    r("connections_per_address", "0", "a number", "Connections at once from one address beyond this machine, or from 2^64 addresses of IPv6 that begin alike; 0 is nine tenths of `max_connections`."),
     d("cache_size", "256MB", "bytes, kB, MB or GB", "The page cache."),
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
     d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
@@ -135,16 +163,16 @@ pub static SETTINGS: &[Described] = &[
     d("archive_timeout", "10s", "seconds, 1 to 86400", "Log is sent when a segment is full, and no later than this."),
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
-    d("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
-    d("log_destination", "stderr", "stderr, csvlog, jsonlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON."),
-    d("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv` and `clearway.json` there instead of standard error."),
-    d("log_rotation_size", "10MB", "bytes, kB, MB or GB", "A file of the log that is full becomes `.1`, that `.2`, and so on."),
-    d("log_file_count", "10", "a number", "So many files of each form are kept."),
-    d("log_line_prefix", "%m [%p] ", "text with PostgreSQL's escapes", "What each line of the text form begins with."),
-    d("log_min_messages", "warning", "warning, error, log, fatal", "What is less than this is not logged; `error` and below log the statements that fail."),
-    d("log_lock_waits", "on", "on, off", "Waits for locks of a second or more are logged, with the statement that took the lock, and so is their end."),
-    d("log_connections", "off", "on, off", "Sessions are logged when they begin."),
-    d("log_disconnections", "off", "on, off", "Sessions are logged when they end, with how long they were."),
+    r("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
+    r("log_destination", "stderr", "stderr, csvlog, jsonlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON."),
+    r("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv` and `clearway.json` there instead of standard error."),
+    r("log_rotation_size", "10MB", "bytes, kB, MB or GB", "A file of the log that is full becomes `.1`, that `.2`, and so on."),
+    r("log_file_count", "10", "a number", "So many files of each form are kept."),
+    r("log_line_prefix", "%m [%p] ", "text with PostgreSQL's escapes", "What each line of the text form begins with."),
+    r("log_min_messages", "warning", "warning, error, log, fatal", "What is less than this is not logged; `error` and below log the statements that fail."),
+    r("log_lock_waits", "on", "on, off", "Waits for locks of a second or more are logged, with the statement that took the lock, and so is their end."),
+    r("log_connections", "off", "on, off", "Sessions are logged when they begin."),
+    r("log_disconnections", "off", "on, off", "Sessions are logged when they end, with how long they were."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -214,6 +242,9 @@ impl Config {
             }
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
+            "tls_client_ca" => self.tls_client_ca = Some(PathBuf::from(value)),
+            "access_file" => self.access_file = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
+            "connections_per_address" => self.listen.connections_per_address = number()?,
             "cache_size" => self.cache_bytes = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))?,
             "recovery_target" => {
                 let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
@@ -262,11 +293,10 @@ impl Config {
     /// # Errors
     /// The first line that can't be used.
     pub fn read(&mut self, text: &str) -> Result<(), ConfigError> {
-        for (at, line) in text.lines().enumerate() {
-            let line_number = at + 1;
-            let bad = || ConfigError::Line { line: line_number, text: line.trim().to_owned() };
-            let Some((name, value)) = setting(line).map_err(|()| bad())? else { continue };
-            self.set(name, value).map_err(|error| ConfigError::At { line: line_number, error: Box::new(error) })?;
+        for (line, pair) in file::lines(text) {
+            let found = || text.lines().nth(line as usize - 1).unwrap_or_default().trim().to_owned();
+            let (name, value) = pair.ok_or_else(|| ConfigError::Line { line: line as usize, text: found() })?;
+            self.set(name, &value).map_err(|error| ConfigError::At { line: line as usize, error: Box::new(error) })?;
         }
         Ok(())
     }
@@ -282,28 +312,22 @@ impl Config {
             _ => Err(ConfigError::HalfTls),
         }
     }
-}
 
-/// Name and value of a line; None for an empty one.
-fn setting(line: &str) -> Result<Option<(&str, &str)>, ()> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return Ok(None);
+    /// Takes from `new` what a running server can change.
+    pub fn take_reloadable(&mut self, new: &Config) {
+        let listen = &new.listen;
+        self.listen.authentication_timeout = listen.authentication_timeout;
+        self.listen.password_on_loopback = listen.password_on_loopback;
+        self.listen.allow_plaintext_beyond_loopback = listen.allow_plaintext_beyond_loopback;
+        self.listen.connections_per_address = listen.connections_per_address;
+        self.tls_certificate.clone_from(&new.tls_certificate);
+        self.tls_key.clone_from(&new.tls_key);
+        self.tls_client_ca.clone_from(&new.tls_client_ca);
+        self.access_file.clone_from(&new.access_file);
+        self.log = new.log.clone();
+        self.lock_history_min = new.lock_history_min;
+        self.settings.clone_from(&new.settings);
     }
-    let (name, value) = line.split_once('=').ok_or(())?;
-    let (name, value) = (name.trim(), value.trim());
-    let value = match value.strip_prefix('\'') {
-        Some(rest) => {
-            let (inner, after) = rest.split_once('\'').ok_or(())?;
-            if !after.trim().is_empty() && !after.trim().starts_with('#') {
-                return Err(());
-            }
-            inner
-        }
-        None => value.split('#').next().unwrap_or_default().trim(),
-    };
-    let named = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-    if named { Ok(Some((name, value))) } else { Err(()) }
 }
 
 /// Takes one setting of the log; else what it should be.
@@ -418,6 +442,21 @@ mod tests {
         known.sort_unstable();
         described.sort_unstable();
         assert_eq!(known, described);
+    }
+
+    /// What a reload takes is what says so of itself, and nothing else.
+    #[test]
+    fn a_reload_takes_what_it_says() {
+        for setting in SETTINGS {
+            let mut new = Config::default();
+            let another =
+                ["7s", "on", "off", "7", "64kB", "7ms", "x", "error", "jsonlog", "127.0.0.1:7", "break", "64MB"];
+            let taken = another.iter().any(|value| new.set(setting.name, value).is_ok() && new != Config::default());
+            assert!(taken, "{}: no other value", setting.name);
+            let mut running = Config::default();
+            running.take_reloadable(&new);
+            assert_eq!(running == new, setting.reloads, "{}", setting.name);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clearway_engine::catalog::{Object, Role};
 use clearway_engine::db::Db;
 use clearway_sql::Result;
+use clearway_sql::context::privileges::Judge;
 use clearway_sql::session::{self as sql, Client, TransactionStatus};
 
 use crate::sessions::{Login, Session, Sessions, Start, Timeouts};
@@ -13,14 +14,12 @@ use crate::wire::frontend::Bind;
 /// An open database directory, served.
 pub struct Database {
     db: Arc<Db>,
-    /// Settings that every session begins with, before those that its client asks for.
-    defaults: Vec<(String, String)>,
 }
 
 impl Database {
-    /// Serves `db`; sessions begin with `defaults`.
-    pub fn new(db: Arc<Db>, defaults: Vec<(String, String)>) -> Arc<Database> {
-        Arc::new(Database { db, defaults })
+    /// Serves `db`.
+    pub fn new(db: Arc<Db>) -> Arc<Database> {
+        Arc::new(Database { db })
     }
 
     /// The database.
@@ -50,6 +49,12 @@ impl Sessions for Database {
         Some(Login { allowed: login, password, superuser })
     }
 
+    fn is_member(&self, user: &str, role: &str) -> bool {
+        let catalog = self.db.catalog();
+        let (Some(user), Some(role)) = (catalog.role(user), catalog.role(role)) else { return false };
+        Judge::new(&catalog, 0, Some(user.oid)).reaches(role.oid, |_| true)
+    }
+
     fn has_passwords(&self) -> bool {
         let may =
             |object: &Arc<Object>| matches!(&**object, Object::Role(role) if role.login && role.password.is_some());
@@ -57,9 +62,7 @@ impl Sessions for Database {
     }
 
     async fn begin(&self, start: Start) -> Result<sql::Session> {
-        let mut options = self.defaults.clone();
-        options.extend(start.settings);
-        let Start { backend, backends, database, user, .. } = start;
+        let Start { backend, backends, database, user, settings: options } = start;
         sql::Session::new(&self.db, sql::SessionStart { backend, backends, database, user, options }).await
     }
 

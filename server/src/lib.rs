@@ -5,7 +5,9 @@
 //! run         directory, database, sockets, signals, end            config: what it can be told      tls
 //!   observe     samples of sessions; recovery, for the log
 //!   log         standard error or files, as text, CSV or JSON
-//!   listen      sockets; accepts connections
+//!   configuration  the settings' files: read, read again, changed by ALTER SYSTEM
+//!     door        what decides who gets in: rules (access), TLS, limits; certificate: names and digests
+//!   listen      sockets; accepts connections; origins, failures: what each address has and did
 //!     connection  one client: start, then its messages; the two buffers
 //!       wire        bytes to messages and back
 //!       auth        SCRAM-SHA-256
@@ -15,15 +17,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod archive;
 mod auth;
+mod certificate;
 pub mod config;
+pub mod configuration;
 pub mod connection;
 pub mod database;
+pub mod door;
 pub mod failures;
 pub mod listen;
 pub mod log;
 pub mod observe;
+mod options;
+mod origins;
 pub mod run;
 pub mod server;
 pub mod sessions;

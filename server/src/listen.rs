@@ -90,7 +90,8 @@ impl<D: Sessions> Server<D> {
         if !self.sessions.has_passwords() {
             return Err(ListenError::NoPassword(address));
         }
-        if self.tls.is_none() && !self.options.allow_plaintext_beyond_loopback {
+        let door = self.door();
+        if door.tls.is_none() && !door.allow_plaintext_beyond_loopback {
             return Err(ListenError::NoTls(address));
         }
         Ok(())

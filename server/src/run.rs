@@ -1,37 +1,39 @@
 //! A server's life: directory, database, sockets, signals, end.
 //!
 //! # Life of a server
-//! open and recover -> a statement answers -> bind -> listen, and say so -> SIGTERM or SIGINT -> no new sessions, those that are there
+//! open and recover -> a statement answers -> bind -> listen, and say so -> SIGHUP: settings are read again -> SIGTERM or SIGINT -> no new sessions, those that are there
 //! end -> checkpoint, close.
 //!
 //! # Invariants
 //! - RUN-1: the line with the psql command is written after a statement has been answered and the sockets are bound, and only then.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use clearway_base::sync::{block_on, spawn_thread};
-use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsFile, inline_io_here};
+use clearway_base::vfs::{FileKind, IoBuf, MemVfs, OpenHow, RealVfs, Vfs, VfsError, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_base::{breath, memory};
 use clearway_engine::db::{Db, DbOptions};
+use clearway_sql::context::configuration::Configuration as _;
 use clearway_sql::context::log_line::Severity;
 use clearway_sql::session::Backends;
 use clearway_storage::buffer::PoolOptions;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_rustls::TlsAcceptor;
 
+use crate::access::Rules;
 use crate::archive::Archive;
 use crate::config::{Config, ConfigError};
+use crate::configuration::{Configured, session_defaults};
 use crate::database::Database;
+use crate::door::{self, Door, DoorError};
 use crate::listen::{self, Bound};
 use crate::log::Log;
 use crate::observe::{self, Progress, Sampler, log_recovery};
 use crate::server::{ListenError, Server};
-use crate::tls::{self, TlsError};
 
 /// How long sessions may take to end when the server stops.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -68,9 +70,12 @@ pub enum RunError {
     /// Settings.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// TLS.
-    #[error("TLS: {0}")]
-    Tls(#[from] TlsError),
+    /// Certificates, or the access file.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// The files of settings.
+    #[error("{0}")]
+    Settings(String),
     /// The operating system gives no threads or signals.
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -175,6 +180,42 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunEr
     Ok(db)
 }
 
+/// What a signal asks of a server.
+enum Told {
+    /// SIGTERM, SIGINT.
+    Stop,
+    /// SIGHUP.
+    Reload,
+}
+
+/// The file in the data directory that makes the salts of roles that do not exist the same after a restart.
+const MOCK_KEY: &str = "login.key";
+
+/// The key of an earlier run, or a new one, which is kept. It proves nothing and opens nothing: it keeps from clients which roles exist.
+async fn mock_key(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<[u8; 32], RunError> {
+    let path = config.data.join(MOCK_KEY);
+    if !config.memory
+        && let Ok(Some(kept)) = door::read(vfs, &path, 32).await
+        && let Ok(key) = kept.try_into()
+    {
+        return Ok(key);
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|_| ListenError::NoRandom)?;
+    if !config.memory {
+        let write = async {
+            let file = vfs.open(&path, OpenHow::create(FileKind::Control)).await?;
+            file.set_len(0).await?;
+            file.write_at(0, IoBuf::from_slice(&key)).await?;
+            file.sync_data().await?;
+            vfs.sync_dir(&config.data).await
+        };
+        // On a full disk it is one of this run alone.
+        let _kept: Result<(), VfsError> = write.await;
+    }
+    Ok(key)
+}
+
 async fn serve(
     config: &Config,
     vfs: &Arc<dyn Vfs>,
@@ -182,23 +223,31 @@ async fn serve(
     (log, backends): (&Log, &Arc<Backends>),
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
+    let configured = Configured::new(config, Arc::clone(vfs)).await.map_err(RunError::Settings)?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let tls = acceptor(config, vfs).await?;
-    let encrypted = tls.is_some();
+    let (door, mut errors) = Door::read(config, vfs, None).await;
+    if let Some(error) = errors.pop() {
+        return Err(error.into());
+    }
+    let encrypted = door.tls.is_some();
+    let (rules, mock_key) = (Arc::clone(&door.rules), mock_key(config, vfs).await?);
     let of_sessions = log.clone();
     backends.log_to(move |line| of_sessions.line(line));
-    let (server_bytes, statement_bytes) = config.memory(memory::granted_bytes());
+    let (defaults, server_bytes) = session_defaults(config);
     memory::set_server_limit(server_bytes);
-    let mut settings = vec![("statement_memory".to_owned(), format!("{}kB", statement_bytes >> 10))];
-    settings.extend(config.settings.iter().cloned());
-    let database = Database::new(Arc::clone(db), settings);
+    backends.defaults.change(defaults);
+    backends.configured_by(configured.clone());
+    let database = Database::new(Arc::clone(db));
     database.answers().await.map_err(|error| RunError::Silent(error.to_string()))?;
-    let server = Server::new(config.listen.clone(), database, Arc::clone(backends), tls, Some(log.clone()))?;
+    let server = Server::new(config.listen.clone(), database, Arc::clone(backends), Some(door), Some(log.clone()))?;
+    server.keep_mock_key(mock_key);
+    configured.attach(&server, db, log);
     remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
     let mut sockets: Vec<_> = bound.unix_path.iter().cloned().collect();
-    announce(config, &bound, (encrypted, server.options.password_on_loopback), say); // RUN-1
+    announce(config, &bound, (encrypted, &rules), say); // RUN-1
     server.serve(bound);
     if !config.memory {
         // Programs that open the directory with the library find this server there; without it they are told its process number.
@@ -211,14 +260,19 @@ async fn serve(
         }
     }
     log.say(Severity::Log, "database system is ready to accept connections");
-    let stop = std::future::poll_fn(|cx| {
-        if terminate.poll_recv(cx).is_ready() {
-            std::task::Poll::Ready(())
-        } else {
-            interrupt.poll_recv(cx).map(|_| ())
+    loop {
+        let told = std::future::poll_fn(|cx| {
+            if terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready() {
+                return Poll::Ready(Told::Stop);
+            }
+            hangup.poll_recv(cx).map(|_| Told::Reload)
+        });
+        match in_wait(WaitEvent::WorkerMain, Object::NONE, told).await {
+            Told::Stop => break,
+            // What could not be put in force stands in the log.
+            Told::Reload => _ = configured.reload().await,
         }
-    });
-    in_wait(WaitEvent::WorkerMain, Object::NONE, stop).await;
+    }
     say("stopping: sessions end, then a checkpoint is taken");
     if !server.stop(PATIENCE).await {
         say("some sessions did not end in time; what they left open is rolled back at the next start");
@@ -227,30 +281,6 @@ async fn serve(
         let _ = vfs.remove(&path).await;
     }
     Ok(())
-}
-
-async fn acceptor(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<Option<TlsAcceptor>, RunError> {
-    let Some((certificate, key)) = config.tls()? else { return Ok(None) };
-    let mode = vfs.mode(key).await.map_err(|error| RunError::System(std::io::Error::other(error.to_string())))?;
-    if mode & 0o077 != 0 {
-        return Err(TlsError::Readable { key: key.display().to_string(), mode }.into());
-    }
-    let (certificate, key) = (read(vfs, certificate).await?, read(vfs, key).await?);
-    Ok(Some(tls::acceptor(&certificate, &key)?))
-}
-
-/// A whole small file.
-///
-/// # Errors
-/// It can't be read.
-pub async fn read(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<Vec<u8>, RunError> {
-    let fail = |error: String| RunError::Directory { place: path.display().to_string(), error };
-    let attempt = async {
-        let file: Arc<dyn VfsFile> = vfs.open(path, OpenHow::read_only(FileKind::Other)).await?;
-        let length = usize::try_from(file.len().await?).unwrap_or(usize::MAX);
-        file.read_exact_at(0, IoBuf::zeroed(length), length).await
-    };
-    attempt.await.map(|bytes| bytes.to_vec()).map_err(|error: clearway_base::vfs::VfsError| fail(error.to_string()))
 }
 
 /// Removes the socket that a server left which died: one at which nobody answers. What holds bytes is no socket and stays, and so does a
@@ -270,19 +300,24 @@ async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
     }
 }
 
-fn announce(
-    config: &Config,
-    bound: &Bound,
-    (encrypted, asks_for_passwords): (bool, bool),
-    say: &mut (dyn FnMut(&str) + Send),
-) {
+fn announce(config: &Config, bound: &Bound, (encrypted, rules): (bool, &Rules), say: &mut (dyn FnMut(&str) + Send)) {
     let kept =
         if config.memory { "in memory: all is lost at the end".to_owned() } else { config.data.display().to_string() };
     say(&format!("clearway {} serves {kept}", env!("CARGO_PKG_VERSION")));
-    if !asks_for_passwords {
-        say(
-            "WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD (password_on_loopback = on changes that)",
-        );
+    if rules.trust_this_machine() {
+        let change = if config.access_file.is_some() {
+            "the access file says so"
+        } else {
+            "password_on_loopback = on changes that"
+        };
+        say(&format!("WARNING: anybody on this machine may connect as any role WITHOUT A PASSWORD ({change})"));
+    }
+    if let Some(rule) = rules.trust_beyond() {
+        say(&format!(
+            "WARNING: line {} of the access file trusts OTHER MACHINES without a password: {}",
+            rule.line,
+            rule.text()
+        ));
     }
     let beyond = bound.addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if beyond && !encrypted {

@@ -1,8 +1,6 @@
 //! What all connections of a server share, and the end of all of them.
 //!
 //! # Invariants
-//! - SRV-3: where any socket beyond loopback is bound, clients on this machine prove a password as well: a proxy on it would otherwise
-//!   let everybody in.
 //! - SRV-2: after `stop` no session begins; it returns when none is left or the time is up.
 //!
 //! # Not here
@@ -10,58 +8,24 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use clearway_base::sync::{sleep, timeout};
+use clearway_base::sync::{Mutex, sleep, timeout};
 use clearway_base::waits::{self, Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::context::log_line::{Line, Severity};
 use clearway_sql::session::{Backend, Backends, Reason};
-use tokio_rustls::TlsAcceptor;
 
+pub use crate::options::ListenOptions;
+
+use crate::door::Door;
 use crate::failures::Failures;
 use crate::log::Log;
+use crate::origins::Origins;
 use crate::sessions::Sessions;
 use crate::turns::Turns;
-
-/// What may be chosen about listening and connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenOptions {
-    /// Addresses to listen at; port 0 takes a free one.
-    pub addresses: Vec<SocketAddr>,
-    /// The directory of the Unix socket, which is named after the first port; None: no such socket.
-    pub unix_directory: Option<PathBuf>,
-    /// Sessions at once.
-    pub max_connections: usize,
-    /// More of them for superusers.
-    pub superuser_connections: usize,
-    /// Bytes of the largest message of a client.
-    pub message_bytes: usize,
-    /// How long a connection may take to become a session.
-    pub authentication_timeout: Duration,
-    /// Clients on this machine prove a password as well.
-    pub password_on_loopback: bool,
-    /// Clients beyond this machine may do without TLS.
-    pub allow_plaintext_beyond_loopback: bool,
-}
-
-impl Default for ListenOptions {
-    fn default() -> Self {
-        Self {
-            addresses: vec![SocketAddr::from(([127, 0, 0, 1], 5433))],
-            unix_directory: None,
-            max_connections: 5_000,
-            superuser_connections: 3,
-            message_bytes: 64 << 20,
-            authentication_timeout: Duration::from_secs(60),
-            password_on_loopback: false,
-            allow_plaintext_beyond_loopback: false,
-        }
-    }
-}
 
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
@@ -99,14 +63,17 @@ pub struct Server<D> {
     pub sessions: Arc<D>,
     /// The list of sessions.
     pub backends: Arc<Backends>,
-    /// How TLS is begun, if it is configured.
-    pub tls: Option<TlsAcceptor>,
+    /// Who gets in; to be changed by `change_door`.
+    door: Mutex<Arc<Door>>,
     /// Makes the salts of roles that do not exist.
-    pub mock_key: [u8; 32],
+    mock_key: OnceLock<[u8; 32]>,
+    random_key: [u8; 32],
     /// The server's log; none in tests of the protocol.
     pub log: Option<Log>,
     /// Logins that have failed.
     pub failures: Failures,
+    /// Connections by where they come from.
+    pub origins: Origins,
     /// Whose turn it is.
     pub turns: Turns,
     /// Connections, those on their way to a session included.
@@ -120,38 +87,58 @@ impl<D: Sessions> Server<D> {
     /// # Errors
     /// The system gives no random bytes.
     pub fn new(
-        mut options: ListenOptions,
+        options: ListenOptions,
         sessions: Arc<D>,
         backends: Arc<Backends>,
-        tls: Option<TlsAcceptor>,
+        door: Option<Door>,
         log: Option<Log>,
     ) -> Result<Arc<Self>, ListenError> {
-        let mut mock_key = [0; 32];
-        getrandom::fill(&mut mock_key).map_err(|_| ListenError::NoRandom)?;
-        // SRV-3
-        options.password_on_loopback |= options.addresses.iter().any(|a| !a.ip().to_canonical().is_loopback());
-        let (sockets, stopping) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let turns = Turns::default();
+        let mut random_key = [0; 32];
+        getrandom::fill(&mut random_key).map_err(|_| ListenError::NoRandom)?;
+        let door = door.unwrap_or_else(|| Door::of(&options, None));
         Ok(Arc::new(Self {
             options,
             sessions,
             backends,
-            tls,
-            mock_key,
-            turns,
-            sockets,
-            stopping,
+            door: Mutex::new("server/door", Arc::new(door)),
+            mock_key: OnceLock::new(),
+            random_key,
+            turns: Turns::default(),
+            sockets: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
             log,
             failures: Failures::default(),
+            origins: Origins::default(),
         }))
     }
 
+    /// Who gets in, as it is decided now.
+    pub fn door(&self) -> Arc<Door> {
+        Arc::clone(&self.door.lock())
+    }
+
+    /// Connections that begin from now on are decided about by this.
+    pub fn change_door(&self, door: Door) {
+        *self.door.lock() = Arc::new(door);
+    }
+
+    /// The key that makes the salts of roles that do not exist: the one that was given, or one of this run.
+    pub fn mock_key(&self) -> &[u8; 32] {
+        self.mock_key.get().unwrap_or(&self.random_key)
+    }
+
+    /// Gives the key that was kept since an earlier run; the first call counts.
+    pub fn keep_mock_key(&self, key: [u8; 32]) {
+        let _ = self.mock_key.set(key);
+    }
+
     /// Tells the log that a connection was refused.
-    pub fn log_fatal(&self, error: &SqlError, peer: Option<SocketAddr>) {
+    pub fn log_fatal(&self, error: &SqlError, detail: Option<String>, peer: Option<SocketAddr>) {
         let Some(log) = &self.log else { return };
         let from = peer.map_or_else(|| "[local]".to_owned(), |address| address.to_string());
         let mut line = Line::new(Severity::Fatal, error.fields().code, error.message());
-        line.detail = error.fields().detail.clone().unwrap_or_else(|| format!("Connection from {from}."));
+        let detail = detail.or_else(|| error.fields().detail.clone());
+        line.detail = detail.unwrap_or_else(|| format!("Connection from {from}."));
         log.line(line);
     }
 

@@ -58,6 +58,9 @@ pub trait Sessions: Send + Sync + 'static {
     /// Who may log in under that name; None if there is no such role.
     fn login(&self, user: &str) -> Option<Login>;
 
+    /// Whether a role is a member of another, at whatever remove, or that role itself. That it is a superuser does not make it one.
+    fn is_member(&self, user: &str, role: &str) -> bool;
+
     /// Whether any role that may log in has a password.
     fn has_passwords(&self) -> bool;
 

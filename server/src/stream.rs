@@ -29,6 +29,22 @@ impl Stream {
         }
     }
 
+    /// The user of the operating system at the other end of a Unix socket.
+    pub fn peer_user(&self) -> Option<u32> {
+        match self {
+            Stream::Unix(stream) => stream.peer_cred().ok().map(|peer| peer.uid()),
+            Stream::Tcp(_) | Stream::Tls(_) => None,
+        }
+    }
+
+    /// The client's certificate, which TLS has verified, in DER form.
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        match self {
+            Stream::Tls(stream) => stream.get_ref().1.peer_certificates()?.first().map(|first| &**first),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        }
+    }
+
     /// Writes what the system takes without waiting; none where that can't be told beforehand.
     pub fn try_write(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
         match self {

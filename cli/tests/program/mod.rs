@@ -25,6 +25,7 @@ pub fn command(directory: &Path) -> Command {
     command
 }
 
+#[allow(dead_code, reason = "not every test wants a server without arguments")]
 pub fn start(directory: &Path) -> Running {
     start_with(directory, &[])
 }
@@ -39,7 +40,8 @@ pub fn start_command(command: &mut Command) -> Running {
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let (mut port, mut line) = (0, String::new());
     while output.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-        if let Some(found) = line.trim_end().strip_prefix("listening at ") {
+        // The path of a Unix socket has no port behind a colon.
+        if let Some(found) = line.trim_end().strip_prefix("listening at ").filter(|place| !place.starts_with('/')) {
             port = found.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
         }
         if line.starts_with("connect with: psql ") {

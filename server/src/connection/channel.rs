@@ -86,6 +86,11 @@ impl Channel {
         self.stream
     }
 
+    /// The stream, to ask who is at its other end.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     /// Whether nobody between can read it.
     pub fn is_encrypted(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))

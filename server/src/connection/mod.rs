@@ -1,12 +1,13 @@
 //! A client's connection from its first byte to its last.
 //!
-//! Structure: `start` (startup packets, TLS, authentication), `talk` (the session's messages), `channel` (stream, buffers, the client that
+//! Structure: `start` (startup packets, TLS), `authenticate` (who the client is, and whether it may come in), `talk` (the session's messages), `channel` (stream, buffers, the client that
 //! results are written to).
 //!
 //! # Life of a connection
 //! accepted -> `start` within `authentication_timeout` -> listed -> `talk` until Terminate, the client's end, a fatal error or a
 //! termination -> its transaction is rolled back -> off the list.
 
+mod authenticate;
 pub mod channel;
 mod start;
 mod talk;
@@ -16,10 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use clearway_base::memory::{Account, charged};
 use clearway_base::waits::{SessionStats, with_session};
+use clearway_sql::SqlError;
 
 use crate::server::Server;
 use crate::sessions::Sessions;
 use crate::stream::Stream;
+use crate::wire::backend;
 
 /// Where a client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +72,32 @@ impl Drop for Socket<'_> {
 pub async fn serve<D: Sessions>(server: Arc<Server<D>>, stream: Stream, peer: Peer) {
     let open = server.sockets.fetch_add(1, Relaxed);
     let _socket = Socket(&server.sockets);
+    let counted = match peer {
+        // One address beyond this machine can't take every place there is.
+        Peer::Beyond(address) => {
+            let counted = server.origins.enter(address.ip(), server.door().connections_per_address);
+            if counted.is_none() {
+                return turn_away(&server, &stream, address);
+            }
+            counted
+        }
+        Peer::Loopback(_) | Peer::Unix => None,
+    };
     if open < server.options.max_connections.saturating_add(start::UNAUTHENTICATED_CONNECTIONS) {
         let waits = SessionStats::new("client backend");
         let work = connect(&server, stream, peer, Arc::clone(&waits));
         with_session(waits, work).await;
     }
+    drop(counted);
+}
+
+/// Says so to a client whose address has its connections already, as far as the system takes it at once.
+fn turn_away<D: Sessions>(server: &Server<D>, stream: &Stream, address: std::net::SocketAddr) {
+    let error = SqlError::new("53300", "too many connections from this address");
+    server.log_fatal(&error, None, Some(address));
+    let mut out = Vec::new();
+    backend::error(&mut out, "FATAL", &error, None);
+    let _ = stream.try_write(&out);
 }
 
 async fn connect<D: Sessions>(server: &Arc<Server<D>>, stream: Stream, peer: Peer, waits: Arc<SessionStats>) {

@@ -15,13 +15,13 @@ use clearway_sql::context::backend::{Listed, Who};
 use clearway_sql::session::TransactionStatus;
 
 use super::Peer;
+use super::authenticate::authenticate;
 use super::channel::{Channel, ready};
-use crate::auth::Exchange;
+use crate::door::Door;
 use crate::server::Server;
-use crate::sessions::{Login, Session as _, Sessions, Start};
+use crate::sessions::{Session as _, Sessions, Start};
 use crate::stream::Stream;
 use crate::wire::backend::{self, Authentication};
-use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 
 /// How many connections may be on their way to a session beyond the limit of sessions, so that cancel requests get through.
@@ -39,9 +39,14 @@ pub struct Started<S> {
 }
 
 /// Why no session begins.
-enum Refusal {
+pub(super) enum Refusal {
     /// The client is told.
-    Told(Box<(Channel, SqlError)>),
+    Told {
+        /// What.
+        told: Box<(Channel, SqlError)>,
+        /// What the log has beside it, and the client has not.
+        for_the_log: Option<String>,
+    },
     /// The connection has ended by itself, or was a cancel request.
     Silent,
 }
@@ -52,8 +57,12 @@ impl From<io::Error> for Refusal {
     }
 }
 
-fn refuse(channel: Channel, code: &'static str, message: impl Into<String>) -> Refusal {
-    Refusal::Told(Box::new((channel, SqlError::new(code, message))))
+pub(super) fn refuse(channel: Channel, code: &'static str, message: impl Into<String>) -> Refusal {
+    told(channel, SqlError::new(code, message))
+}
+
+fn told(channel: Channel, error: SqlError) -> Refusal {
+    Refusal::Told { told: Box::new((channel, error)), for_the_log: None }
 }
 
 /// Runs the start; None if no session came of it.
@@ -63,14 +72,16 @@ pub async fn start<D: Sessions>(
     peer: Peer,
     waits: Arc<SessionStats>,
 ) -> Option<Started<D::Session>> {
-    let work = attempt(server, stream, peer, waits);
-    match timeout(server.options.authentication_timeout, work).await {
+    let door = server.door();
+    let limit = door.authentication_timeout;
+    let work = attempt(server, &door, stream, peer, waits);
+    match timeout(limit, work).await {
         Ok(Ok(started)) => Some(started),
-        Ok(Err(Refusal::Told(told))) => {
+        Ok(Err(Refusal::Told { told, for_the_log })) => {
             let (mut channel, error) = *told;
-            server.log_fatal(&error, peer.address());
+            server.log_fatal(&error, for_the_log, peer.address());
             backend::error(channel.output(), "FATAL", &error, None);
-            let _ = timeout(server.options.authentication_timeout, channel.send()).await;
+            let _ = timeout(limit, channel.send()).await;
             channel.close().await;
             None
         }
@@ -80,12 +91,13 @@ pub async fn start<D: Sessions>(
 
 async fn attempt<D: Sessions>(
     server: &Arc<Server<D>>,
+    door: &Door,
     stream: Stream,
     peer: Peer,
     waits: Arc<SessionStats>,
 ) -> Result<Started<D::Session>, Refusal> {
     let address = stream.local_address();
-    let (mut channel, version, parameters) = greet(server, stream).await?;
+    let (mut channel, version, parameters) = greet(server, door, stream).await?;
     if version >> 16 != PROTOCOL_MAJOR {
         let (major, minor) = (version >> 16, version & 0xffff);
         let text = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
@@ -98,9 +110,10 @@ async fn attempt<D: Sessions>(
     }
     let wanted = match Wanted::from(parameters) {
         Ok(wanted) => wanted,
-        Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+        Err(error) => return Err(told(channel, error)),
     };
-    let (mut channel, login) = authenticate(server, channel, peer, &wanted.user).await?;
+    let asked = (wanted.user.as_str(), wanted.database.as_str());
+    let (mut channel, login) = authenticate(server, door, channel, peer, asked).await?;
     let spare = if login.superuser { server.options.superuser_connections } else { 0 };
     if server.backends.count() >= server.options.max_connections.saturating_add(spare) {
         return Err(refuse(channel, "53300", "sorry, too many clients already"));
@@ -131,7 +144,7 @@ async fn attempt<D: Sessions>(
     };
     let session = match server.sessions.begin(begun).await {
         Ok(session) => session,
-        Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+        Err(error) => return Err(told(channel, error)),
     };
     backend::authentication(channel.output(), Authentication::Ok);
     for (name, value) in session.reported() {
@@ -147,6 +160,7 @@ async fn attempt<D: Sessions>(
 /// Answers requests for encryption and cancel requests until the startup packet of a session has come.
 async fn greet<D: Sessions>(
     server: &Server<D>,
+    door: &Door,
     stream: Stream,
 ) -> Result<(Channel, u32, Vec<(String, String)>), Refusal> {
     let mut channel = Channel::new(stream, server.options.message_bytes);
@@ -154,12 +168,12 @@ async fn greet<D: Sessions>(
     loop {
         let packet = match read_packet(&mut channel).await? {
             Ok(packet) => packet,
-            Err(error) => return Err(Refusal::Told(Box::new((channel, error)))),
+            Err(error) => return Err(told(channel, error)),
         };
         match packet {
             Startup::Ssl if !asked_tls => {
                 asked_tls = true;
-                channel = answer_tls(server, channel).await?;
+                channel = answer_tls(server, door, channel).await?;
             }
             Startup::GssEnc if !asked_gss => {
                 asked_gss = true;
@@ -196,8 +210,8 @@ async fn read_packet(channel: &mut Channel) -> Result<Result<Startup, SqlError>,
     Ok(packet.map_err(|error| SqlError::new("08P01", format!("invalid startup packet: {error}"))))
 }
 
-async fn answer_tls<D: Sessions>(server: &Server<D>, mut channel: Channel) -> Result<Channel, Refusal> {
-    let Some(acceptor) = server.tls.as_ref().filter(|_| channel.is_tcp()) else {
+async fn answer_tls<D: Sessions>(server: &Server<D>, door: &Door, mut channel: Channel) -> Result<Channel, Refusal> {
+    let Some(tls) = door.tls.as_ref().filter(|_| channel.is_tcp()) else {
         channel.output().push(b'N');
         channel.send().await?;
         return Ok(channel);
@@ -209,7 +223,7 @@ async fn answer_tls<D: Sessions>(server: &Server<D>, mut channel: Channel) -> Re
     channel.send().await?;
     match channel.into_stream() {
         Stream::Tcp(stream) => {
-            let handshake = in_wait(WaitEvent::SslOpenServer, Object::NONE, acceptor.accept(stream));
+            let handshake = in_wait(WaitEvent::SslOpenServer, Object::NONE, tls.acceptor.accept(stream));
             let stream = Stream::Tls(Box::new(handshake.await?));
             Ok(Channel::new(stream, server.options.message_bytes))
         }
@@ -292,65 +306,6 @@ fn options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
         }
     }
     Ok(settings)
-}
-
-/// Loopback and the Unix socket are trusted unless the options say otherwise; everybody else proves a password.
-async fn authenticate<D: Sessions>(
-    server: &Server<D>,
-    mut channel: Channel,
-    peer: Peer,
-    user: &str,
-) -> Result<(Channel, Login), Refusal> {
-    let login = server.sessions.login(user);
-    let from = peer.address().map(|address| address.ip().to_canonical());
-    let beyond = matches!(peer, Peer::Beyond(_));
-    if beyond && !channel.is_encrypted() && !server.options.allow_plaintext_beyond_loopback {
-        let text = format!("no entry for host \"{}\", user \"{user}\", no encryption", host(peer));
-        return Err(refuse(channel, "28000", text));
-    }
-    if beyond || server.options.password_on_loopback {
-        backend::authentication(channel.output(), Authentication::Sasl);
-        // Whoever proves the password of a role that may not log in is told so, as PostgreSQL does: below.
-        let stored = login.as_ref().and_then(|login| login.password.as_deref());
-        let Some(first) = password_message(&mut channel).await? else {
-            return Err(refuse(channel, "08P01", "expected SASL response"));
-        };
-        let failed = |channel| {
-            server.failures.failed(from);
-            let text = format!("password authentication failed for user \"{user}\"");
-            Err(refuse(channel, "28P01", text))
-        };
-        server.failures.slow_down(from).await;
-        let Ok((exchange, answer)) = Exchange::begin(&first, user, stored, &server.mock_key) else {
-            return failed(channel);
-        };
-        backend::authentication(channel.output(), Authentication::SaslContinue(answer.as_bytes()));
-        let Some(last) = password_message(&mut channel).await? else {
-            return Err(refuse(channel, "08P01", "expected SASL response"));
-        };
-        let Ok(signature) = exchange.finish(&last) else { return failed(channel) };
-        backend::authentication(channel.output(), Authentication::SaslFinal(signature.as_bytes()));
-        server.failures.succeeded(from);
-    }
-    match login {
-        Some(login) if login.allowed => Ok((channel, login)),
-        Some(_) => Err(refuse(channel, "28000", format!("role \"{user}\" is not permitted to log in"))),
-        None => Err(refuse(channel, "28000", format!("role \"{user}\" does not exist"))),
-    }
-}
-
-fn host(peer: Peer) -> String {
-    peer.address().map_or_else(|| "[local]".to_owned(), |address| address.ip().to_string())
-}
-
-/// Sends what there is and reads a password message; None if another message came.
-async fn password_message(channel: &mut Channel) -> Result<Option<Vec<u8>>, Refusal> {
-    channel.send().await?;
-    let Some(frame) = channel.password_frame().await? else { return Ok(None) };
-    match frontend::decode(frame.tag, channel.body(&frame)) {
-        Ok(Message::Password(body)) => Ok(Some(body.to_vec())),
-        _ => Ok(None),
-    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
     dropped: AtomicU64,
-    config: LogConfig,
+    config: Mutex<Arc<LogConfig>>,
 }
 
 /// The log. Clones write to the same.
@@ -113,7 +113,7 @@ impl Log {
             queue: Mutex::new("server/log", Queue::default()),
             filled: Condvar::new(),
             dropped: AtomicU64::new(0),
-            config,
+            config: Mutex::new("server/log_config", Arc::new(config)),
         };
         let log = Log(Arc::new(shared));
         let mine = log.clone();
@@ -125,8 +125,13 @@ impl Log {
     }
 
     /// How the log is kept.
-    pub fn config(&self) -> &LogConfig {
-        &self.0.config
+    pub fn config(&self) -> Arc<LogConfig> {
+        Arc::clone(&self.0.config.lock())
+    }
+
+    /// What is logged from now on is kept so.
+    pub fn configure(&self, config: LogConfig) {
+        *self.0.config.lock() = Arc::new(config);
     }
 
     /// Lines that did not fit into the queue.
@@ -141,7 +146,7 @@ impl Log {
 
     /// Hands a line to the thread, if it matters enough (LOG-1).
     pub fn line(&self, line: Line) {
-        let config = &self.0.config;
+        let config = self.config();
         let rank = |severity| match severity {
             // PostgreSQL's order for the server's log: LOG stands above ERROR.
             Severity::Warning => 0,
@@ -177,16 +182,18 @@ impl Log {
                 lines.push_back(Line::new(Severity::Warning, "01000", text));
                 told_dropped = dropped;
             }
-            for form in &self.0.config.forms {
+            let config = self.config();
+            files.retain(|file| config.directory.as_deref() == file.path.parent());
+            for form in &config.forms {
                 let mut bytes = Vec::new();
                 for line in &lines {
-                    formatter.write(*form, &self.0.config.prefix, line, &mut bytes);
+                    formatter.write(*form, &config.prefix, line, &mut bytes);
                     // LOG-3: what is collected goes out before a file could grow by more than one entry beyond its size.
-                    if bytes.len() as u64 >= self.0.config.bytes.min(1 << 20) {
-                        self.put(vfs, &mut files, *form, &mut bytes);
+                    if bytes.len() as u64 >= config.bytes.min(1 << 20) {
+                        put(vfs, &config, &mut files, *form, &mut bytes);
                     }
                 }
-                self.put(vfs, &mut files, *form, &mut bytes);
+                put(vfs, &config, &mut files, *form, &mut bytes);
             }
             if ended && lines.is_empty() {
                 return;
@@ -203,30 +210,30 @@ impl Log {
         queue.bytes = 0;
         (std::mem::take(&mut queue.lines), queue.ended)
     }
+}
 
-    /// Writes; where the log can't be written nobody can be told.
-    fn put(&self, vfs: &Arc<dyn Vfs>, files: &mut Vec<File>, form: Form, bytes: &mut Vec<u8>) {
-        if bytes.is_empty() {
-            return;
-        }
-        let written = match &self.0.config.directory {
-            Some(directory) => {
-                let at = match files.iter().position(|file| file.form == form) {
-                    Some(at) => at,
-                    None => {
-                        files.push(File { form, path: directory.join(form.file()), open: None });
-                        files.len() - 1
-                    }
-                };
-                block_on(files[at].append(vfs, &self.0.config, bytes)).is_ok()
-            }
-            None => false,
-        };
-        if !written {
-            _ = std::io::stderr().write_all(bytes);
-        }
-        bytes.clear();
+/// Writes; where the log can't be written nobody can be told.
+fn put(vfs: &Arc<dyn Vfs>, config: &LogConfig, files: &mut Vec<File>, form: Form, bytes: &mut Vec<u8>) {
+    if bytes.is_empty() {
+        return;
     }
+    let written = match &config.directory {
+        Some(directory) => {
+            let at = match files.iter().position(|file| file.form == form) {
+                Some(at) => at,
+                None => {
+                    files.push(File { form, path: directory.join(form.file()), open: None });
+                    files.len() - 1
+                }
+            };
+            block_on(files[at].append(vfs, config, bytes)).is_ok()
+        }
+        None => false,
+    };
+    if !written {
+        _ = std::io::stderr().write_all(bytes);
+    }
+    bytes.clear();
 }
 
 impl Writer {

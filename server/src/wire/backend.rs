@@ -10,6 +10,8 @@ pub enum Authentication<'a> {
     Ok,
     /// SCRAM-SHA-256 is asked for.
     Sasl,
+    /// The same, and with channel binding if the client can do that.
+    SaslPlus,
     /// The server's first message.
     SaslContinue(&'a [u8]),
     /// The server's last message.
@@ -110,6 +112,7 @@ pub fn authentication(out: &mut Vec<u8>, step: Authentication<'_>) {
         let (code, data): (u32, &[u8]) = match step {
             Authentication::Ok => (0, b""),
             Authentication::Sasl => (10, b"SCRAM-SHA-256\0\0"),
+            Authentication::SaslPlus => (10, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"),
             Authentication::SaslContinue(data) => (11, data),
             Authentication::SaslFinal(data) => (12, data),
         };

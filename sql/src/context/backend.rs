@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use clearway_base::sync::Mutex;
 use clearway_base::waits::{self, SessionStats};
 
+use super::configuration::{Configuration, Defaults};
 use super::interrupt::{Interrupt, Reason};
 use super::log_line::{Line, LogLevels};
 use super::notify::{Channels, Inbox};
@@ -162,6 +163,18 @@ pub struct Backends {
     pub ended: Mutex<BTreeMap<String, Ended>>,
     /// Figures of the whole server at their last reset, by the names of their views, and when that was.
     pub baselines: Mutex<BTreeMap<&'static str, (Vec<f64>, i64)>>,
+    /// What every session begins with, on memory of its own: it is looked at with each statement, and the list above changes often.
+    pub defaults: Arc<Defaults>,
+    configuration: OnceLock<Configured>,
+}
+
+/// The server's configuration.
+struct Configured(Arc<dyn Configuration>);
+
+impl fmt::Debug for Configured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Configured")
+    }
 }
 
 /// Where lines of the server's log go.
@@ -184,6 +197,8 @@ impl Default for Backends {
             samples: Samples::default(),
             ended: Mutex::new("sql/ended_sessions", BTreeMap::new()),
             baselines: Mutex::new("sql/baselines", BTreeMap::new()),
+            defaults: Arc::default(),
+            configuration: OnceLock::new(),
         }
     }
 }
@@ -312,6 +327,16 @@ impl Backends {
     /// Where the sessions' lines for the log go; the first call counts.
     pub fn log_to(&self, log: impl Fn(Line) + Send + Sync + 'static) {
         let _ = self.log.set(Log(Box::new(log)));
+    }
+
+    /// The server is configured by this; the first call counts.
+    pub fn configured_by(&self, configuration: Arc<dyn Configuration>) {
+        let _ = self.configuration.set(Configured(configuration));
+    }
+
+    /// The server's configuration; an embedded database has none.
+    pub fn configuration(&self) -> Option<&Arc<dyn Configuration>> {
+        self.configuration.get().map(|configured| &configured.0)
     }
 
     /// Writes to the log, if there is one.

@@ -1,6 +1,7 @@
 //! What a session is, apart from its statements: its engine session, settings, sequences, notices.
 
 use super::backend::{Backend, Backends};
+use super::configuration::Shown;
 use super::deferred::Deferred;
 use super::interrupt::Reason;
 use super::notify::Notifying;
@@ -299,11 +300,36 @@ impl Core {
         role_by_oid(&catalog, oid).map(|role| role.name.clone()).ok_or_else(gone)
     }
 
+    /// What SHOW says of a setting of sessions or of the server.
+    ///
+    /// # Errors
+    /// 42704; 42501 for a setting of the server that tells of its files.
+    pub fn show(&self, name: &str) -> Result<String> {
+        let shown = self.settings.lock().show(name);
+        let Some(server) = shown.as_ref().err().and_then(|_| self.server_setting(name)) else { return shown };
+        if server.private && !self.role(&self.catalog()).is_some_and(|role| role.superuser) {
+            let message = format!("must be superuser to examine \"{}\"", server.name);
+            return Err(SqlError::new("42501", message));
+        }
+        Ok(server.value)
+    }
+
+    fn server_setting(&self, name: &str) -> Option<Shown> {
+        let settings = self.backends.configuration()?.settings();
+        settings.into_iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
+    }
+
     /// Changes a setting; none: to its default.
     pub fn set(&self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let catalog = self.catalog();
         let identities = Identities { catalog: &catalog, database: self.database, login: self.login };
         self.may_set(&catalog, name)?;
+        if super::settings::find(name).is_none()
+            && let Some(server) = self.server_setting(name)
+        {
+            let why = if server.reloads { "now" } else { "without restarting the server" };
+            return Err(SqlError::new("55P02", format!("parameter \"{}\" cannot be changed {why}", server.name)));
+        }
         self.check_mode(name, value)?;
         let shown = self.settings.lock().set(name, value, local, &identities)?;
         self.apply_mode(name);

@@ -1,6 +1,7 @@
 //! What planner, executor and session need of a session: its parts that know no plan.
 //!
 //! Structure: `core` holds the parts that statements share, `cell` lends the engine's session, `settings` are the session's settings,
+//! `configuration` is what the server has of them,
 //! `modes` are the open transaction's by name,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
@@ -11,6 +12,7 @@
 
 pub mod backend;
 pub mod cell;
+pub mod configuration;
 pub mod convert;
 pub mod core;
 pub mod deferred;

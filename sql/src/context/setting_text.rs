@@ -1,5 +1,10 @@
 //! The texts of settings' values: lists and truth values.
 
+use crate::types::datetime::{DateOrder, DateStyle};
+
+/// The isolation levels.
+pub(super) const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
+
 /// Splits `a, "B c"` into its items, folding what is not quoted.
 pub fn list_items(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
@@ -36,4 +41,23 @@ pub enum Hides {
     Notices,
     /// All but errors.
     Warnings,
+}
+
+/// A level's name; those of the setting are all that come here.
+pub(super) fn isolation_word(value: &str) -> &'static str {
+    ISOLATION.iter().find(|word| **word == value).copied().unwrap_or("read committed")
+}
+
+/// What `DateStyle` shows.
+pub(super) fn date_style_name(style: DateStyle, order: DateOrder) -> String {
+    let style = match style {
+        DateStyle::Iso => "ISO",
+        DateStyle::Postgres => "Postgres",
+    };
+    let order = match order {
+        DateOrder::Mdy => "MDY",
+        DateOrder::Dmy => "DMY",
+        DateOrder::Ymd => "YMD",
+    };
+    format!("{style}, {order}")
 }

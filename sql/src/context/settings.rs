@@ -1,8 +1,10 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
+use super::configuration::Source;
 use super::log_line::{LOG_STATEMENT, LogLevels};
 use super::privileges::{Identities, Identity};
 pub use super::setting_text::{Hides, list_items, parse_bool};
+use super::setting_text::{ISOLATION, date_style_name, isolation_word};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
 use crate::error::{Result, SqlError, code};
@@ -62,7 +64,6 @@ const fn s(name: &'static str, default: &'static str, kind: Kind, reported: bool
 }
 
 const LEVELS: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
-const ISOLATION: &[&str] = &["serializable", "repeatable read", "read committed", "read uncommitted"];
 
 /// All settings, by name.
 #[rustfmt::skip]
@@ -134,25 +135,26 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
 /// nobody else gets it when it is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
-    text: String,
-    identity: Option<Identity>,
+pub(super) struct Kept {
+    pub(super) text: String,
+    pub(super) identity: Option<Identity>,
+    pub(super) source: Source,
 }
 
 impl From<&str> for Kept {
     fn from(text: &str) -> Self {
-        Kept { text: text.to_owned(), identity: None }
+        Kept { text: text.to_owned(), identity: None, source: Source::Default }
     }
 }
 
-type Values = Arc<BTreeMap<&'static str, Kept>>;
+pub(super) type Values = Arc<BTreeMap<&'static str, Kept>>;
 
 /// The values of a session.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    values: Values,
+    pub(super) values: Values,
     /// What RESET goes back to.
-    start: Values,
+    pub(super) start: Values,
     /// Values to return to when the transaction ends: those that SET LOCAL replaced.
     local: BTreeMap<&'static str, Kept>,
     /// The same as numbers and formats, for the paths that need them often.
@@ -187,6 +189,8 @@ pub struct Settings {
     acting: Option<Identity>,
     /// Formats of values.
     pub format: Format,
+    /// What `set` notes with a value.
+    pub source: Source,
     changed: Vec<&'static str>,
 }
 
@@ -217,6 +221,7 @@ impl Default for Settings {
             role: None,
             acting: None,
             format: Format::default(),
+            source: Source::Session,
             changed: Vec::new(),
         }
     }
@@ -272,6 +277,7 @@ impl Settings {
                     "session_authorization" => Some(identities.session_user(value)?),
                     _ => None,
                 },
+                source: self.source,
             },
             None => self.start.get(setting.name).cloned().unwrap_or_else(|| setting.default.into()),
         };
@@ -297,7 +303,7 @@ impl Settings {
         self.normalized(setting, value).map(|_| ())
     }
 
-    fn put(&mut self, name: &'static str, kept: Kept, local: bool) {
+    pub(super) fn put(&mut self, name: &'static str, kept: Kept, local: bool) {
         let old = Arc::make_mut(&mut self.values).insert(name, kept);
         if local {
             self.local.entry(name).or_insert_with(|| old.unwrap_or_else(|| "".into()));
@@ -309,7 +315,11 @@ impl Settings {
 
     /// The role that began the session.
     pub fn log_in(&mut self, name: &str, identity: Identity) {
-        self.put("session_authorization", Kept { text: name.to_owned(), identity: Some(identity) }, false);
+        self.put(
+            "session_authorization",
+            Kept { text: name.to_owned(), identity: Some(identity), source: self.source },
+            false,
+        );
     }
 
     /// The number of the role that the session works as: that of SET ROLE, else that of SET SESSION AUTHORIZATION, which at the start
@@ -330,7 +340,7 @@ impl Settings {
         self.session_user.map(|identity| identity.oid)
     }
 
-    fn normalized(&self, setting: &Setting, value: &str) -> Result<String> {
+    pub(super) fn normalized(&self, setting: &Setting, value: &str) -> Result<String> {
         let kept = setting.check(value)?;
         match setting.name {
             "DateStyle" => {
@@ -518,22 +528,4 @@ impl Settings {
     pub fn set_fixed(&mut self, name: &'static str, value: &str) {
         Arc::make_mut(&mut self.values).insert(name, value.into());
     }
-}
-
-/// A level's name; those of the setting are all that come here.
-fn isolation_word(value: &str) -> &'static str {
-    ISOLATION.iter().find(|word| **word == value).copied().unwrap_or("read committed")
-}
-
-fn date_style_name(style: DateStyle, order: DateOrder) -> String {
-    let style = match style {
-        DateStyle::Iso => "ISO",
-        DateStyle::Postgres => "Postgres",
-    };
-    let order = match order {
-        DateOrder::Mdy => "MDY",
-        DateOrder::Dmy => "DMY",
-        DateOrder::Ymd => "YMD",
-    };
-    format!("{style}, {order}")
 }

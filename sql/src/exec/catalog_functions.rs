@@ -93,7 +93,11 @@ impl Cx<'_> {
             "inet_server_addr" => address(core.backend.server),
             "inet_server_port" => port(core.backend.server),
             // Settings are read when the server starts.
-            "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(core.backends.started),
+            "pg_postmaster_start_time" => Datum::TimestampTz(core.backends.started),
+            "pg_conf_load_time" => {
+                let loaded = core.backends.configuration().map(|configuration| configuration.loaded());
+                Datum::TimestampTz(loaded.unwrap_or(core.backends.started))
+            }
             "pg_my_temp_schema" => Datum::Oid(self.run.names.catalog.temp_schema().map_or(0, |own| own.oid)),
             "getpgusername" => return Some(core.current_user().map(Datum::text)),
             "txid_current_if_assigned" => {

@@ -69,7 +69,7 @@ impl Session for CxHost<'_> {
         self.cx.run.core.backend.pid
     }
     fn setting(&self, name: &str) -> Option<String> {
-        self.cx.run.core.settings.lock().show(name).ok()
+        self.cx.run.core.show(name).ok()
     }
     fn random(&self) -> f64 {
         self.cx.run.core.random()
@@ -231,6 +231,7 @@ impl Cx<'_> {
             }
             F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)?),
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)?),
+            F::ReloadConf => Datum::Bool(self.reload().await?),
             F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
             F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
@@ -356,6 +357,18 @@ impl Cx<'_> {
         }
         backend.interrupt.raise(reason);
         Ok(true)
+    }
+
+    /// pg_reload_conf.
+    async fn reload(self) -> Result<bool> {
+        let core = self.run.core;
+        if !Judge::of(core, &core.catalog()).is_superuser() {
+            return Err(SqlError::new("42501", "permission denied for function pg_reload_conf"));
+        }
+        match core.backends.configuration() {
+            Some(configuration) => Ok(configuration.reload().await),
+            None => Err(SqlError::unsupported("pg_reload_conf in a database without a server")),
+        }
     }
 
     fn sequence(self, oid: u32) -> Result<Sequence> {

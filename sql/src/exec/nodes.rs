@@ -208,6 +208,11 @@ impl Rows {
             Node::Scan(scan) => State::Table(cx.open_scan(scan, &self.prefix).await?),
             Node::System(scan) => {
                 let mut out = Vec::new();
+                if scan.view.shows_files()
+                    && let Some(configuration) = cx.run.core.backends.configuration()
+                {
+                    configuration.look().await;
+                }
                 for columns in cx.run.views.rows(scan.view, cx.run) {
                     cx.breathe().await?;
                     let mut row = self.prefix.clone();

@@ -377,7 +377,7 @@ impl Session {
 
     /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
     pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
-        portal.is_empty() && self.run_point(client)
+        portal.is_empty() && !self.may_follow() && self.run_point(client)
     }
 
     /// As `sync`, where there is nothing to commit; false: nothing has happened.

@@ -1,13 +1,42 @@
-//! What a session begins with: the settings that ALTER ROLE and ALTER DATABASE keep for it.
+//! What a session begins with: the settings of the server's files, those that ALTER ROLE and ALTER DATABASE keep for it, the client's.
 
+use crate::context::configuration::Source;
 use crate::context::privileges::Identities;
 use crate::context::settings::{Setting, Settings, find};
 use crate::error::{Result, SqlError};
 use clearway_engine::catalog::{BOOTSTRAP_ROLE, Database, Object, Role};
 
-/// Sets what is kept, the most general first: for all sessions, for the database, for the role, for the role in the database; so what is
-/// said of fewer sessions counts. What can't be set any more is passed over and given back: nobody is locked out by it.
+/// Sets what the server's files say, what is kept, and what the client asks for; what is said later counts.
+///
+/// # Errors
+/// For a value of the files or of the client. What is kept and can't be set any more is passed over and given back: nobody is locked out
+/// by it.
 pub(super) fn begin(
+    settings: &mut Settings,
+    identities: &Identities<'_>,
+    (role, database): (&Role, &Database),
+    (defaults, options): (&[(String, String)], &[(String, String)]),
+) -> Result<Vec<SqlError>> {
+    settings.source = Source::File;
+    for (name, value) in defaults {
+        settings.set(name, Some(value), false, identities)?;
+    }
+    settings.source = Source::Kept;
+    let refused = of_roles(settings, identities, (role, database));
+    settings.source = Source::Client;
+    for (name, value) in options {
+        may_begin_with(role, name)?;
+        if find(name).is_some() || !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
+            settings.set(name, Some(value), false, identities)?;
+        }
+    }
+    settings.source = Source::Session;
+    Ok(refused)
+}
+
+/// Sets what is kept, the most general first: for all sessions, for the database, for the role, for the role in the database; so what is
+/// said of fewer sessions counts. Gives back what can't be set any more.
+fn of_roles(
     settings: &mut Settings,
     identities: &Identities<'_>,
     (role, database): (&Role, &Database),
@@ -27,7 +56,7 @@ pub(super) fn begin(
 ///
 /// # Errors
 /// 42501.
-pub(super) fn may_begin_with(role: &Role, name: &str) -> Result<()> {
+fn may_begin_with(role: &Role, name: &str) -> Result<()> {
     if find(name).is_some_and(Setting::is_for_superusers) && !role.superuser {
         return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
     }

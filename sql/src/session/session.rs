@@ -147,6 +147,8 @@ pub struct Session {
     pub(super) prepared_held: Held,
     /// What the latest statements have cost.
     pub(super) watch: Watch,
+    /// The number of the server's defaults that the settings have followed.
+    pub(super) followed: u64,
 }
 
 impl Session {
@@ -172,15 +174,8 @@ impl Session {
         settings.log_in(&start.user, Identity::of(&role));
         settings.log = start.backend.log.clone();
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
-        let refused = kept::begin(&mut settings, &identities, (&role, database));
-        for (name, value) in &start.options {
-            kept::may_begin_with(&role, name)?;
-            if crate::context::settings::find(name).is_some()
-                || !matches!(name.as_str(), "user" | "database" | "replication" | "options")
-            {
-                settings.set(name, Some(value), false, &identities)?;
-            }
-        }
+        let (followed, defaults) = (start.backends.defaults.number(), start.backends.defaults.list());
+        let refused = kept::begin(&mut settings, &identities, (&role, database), (&defaults, &start.options))?;
         settings.keep_as_start();
         settings.take_changed();
         settings.get("application_name").clone_into(&mut start.backend.activity.lock().application_name);
@@ -215,6 +210,7 @@ impl Session {
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
             watch: Watch::default(),
+            followed,
         })
     }
 
@@ -331,8 +327,24 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the server's defaults are others than those that the session has followed, and it can follow now.
+    pub(super) fn may_follow(&self) -> bool {
+        self.followed != self.core.backends.defaults.number() && self.block == Block::None
+    }
+
+    /// The server was configured anew: what the session has not set itself changes with it.
+    fn follow(&mut self) {
+        let defaults = &self.core.backends.defaults;
+        self.followed = defaults.number();
+        // The server has judged each value.
+        let _judged = self.core.settings.lock().follow(&defaults.list());
+    }
+
     /// A statement begins: the session's memory account counts anew.
-    pub(super) fn begin_account(&self) {
+    pub(super) fn begin_account(&mut self) {
+        if self.may_follow() {
+            self.follow();
+        }
         memory::begin_statement(self.core.settings.lock().statement_memory);
     }
 

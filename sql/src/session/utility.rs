@@ -171,6 +171,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 }
                 "CLUSTER"
             }
+            Statement::AlterSystem { set } => super::alter_system::alter_system(session, set).await?,
             Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,
             _ => return Ok(None),
         }
@@ -241,7 +242,7 @@ fn show(core: &Core, name: &str, client: &mut dyn Client) -> Result<()> {
         }
         return Ok(());
     }
-    let value = core.settings.lock().show(name)?;
+    let value = core.show(name)?;
     let shown = crate::context::settings::find(name).map_or(name, |s| s.name);
     run::describe(&[text_column(shown)], &[], client);
     text_row(&[&value], client);

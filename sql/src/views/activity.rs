@@ -1,17 +1,15 @@
-//! pg_stat_activity, pg_settings.
+//! pg_stat_activity.
 
 use super::locks::Lines;
 use super::{ViewOf, opt, text};
 use crate::context::privileges::{Judge, role_by_oid};
-use crate::context::settings::{Kind, SETTINGS};
 use crate::exec::{Row, Run};
-use crate::types::datum::Array;
-use crate::types::{Datum, oid};
+use crate::types::Datum;
 use clearway_engine::catalog::Object;
 use std::sync::atomic::Ordering;
 
 /// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity), ("pg_catalog", "pg_settings", settings)];
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity)];
 
 /// A time from microseconds since 1970; 0 stands for none.
 fn time(us: i64) -> Datum {
@@ -143,59 +141,6 @@ fn wait_of(
     // What else it waits for stands in its books; nothing: it runs.
     let wait = backend.waits.current_or_ready();
     (wait.map(|wait| wait.event.class().name()), wait.map(|wait| wait.event.name()))
-}
-
-fn settings(run: &Run<'_>) -> Vec<Row> {
-    let values = run.core.settings.lock().clone();
-    let rows = SETTINGS.iter().map(|s| {
-        let (kind, unit) = match s.kind {
-            Kind::Bool => ("bool", None),
-            Kind::Milliseconds | Kind::MillisecondsOrOff => ("integer", Some("ms")),
-            Kind::Int(..) => ("integer", None),
-            // The value goes with its unit.
-            Kind::Bytes => ("string", None),
-            Kind::Real => ("real", None),
-            Kind::Enum(_) => ("enum", None),
-            Kind::Text | Kind::Fixed => ("string", None),
-        };
-        let value = match s.kind {
-            Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),
-            Kind::Milliseconds | Kind::MillisecondsOrOff => values.timeout_ms(s.name).to_string(),
-            _ => values.get(s.name).to_owned(),
-        };
-        let range = match s.kind {
-            Kind::Int(low, high) => Some((low.to_string(), high.to_string())),
-            Kind::Milliseconds => Some(("0".to_owned(), i32::MAX.to_string())),
-            _ => None,
-        };
-        let words = match s.kind {
-            Kind::Enum(words) => {
-                Datum::Array(Array::one_dimensional(oid::TEXT, words.iter().map(|w| text(w)).collect()).into())
-            }
-            _ => Datum::Null,
-        };
-        let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };
-        vec![
-            text(s.name),
-            text(&value),
-            opt(unit),
-            text("Client Connection Defaults"),
-            text(s.about),
-            Datum::Null,
-            text(context),
-            text(kind),
-            text(if values.get(s.name) == s.default { "default" } else { "session" }),
-            opt(range.as_ref().map(|r| r.0.as_str())),
-            opt(range.as_ref().map(|r| r.1.as_str())),
-            words,
-            text(s.default),
-            text(s.default),
-            Datum::Null,
-            Datum::Null,
-            Datum::Bool(false),
-        ]
-    });
-    rows.collect()
 }
 
 /// The role of an oid.

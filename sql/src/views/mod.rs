@@ -3,13 +3,14 @@
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
-//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
+//! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
 //! `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
 
 mod activity;
 mod attributes;
 mod builtin;
 mod catalog;
+mod configuration;
 mod constraints;
 mod deadlocks;
 mod dependencies;
@@ -51,6 +52,7 @@ const ROWS: &[&[ViewOf]] = &[
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
+    configuration::ROWS,
     rights::ROWS,
     server_statistics::ROWS,
     table_statistics::ROWS,

@@ -44,6 +44,7 @@ pub enum Statement {
     CreateRole { name: String, login: bool, options: Vec<RoleOption> },
     AlterRole { name: String, options: Vec<RoleOption> },
     AlterRoleSet { name: Option<String>, database: Option<String>, set: SetVariable },
+    AlterSystem { set: SetVariable },
     AlterDatabaseSet { name: String, set: SetVariable },
     CreateRule(CreateRule),
     AlterTable(Box<AlterTable>),

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 /// configurations, partitions, security labels and so on.
 #[rustfmt::skip]
 pub const EMPTY: &[&str] = &[
-    "pg_available_extension_versions", "pg_available_extensions", "pg_conversion", "pg_event_trigger", "pg_file_settings",
-    "pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_inherits",
+    "pg_available_extension_versions", "pg_available_extensions", "pg_conversion", "pg_event_trigger",
+    "pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_ident_file_mappings", "pg_inherits",
     "pg_init_privs", "pg_largeobject", "pg_largeobject_metadata", "pg_parameter_acl", "pg_partitioned_table", "pg_policies",
     "pg_policy", "pg_prepared_xacts", "pg_publication", "pg_publication_namespace", "pg_publication_rel", "pg_publication_tables",
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",

@@ -66,6 +66,11 @@ impl SystemView {
         )
     }
 
+    /// Whether its rows are the server's files of settings as they are now.
+    pub fn shows_files(&self) -> bool {
+        matches!(self.name, "pg_hba_file_rules" | "pg_file_settings")
+    }
+
     /// The query whose rows it shows.
     pub fn text(&self) -> Option<&'static str> {
         texts::of(self.schema, self.name)

@@ -40,6 +40,9 @@ impl Parser<'_> {
         if self.is_any(&["type", "domain"]) {
             return self.alter_type();
         }
+        if self.eat("system") {
+            return self.alter_system();
+        }
         let at = self.at;
         let object = self.object_kind()?;
         match object {
@@ -84,6 +87,14 @@ impl Parser<'_> {
             return Err(self.error_here());
         }
         Ok(Statement::AlterSequence { name, if_exists, options })
+    }
+
+    fn alter_system(&mut self) -> Result<Statement> {
+        if self.eat("set") {
+            return Ok(Statement::AlterSystem { set: self.set_variable(false)? });
+        }
+        self.expect("reset")?;
+        Ok(Statement::AlterSystem { set: self.reset_variable()? })
     }
 
     fn alter_database(&mut self) -> Result<Statement> {

@@ -1,0 +1,160 @@
+//! pg_settings, pg_file_settings, pg_hba_file_rules.
+
+use super::{ViewOf, opt, text};
+use crate::context::configuration::{Configuration, Shown};
+use crate::context::settings::{Kind, SETTINGS, Setting, Settings};
+use crate::exec::{Row, Run};
+use crate::types::datum::Array;
+use crate::types::{Datum, oid};
+use std::sync::Arc;
+
+/// The rows of the views of this module.
+pub const ROWS: &[ViewOf] = &[
+    ("pg_catalog", "pg_settings", settings),
+    ("pg_catalog", "pg_file_settings", file_settings),
+    ("pg_catalog", "pg_hba_file_rules", rules),
+];
+
+fn configuration<'a>(run: &'a Run<'_>) -> Option<&'a Arc<dyn Configuration>> {
+    run.core.backends.configuration()
+}
+
+fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> Datum {
+    Datum::Array(Array::one_dimensional(oid::TEXT, items.into_iter().map(text).collect()).into())
+}
+
+fn line(number: u32) -> Datum {
+    Datum::Int4(i32::try_from(number).unwrap_or(i32::MAX))
+}
+
+/// File and line that decide about a setting; for superusers only, as in PostgreSQL.
+fn place(run: &Run<'_>, superuser: bool, name: &str) -> [Datum; 2] {
+    let place = configuration(run).filter(|_| superuser).and_then(|configuration| configuration.place(name));
+    place.map_or([Datum::Null, Datum::Null], |(file, number)| [text(&file), line(number)])
+}
+
+fn settings(run: &Run<'_>) -> Vec<Row> {
+    let values = run.core.settings.lock().clone();
+    let superuser = run.core.role(&run.names.catalog).is_some_and(|role| role.superuser);
+    let of_sessions = SETTINGS.iter().map(|setting| {
+        let mut row = of_sessions(setting, &values);
+        row.extend(place(run, superuser, setting.name));
+        row.push(Datum::Bool(false));
+        row
+    });
+    let mut rows: Vec<Row> = of_sessions.collect();
+    let servers = configuration(run).map(|configuration| configuration.settings()).unwrap_or_default();
+    for setting in servers.iter().filter(|setting| superuser || !setting.private) {
+        let mut row = of_server(setting);
+        row.extend(place(run, superuser, setting.name));
+        row.push(Datum::Bool(setting.pending_restart));
+        rows.push(row);
+    }
+    rows
+}
+
+/// All but the last three columns.
+fn of_server(setting: &Shown) -> Row {
+    let context = if setting.reloads { "sighup" } else { "postmaster" };
+    vec![
+        text(setting.name),
+        text(&setting.value),
+        Datum::Null,
+        text("Server"),
+        text(setting.about),
+        Datum::Null,
+        text(context),
+        text("string"),
+        text(setting.source),
+        Datum::Null,
+        Datum::Null,
+        Datum::Null,
+        text(setting.default),
+        text(&setting.value),
+    ]
+}
+
+/// All but the last three columns.
+fn of_sessions(s: &Setting, values: &Settings) -> Row {
+    let (kind, unit) = match s.kind {
+        Kind::Bool => ("bool", None),
+        Kind::Milliseconds | Kind::MillisecondsOrOff => ("integer", Some("ms")),
+        Kind::Int(..) => ("integer", None),
+        // The value goes with its unit.
+        Kind::Bytes => ("string", None),
+        Kind::Real => ("real", None),
+        Kind::Enum(_) => ("enum", None),
+        Kind::Text | Kind::Fixed => ("string", None),
+    };
+    let value = match s.kind {
+        Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),
+        Kind::Milliseconds | Kind::MillisecondsOrOff => values.timeout_ms(s.name).to_string(),
+        _ => values.get(s.name).to_owned(),
+    };
+    let range = match s.kind {
+        Kind::Int(low, high) => Some((low.to_string(), high.to_string())),
+        Kind::Milliseconds => Some(("0".to_owned(), i32::MAX.to_string())),
+        _ => None,
+    };
+    let words = match s.kind {
+        Kind::Enum(words) => list(words.iter().copied()),
+        _ => Datum::Null,
+    };
+    let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };
+    vec![
+        text(s.name),
+        text(&value),
+        opt(unit),
+        text("Client Connection Defaults"),
+        text(s.about),
+        Datum::Null,
+        text(context),
+        text(kind),
+        text(values.source_of(s.name).name()),
+        opt(range.as_ref().map(|r| r.0.as_str())),
+        opt(range.as_ref().map(|r| r.1.as_str())),
+        words,
+        text(s.default),
+        text(values.start_of(s.name)),
+    ]
+}
+
+fn file_settings(run: &Run<'_>) -> Vec<Row> {
+    let all = configuration(run).map(|configuration| configuration.file_settings()).unwrap_or_default();
+    let rows = all.into_iter().zip(1u32..).map(|(setting, number)| {
+        vec![
+            text(&setting.file),
+            line(setting.line),
+            line(number),
+            text(&setting.name),
+            text(&setting.value),
+            Datum::Bool(setting.applied),
+            opt(setting.error.as_deref()),
+        ]
+    });
+    rows.collect()
+}
+
+fn rules(run: &Run<'_>) -> Vec<Row> {
+    let all = configuration(run).map(|configuration| configuration.rules()).unwrap_or_default();
+    let rows = all.into_iter().map(|shown| {
+        let number = shown.line.map_or(Datum::Null, line);
+        let Some(rule) = shown.rule else {
+            let mut row = vec![Datum::Null; 9];
+            (row[0], row[8]) = (number, opt(shown.error.as_deref()));
+            return row;
+        };
+        vec![
+            number,
+            text(rule.kind),
+            list(rule.databases.iter().map(String::as_str)),
+            list(rule.users.iter().map(String::as_str)),
+            opt(rule.address.as_deref()),
+            opt(rule.mask.as_deref()),
+            text(rule.method),
+            rule.options.map_or(Datum::Null, |option| list([option])),
+            opt(shown.error.as_deref()),
+        ]
+    });
+    rows.collect()
+}
