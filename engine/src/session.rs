@@ -12,6 +12,7 @@
 //! - SES-6: whatever was looked up in the catalog depends on the commit that published that version of the catalog.
 //! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
 
+pub mod batch;
 mod build;
 mod ddl;
 pub mod load;

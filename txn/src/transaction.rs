@@ -8,12 +8,13 @@
 //! # Invariants
 //! - TXN-2: of its own transaction's changes a statement sees those below its mark. So it never sees a row that it has written itself.
 //! - TXN-4: changes are undone latest first, each with a compensation record, before the locks that protect them are released.
-//! - TXN-3, 6, 7, 8 and 9 in judge.rs.
+//! - TXN-3, 6, 7, 8 and 9 in judge.rs, TXN-11 in run.rs.
 
 mod created;
 mod judge;
 pub mod load;
 mod outcome;
+mod run;
 
 use std::sync::{Arc, OnceLock};
 
@@ -34,6 +35,7 @@ use crate::transactions::Transactions;
 use created::CreatedTrees;
 use judge::{Attempt, Judge, LockAttempt};
 pub use outcome::{Basis, Change, Changed, LockedRow, Since};
+pub use run::RunChange;
 
 /// A point in the transaction to which it can roll back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,7 +109,7 @@ impl Session {
                 return Ok(Rewritten::Unordered);
             }
         }
-        self.end_loading(&mut loading).await?;
+        self.end_loading(&mut loading, new).await?;
         Ok(Rewritten::Done)
     }
 

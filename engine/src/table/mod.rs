@@ -7,8 +7,10 @@
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
 //! sample  how the values of columns are spread   usage  what is read and changed of them
+//! batch   entries that are changed in the order of their keys
 //! ```
 
+pub mod batch;
 pub mod ghosts;
 pub mod pick;
 pub mod row_id;

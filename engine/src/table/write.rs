@@ -117,12 +117,26 @@ pub async fn update(
     let over_own = txn.over_own();
     for index in &shape.indexes {
         if index.columns.iter().any(|c| old[*c] != new[*c]) && index.prefix_of(old) != index.prefix_of(new) {
-            delete_entry(txn, index, key, old).await?;
-            insert_entry(txn, (shape, index), key, new).await?;
+            move_entry(txn, (shape, index), key, old, new).await?;
         }
     }
     txn.set_over_own(over_own);
     Ok(Changed::Done)
+}
+
+/// Puts the entry of a row's new version in the place of that of the old one.
+///
+/// # Errors
+/// `Duplicate` (TAB-2).
+pub(crate) async fn move_entry(
+    txn: &mut Transaction,
+    (shape, index): (&TableShape, &IndexShape),
+    key: &[u8],
+    old: &[Value],
+    new: &[Value],
+) -> Result<(), EngineError> {
+    delete_entry(txn, index, key, old).await?;
+    insert_entry(txn, (shape, index), key, new).await
 }
 
 /// Deletes a row.
@@ -170,7 +184,8 @@ pub async fn insert_entry(
     put_entry(txn, index, &entry).await
 }
 
-async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
+/// Inserts an entry that no unique index constrains.
+pub(super) async fn put_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
     let tree = index.entries(txn.all());
     match txn.change(tree, entry, Change::Insert { value: &[] }, Basis::Locked, IfTaken::Wait).await? {
         // The entry of the same row exists already if the index is being built and the builder made it first.
@@ -405,8 +420,13 @@ async fn delete_entry(
 ) -> Result<(), EngineError> {
     let mut entry = index.prefix_of(row);
     entry.extend_from_slice(row_key);
+    remove_entry(txn, index, &entry).await
+}
+
+/// Deletes an entry.
+pub(super) async fn remove_entry(txn: &mut Transaction, index: &IndexShape, entry: &[u8]) -> Result<(), EngineError> {
     let tree = index.entries(txn.all());
     // TAB-3: `Newer` would mean that there is no live entry: the index is being built and the builder has not reached this row yet.
-    txn.change(tree, &entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
+    txn.change(tree, entry, Change::Delete { moved_to: None }, Basis::Locked, IfTaken::Wait).await?;
     Ok(())
 }

@@ -51,7 +51,7 @@ async fn load(session: &mut Session, shape: &TableShape, ids: impl Iterator<Item
     for id in ids {
         session.insert_one_of(&mut loading, shape, &row_of(id)).await?;
     }
-    session.end_loading(&mut loading).await
+    session.end_loading(&mut loading, shape).await
 }
 
 /// The ids of the rows that a new statement of the session sees; each row is as it was loaded.

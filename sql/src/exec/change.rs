@@ -1,5 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 
+use super::batch::{DeleteBatch, UpdateBatch};
 use super::convert::{read_row, to_value};
 use super::foreign::Pending;
 use super::lock::{Newest, key_of};
@@ -46,6 +47,11 @@ enum Outcome {
     Skipped,
 }
 
+/// Whether an error says that a row's values are wrong, so that one of an earlier row comes before it.
+pub(super) fn is_of_a_row(error: &SqlError) -> bool {
+    error.code().starts_with("22") || error.code().starts_with("23")
+}
+
 /// Values for the engine.
 pub fn engine_row(row: &[Datum]) -> Vec<Value> {
     row.iter().map(to_value).collect()
@@ -65,20 +71,36 @@ pub struct Feed {
     out: Changes,
     /// Rows taken so far, whether or not they were inserted.
     pub taken: u64,
+    /// There are no more rows.
+    pub is_last: bool,
 }
 
 impl Feed {
     /// Nothing yet. Rows that do not meet `filter`, over the columns of the table, are passed over.
     pub fn new(filter: Option<Bound>) -> Self {
-        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0 }
+        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0, is_last: false }
+    }
+
+    /// The number of the row that the last error was about.
+    pub fn failed(&self) -> u64 {
+        self.intake.loading.failed().map_or(self.taken, |failed| failed.number)
     }
 }
 
 impl Cx<'_> {
     /// Inserts rows as those of the plan's source.
     pub async fn feed(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
+        let fed = self.feed_rows(insert, feed, rows).await;
+        if feed.is_last || fed.as_ref().is_err_and(is_of_a_row) {
+            self.end_loading(insert, &mut feed.intake.loading).await?;
+        }
+        fed
+    }
+
+    async fn feed_rows(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
         for given in rows.drain(..) {
             feed.taken += 1;
+            feed.intake.loading.set_number(feed.taken);
             self.breathe().await?;
             let row = self.row_to_insert(insert, &given).await?;
             if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
@@ -90,8 +112,7 @@ impl Cx<'_> {
     }
 
     /// There are no more rows; how many were inserted.
-    pub async fn end_feed(self, mut feed: Feed) -> Result<u64> {
-        self.end_loading(&mut feed.intake.loading).await?;
+    pub async fn end_feed(self, feed: Feed) -> Result<u64> {
         if !feed.intake.pending.is_empty() {
             self.settle(feed.intake.pending).await?;
         }
@@ -128,19 +149,51 @@ impl Cx<'_> {
         if insert.nothing {
             return Ok(out);
         }
-        let mut source = QueryRows::new(insert.source.clone());
         let mut loading = Loading::default();
-        while let Some(given) = source.next(self).await? {
-            let row = self.row_to_insert(insert, &given).await?;
-            self.insert_one(insert, row, (&mut loading, pending), &mut out).await?;
+        let inserted = self.insert_all(insert, (&mut loading, pending), &mut out).await;
+        // An error of an earlier row comes first (LDG-4).
+        if inserted.as_ref().err().is_none_or(is_of_a_row) {
+            self.end_loading(insert, &mut loading).await?;
         }
-        self.end_loading(&mut loading).await?;
+        inserted?;
         Ok(out)
     }
 
-    /// LDG-3
-    async fn end_loading(self, loading: &mut Loading) -> Result<()> {
-        self.run.core.engine.take().end_loading(loading).await.map_err(from_engine)
+    async fn insert_all(
+        self,
+        insert: &Insert,
+        (loading, pending): (&mut Loading, &mut Pending),
+        out: &mut Changes,
+    ) -> Result<()> {
+        let mut source = QueryRows::new(insert.source.clone());
+        while let Some(given) = source.next(self).await? {
+            let row = self.row_to_insert(insert, &given).await?;
+            self.insert_one(insert, row, (loading, pending), out).await?;
+        }
+        Ok(())
+    }
+
+    /// LDG-3; nothing more is inserted after a row that has failed.
+    async fn end_loading(self, insert: &Insert, loading: &mut Loading) -> Result<()> {
+        if loading.failed().is_some() {
+            return Ok(());
+        }
+        let ended = {
+            let mut session = self.run.core.engine.take();
+            self.run.core.lock_wait(pin!(session.end_loading(loading, &insert.target.table.shape))).await
+        };
+        ended.map_err(|error| self.not_inserted(&insert.target, error, loading, &[]))
+    }
+
+    /// The error for a row that was given to `loading`, or for one that had gathered there before.
+    fn not_inserted(self, target: &Target, error: EngineError, loading: &Loading, given: &[Datum]) -> SqlError {
+        let EngineError::Duplicate { index, oid } = error else { return from_engine(error) };
+        let Some(failed) = loading.failed() else { return self.duplicate(target, &index, oid, given) };
+        let mut row = Row::new();
+        match read_row(&failed.row, &target.table.types, &mut row) {
+            Ok(()) => self.duplicate(target, &index, oid, &row),
+            Err(error) => error,
+        }
     }
 
     async fn insert_one(
@@ -183,7 +236,8 @@ impl Cx<'_> {
                 Err(EngineError::Duplicate { index, oid }) => {
                     let arbitrates = |c: &Conflict| c.arbiters.is_empty() || c.arbiters.contains(&oid);
                     if !insert.conflict.as_ref().is_some_and(arbitrates) {
-                        return Err(self.duplicate(target, &index, oid, &row));
+                        let error = EngineError::Duplicate { index, oid };
+                        return Err(self.not_inserted(target, error, loading, &row));
                     }
                     // Somebody has put it there since the search.
                     if let Some(mark) = mark {
@@ -292,27 +346,51 @@ impl Cx<'_> {
     async fn update(self, update: &Update, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
         let mut source = Rows::new(update.source.clone(), Vec::new());
+        let mut batch = UpdateBatch::new(update);
         while let Some(row) = source.pull(self).await? {
             if !self.holds(update.filter.as_ref(), &row).await? {
                 continue;
             }
-            self.update_one(update, row, pending, &mut out).await?;
+            match &mut batch {
+                Some(batch) => self.update_soon(batch, update, row, pending, &mut out).await?,
+                None => self.update_one(update, (row, None), pending, &mut out).await?,
+            }
+        }
+        if let Some(batch) = &mut batch {
+            self.end_updates(batch, update, pending, &mut out).await?;
         }
         Ok(out)
     }
 
-    async fn update_one(self, update: &Update, mut row: Row, pending: &mut Pending, out: &mut Changes) -> Result<()> {
+    /// The row after an update.
+    pub(super) async fn row_after(self, update: &Update, row: &Row) -> Result<Row> {
+        let table = &update.target.table;
+        let mut new = row[table.base..table.base + table.types.len()].to_vec();
+        for (column, e) in &update.set {
+            new[*column] = self.value(e, row).await?;
+        }
+        self.complete_row(&update.target, &mut new)?;
+        Ok(new)
+    }
+
+    /// Updates a row; to what `known` says, if it is given, and if the row is still the one that was read.
+    pub(super) async fn update_one(
+        self,
+        update: &Update,
+        (mut row, mut known): (Row, Option<Row>),
+        pending: &mut Pending,
+        out: &mut Changes,
+    ) -> Result<()> {
         let target = &update.target;
         let table = &target.table;
         let width = table.types.len();
         let mut basis = Basis::Read(self.run.view);
         loop {
             let old = row[table.base..table.base + width].to_vec();
-            let mut new = old.clone();
-            for (column, e) in &update.set {
-                new[*column] = self.value(e, &row).await?;
-            }
-            self.complete_row(target, &mut new)?;
+            let new = match known.take() {
+                Some(new) => new,
+                None => self.row_after(update, &row).await?,
+            };
             let key = key_of(&row, table)?;
             match self.write_update(target, &key, &old, &new, basis).await? {
                 Changed::Done => {
@@ -386,36 +464,53 @@ impl Cx<'_> {
     /// Runs a DELETE.
     async fn delete(self, delete: &Delete, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
-        let table = &delete.target.table;
         let mut source = Rows::new(delete.source.clone(), Vec::new());
-        while let Some(mut row) = source.pull(self).await? {
+        let mut batch = DeleteBatch::new(delete);
+        while let Some(row) = source.pull(self).await? {
             if !self.holds(delete.filter.as_ref(), &row).await? {
                 continue;
             }
-            let mut basis = Basis::Read(self.run.view);
-            loop {
-                let key = key_of(&row, table)?;
-                let old = row[table.base..table.base + table.types.len()].to_vec();
-                match self.write_delete(table, &key, &old, basis).await? {
-                    Changed::Done => {
-                        pending.deleted(&delete.target, &old)?;
-                        out.count += 1;
-                        if let Some(returning) = &delete.returning {
-                            out.returns(self.values(returning, &row, &[]).await?)?;
-                        }
-                        break;
+            match &mut batch {
+                Some(batch) => self.delete_soon(batch, delete, row, pending, &mut out).await?,
+                None => self.delete_one(delete, row, pending, &mut out).await?,
+            }
+        }
+        if let Some(batch) = &mut batch {
+            self.end_deletes(batch, delete, pending, &mut out).await?;
+        }
+        Ok(out)
+    }
+
+    pub(super) async fn delete_one(
+        self,
+        delete: &Delete,
+        mut row: Row,
+        pending: &mut Pending,
+        out: &mut Changes,
+    ) -> Result<()> {
+        let table = &delete.target.table;
+        let mut basis = Basis::Read(self.run.view);
+        loop {
+            let key = key_of(&row, table)?;
+            let old = row[table.base..table.base + table.types.len()].to_vec();
+            match self.write_delete(table, &key, &old, basis).await? {
+                Changed::Done => {
+                    pending.deleted(&delete.target, &old)?;
+                    out.count += 1;
+                    if let Some(returning) = &delete.returning {
+                        out.returns(self.values(returning, &row, &[]).await?)?;
                     }
-                    Changed::Again | Changed::Exists { .. } => break,
-                    Changed::Newer => {
-                        match self.look_again(table, LockMode::RowUpdate, delete.recheck.as_ref(), &mut row).await? {
-                            Outcome::Done => basis = Basis::Locked,
-                            Outcome::Skipped => break,
-                        }
+                    return Ok(());
+                }
+                Changed::Again | Changed::Exists { .. } => return Ok(()),
+                Changed::Newer => {
+                    match self.look_again(table, LockMode::RowUpdate, delete.recheck.as_ref(), &mut row).await? {
+                        Outcome::Done => basis = Basis::Locked,
+                        Outcome::Skipped => return Ok(()),
                     }
                 }
             }
         }
-        Ok(out)
     }
 
     pub(super) async fn write_delete(
@@ -485,7 +580,7 @@ impl Cx<'_> {
         format!("Key ({})=({})", names.join(", "), values.join(", "))
     }
 
-    fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
+    pub(super) fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
         let shape = &target.table.shape;
         let secondary = shape.indexes.iter().find(|i| i.oid == oid);
         let columns = secondary.map_or(&shape.key, |i| &i.columns);

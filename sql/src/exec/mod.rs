@@ -12,6 +12,7 @@
 //!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
 
 mod backup;
+mod batch;
 pub mod catalog_functions;
 pub mod change;
 mod comments;

@@ -135,6 +135,12 @@ impl Rows {
         self.rows.len()
     }
 
+    /// Where the row with this key stands, or would.
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        let key_of = |span: &RowSpan| &self.bytes[span.key.0 as usize..span.key.1 as usize];
+        self.rows.binary_search_by(|span| key_of(span).cmp(key))
+    }
+
     pub(super) fn get(&self, index: usize) -> NodeRow<'_> {
         let span = self.rows[index];
         NodeRow {

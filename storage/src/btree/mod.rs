@@ -10,6 +10,7 @@
 //!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
+//!   run      many edits of one leaf
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -17,7 +18,7 @@
 //!
 //! # Invariants
 //! BTR-1, 2: `node`. 3: `image`. 4: `edit`. 5: `ops`. 6, 7: `descend`. 8, 9: `write`. 10, 11: `split`. 12: `overflow`.
-//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`.
+//! 13: `cursor`. 14: `bulk`. 15: `tidy`. 16: `dismantle`. 17: `leaf_copy`. 18, 19: `run`.
 //!
 //! # Latch order
 //! Left to right within a level, bottom to top, space's pages last.
@@ -42,6 +43,7 @@ mod ops;
 mod overflow;
 mod print;
 mod repack;
+mod run;
 mod split;
 mod tidy;
 mod tree;
@@ -52,6 +54,7 @@ pub use check::TreeReport;
 pub use cursor::{Cursor, Direction, KeyRange};
 pub use leaf_copy::LeafCopy;
 pub use ops::{TreeRedo, root_init};
+pub use run::{RunEdits, RunPut};
 pub use overflow::{CHAIN_PAGES, VALUE_BYTES_MAX, compensate_chain};
 pub use tidy::{Tidied, TidyBudget};
 pub use tree::{Edit, LeafRow, Lookup, Row, RowBuf, Tree, TryGet};
@@ -68,6 +71,8 @@ mod edit_tests;
 mod overflow_tests;
 #[cfg(test)]
 mod print_tests;
+#[cfg(test)]
+mod run_tests;
 #[cfg(test)]
 mod separator_tests;
 #[cfg(test)]

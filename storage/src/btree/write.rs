@@ -140,7 +140,7 @@ impl Tree {
     }
 
     /// The leaf that owns `key`, latched, if a run of ascending keys goes on there.
-    fn latch_append_leaf(&self, key: &[u8]) -> Option<Latched<'_>> {
+    pub(super) fn latch_append_leaf(&self, key: &[u8]) -> Option<Latched<'_>> {
         let page = self.pool().read(self.append_leaf()?)?;
         let node = Node(page.page);
         // BTR-6: the same questions as at the end of a descent.
@@ -270,7 +270,7 @@ impl Tree {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
-    fn append_row(
+    pub(super) fn append_row(
         &self,
         leaf: &mut Latched<'_>,
         log: &mut TxnLog,
@@ -465,7 +465,7 @@ pub(super) fn has_room(leaf: &mut Latched<'_>, key: &[u8], max_value: usize) -> 
 
 /// A node that is built anew has the longest prefix that its keys share; it may take so many bytes more than a shorter one
 /// did, where all keys end within two bytes of it.
-const PREFIX_SLACK: usize = 2;
+pub(super) const PREFIX_SLACK: usize = 2;
 
 /// The same without a compaction; false also where only that would tell. What fits here also fits a node of the same rows
 /// that lies in its page in another way, as redo may find it (BTR-3).

@@ -290,12 +290,17 @@ async fn pump(
             execution
                 .feed(core, &mut feed, &mut rows)
                 .await
-                .map_err(|e| located(e, into, first.max(feed.taken), None))?;
+                .map_err(|e| located(e, into, first.max(feed.taken).min(feed.failed().max(1)), None))?;
             core.backend.interrupt.check()?;
         }
     }
     if let Source::Binary(rows) = &mut source {
         rows.finish().map_err(|e| located(e, into, rows.number + 1, None))?;
     }
+    feed.is_last = true;
+    execution
+        .feed(core, &mut feed, &mut rows)
+        .await
+        .map_err(|e| located(e, into, feed.failed().max(1), None))?;
     execution.end_feed(core, feed).await
 }

@@ -92,7 +92,7 @@ impl Ddl<'_> {
         let shape = TableShape::new(&catalog, table).map_err(from_engine)?;
         let mut filling = Filling { core: self.core, shape, rows: Vec::new(), loading: Loading::default() };
         let given = execution.give_to(self.core, &mut filling).await?;
-        self.engine().end_loading(&mut filling.loading).await.map_err(from_engine)?;
+        self.engine().end_loading(&mut filling.loading, &filling.shape).await.map_err(from_engine)?;
         Ok(given)
     }
 }

@@ -1,0 +1,123 @@
+//! Changes of many rows of a table by one statement: in runs where the rows come in the order of their keys (txn/src/transaction/run.rs), with
+//! their index entries in sorted batches (table/batch.rs).
+
+use clearway_txn::lockmgr::LockMode;
+use clearway_txn::transaction::{Basis, Change, RunChange};
+
+use super::Session;
+use crate::error::EngineError;
+use crate::table::batch::EntryBatch;
+use crate::table::shape::TableShape;
+use crate::table::write;
+use crate::value::Value;
+
+/// A row to be replaced by one with the same key.
+pub struct Replaced<K> {
+    /// Its key.
+    pub key: K,
+    /// The row that was read.
+    pub old: Vec<Value>,
+    /// The row in its place.
+    pub new: Vec<Value>,
+}
+
+impl Session {
+    /// Deletes rows from the first one on, until one of them has to be waited for, or was changed since it was read: that one is for
+    /// [`Session::delete`]. Says how many were deleted. Their entries wait in `entries` (BAT-1).
+    ///
+    /// # Errors
+    /// From the transaction.
+    pub async fn delete_rows<K: AsRef<[u8]>>(
+        &mut self,
+        entries: &mut EntryBatch,
+        shape: &TableShape,
+        rows: &[(K, Vec<Value>)],
+        basis: Basis,
+    ) -> Result<usize, EngineError> {
+        let changes: Vec<RunChange<'_>> = rows
+            .iter()
+            .map(|(key, _)| RunChange { key: key.as_ref(), change: Change::Delete { moved_to: None } })
+            .collect();
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut().expect("a transaction is open");
+        let done = txn.change_run(tree, &changes, basis, true).await?;
+        for (key, old) in &rows[..done] {
+            for index in 0..shape.indexes.len() {
+                entries.note(shape, index, key.as_ref(), old, false);
+            }
+            self.counted.note(self.db.statistics(), shape.oid);
+        }
+        self.apply_if_full(entries, shape).await?;
+        Ok(done)
+    }
+
+    /// Replaces rows by others with the same keys, as [`Session::delete_rows`] deletes them. With `over_own` also such as the transaction itself
+    /// has written.
+    ///
+    /// # Errors
+    /// `Duplicate`, with the number of the row; from the transaction.
+    pub async fn update_rows<K: AsRef<[u8]>>(
+        &mut self,
+        entries: &mut EntryBatch,
+        shape: &TableShape,
+        rows: &[Replaced<K>],
+        basis: Basis,
+        over_own: bool,
+    ) -> Result<usize, (usize, EngineError)> {
+        for (n, row) in rows.iter().enumerate() {
+            shape.check_fit(&row.new).map_err(|error| (n, error))?;
+        }
+        let values: Vec<Vec<u8>> = rows.iter().map(|row| shape.value_of(&row.new)).collect();
+        let strength = |row: &Replaced<K>| match shape.changes_key(&row.old, &row.new) {
+            true => LockMode::RowUpdate,
+            false => LockMode::RowNoKeyUpdate,
+        };
+        let changes: Vec<RunChange<'_>> = rows
+            .iter()
+            .zip(&values)
+            .map(|(row, value)| RunChange {
+                key: row.key.as_ref(),
+                change: Change::Update { value, strength: strength(row) },
+            })
+            .collect();
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut().expect("a transaction is open");
+        let done = txn.change_run(tree, &changes, basis, over_own).await.map_err(|error| (0, error.into()))?;
+        for (n, row) in rows[..done].iter().enumerate() {
+            for (place, index) in shape.indexes.iter().enumerate() {
+                let touched = index.columns.iter().any(|c| row.old[*c] != row.new[*c]);
+                if !touched || index.prefix_of(&row.old) == index.prefix_of(&row.new) {
+                    continue;
+                }
+                let key = row.key.as_ref();
+                if index.unique {
+                    // BAT-2
+                    write::move_entry(txn, (shape, index), key, &row.old, &row.new).await.map_err(|e| (n, e))?;
+                } else {
+                    entries.note(shape, place, key, &row.old, false);
+                    entries.note(shape, place, key, &row.new, true);
+                }
+            }
+        }
+        self.apply_if_full(entries, shape).await.map_err(|error| (0, error))?;
+        Ok(done)
+    }
+
+    async fn apply_if_full(&mut self, entries: &mut EntryBatch, shape: &TableShape) -> Result<(), EngineError> {
+        match entries.is_full() {
+            true => self.apply_entries(entries, shape).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Changes the entries that wait (BAT-1).
+    ///
+    /// # Errors
+    /// From the transaction.
+    pub async fn apply_entries(&mut self, entries: &mut EntryBatch, shape: &TableShape) -> Result<(), EngineError> {
+        match &mut self.txn {
+            Some(txn) => entries.apply(txn, shape).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Changes of index entries that wait until there are many of them: sorted, the entries of one leaf are changed under one latch.
+//!
+//! # Life of an entry
+//! its row is changed -> noted here -> the batch is full, or the statement ends: sorted by key, index by index -> changed in runs
+//!
+//! # Invariants
+//! - BAT-1: a statement applies its batch before it ends, and before anything reads the newest versions on its behalf (checks of foreign keys).
+//!   So a snapshot that shows a row finds its entries (TAB-1): until then the row's tag belongs to a running transaction.
+//! - BAT-2: insertions into a unique index are not noted here: TAB-2 is checked in the order of the rows. A deletion may wait: who meets the
+//!   entry meanwhile asks for the row, finds its writer, and waits for it.
+//! - BAT-3: entries with the same key are changed in the order in which they were noted.
+
+use clearway_base::sync::yield_now;
+use clearway_txn::transaction::{Basis, Change, RunChange, Transaction};
+
+use super::shape::TableShape;
+use super::write;
+use crate::error::EngineError;
+use crate::value::Value;
+
+/// Bytes of the entries of all indexes that a batch holds, about.
+const BYTES_MAX: usize = 8 << 20;
+/// So many entries are given to a run; between two runs others may go on.
+const RUN_ENTRIES: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Noted {
+    /// The first bytes of the key.
+    head: u64,
+    at: u32,
+    len: u32,
+    inserts: bool,
+}
+
+/// The entries of one index.
+#[derive(Default)]
+struct List {
+    bytes: Vec<u8>,
+    noted: Vec<Noted>,
+}
+
+/// The entries of a table's indexes that are to be changed.
+#[derive(Default)]
+pub struct EntryBatch {
+    /// By the index's place in the shape.
+    lists: Vec<List>,
+}
+
+impl EntryBatch {
+    /// The entry of a row is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
+    pub(crate) fn note(&mut self, shape: &TableShape, index: usize, row_key: &[u8], row: &[Value], inserts: bool) {
+        if self.lists.len() <= index {
+            self.lists.resize_with(shape.indexes.len(), List::default);
+        }
+        let list = &mut self.lists[index];
+        let at = list.bytes.len();
+        list.bytes.extend_from_slice(&shape.indexes[index].prefix_of(row));
+        list.bytes.extend_from_slice(row_key);
+        let key = &list.bytes[at..];
+        let mut head = [0; 8];
+        let len = key.len().min(8);
+        head[..len].copy_from_slice(&key[..len]);
+        let noted = Noted { head: u64::from_be_bytes(head), at: at as u32, len: key.len() as u32, inserts };
+        list.noted.push(noted);
+    }
+
+    /// Whether the batch is to be applied before more is noted.
+    pub(crate) fn is_full(&self) -> bool {
+        let bytes = |list: &List| list.bytes.len() + list.noted.len() * size_of::<Noted>();
+        self.lists.iter().map(bytes).sum::<usize>() >= BYTES_MAX
+    }
+
+    /// Changes the entries that were noted.
+    pub(crate) async fn apply(&mut self, txn: &mut Transaction, shape: &TableShape) -> Result<(), EngineError> {
+        for (index, list) in shape.indexes.iter().zip(std::mem::take(&mut self.lists)) {
+            let List { bytes, mut noted } = list;
+            let key = |n: &Noted| &bytes[n.at as usize..(n.at + n.len) as usize];
+            // BAT-3: a stable sort.
+            noted.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| key(a).cmp(key(b))));
+            let tree = index.entries(txn.all());
+            for part in noted.chunks(RUN_ENTRIES) {
+                let change = |n: &Noted| match n.inserts {
+                    true => Change::Insert { value: &[] },
+                    false => Change::Delete { moved_to: None },
+                };
+                let changes: Vec<RunChange<'_>> =
+                    part.iter().map(|n| RunChange { key: key(n), change: change(n) }).collect();
+                let mut done = 0;
+                while done < changes.len() {
+                    done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;
+                    if let Some(left) = changes.get(done) {
+                        match left.change {
+                            Change::Insert { .. } => write::put_entry(txn, index, left.key).await?,
+                            _ => write::remove_entry(txn, index, left.key).await?,
+                        }
+                        done += 1;
+                    }
+                }
+                yield_now().await;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,291 @@
+//! Runs of edits: rows in the order of their keys, as many of them as stand in one leaf changed under one latch.
+//!
+//! # Life of a run
+//! ```text
+//! credit, without a wait -> descend -> latch -> row by row: room? -> the caller decides -> page changed, record appended
+//!      a row that does not fit, or that the caller leaves, or the end of the leaf: the run ends before it
+//! ```
+//! A run makes the easy changes only. Whatever takes a wait, a split or a decision is left to [`Tree::edit`]: the caller gives the first row
+//! that was not done to it, and goes on with a run behind it.
+//!
+//! In a full leaf each change of a row builds the node anew. A run copies the rows out at the first such change, makes all others in the copy,
+//! and builds the node once, at its end. (An update of all rows of a table spent a third of its time in building nodes.)
+//!
+//! # Invariants
+//! - BTR-18: after each record the rows of the leaf fit a node, with two bytes to spare for a longer prefix (`write::fits`). So redo, which
+//!   makes the changes one after the other, succeeds at each of them (BTR-3), and so does the node that the run builds at its end.
+//! - BTR-19: a run appends the records that edits of the same rows would append, in the same order. So redo, undo and recovery know nothing of
+//!   runs.
+//! - BTR-8 and BTR-9 hold as for edits.
+
+use super::descend::{Descent, Target};
+use super::edit::put_at;
+use super::image::{Frame, Image, NodeRow, Rows, node_of, row_bytes};
+use super::node::{MEMORY_LOCKS, SLOT_BYTES};
+use super::ops;
+use super::tree::{LeafRow, RowBuf, Tree, read_row};
+use super::write::{PREFIX_SLACK, record_bytes, undo_bytes};
+use super::{KEY_BYTES_MAX, ROW_BYTES_MAX};
+use crate::buffer::Latched;
+use crate::buffer::page::PAGE_BYTES;
+use crate::error::StorageError;
+use crate::ids::{Lsn, Tag};
+use crate::record::{LsnRange, TxnLog};
+use crate::seams::{Credit, Purpose};
+use crate::wal::RoomChange;
+
+/// Log bytes that a run takes credit for beside those of its first row.
+const CREDIT_BYTES: usize = 48 << 10;
+
+/// The row that an edit of a run puts in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunPut<'v> {
+    /// Its value, at most as long as was announced.
+    pub value: &'v [u8],
+    /// Its tag.
+    pub tag: Tag,
+    /// It is a ghost.
+    pub ghost: bool,
+}
+
+/// The edits of a run, numbered from 0.
+pub trait RunEdits<'v> {
+    /// The key of an edit, and the most bytes that its value has; none: there are no more.
+    fn key(&self, n: usize) -> Option<(&'v [u8], usize)>;
+
+    /// Decides on an edit under the latch of its leaf, as the closure of [`Tree::edit`]; none: the run ends before it, and nothing was done.
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>) -> Option<RunPut<'v>>;
+
+    /// The edit was logged; `previous` is the transaction's record before it. Called under the latch.
+    fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn);
+}
+
+/// Where the rows of the leaf stand during a run.
+enum Work {
+    /// In the page.
+    Page,
+    /// In a copy that becomes the page at the end.
+    Copy(Frame, Rows),
+}
+
+/// A leaf that a run changes.
+struct Leaf<'p> {
+    latched: Latched<'p>,
+    work: Work,
+    prefix_len: usize,
+    /// Bytes that a node of these rows leaves free.
+    free: usize,
+    before: RowBuf,
+}
+
+impl<'p> Leaf<'p> {
+    fn new(latched: Latched<'p>) -> Leaf<'p> {
+        let node = node_of(latched.page());
+        let (prefix_len, free) = (node.prefix_len(), node.gap() + node.garbage());
+        Leaf { latched, work: Work::Page, prefix_len, free, before: RowBuf::default() }
+    }
+
+    /// Where the row with this key stands, or would; copied to `before` if it is there.
+    fn find(&mut self, key: &[u8]) -> Result<usize, usize> {
+        match &self.work {
+            Work::Page => {
+                let node = node_of(self.latched.page());
+                let found = node.search(key);
+                if let Ok(index) = found {
+                    read_row(node, index, &mut self.before);
+                }
+                found
+            }
+            Work::Copy(_, rows) => {
+                let found = rows.search(key);
+                if let Ok(index) = found {
+                    let row = rows.get(index);
+                    self.before.value.clear();
+                    self.before.value.extend_from_slice(row.value);
+                    (self.before.tag, self.before.ghost, self.before.overflow) = (row.tag, row.ghost, row.overflow);
+                }
+                found
+            }
+        }
+    }
+
+    fn shared_tag(&self) -> Tag {
+        match &self.work {
+            Work::Page => node_of(self.latched.page()).shared_tag(),
+            Work::Copy(frame, _) => frame.shared_tag,
+        }
+    }
+
+    /// BTR-18: whether any row with this key and at most so many bytes fits the node.
+    fn fits(&self, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
+        let node = node_of(self.latched.page());
+        if key.len() < self.prefix_len || node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_ne() {
+            return false;
+        }
+        let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, true) + PREFIX_SLACK;
+        match found {
+            Err(_) => most(max_value) <= self.free,
+            Ok(_) => {
+                let growth = most(max_value.max(self.before.value.len())).saturating_sub(self.bytes_before(key));
+                growth <= self.free
+            }
+        }
+    }
+
+    /// Bytes that the row in `before` takes in the node.
+    fn bytes_before(&self, key: &[u8]) -> usize {
+        let own = !self.before.tag.is_settled() && self.before.tag != self.shared_tag();
+        row_bytes(key.len() - self.prefix_len, self.before.value.len(), self.before.overflow, own)
+    }
+
+    /// Puts a row in place, which fits.
+    fn put(&mut self, row: &NodeRow<'_>, found: Result<usize, usize>) {
+        let bytes_before = if found.is_ok() { self.bytes_before(row.key) } else { 0 };
+        if let Work::Page = self.work {
+            let node = node_of(self.latched.page());
+            let needed = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, true);
+            let in_place = found.is_ok_and(|index| node.cell(node.slot(index)).len() + SLOT_BYTES >= needed);
+            if node.count() > 1 && !in_place && node.gap() < needed {
+                self.work = Work::Copy(Frame::of(node), Rows::of(node, 0, node.count()));
+            }
+        }
+        match &mut self.work {
+            Work::Page => {
+                put_at(self.latched.page(), row, found).expect("BTR-18: the row fits");
+                let node = node_of(self.latched.page());
+                // The prefix of a node that was built anew may be longer.
+                (self.prefix_len, self.free) = (node.prefix_len(), node.gap() + node.garbage());
+            }
+            Work::Copy(frame, rows) => {
+                let index = match found {
+                    Ok(index) => {
+                        rows.remove(index);
+                        index
+                    }
+                    Err(index) => {
+                        // As `edit::put` shares a tag.
+                        if frame.shared_tag.is_settled() {
+                            frame.shared_tag = row.tag;
+                        }
+                        index
+                    }
+                };
+                rows.insert(index, row);
+                let own = !row.tag.is_settled() && row.tag != frame.shared_tag;
+                let bytes = row_bytes(row.key.len() - self.prefix_len, row.value.len(), row.overflow, own);
+                self.free = (self.free + bytes_before).checked_sub(bytes).expect("BTR-18: the row fits");
+            }
+        }
+    }
+
+    /// The copy becomes the page.
+    fn finish(self) {
+        if let Work::Copy(frame, rows) = &self.work {
+            let mut image = Image::new();
+            assert!(image.build(frame, rows, 0, rows.len()), "BTR-18: the rows of a leaf fit a node");
+            image.store(self.latched.page());
+        }
+    }
+}
+
+impl Tree {
+    /// Makes the edits from number `from` on that stand in one leaf and can be made at once; says how many were made. 0: the first one is for
+    /// [`Tree::edit`]. Dropped early, the run has not happened.
+    ///
+    /// # Errors
+    /// Those of a descent; poisoned.
+    pub async fn edit_run<'v, E>(&self, log: &mut TxnLog, from: usize, edits: &mut E) -> Result<usize, StorageError>
+    where
+        E: RunEdits<'v> + Send,
+    {
+        let Some((key, max_value)) = edits.key(from) else { return Ok(0) };
+        if key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
+            return Ok(0);
+        }
+        let Some(root) = self.root_now() else { return Ok(0) };
+        self.pool().throttle().await?;
+        let wal = &**self.pool().log();
+        let first = edit_bytes(self, key, max_value, ROW_BYTES_MAX - key.len());
+        let more = if edits.key(from + 1).is_some() { CREDIT_BYTES } else { 0 };
+        let Some(mut credit) = wal.try_credit(Purpose::Change, first + more) else { return Ok(0) };
+        let leaf = match self.latch_append_leaf(key) {
+            Some(leaf) => leaf,
+            None => match self.descend(root, Target::Key(key), 0)? {
+                Descent::At(leaf, None) => match self.latch(&leaf) {
+                    Some(leaf) => leaf,
+                    None => return Ok(0),
+                },
+                _ => return Ok(0),
+            },
+        };
+        Ok(self.run_in(leaf, log, &mut credit, from, edits))
+    }
+
+    fn run_in<'v>(
+        &self,
+        leaf: Latched<'_>,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        from: usize,
+        edits: &mut impl RunEdits<'v>,
+    ) -> usize {
+        let (page, flags) = (leaf.page().id(), leaf.page().flags());
+        let mut leaf = Leaf::new(leaf);
+        let mut last: Option<&[u8]> = None;
+        let mut done = 0;
+        while let Some((key, max_value)) = edits.key(from + done) {
+            let in_order = last.is_none_or(|last| last < key && node_of(leaf.latched.page()).high_admits(key));
+            if !in_order || key.len() > KEY_BYTES_MAX || key.len() + max_value > ROW_BYTES_MAX {
+                break;
+            }
+            let found = leaf.find(key);
+            let before_len = found.map_or(0, |_| leaf.before.value.len());
+            if !leaf.fits(key, max_value, found) || credit.left_bytes() < edit_bytes(self, key, max_value, before_len) {
+                break;
+            }
+            let at_most = RoomChange { given_up: found.map_or(0, |_| PAGE_BYTES), taken: key.len() + max_value + 32 };
+            if self.pool().log().undo_room().is_some_and(|room| !room.allows(at_most)) {
+                break;
+            }
+            let slot = found.unwrap_or_else(|index| index) as u16;
+            let row = found.is_ok().then(|| leaf.before.row());
+            let Some(put) = edits.decide(from + done, LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot })
+            else {
+                break;
+            };
+            assert!(put.value.len() <= max_value, "BTR-9: a value longer than announced");
+            let row = NodeRow { key, value: put.value, tag: put.tag, ghost: put.ghost, overflow: false };
+            let previous = log.last_lsn;
+            let range = self.log_run_put(&mut leaf, log, credit, &row, found);
+            edits.logged(from + done, range, previous);
+            let count = node_of(leaf.latched.page()).count();
+            self.note_append(page, found.is_err() && usize::from(slot) + 1 >= count);
+            last = Some(key);
+            done += 1;
+        }
+        leaf.finish();
+        done
+    }
+
+    fn log_run_put(
+        &self,
+        leaf: &mut Leaf<'_>,
+        log: &mut TxnLog,
+        credit: &mut Credit<'_>,
+        row: &NodeRow<'_>,
+        found: Result<usize, usize>,
+    ) -> LsnRange {
+        leaf.latched.will_change();
+        leaf.put(row, found);
+        let head = [ops::put_flags(row)];
+        let before = found.is_ok().then(|| leaf.before.row());
+        let room = RoomChange::of(row.key.len(), before.map(|before| before.value.len()), Some(row.value.len()));
+        self.append_row(&mut leaf.latched, log, credit, ops::PUT, &[&head, row.value], row.key, row.tag, before, room)
+    }
+}
+
+/// What the record of an edit, and that of its undo, take of the log at most.
+fn edit_bytes(tree: &Tree, key: &[u8], max_value: usize, before_len: usize) -> usize {
+    let wal = &**tree.pool().log();
+    record_bytes(wal, 1, 16 + key.len() + max_value + key.len() + before_len) + undo_bytes(wal, key.len(), before_len)
+}

@@ -1,0 +1,126 @@
+//! Runs beside a map: rows that a run leaves go one by one; the log is redone afterwards.
+
+use super::tree_tests::put;
+use super::{Edit, LeafRow, Lookup, RowBuf, RunEdits, RunPut, Tree};
+use crate::ids::{Lsn, Tag, TxnId};
+use crate::record::{LsnRange, TxnLog};
+use crate::testing::{Rig, now};
+use clearway_base::for_each_seed;
+use clearway_base::testkit::Rng;
+use clearway_base::vfs::MemVfs;
+use std::collections::BTreeMap;
+
+/// Value, tag, whether it is a ghost.
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, u64, bool)>;
+
+/// An edit to be made: key, value, tag, whether it leaves a ghost.
+type Wanted = (Vec<u8>, Vec<u8>, u64, bool);
+
+struct Edits<'v> {
+    wanted: &'v [Wanted],
+    /// What the leaf shows has to be what the map says.
+    model: &'v mut Model,
+    /// Left to the caller.
+    refused: u64,
+    logged: Vec<(usize, LsnRange, Lsn)>,
+}
+
+impl<'v> RunEdits<'v> for Edits<'v> {
+    fn key(&self, n: usize) -> Option<(&'v [u8], usize)> {
+        self.wanted.get(n).map(|(key, value, ..)| (&key[..], value.len()))
+    }
+
+    fn decide(&mut self, n: usize, leaf: LeafRow<'_>) -> Option<RunPut<'v>> {
+        let (key, value, tag, ghost) = &self.wanted[n];
+        let known = self.model.get(key).map(|(value, tag, ghost)| (value.clone(), Tag(*tag), *ghost));
+        assert_eq!(leaf.row.map(|row| (row.value.to_vec(), row.tag, row.ghost)), known, "BTR-9");
+        if *tag == self.refused {
+            return None;
+        }
+        self.model.insert(key.clone(), (value.clone(), *tag, *ghost));
+        Some(RunPut { value, tag: Tag(*tag), ghost: *ghost })
+    }
+
+    fn logged(&mut self, n: usize, range: LsnRange, previous: Lsn) {
+        self.logged.push((n, range, previous));
+    }
+}
+
+/// The edits of one round: rows of a part of the keys, in their order, or new ones behind all others.
+fn round(rng: &mut Rng, tag: &mut u64) -> Vec<Wanted> {
+    let long = rng.chance(1, 3);
+    let (from, step, count) = (rng.below(4_000), 1 + rng.below(3), rng.below(300));
+    let mut wanted = Vec::new();
+    for n in 0..count {
+        let mut key = format!("{:06}", from + n * step).into_bytes();
+        key.resize(6 + ((from + n * step) % 5) as usize, b'k');
+        *tag += 1;
+        let ghost = rng.chance(1, 5);
+        let value = if ghost { Vec::new() } else { vec![7; rng.index(if long { 200 } else { 30 })] };
+        wanted.push((key, value, *tag, ghost));
+    }
+    wanted
+}
+
+async fn make(tree: &Tree, log: &mut TxnLog, wanted: &[Wanted], model: &mut Model, refused: u64) -> (u64, u64) {
+    let (mut by_run, mut alone, mut done) = (0, 0, 0);
+    while done < wanted.len() {
+        let before = log.last_lsn;
+        let mut edits = Edits { wanted, model: &mut *model, refused, logged: Vec::new() };
+        let made = tree.edit_run(log, done, &mut edits).await.unwrap();
+        // BTR-19: one record an edit, each naming the one before.
+        let mut previous = before;
+        for (place, (n, range, said)) in edits.logged.iter().enumerate() {
+            assert_eq!((*n, *said), (done + place, previous), "BTR-19");
+            previous = range.start;
+        }
+        assert_eq!((edits.logged.len(), log.last_lsn), (made, previous), "BTR-19");
+        (done, by_run) = (done + made, by_run + made as u64);
+        if made == 0 {
+            let (key, value, tag, ghost) = &wanted[done];
+            match ghost {
+                true => _ = tree.edit(log, key, 0, |_| (Edit::ghost(Tag(*tag)), ())).await.unwrap(),
+                false => put(tree, log, key, value, *tag).await,
+            }
+            model.insert(key.clone(), (value.clone(), *tag, *ghost));
+            (done, alone) = (done + 1, alone + 1);
+        }
+    }
+    (by_run, alone)
+}
+
+async fn assert_same(tree: &Tree, model: &Model) {
+    let mut out = RowBuf::default();
+    for (key, (value, tag, ghost)) in model {
+        let found = tree.get(key, &mut out).await.unwrap();
+        assert!(matches!(found, Lookup::Found(_)), "{key:?}");
+        let row = out.row();
+        assert_eq!((row.value, row.tag, row.ghost), (&value[..], Tag(*tag), *ghost), "{key:?}");
+    }
+    assert_eq!(tree.check().await.unwrap().rows, model.len() as u64);
+}
+
+#[test]
+fn runs_make_what_single_edits_make_and_redo_makes_it_again() {
+    for_each_seed!(6, |seed| {
+        now(async {
+            let rig = Rig::in_memory(2_000);
+            let tree = rig.tree(1).await;
+            let (mut rng, mut model, mut tag, mut log) = (Rng::new(seed), Model::new(), 0, TxnLog::new(TxnId(1)));
+            let (mut by_run, mut alone) = (0, 0);
+            for _ in 0..60 {
+                let wanted = round(&mut rng, &mut tag);
+                let refused = if rng.chance(1, 2) { tag - rng.below(tag.min(200)) } else { 0 };
+                let (more, left) = make(&tree, &mut log, &wanted, &mut model, refused).await;
+                (by_run, alone) = (by_run + more, alone + left);
+            }
+            assert_same(&tree, &model).await;
+            assert!(by_run > 5 * alone && alone > 10, "seed {seed}: {by_run} by runs, {alone} alone");
+            let counters = rig.pool.counters().view();
+            assert_eq!((counters.io_under_latch, counters.neighbour_reads), (0, 0));
+            let redone = rig.redone(&MemVfs::new(), 2_000, Lsn::MAX).await;
+            let twin = Tree::new(tree.id(), redone.pool.clone(), redone.mark.clone());
+            assert_same(&twin, &model).await;
+        });
+    });
+}
