@@ -3,6 +3,7 @@
 mod it {
     pub mod basics;
     pub mod bulk_build;
+    pub mod bulk_change;
     pub mod bulk_load;
     pub mod indexes;
     pub mod many_tables;

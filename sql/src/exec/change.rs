@@ -90,14 +90,6 @@ impl Feed {
 impl Cx<'_> {
     /// Inserts rows as those of the plan's source.
     pub async fn feed(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
-        let fed = self.feed_rows(insert, feed, rows).await;
-        if feed.is_last || fed.as_ref().is_err_and(is_of_a_row) {
-            self.end_loading(insert, &mut feed.intake.loading).await?;
-        }
-        fed
-    }
-
-    async fn feed_rows(self, insert: &Insert, feed: &mut Feed, rows: &mut Vec<Row>) -> Result<()> {
         for given in rows.drain(..) {
             feed.taken += 1;
             feed.intake.loading.set_number(feed.taken);
@@ -107,6 +99,10 @@ impl Cx<'_> {
                 self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out)
                     .await?;
             }
+        }
+        // An error of a row comes before that of a row which has gathered, as in PostgreSQL's COPY.
+        if feed.is_last {
+            self.end_loading(insert, &mut feed.intake.loading).await?;
         }
         Ok(())
     }

@@ -1,0 +1,282 @@
+//! Rows that a statement changes in runs: the same as changed one by one, beside other transactions, and whole or gone after a crash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::for_each_seed;
+use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
+use clearway_base::vfs::sim::SimDisk;
+use clearway_engine::catalog::Object;
+use clearway_engine::error::EngineError;
+use clearway_engine::session::batch::Replaced;
+use clearway_engine::session::load::Loading;
+use clearway_engine::session::{Durability, Session, StatementMode, TxnOptions};
+use clearway_engine::table::batch::EntryBatch;
+use clearway_engine::table::shape::TableShape;
+use clearway_engine::table::verify::verify;
+use clearway_engine::value::Value;
+use clearway_storage::btree::{Direction, KeyRange};
+use clearway_txn::transaction::{Basis, Changed};
+
+use super::support::{DATABASE, create, index_on_a, key, row, simulated};
+
+const ROWS: i64 = 400;
+
+fn in_simulation<T: Send + 'static>(seed: u64, test: impl Future<Output = T> + Send + 'static) -> T {
+    Sim::with_options(seed, SimOptions { steps_max: 40_000_000 }).block_on(test).expect("the run ends")
+}
+
+/// A table with an index on `a`.
+async fn indexed(session: &mut Session) -> Arc<TableShape> {
+    let table = create(session, true, false).await.oid;
+    session.begin(TxnOptions::default());
+    let mut index = index_on_a(session, table, false);
+    index.tree = session.create_tree().await.expect("a tree").0;
+    session.put_object(Object::Index(index)).await.expect("put");
+    session.commit(Durability::Wait).await.expect("committed");
+    TableShape::new(&session.catalog(), table).expect("the table")
+}
+
+async fn insert_all(session: &mut Session, shape: &TableShape, ids: impl Iterator<Item = i64>) -> Result<(), EngineError> {
+    let mut loading = Loading::default();
+    for id in ids {
+        loading.set_number(id as u64);
+        session.insert_one_of(&mut loading, shape, &row(id, (id * 7_919) % 1_009, "xyz")).await?;
+    }
+    let ended = session.end_loading(&mut loading, shape).await;
+    if let Some(failed) = loading.failed() {
+        assert_eq!(failed.row[0], Value::Int(failed.number as i64), "LDG-4");
+    }
+    ended
+}
+
+/// The rows that a new statement sees.
+async fn rows(session: &mut Session, shape: &Arc<TableShape>) -> Vec<Vec<Value>> {
+    let statement = session.open_statement(&"read".into(), StatementMode::Write);
+    let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
+    let mut found = Vec::new();
+    while let Some(keyed) = session.next(&mut scan).await.expect("a row") {
+        found.push(keyed.row);
+    }
+    session.close_statement(statement);
+    found
+}
+
+fn id_of(row: &[Value]) -> i64 {
+    let Value::Int(id) = row[0] else { panic!("{row:?}") };
+    id
+}
+
+/// `a` plus `by` in these rows, those that a run leaves alone; says how many that were.
+async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usize {
+    let statement = session.open_statement(&"update".into(), StatementMode::Write);
+    let (mut entries, mut alone) = (EntryBatch::default(), 0);
+    let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
+    let mut changes = Vec::new();
+    while let Some(keyed) = session.next(&mut scan).await.expect("a row") {
+        let Value::Int(a) = keyed.row[1] else { panic!("{:?}", keyed.row) };
+        let mut new = keyed.row.clone();
+        (new[1], new[2]) = (Value::Int(a + by), Value::bytes(&b"longer than before"[..(a % 18) as usize]));
+        changes.push(Replaced { key: keyed.key.clone(), old: keyed.row, new });
+    }
+    let mut at = 0;
+    while at < changes.len() {
+        let basis = Basis::Read(statement.view);
+        at += session.update_rows(&mut entries, shape, &changes[at..], basis, true).await.map_err(|e| e.1).expect("updated");
+        if let Some(left) = changes.get(at) {
+            let done = session.update(shape, &left.key, &left.old, &left.new, basis).await.expect("updated");
+            assert!(matches!(done, Changed::Done | Changed::Newer), "{done:?}");
+            (at, alone) = (at + 1, alone + 1);
+        }
+    }
+    session.apply_entries(&mut entries, shape).await.expect("entries");
+    session.close_statement(statement);
+    alone
+}
+
+async fn delete_even(session: &mut Session, shape: &Arc<TableShape>) {
+    let statement = session.open_statement(&"delete".into(), StatementMode::Write);
+    let mut entries = EntryBatch::default();
+    let mut scan = session.scan(shape, KeyRange::all(), Direction::Forward, &statement.view);
+    let mut gone = Vec::new();
+    while let Some(keyed) = session.next(&mut scan).await.expect("a row") {
+        if id_of(&keyed.row) % 2 == 0 {
+            gone.push((keyed.key.clone(), keyed.row));
+        }
+    }
+    let mut at = 0;
+    while at < gone.len() {
+        let basis = Basis::Read(statement.view);
+        at += session.delete_rows(&mut entries, shape, &gone[at..], basis).await.expect("deleted");
+        if let Some((key, old)) = gone.get(at) {
+            assert_eq!(session.delete(shape, key, old, basis).await.expect("deleted"), Changed::Done);
+            at += 1;
+        }
+    }
+    session.apply_entries(&mut entries, shape).await.expect("entries");
+    session.close_statement(statement);
+}
+
+async fn assert_sound(session: &mut Session, shape: &TableShape) {
+    let all = session.db().transactions().clone();
+    shape.rows(&all).check().await.expect("a sound tree");
+    for index in &shape.indexes {
+        index.entries(&all).check().await.expect("a sound tree");
+    }
+    let found = verify(&all, &session.catalog(), shape.oid).await.expect("read");
+    assert!(found.is_empty(), "TAB-1, BAT-1: {found:?}");
+}
+
+/// A transaction each: rows, another `a` in all of them, half of them gone, others in their place, and one that is undone.
+async fn history(disk: SimDisk) {
+    let db = simulated(&disk).await;
+    let mut session = db.session(1, DATABASE);
+    let shape = indexed(&mut session).await;
+    for step in 0..5 {
+        session.begin(TxnOptions::default());
+        match step {
+            0 => insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted"),
+            1 => _ = update(&mut session, &shape, 5).await,
+            2 => delete_even(&mut session, &shape).await,
+            3 => insert_all(&mut session, &shape, (0..ROWS).filter(|id| id % 2 == 0)).await.expect("inserted"),
+            _ => {
+                update(&mut session, &shape, 100).await;
+                delete_even(&mut session, &shape).await;
+                session.roll_back().await.expect("undone");
+                continue;
+            }
+        }
+        session.commit(Durability::Wait).await.expect("committed");
+    }
+    assert_sound(&mut session, &shape).await;
+    drop(session);
+    db.close().await.expect("closed");
+}
+
+/// How far the history had come: the step after which the rows are as they are.
+fn step_of(rows: &[Vec<Value>]) -> Option<usize> {
+    let first = |id: i64| (id * 7_919) % 1_009;
+    let is = |wanted: &dyn Fn(i64) -> Option<i64>| {
+        let all: Vec<(i64, i64)> = (0..ROWS).filter_map(|id| wanted(id).map(|a| (id, a))).collect();
+        let found = rows.iter().map(|row| match (&row[0], &row[1]) {
+            (Value::Int(id), Value::Int(a)) => (*id, *a),
+            other => panic!("{other:?}"),
+        });
+        found.eq(all)
+    };
+    let odd = |id: i64| (id % 2 == 1).then(|| first(id) + 5);
+    let steps: [&dyn Fn(i64) -> Option<i64>; 5] = [
+        &|_| None,
+        &|id| Some(first(id)),
+        &|id| Some(first(id) + 5),
+        &odd,
+        &|id| odd(id).or(Some(first(id))),
+    ];
+    steps.iter().position(|wanted| is(wanted))
+}
+
+/// After a restart: how far the history had come; none: there is no table yet.
+async fn what_is_left(disk: SimDisk) -> Option<usize> {
+    let db = simulated(&disk).await;
+    let mut session = db.session(1, DATABASE);
+    let table = session.catalog().objects().find(|o| o.kind() == "table").map(|o| o.oid())?;
+    let shape = TableShape::new(&session.catalog(), table).expect("the table");
+    // What was running is undone in the background.
+    for _ in 0..50 {
+        testkit::sleep(Duration::from_millis(100)).await;
+    }
+    session.begin(TxnOptions::default());
+    let found = rows(&mut session, &shape).await;
+    session.roll_back().await.expect("ended");
+    assert_sound(&mut session, &shape).await;
+    let step = step_of(&found);
+    assert!(step.is_some(), "rows of no step: {} of them", found.len());
+    drop(session);
+    db.close().await.expect("closed");
+    step
+}
+
+#[test]
+fn a_crash_leaves_the_rows_of_whole_statements() {
+    for_each_seed!(1, |seed| {
+        let whole = SimDisk::new(seed);
+        in_simulation(seed, history(whole.clone()));
+        assert_eq!(in_simulation(seed, what_is_left(whole.restart())), Some(4));
+        let (mut rng, mut seen) = (Rng::new(seed), [0; 5]);
+        for _ in 0..25 {
+            let disk = SimDisk::new(seed);
+            disk.crash_at(rng.range(whole.points() / 8..whole.points()));
+            let options = SimOptions { steps_max: 40_000_000 };
+            let ended = Sim::with_options(seed, options).block_on(history(disk.clone()));
+            assert_eq!(ended.err(), Some(Stop::Crashed));
+            if let Some(step) = in_simulation(seed, what_is_left(disk.restart())) {
+                seen[step] += 1;
+            }
+        }
+        assert!(seen.iter().filter(|count| **count > 0).count() >= 4, "crashes after too few steps: {seen:?}");
+    });
+}
+
+#[test]
+fn a_run_ends_before_a_row_that_another_transaction_has() {
+    in_simulation(1, async {
+        let db = simulated(&SimDisk::new(1)).await;
+        let (mut session, mut other) = (db.session(1, DATABASE), db.session(2, DATABASE));
+        let shape = indexed(&mut session).await;
+        session.begin(TxnOptions::default());
+        insert_all(&mut session, &shape, 0..ROWS).await.expect("inserted");
+        session.commit(Durability::Wait).await.expect("committed");
+        other.begin(TxnOptions::default());
+        let (old, new) = (row(57, (57 * 7_919) % 1_009, "xyz"), row(57, 9_000, "other"));
+        let done = other.update(&shape, &key(&shape, 57), &old, &new, Basis::Locked).await.expect("updated");
+        assert_eq!(done, Changed::Done);
+        let waiting = {
+            let (db, shape) = (db.clone(), shape.clone());
+            testkit::spawn("waiter", async move {
+                let mut session = db.session(3, DATABASE);
+                session.begin(TxnOptions::default());
+                let alone = update(&mut session, &shape, 5).await;
+                session.commit(Durability::Wait).await.expect("committed");
+                alone
+            })
+        };
+        testkit::sleep(Duration::from_millis(200)).await;
+        other.commit(Durability::Wait).await.expect("committed");
+        let alone = waiting.await;
+        // TXN-11: the row of the other transaction, those behind it in its leaf, which has a hint of locks now, and those that a split takes.
+        assert!((1..ROWS as usize / 2).contains(&alone), "{alone} rows one by one");
+        session.begin(TxnOptions::default());
+        let found = rows(&mut session, &shape).await;
+        session.roll_back().await.expect("ended");
+        assert_eq!((found.len() as i64, &found[57]), (ROWS, &new), "a row that was changed since is for the caller");
+        assert_eq!(found[58][1], Value::Int((58 * 7_919) % 1_009 + 5));
+        assert_sound(&mut session, &shape).await;
+        drop((session, other));
+        db.close().await.expect("closed");
+    });
+}
+
+#[test]
+fn a_duplicate_is_the_first_one_in_the_order_of_the_rows() {
+    in_simulation(1, async {
+        let db = simulated(&SimDisk::new(1)).await;
+        let mut session = db.session(1, DATABASE);
+        let shape = indexed(&mut session).await;
+        session.begin(TxnOptions::default());
+        insert_all(&mut session, &shape, [300, 310].into_iter()).await.expect("inserted");
+        session.commit(Durability::Wait).await.expect("committed");
+        session.begin(TxnOptions::default());
+        let mut loading = Loading::default();
+        for id in (200..280).chain([310, 300]) {
+            loading.set_number(id);
+            session.insert_one_of(&mut loading, &shape, &row(id as i64, 1, "")).await.expect("gathered");
+        }
+        let ended = session.end_loading(&mut loading, &shape).await;
+        assert!(matches!(ended, Err(EngineError::Duplicate { .. })), "{ended:?}");
+        assert_eq!(loading.failed().map(|failed| failed.number), Some(310), "LDG-4");
+        session.roll_back().await.expect("undone");
+        assert_sound(&mut session, &shape).await;
+        drop(session);
+        db.close().await.expect("closed");
+    });
+}
