@@ -32,11 +32,6 @@ copy bt from stdin where id <> 30002;
 8	1	x
 30004	1	x
 \.
-copy bt from stdin;
-30001	1	x
-9	1	x
-30003	100000	x
-\.
 select count(*) from bt;
 -- Random order, descending order.
 insert into bt select 100000 - g, g, 'down' from generate_series(1, 1000) g;
