@@ -46,6 +46,7 @@ impl Session {
                 entries.note(shape, index, key.as_ref(), old, false);
             }
             self.counted.note(self.db.statistics(), shape.oid);
+            self.used.deleted(shape.oid);
         }
         self.apply_if_full(entries, shape).await?;
         Ok(done)
@@ -84,8 +85,10 @@ impl Session {
         let txn = self.txn.as_mut().expect("a transaction is open");
         let done = txn.change_run(tree, &changes, basis, over_own).await.map_err(|error| (0, error.into()))?;
         for (n, row) in rows[..done].iter().enumerate() {
+            let mut in_place = true;
             for (place, index) in shape.indexes.iter().enumerate() {
                 let touched = index.columns.iter().any(|c| row.old[*c] != row.new[*c]);
+                in_place &= !touched;
                 if !touched || index.prefix_of(&row.old) == index.prefix_of(&row.new) {
                     continue;
                 }
@@ -98,6 +101,7 @@ impl Session {
                     entries.note(shape, place, key, &row.new, true);
                 }
             }
+            self.used.updated(shape.oid, in_place);
         }
         self.apply_if_full(entries, shape).await.map_err(|error| (0, error))?;
         Ok(done)

@@ -223,6 +223,7 @@ impl Session {
         for Gathered { key, row, .. } in &rows {
             self.enter(loading, shape, key, row).await?;
             self.counted.note(self.db.statistics(), shape.oid);
+            self.used.inserted(shape.oid);
         }
         Ok(())
     }

@@ -37,7 +37,11 @@ async fn indexed(session: &mut Session) -> Arc<TableShape> {
     TableShape::new(&session.catalog(), table).expect("the table")
 }
 
-async fn insert_all(session: &mut Session, shape: &TableShape, ids: impl Iterator<Item = i64>) -> Result<(), EngineError> {
+async fn insert_all(
+    session: &mut Session,
+    shape: &TableShape,
+    ids: impl Iterator<Item = i64>,
+) -> Result<(), EngineError> {
     let mut loading = Loading::default();
     for id in ids {
         loading.set_number(id as u64);
@@ -82,7 +86,11 @@ async fn update(session: &mut Session, shape: &Arc<TableShape>, by: i64) -> usiz
     let mut at = 0;
     while at < changes.len() {
         let basis = Basis::Read(statement.view);
-        at += session.update_rows(&mut entries, shape, &changes[at..], basis, true).await.map_err(|e| e.1).expect("updated");
+        at += session
+            .update_rows(&mut entries, shape, &changes[at..], basis, true)
+            .await
+            .map_err(|e| e.1)
+            .expect("updated");
         if let Some(left) = changes.get(at) {
             let done = session.update(shape, &left.key, &left.old, &left.new, basis).await.expect("updated");
             assert!(matches!(done, Changed::Done | Changed::Newer), "{done:?}");
@@ -165,13 +173,8 @@ fn step_of(rows: &[Vec<Value>]) -> Option<usize> {
         found.eq(all)
     };
     let odd = |id: i64| (id % 2 == 1).then(|| first(id) + 5);
-    let steps: [&dyn Fn(i64) -> Option<i64>; 5] = [
-        &|_| None,
-        &|id| Some(first(id)),
-        &|id| Some(first(id) + 5),
-        &odd,
-        &|id| odd(id).or(Some(first(id))),
-    ];
+    let steps: [&dyn Fn(i64) -> Option<i64>; 5] =
+        [&|_| None, &|id| Some(first(id)), &|id| Some(first(id) + 5), &odd, &|id| odd(id).or(Some(first(id)))];
     steps.iter().position(|wanted| is(wanted))
 }
 

@@ -119,7 +119,8 @@ impl<'p> Leaf<'p> {
     /// BTR-18: whether any row with this key and at most so many bytes fits the node.
     fn fits(&self, key: &[u8], max_value: usize, found: Result<usize, usize>) -> bool {
         let node = node_of(self.latched.page());
-        if key.len() < self.prefix_len || node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_ne() {
+        if key.len() < self.prefix_len || node.0.compare(node.tail(), self.prefix_len, &key[..self.prefix_len]).is_ne()
+        {
             return false;
         }
         let most = |value_len| row_bytes(key.len() - self.prefix_len, value_len, false, true) + PREFIX_SLACK;
@@ -249,7 +250,8 @@ impl Tree {
             }
             let slot = found.unwrap_or_else(|index| index) as u16;
             let row = found.is_ok().then(|| leaf.before.row());
-            let Some(put) = edits.decide(from + done, LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot })
+            let Some(put) =
+                edits.decide(from + done, LeafRow { row, memory_locks: flags & MEMORY_LOCKS != 0, page, slot })
             else {
                 break;
             };

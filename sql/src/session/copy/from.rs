@@ -298,9 +298,6 @@ async fn pump(
         rows.finish().map_err(|e| located(e, into, rows.number + 1, None))?;
     }
     feed.is_last = true;
-    execution
-        .feed(core, &mut feed, &mut rows)
-        .await
-        .map_err(|e| located(e, into, feed.failed().max(1), None))?;
+    execution.feed(core, &mut feed, &mut rows).await.map_err(|e| located(e, into, feed.failed().max(1), None))?;
     execution.end_feed(core, feed).await
 }
