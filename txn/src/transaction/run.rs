@@ -6,7 +6,7 @@
 //!   the run: [`Transaction::change`] judges such a row again, and waits or refuses.
 //!
 //! # Crash safety
-//! BTR-19: the log does not tell a run from single changes.
+//! The log does not tell a run from single changes (BTR-19).
 
 use std::sync::{Arc, OnceLock};
 
