@@ -23,14 +23,23 @@ alter table m.t owner to m_owner; alter table m.other owner to m_owner; alter se
 alter view m.v owner to m_owner; alter materialized view m.mv owner to m_owner;
 grant all on m.t, m.v, m.mv to m_granted, m_group; grant all on sequence m.s to m_granted, m_group;
 grant select (id, a), insert (id), update (a), references (id) on m.t to m_columns;
-create role m_dropped; grant select on m.other to m_dropped
+create role m_dropped; grant select on m.other to m_dropped;
+create role m_bypass bypassrls; grant m_group to m_bypass; create role m_copier replication;
+create table m.p (id int primary key, who name, n int); alter table m.p owner to m_owner;
+insert into m.p values (1, 'm_member', 1), (2, 'm_granted', 2), (3, 'm_owner', 3), (4, 'm_member', 40);
+grant all on m.p to m_granted, m_group, m_columns, m_reader; alter table m.p enable row level security;
+create policy p_own on m.p to m_group, m_granted using (who = current_user) with check (n < 50);
+create policy p_low on m.p as restrictive for select using (n < 30);
+create policy p_seen on m.p for select to m_reader using (id > (select min(x.id) from m.other x) or id < 3);
+create view m.pv as select * from m.p; alter view m.pv owner to m_owner; grant all on m.pv to m_granted, m_group
 """
 CLEAN = """
+drop view m.pv; drop table m.p; drop role m_bypass; drop role m_copier;
 drop materialized view m.mv; drop view m.v; drop table m.t; drop table m.other; drop sequence m.s; drop table m_closed.t;
 drop schema m; drop schema m_closed; drop role m_member; drop role m_noinherit; drop role m_granted; drop role m_stranger;
 drop role m_columns; drop role m_reader; drop role m_writer; drop role m_renamed; drop role m_group; drop role m_owner
 """
-ROLES = ["m_owner", "m_granted", "m_member", "m_noinherit", "m_stranger", "m_columns", "m_reader", "m_writer", "m_renamed", "dropped"]
+ROLES = ["m_owner", "m_granted", "m_member", "m_noinherit", "m_stranger", "m_columns", "m_reader", "m_writer", "m_renamed", "m_bypass", "m_copier", "dropped"]
 STATEMENTS = """
 select * from m.t
 select a from m.t
@@ -152,6 +161,96 @@ select pg_has_role('m_group', 'member')
 select pg_has_role('m_group', 'usage')
 select pg_has_role('m_stranger', 'usage')
 select pg_cancel_backend(0)
+select id from m.p
+select id from m.p where n > 0
+select id from m.p for update
+select count(*) from m.pv
+insert into m.p values (5, 'm_member', 5)
+insert into m.p values (5, 'm_member', 55)
+insert into m.p values (5, 'm_granted', 45) returning id
+insert into m.p values (1, 'm_member', 5) on conflict (id) do nothing
+insert into m.p values (1, 'm_member', 5) on conflict (id) do update set n = 6
+insert into m.p values (2, 'm_member', 5) on conflict (id) do update set n = 60
+insert into m.pv values (5, 'm_member', 5)
+update m.p set n = 5
+update m.p set n = n + 1 returning id
+update m.p set n = 60
+update m.p set who = 'm_owner'
+update m.pv set n = 7
+delete from m.p
+delete from m.p where id < 10
+delete from m.pv where id < 10
+truncate m.p
+copy m.p to stdout
+declare c cursor for select * from m.p
+create temporary table q as select * from m.p
+select row_security_active('m.p')
+select row_security_active('m.t')
+create policy q on m.p using (true)
+alter policy p_own on m.p using (true)
+alter policy p_own on m.p rename to q
+drop policy p_own on m.p
+alter table m.p disable row level security
+alter table m.p force row level security
+alter table m.p no force row level security
+set local row_security = off; select count(*) from m.p
+alter role m_stranger set lock_timeout = 5
+alter role m_stranger in database postgres set lock_timeout = 5
+alter role m_stranger set log_statement = 'all'
+alter role m_stranger reset all
+alter role m_owner set lock_timeout = 5
+alter role postgres set lock_timeout = 5
+alter role all set lock_timeout = 5
+alter role all in database postgres set lock_timeout = 5
+alter role pg_monitor set lock_timeout = 5
+alter database postgres set lock_timeout = 5
+alter database postgres reset all
+alter role m_stranger replication
+alter role m_copier nologin
+alter role m_stranger bypassrls
+create role m_new replication
+create role m_new bypassrls
+create role m_new in role m_group
+comment on table m.t is 'x'
+comment on column m.t.a is 'x'
+comment on role m_stranger is 'x'
+comment on database postgres is 'x'
+declare c cursor for select b from m.t
+create table m.like_t (like m.t)
+create type m.kind as enum ('a')
+create domain m.positive as int check (value > 0)
+create temporary table q (a int)
+create temporary sequence q
+create view m.w as select * from m.t
+create materialized view m.w as select a from m.t
+create index on m.t (a)
+create unique index concurrently i on m.t (a)
+alter table m.t add constraint c check (a > 0)
+alter table m.t alter a set default 7
+alter table m.t alter a type bigint
+alter table m.t add d int generated always as (a + 1) stored
+alter table m.t set schema m_closed
+alter sequence m.s restart
+alter table m.other add foreign key (id) references m.t
+select nextval('m.s')
+select currval('m.s')
+select setval('m.s', 5)
+select last_value from m.s
+copy m.t to stdout
+copy m.t (a) to stdout
+copy (select b from m.t) to stdout
+explain (costs off) select * from m.t
+explain (costs off) delete from m.t
+listen x
+notify x
+set constraints all deferred
+checkpoint
+set local log_statement = 'all'
+select set_config('log_statement', 'all', true)
+show log_statement
+select rolpassword from pg_authid limit 1
+select passwd from pg_shadow limit 1
+select count(*) from pg_stat_activity where query <> '<insufficient privilege>' and usename = 'postgres' and pid <> pg_backend_pid()
 """.strip().splitlines()
 
 
@@ -163,6 +262,11 @@ EXPLAINED = {
     ("dropped", "grant usage on schema m to m_stranger"),
     ("dropped", "select has_database_privilege('postgres', 'connect')"),
     ("dropped", "analyze m.t"),
+    ("dropped", "create temporary table q (a int)"),
+    ("dropped", "create temporary sequence q"),
+    # Verifiers of passwords are for superusers alone.
+    ("m_reader", "select rolpassword from pg_authid limit 1"),
+    ("m_reader", "select passwd from pg_shadow limit 1"),
 }
 
 

@@ -14,6 +14,7 @@
 pub mod acl;
 pub(crate) mod change;
 pub mod object;
+pub mod policy;
 pub mod predefined;
 pub mod role;
 pub mod types;
@@ -28,6 +29,7 @@ pub use object::{
     Check, Column, Comment, Database, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Object, Oid,
     ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
 };
+pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};
 pub use types::{Domain, Label, TypeBody, TypeObject};
 

@@ -2,6 +2,7 @@
 //! added later and files of an older version stay readable.
 
 use super::acl::{Acl, AclKind};
+use super::policy::RowSecurity;
 use super::role;
 use super::types::TypeObject;
 use super::{BOOTSTRAP_ROLE, Role};
@@ -246,6 +247,9 @@ pub struct Relation {
     /// What becomes of a temporary table at each commit: `d` its rows are deleted, `x` it is dropped.
     #[serde(default)]
     pub on_commit: Option<char>,
+    /// Which of its rows a role may see and write.
+    #[serde(default, skip_serializing_if = "RowSecurity::is_empty")]
+    pub security: RowSecurity,
 }
 
 impl Relation {
@@ -273,6 +277,7 @@ impl Relation {
             meaning: None,
             unlogged: false,
             on_commit: None,
+            security: RowSecurity::default(),
         }
     }
 }

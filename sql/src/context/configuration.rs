@@ -214,9 +214,9 @@ impl Settings {
     fn set_start(&mut self, setting: &Setting, value: Option<&str>, now: bool) -> Result<()> {
         let text = value.map_or_else(|| Ok(setting.default.to_owned()), |value| self.normalized(setting, value))?;
         let kept = Kept { text, identity: None, source: self.source };
-        Arc::make_mut(&mut self.start).insert(setting.name, kept.clone());
+        Arc::make_mut(&mut self.start).insert(setting.name.into(), kept.clone());
         if now && self.values.get(setting.name) != Some(&kept) {
-            self.put(setting.name, kept, false);
+            self.put(setting.name.into(), kept, false);
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ pub mod deferred;
 pub mod errors;
 pub mod interrupt;
 pub mod log_line;
+mod made_up;
 mod modes;
 pub mod names;
 pub mod notify;

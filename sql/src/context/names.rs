@@ -25,6 +25,8 @@ pub struct PlanEnv<'a> {
     pub conversion: Conversion<'a>,
     /// What is known of tables.
     pub statistics: &'a Statistics,
+    /// `row_security`: policies hide rows; off: a statement whose rows they would hide fails.
+    pub row_security: bool,
 }
 
 /// A relation that a name leads to.

@@ -215,6 +215,12 @@ impl<'c> Judge<'c> {
         live.peek().is_some() && live.any(|at| self.may_with_column(relation, at, letter))
     }
 
+    /// Whether the policies of a table hold for it: row-level security is on, and the role is neither exempt nor the table's owner.
+    pub fn is_held_by_policies(&self, r: &Relation) -> bool {
+        let exempt = self.role.is_some_and(|role| role.superuser || role.bypass_rls);
+        r.security.enabled && !exempt && (r.security.forced || !self.owns(r.owner))
+    }
+
     /// Whether it may see what a session of this role does.
     pub fn may_watch(&self, role: Oid) -> bool {
         use clearway_engine::catalog::predefined::READ_ALL_STATS;

@@ -2,6 +2,7 @@
 
 use super::configuration::Source;
 use super::log_line::{LOG_STATEMENT, LogLevels};
+use super::made_up;
 use super::privileges::{Identities, Identity};
 pub use super::setting_text::{Hides, list_items, parse_bool};
 use super::setting_text::{ISOLATION, date_style_name, isolation_word};
@@ -12,6 +13,7 @@ use crate::types::Oid;
 use crate::types::datetime::{self, DateOrder, DateStyle, Format};
 use crate::types::interval::IntervalStyle;
 use clearway_txn::lockmgr::polite::Polite;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,7 +149,9 @@ impl From<&str> for Kept {
     }
 }
 
-pub(super) type Values = Arc<BTreeMap<&'static str, Kept>>;
+/// Values by name: a setting's, or one that a user made up.
+pub(super) type Names = BTreeMap<Cow<'static, str>, Kept>;
+pub(super) type Values = Arc<Names>;
 
 /// The values of a session.
 #[derive(Clone, Debug)]
@@ -156,7 +160,7 @@ pub struct Settings {
     /// What RESET goes back to.
     pub(super) start: Values,
     /// Values to return to when the transaction ends: those that SET LOCAL replaced.
-    local: BTreeMap<&'static str, Kept>,
+    local: Names,
     /// The same as numbers and formats, for the paths that need them often.
     pub lock_timeout_ms: u64,
     /// `statement_timeout`.
@@ -179,7 +183,9 @@ pub struct Settings {
     modes: (&'static str, bool),
     /// Changes with each change of `search_path` or of the role.
     pub path_changes: u64,
-    /// Changes with each change of the role.
+    /// `row_security`: policies hide rows, and no statement fails for their sake.
+    pub row_security: bool,
+    /// Changes with each change of the role or of `row_security`: statements are planned anew.
     pub role_changes: u64,
     /// `session_authorization`; none before the session has begun.
     session_user: Option<Identity>,
@@ -196,15 +202,15 @@ pub struct Settings {
 
 /// Values to go back to.
 #[derive(Clone, Debug)]
-pub struct SettingsMark(Values, BTreeMap<&'static str, Kept>);
+pub struct SettingsMark(Values, Names);
 
 impl Default for Settings {
     fn default() -> Self {
-        let values: Values = Arc::new(SETTINGS.iter().map(|s| (s.name, s.default.into())).collect());
+        let values: Values = Arc::new(SETTINGS.iter().map(|s| (s.name.into(), s.default.into())).collect());
         Self {
             values: values.clone(),
             start: values,
-            local: BTreeMap::new(),
+            local: Names::new(),
             lock_timeout_ms: 0,
             statement_timeout_ms: 0,
             statement_memory: 0,
@@ -216,6 +222,7 @@ impl Default for Settings {
             default_modes: ("read committed", false),
             modes: ("read committed", false),
             path_changes: 0,
+            row_security: true,
             role_changes: 0,
             session_user: None,
             role: None,
@@ -254,7 +261,8 @@ impl Settings {
         if let Some(setting) = find(name) {
             return Ok(self.get(setting.name).to_owned());
         }
-        self.values.get(name).map(|kept| kept.text.clone()).ok_or_else(|| unknown(name))
+        let made_up = self.values.get(name.to_ascii_lowercase().as_str());
+        made_up.map(|kept| kept.text.clone()).ok_or_else(|| unknown(name))
     }
 
     /// Changes a value and returns what is kept. There is no other way to change one, whichever statement, function or message asks
@@ -263,7 +271,7 @@ impl Settings {
     /// # Errors
     /// 42704, 22023, 55P02; 42501 for a role that the session may not become.
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool, identities: &Identities<'_>) -> Result<String> {
-        let setting = find(name).ok_or_else(|| unknown(name))?;
+        let Some(setting) = find(name) else { return self.set_made_up(name, value, local) };
         if self.acting.is_some() && matches!(setting.name, "role" | "session_authorization") {
             let message = "cannot set parameter \"{}\" within security-restricted operation";
             return Err(SqlError::new("42501", message.replace("{}", setting.name)));
@@ -282,11 +290,19 @@ impl Settings {
             None => self.start.get(setting.name).cloned().unwrap_or_else(|| setting.default.into()),
         };
         let text = kept.text.clone();
-        self.put(setting.name, kept, local);
+        self.put(setting.name.into(), kept, local);
         if setting.name == "session_authorization" {
-            self.put("role", "none".into(), local);
+            self.put("role".into(), "none".into(), local);
         }
         Ok(text)
+    }
+
+    /// Whether a setting can have this name.
+    ///
+    /// # Errors
+    /// 42704, 42602.
+    pub fn is_name(&self, name: &str) -> Result<()> {
+        find(name).map_or_else(|| made_up::check(name), |_| Ok(()))
     }
 
     /// Judges a value that later sessions shall begin with, as SET would judge it; who may become whom is judged when they begin.
@@ -294,7 +310,7 @@ impl Settings {
     /// # Errors
     /// 42704, 22023, 55P02; 25001 for what belongs to one transaction.
     pub fn check(&self, name: &str, value: &str) -> Result<()> {
-        let setting = find(name).ok_or_else(|| unknown(name))?;
+        let Some(setting) = find(name) else { return made_up::check(name) };
         if setting.name.starts_with("transaction_") {
             let message =
                 format!("parameter \"{}\" belongs to a transaction and can't be kept for sessions", setting.name);
@@ -303,20 +319,40 @@ impl Settings {
         self.normalized(setting, value).map(|_| ())
     }
 
-    pub(super) fn put(&mut self, name: &'static str, kept: Kept, local: bool) {
-        let old = Arc::make_mut(&mut self.values).insert(name, kept);
-        if local {
-            self.local.entry(name).or_insert_with(|| old.unwrap_or_else(|| "".into()));
-        } else {
-            self.local.remove(name);
+    /// Sets what no part of the server looks at: `app.tenant`.
+    fn set_made_up(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<String> {
+        made_up::check(name)?;
+        let name = name.to_ascii_lowercase();
+        if !self.values.contains_key(name.as_str()) && self.values.len() >= SETTINGS.len() + made_up::MAX {
+            return Err(made_up::too_many());
         }
-        self.apply(name);
+        let start = || self.start.get(name.as_str()).map_or_else(String::new, |kept| kept.text.clone());
+        let text = value.map_or_else(start, str::to_owned);
+        let kept = Kept { text: text.clone(), identity: None, source: self.source };
+        self.put(name.into(), kept, local);
+        Ok(text)
+    }
+
+    pub(super) fn put(&mut self, name: Cow<'static, str>, kept: Kept, local: bool) {
+        let old = Arc::make_mut(&mut self.values).insert(name.clone(), kept);
+        if local {
+            self.local.entry(name.clone()).or_insert_with(|| old.unwrap_or_else(|| "".into()));
+        } else {
+            self.local.remove(&name);
+        }
+        self.apply_named(&name);
+    }
+
+    fn apply_named(&mut self, name: &str) {
+        if let Some(setting) = find(name) {
+            self.apply(setting.name);
+        }
     }
 
     /// The role that began the session.
     pub fn log_in(&mut self, name: &str, identity: Identity) {
         self.put(
-            "session_authorization",
+            "session_authorization".into(),
             Kept { text: name.to_owned(), identity: Some(identity), source: self.source },
             false,
         );
@@ -387,6 +423,7 @@ impl Settings {
             "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
             "synchronous_commit" => self.commits_later = value == "off",
             "search_path" => self.path_changes += 1,
+            "row_security" => (self.row_security, self.role_changes) = (value == "on", self.role_changes + 1),
             "client_min_messages" => {
                 self.hides = match value.as_str() {
                     "error" => Hides::Warnings,
@@ -448,7 +485,7 @@ impl Settings {
         let mut values = self.start.clone();
         for name in ["is_superuser", "role", "session_authorization"] {
             if let Some(kept) = self.values.get(name) {
-                Arc::make_mut(&mut values).insert(name, kept.clone());
+                Arc::make_mut(&mut values).insert(name.into(), kept.clone());
             }
         }
         self.go_to(values);
@@ -474,8 +511,8 @@ impl Settings {
     /// The transaction has committed: what was set for it alone goes.
     pub fn end_transaction(&mut self) {
         for (name, value) in std::mem::take(&mut self.local) {
-            Arc::make_mut(&mut self.values).insert(name, value);
-            self.apply(name);
+            Arc::make_mut(&mut self.values).insert(name.clone(), value);
+            self.apply_named(&name);
         }
     }
 
@@ -526,6 +563,6 @@ impl Settings {
 
     /// What is set by the server rather than by SET.
     pub fn set_fixed(&mut self, name: &'static str, value: &str) {
-        Arc::make_mut(&mut self.values).insert(name, value.into());
+        Arc::make_mut(&mut self.values).insert(name.into(), value.into());
     }
 }

@@ -48,11 +48,8 @@ fn looked_up_as(function: &str) -> Option<Oid> {
 /// The answers that are always the same.
 fn settled(function: &str) -> Option<Datum> {
     Some(match function {
-        // Sessions begin when recovery has ended; no libraries compile; other sessions' temporary schemas are not seen; there are no
-        // policies for rows.
-        "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" | "row_security_active" => {
-            Datum::Bool(false)
-        }
+        // Sessions begin when recovery has ended; no libraries compile; other sessions' temporary schemas are not seen.
+        "pg_is_in_recovery" | "pg_jit_available" | "pg_is_other_temp_schema" => Datum::Bool(false),
         "pg_trigger_depth" => Datum::Int4(0),
         "pg_safe_snapshot_blocking_pids" => Datum::Array(Array::one_dimensional(oid::INT4, Vec::new()).into()),
         // Collations have no versions; nothing is partitioned; there are no statistics over several columns, and no functions that
@@ -153,6 +150,7 @@ impl Cx<'_> {
                 }
                 _ => self.view_definition(oid_at(args, 0)),
             },
+            "row_security_active" => self.row_security_active(&args[0])?,
             "pg_relation_filenode" => match object {
                 Some(Object::Relation(r)) if r.kind != RelationKind::View => Datum::Oid(r.oid),
                 Some(Object::Index(i)) => Datum::Oid(i.oid),

@@ -200,7 +200,10 @@ impl Cx<'_> {
         out: &mut Changes,
     ) -> Result<()> {
         let target = &insert.target;
-        self.complete_row(target, &mut row)?;
+        match &insert.guard {
+            None => self.complete_row(target, &mut row)?,
+            Some(guard) => Box::pin(self.complete_guarded(target, &guard.inserted, &mut row)).await?,
+        }
         let values = engine_row(&row);
         loop {
             if let Some(conflict) = &insert.conflict {
@@ -287,11 +290,15 @@ impl Cx<'_> {
             return Ok(true);
         }
         let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
+        let guard = insert.guard.as_deref();
+        if let Some(guard) = guard {
+            self.meets_policies(target, &guard.existing, &old, " (USING expression)").await?;
+        }
         for (column, e) in set {
             new[*column] = self.value(e, &both).await?;
         }
         let mut new_row = new[..old.len()].to_vec();
-        self.complete_row(target, &mut new_row)?;
+        self.complete_guarded(target, guard.map_or(&[], |guard| &guard.updated), &mut new_row).await?;
         new[..old.len()].clone_from_slice(&new_row);
         let key = key_of(&existing, &target.table)?;
         self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
@@ -365,7 +372,10 @@ impl Cx<'_> {
         for (column, e) in &update.set {
             new[*column] = self.value(e, row).await?;
         }
-        self.complete_row(&update.target, &mut new)?;
+        match update.guard.is_empty() {
+            true => self.complete_row(&update.target, &mut new)?,
+            false => Box::pin(self.complete_guarded(&update.target, &update.guard, &mut new)).await?,
+        }
         Ok(new)
     }
 
@@ -525,14 +535,20 @@ impl Cx<'_> {
 
     /// Generated columns get their values; then the conditions of every row are checked.
     pub(crate) fn complete_row(self, target: &Target, row: &mut Row) -> Result<()> {
-        for (column, e) in target.generated.iter() {
-            row[*column] = self.value_now(e, row)?;
-        }
+        self.generate(target, row)?;
         self.check_row(target, row)
     }
 
+    /// Generated columns get their values.
+    pub(super) fn generate(self, target: &Target, row: &mut Row) -> Result<()> {
+        for (column, e) in target.generated.iter() {
+            row[*column] = self.value_now(e, row)?;
+        }
+        Ok(())
+    }
+
     /// NOT NULL and CHECK.
-    fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
+    pub(super) fn check_row(self, target: &Target, row: &[Datum]) -> Result<()> {
         let shape = &target.table.shape;
         if let Some((c, _)) = shape.columns.iter().zip(row).find(|(c, v)| c.not_null && v.is_null()) {
             let message = format!(

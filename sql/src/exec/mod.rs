@@ -26,6 +26,7 @@ mod keys;
 pub mod lock;
 pub mod measure;
 pub mod nodes;
+mod policies;
 pub mod query;
 pub mod ranges;
 mod recheck;

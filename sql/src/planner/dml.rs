@@ -209,8 +209,9 @@ impl Planner<'_> {
         let update = update.flat_map(|(set, filter)| set.iter_mut().map(|(_, e)| e).chain(filter));
         face.settle(update.chain(returning.iter_mut().flatten()));
         self.refuse_made(subplans)?;
+        let guard = self.insert_guard(&face, conflict.as_ref().is_some_and(|c| c.update.is_some()))?;
         let nothing = !relation.insert_nothing_rules.is_empty();
-        let insert = Insert { target, source, values, conflict, returning, nothing };
+        let insert = Insert { target, source, values, conflict, returning, nothing, guard };
         Ok((Action::Insert(Box::new(insert)), out))
     }
 
@@ -464,7 +465,7 @@ impl Planner<'_> {
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
         let face = self.changed(&s.table, "UPDATE", "w")?;
         let subplans = self.subplans.len();
-        let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
+        let (layout, mut conditions, target) = self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
         let scope = Scope::over(layout.columns.clone(), None);
         face.may_change(s.set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
         let mut set = self.assignments(&s.set, &face.relation, &scope, params)?;
@@ -472,24 +473,26 @@ impl Planner<'_> {
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(set.iter_mut().map(|(_, e)| e).chain(returning.iter_mut().flatten()));
         self.refuse_made(subplans)?;
+        let guard = self.change_guard(&face, 'w', &mut conditions)?;
         let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
         let exprs =
             set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten()).chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
         let Arranged { source, filter, width, .. } = arranged;
-        let update = Update { target, source, width, filter, recheck, set, returning };
+        let update = Update { target, source, width, filter, recheck, set, guard, returning };
         Ok((Action::Update(Box::new(update)), out))
     }
 
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
         let face = self.changed(&s.table, "DELETE", "d")?;
         let subplans = self.subplans.len();
-        let (layout, conditions, target) = self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
+        let (layout, mut conditions, target) = self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope::over(layout.columns.clone(), None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(returning.iter_mut().flatten());
         self.refuse_made(subplans)?;
+        self.change_guard(&face, 'd', &mut conditions)?;
         let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
         let exprs = returning.iter_mut().flatten().chain(&mut recheck).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });

@@ -165,12 +165,17 @@ impl Item {
         if nullable { Some(side.base()..side.end()) } else { side.nullable_side(slot) }
     }
 
-    /// The conditions of joins that are inner all the way up: with WHERE, what a row must meet.
+    /// The conditions of joins that are inner all the way up, and those of tables' policies: with WHERE, what a row must meet.
     pub(super) fn inner_conditions(&self, out: &mut Vec<Bound>) {
-        if let Item::Join { kind: JoinType::Inner, left, right, on, .. } = self {
-            left.inner_conditions(out);
-            right.inner_conditions(out);
-            out.extend(on.iter().cloned());
+        match self {
+            Item::Leaf { filters, .. } => out.extend(filters.iter().cloned()),
+            Item::Join { kind: JoinType::Inner, left, right, on, .. } => {
+                left.inner_conditions(out);
+                right.inner_conditions(out);
+                out.extend(on.iter().cloned());
+            }
+            Item::Join { kind: JoinType::Left, left, .. } => left.inner_conditions(out),
+            Item::Join { .. } => {}
         }
     }
 
@@ -219,6 +224,12 @@ pub(super) fn leaf_node(kind: Leaf, base: usize, mut filters: Vec<Bound>, figure
 }
 
 impl Layout {
+    /// That of a level without FROM.
+    pub(super) fn empty() -> Layout {
+        let (tables, others, queries) = (Vec::new(), Vec::new(), Vec::new());
+        Layout { item: one(0), columns: Vec::new(), tables, others, queries, width: 0 }
+    }
+
     /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
     pub(super) fn finish(self, conditions: Vec<Bound>, figures: &Figures<'_>) -> (Arc<Node>, Option<Bound>) {
         handed_down(self.item, conditions, figures)
@@ -240,14 +251,7 @@ impl Planner<'_> {
         locking: &[Locking],
     ) -> Result<Layout> {
         let ground = Ground { parent, locking };
-        let mut out = Layout {
-            item: one(0),
-            columns: Vec::new(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            queries: Vec::new(),
-            width: 0,
-        };
+        let mut out = Layout::empty();
         for item in items {
             self.add_item(&mut out, item, &ground, params)?;
         }
@@ -256,14 +260,7 @@ impl Planner<'_> {
 
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
-        let mut out = Layout {
-            item: one(0),
-            columns: Vec::new(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            queries: Vec::new(),
-            width: 0,
-        };
+        let mut out = Layout::empty();
         let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
         out.item = item;
         out.columns = columns;
@@ -366,9 +363,8 @@ impl Planner<'_> {
                             let message = format!("materialized view \"{}\" has not been populated", r.name);
                             Err(SqlError::new("55000", message).hint("Use the REFRESH MATERIALIZED VIEW command."))
                         }
-                        RelationKind::Table | RelationKind::MaterializedView => {
-                            self.table_leaf(out, r, t.alias.as_ref(), t.name.name())
-                        }
+                        RelationKind::Table => self.guarded_leaf(out, r, t, ground.inside(t)),
+                        RelationKind::MaterializedView => self.table_leaf(out, r, t.alias.as_ref(), t.name.name()),
                     }?;
                     note_reads(&mut columns, item.base(), &used.reads);
                     Ok((item, columns))
@@ -384,7 +380,7 @@ impl Planner<'_> {
         }
     }
 
-    fn table_leaf(&mut self, out: &mut Layout, r: &Relation, alias: Option<&Alias>, name: &str) -> Result<Placed> {
+    pub(super) fn table_leaf(&mut self, out: &mut Layout, r: &Relation, alias: Option<&Alias>, name: &str) -> Result<Placed> {
         let shape = TableShape::new(self.env.catalog, r.oid).map_err(crate::context::errors::from_engine)?;
         let types = names::column_types(r);
         let base = out.width;

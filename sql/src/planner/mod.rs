@@ -30,6 +30,7 @@ mod joins;
 mod leaf;
 pub mod order;
 pub mod plan;
+pub mod policies;
 mod pullup;
 mod pushdown;
 pub mod ranges;
@@ -83,6 +84,8 @@ pub struct Planner<'a> {
     raw: Option<pullup::Raw>,
     /// Such selections by the address of their plan, which they keep.
     raws: HashMap<usize, (Arc<plan::Query>, Arc<pullup::Raw>)>,
+    /// The policies of tables.
+    policies: policies::Expansion,
     /// Levels of views being expanded: a cycle can't be written, a deep nest can.
     view_depth: u32,
 }
@@ -114,6 +117,7 @@ impl<'a> Planner<'a> {
             raw: None,
             raws: HashMap::new(),
             view_depth: 0,
+            policies: policies::Expansion::default(),
             meaning: view::Meaning::default(),
         }
     }
@@ -123,11 +127,31 @@ impl<'a> Planner<'a> {
         cost::Figures { statistics: self.env.statistics }
     }
 
+    /// Policies do not hold for what is planned: it is about tables, not about rows, or about all rows for the sake of a definition.
+    #[must_use]
+    pub fn exempt(mut self) -> Self {
+        self.policies.off = true;
+        self
+    }
+
+    /// What the names of a new policy's condition mean.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn plan_policy(self, r: &Relation, condition: &Expr) -> Result<ViewMeaning> {
+        let mut planner = self.exempt();
+        let scope = Scope::over(dml::table_columns(r, &r.name, 0), None);
+        let (params, place) = (&mut Params::default(), "policy expressions");
+        planner.bind(&scope, params, place, None, |b| b.bind_condition(condition, "POLICY"))?;
+        Ok(planner.meaning.text)
+    }
+
     /// Plans the query of a new view; with what its names and stars mean.
     ///
     /// # Errors
     /// Whatever is wrong with it.
     pub fn plan_view(mut self, query: &AstQuery) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
+        self.policies.off = true;
         let plan = self.query(query, None, &mut Params::default())?;
         if !self.changes.is_empty() {
             let message = "views must not contain data-modifying statements in WITH";

@@ -14,6 +14,7 @@
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
 use super::generated::LateUnique;
+pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{KeyValues, RangePart, Ranges};
 pub use super::stages::{Grouping, SetStage, StageCall, WindowStage};
 use crate::context::deferred::Timing;
@@ -111,6 +112,8 @@ pub struct Select {
     pub targets: Vec<Bound>,
     /// DISTINCT.
     pub distinct: Option<Distinct>,
+    /// Conditions of the levels around it may tell nothing of the rows that its own hide (POL-1).
+    pub barrier: bool,
 }
 
 impl Select {
@@ -132,6 +135,7 @@ impl Select {
             recheck: None,
             targets,
             distinct: None,
+            barrier: false,
         }
     }
 }
@@ -514,6 +518,8 @@ pub struct Insert {
     pub returning: Option<Vec<Bound>>,
     /// A rule makes it do nothing.
     pub nothing: bool,
+    /// What policies ask of its rows.
+    pub guard: Option<Box<InsertGuard>>,
 }
 
 /// Where the value of a column comes from.
@@ -554,6 +560,8 @@ pub struct Update {
     pub recheck: Option<Bound>,
     /// Column and its new value.
     pub set: Vec<(usize, Bound)>,
+    /// What policies ask of the new rows.
+    pub guard: Arc<[PolicyCheck]>,
     /// RETURNING, over the layout with the new row in the target's slots.
     pub returning: Option<Vec<Bound>>,
 }

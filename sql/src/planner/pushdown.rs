@@ -3,6 +3,7 @@
 use super::cost::Figures;
 use super::from::{Leaf, leaf_node};
 use super::plan::{Access, Body, Node, Query, Select, conjunction, split};
+use super::policies::is_leakproof;
 use super::walk;
 use crate::expr::{Bound, BoundKind};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 /// Moves conditions over the columns of a query, from slot `base` on, into the query, where its rows are locked and its result is the same. What
 /// can't go down stays in `filters`.
 pub(super) fn into_locked(query: &mut Arc<Query>, base: usize, filters: &mut Vec<Bound>, figures: &Figures<'_>) {
-    if !locks_rows(query) {
+    let barrier = matches!(&query.body, Body::Select(select) if select.barrier);
+    if !barrier && !locks_rows(query) {
         return;
     }
     let Some(query) = Arc::get_mut(query) else { return };
@@ -26,8 +28,8 @@ pub(super) fn into_locked(query: &mut Arc<Query>, base: usize, filters: &mut Vec
     let (mut down, mut stay) = (Vec::new(), Vec::new());
     for e in filters.drain(..) {
         match substituted(&e, base, &select.targets) {
-            Some(inside) => down.push(inside),
-            None => stay.push(e),
+            Some(inside) if !barrier || is_leakproof(&inside) => down.push(inside),
+            _ => stay.push(e),
         }
     }
     *filters = stay;

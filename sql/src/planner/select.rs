@@ -129,7 +129,9 @@ impl Planner<'_> {
         let is_raw = self.level > 1 && is_selection && limit.is_none() && offset.is_none();
         let raw = is_raw.then(|| Raw::new(&layout, &conditions, &targets));
         let (source, width) = (Arc::new(Node::One), layout.width);
-        let body = Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct };
+        let barrier = false;
+        let body =
+            Select { source, width, filter: None, grouping, windows, sets, locks, recheck, targets, distinct, barrier };
         let mut query = Query { body: Body::Select(Box::new(body)), sort, limit, offset, columns };
         self.give_source(&mut query, layout, conditions, !q.locking.is_empty());
         self.place_lifted(&mut query, lifted);

@@ -19,7 +19,7 @@ use crate::expr::{Bound, BoundKind, Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, FromItem, QueryBody, Select as AstSelect, TableRef};
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
-use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::catalog::{Object, Oid, Relation, RelationKind};
 use clearway_txn::lockmgr::LockMode;
 
 /// The first slot of columns that a view makes out of others (VIE-2): no layout is that wide.
@@ -88,6 +88,11 @@ impl Face {
     /// The table under its own names.
     pub fn table(&self) -> &Relation {
         self.through.as_ref().map_or(&self.relation, |through| &through.table)
+    }
+
+    /// The owner of the view that names the table; none: the statement does.
+    pub fn owner(&self) -> Option<Oid> {
+        self.through.as_ref().and_then(|through| through.levels.first()).map(|level| level.view.owner)
     }
 
     /// Refuses to change columns that a view makes.

@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, Locking, QualName, Query as AstQuery, QueryBody, TableRef};
 use crate::syntax::stmt::Statement;
-use clearway_engine::catalog::{Catalog, Oid, Relation, ViewMeaning};
+use clearway_engine::catalog::{Catalog, Oid, PolicyCondition, Relation, ViewMeaning};
 use std::sync::Arc;
 
 /// The meaning of the text that is being planned.
@@ -34,6 +34,11 @@ impl Meaning {
     pub fn of(view: &Relation) -> Meaning {
         let follows = view.meaning.is_some();
         Meaning { owner: Some(view.owner), text: view.meaning.clone().unwrap_or_default(), follows, stars: 0 }
+    }
+
+    /// That of a policy's condition, for the role whose rights count.
+    pub fn of_policy(owner: Option<Oid>, condition: &PolicyCondition) -> Meaning {
+        Meaning { owner, text: condition.meaning.clone(), follows: true, stars: 0 }
     }
 
     /// The relation that a name stands for, where that is settled.

@@ -90,6 +90,7 @@ pub async fn explain(
     let began = now_ns();
     let mut params = Params::default();
     let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+    run::may_run(&core, &cached)?;
     let planned_ms = (now_ns() - began) as f64 / 1e6;
     let mut behind = Vec::new();
     if asked.summary {

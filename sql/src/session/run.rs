@@ -142,7 +142,7 @@ pub struct Request<'a> {
 
 /// Plans a statement for the catalog of the moment; none if it is not planned at all.
 pub fn plan(core: &Core, statement: &Statement, params: &mut Params) -> Result<Option<Cached>> {
-    plan_or_locks(core, statement, params).map_err(|unplanned| unplanned.error)
+    plan_or_locks(core, statement, params, false).map_err(|unplanned| unplanned.error)
 }
 
 /// A statement that can't be planned.
@@ -158,20 +158,24 @@ fn plan_or_locks(
     core: &Core,
     statement: &Statement,
     params: &mut Params,
+    exempt: bool,
 ) -> std::result::Result<Option<Cached>, Box<Unplanned>> {
     let version = core.catalog_version();
     let catalog = core.catalog();
-    let (path_changes, role_changes, format) = {
+    let (path_changes, role_changes, row_security, format) = {
         let settings = core.settings.lock();
-        (settings.path_changes, settings.role_changes, settings.format.clone())
+        (settings.path_changes, settings.role_changes, settings.row_security, settings.format.clone())
     };
     let names = core.names(&catalog);
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, &catalog);
     let statistics = core.db.statistics();
     let generation = statistics.generation();
-    let env = PlanEnv { catalog: &catalog, database: core.database, path: &names.path, judge, conversion, statistics };
-    let plan = Planner::new(&env).plan_or_locks(statement, params);
+    let (database, path) = (core.database, &*names.path);
+    let env = PlanEnv { catalog: &catalog, database, path, judge, conversion, statistics, row_security };
+    let planner = Planner::new(&env);
+    let planner = if exempt { planner.exempt() } else { planner };
+    let plan = planner.plan_or_locks(statement, params);
     let plan = plan.map_err(|(error, locks)| Box::new(Unplanned { error, catalog: catalog.clone(), locks }))?;
     let path = names.path.clone();
     Ok(plan.map(|plan| {
@@ -215,6 +219,16 @@ fn permitted(core: &Core, catalog: &Catalog, table: &Relation, lock: &TableLock)
     let reads = !lock.privileges.contains('r') && columns.reads.columns().next().is_some();
     let allowed = lock.privileges.chars().chain(reads.then_some('r')).all(may);
     if allowed { Ok(()) } else { Err(privileges::denied(table.kind.name(), &table.name)) }
+}
+
+/// Whether the session's role may do what a plan does: who may not run it is not told of it either.
+///
+/// # Errors
+/// 42501.
+pub fn may_run(core: &Core, cached: &Cached) -> Result<()> {
+    let tables = cached.plan.locks.iter().filter(|_| !cached.permitted);
+    let mut tables = tables.filter_map(|lock| Some((lock, cached.catalog.relation(lock.oid)?)));
+    tables.try_for_each(|(lock, table)| permitted(core, &cached.catalog, table, lock))
 }
 
 /// Whether a plan still fits.
@@ -269,7 +283,7 @@ async fn open(core: &Arc<Core>, request: Request<'_>, mut cached: Option<Arc<Cac
             None => {
                 let types = request.types.iter().map(|t| Some(*t)).collect();
                 let mut params = Params { types, open: false };
-                let planned = match plan_or_locks(core, request.statement, &mut params) {
+                let planned = match plan_or_locks(core, request.statement, &mut params, request.latest) {
                     Ok(planned) => planned,
                     Err(unplanned) => {
                         judge_again(core, *unplanned).await?;

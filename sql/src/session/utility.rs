@@ -25,7 +25,10 @@ use std::sync::Arc;
 /// Calls `f` with what the planner knows of the session.
 pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<'_>) -> T) -> T {
     let names = core.names(catalog);
-    let format = core.settings.lock().format.clone();
+    let (format, row_security) = {
+        let settings = core.settings.lock();
+        (settings.format.clone(), settings.row_security)
+    };
     let conversion = Conversion { format: &format, now: core.transaction_started(), names: &names };
     let judge = privileges::Judge::of(core, catalog);
     f(&PlanEnv {
@@ -35,6 +38,7 @@ pub fn with_env<T>(core: &Core, catalog: &Arc<Catalog>, f: impl FnOnce(&PlanEnv<
         judge,
         conversion,
         statistics: core.db.statistics(),
+        row_security,
     })
 }
 
@@ -285,7 +289,7 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     let Some(view) = catalog.relation(oid).filter(|r| r.kind == RelationKind::View) else { return Ok(()) };
     let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
     let Some(statement) = parsed.first() else { return Ok(()) };
-    let planned = with_env(core, catalog, |env| Planner::new(env).plan(&statement.statement, &mut Params::default()))?;
+    let planned = with_env(core, catalog, |env| Planner::new(env).exempt().plan(&statement.statement, &mut Params::default()))?;
     let locks = planned.map(|p| p.locks).unwrap_or_default();
     for lock in &locks {
         // The view's owner must be allowed to lock what the view reads.

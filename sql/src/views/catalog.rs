@@ -62,6 +62,8 @@ pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
 
 /// Where `relpages` stands, and `reltuples` behind it.
 const RELPAGES: usize = 9;
+/// Where `relrowsecurity` stands, and `relforcerowsecurity` behind it.
+const RELROWSECURITY: usize = 22;
 
 struct Class<'a> {
     oid: u32,
@@ -160,6 +162,10 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
         if let Some(counted) = counted {
             row[RELPAGES] = Datum::Int4(i32::try_from(counted.leaves).unwrap_or(i32::MAX));
             row[RELPAGES + 1] = Datum::Float4(counted.rows as f32);
+        }
+        if let Object::Relation(r) = object {
+            row[RELROWSECURITY] = Datum::Bool(r.security.enabled);
+            row[RELROWSECURITY + 1] = Datum::Bool(r.security.forced);
         }
         out.push(row);
     }

@@ -1,17 +1,18 @@
-//! pg_auth_members, pg_db_role_setting, pg_default_acl.
+//! pg_auth_members, pg_db_role_setting, pg_default_acl, pg_policy.
 
-use super::catalog::{acl, int_oid};
+use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, text};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::{Datum, oid};
-use clearway_engine::catalog::{AclKind, Object, Role};
+use clearway_engine::catalog::{AclKind, Object, Policy, PolicyCondition, Role};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_auth_members", pg_auth_members),
     ("pg_catalog", "pg_db_role_setting", pg_db_role_setting),
     ("pg_catalog", "pg_default_acl", pg_default_acl),
+    ("pg_catalog", "pg_policy", pg_policy),
 ];
 
 fn roles<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Role> {
@@ -25,6 +26,26 @@ fn roles<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Role> {
 pub(super) fn settings_of<'s>(list: impl Iterator<Item = (&'s String, &'s String)>) -> Datum {
     let list: Vec<Datum> = list.map(|(name, value)| text(&format!("{name}={value}"))).collect();
     if list.is_empty() { Datum::Null } else { Datum::Array(Array::one_dimensional(oid::TEXT, list).into()) }
+}
+
+/// The policies of the session's database.
+fn pg_policy(run: &Run<'_>) -> Vec<Row> {
+    let relations = local(run).filter_map(|o| if let Object::Relation(r) = o { Some(r) } else { None });
+    let condition = |c: &Option<PolicyCondition>| c.as_ref().map_or(Datum::Null, |c| text(&c.text));
+    let row = |(table, p): (u32, &Policy)| {
+        let roles = p.roles.iter().map(|role| int_oid(*role)).collect();
+        vec![
+            int_oid(p.oid),
+            text(&p.name),
+            int_oid(table),
+            text(&p.command.to_string()),
+            Datum::Bool(!p.restrictive),
+            Datum::Array(Array::one_dimensional(oid::OID, roles).into()),
+            condition(&p.using),
+            condition(&p.check),
+        ]
+    };
+    relations.flat_map(|r| r.security.policies.iter().map(move |p| (r.oid, p))).map(row).collect()
 }
 
 /// One row for each membership.

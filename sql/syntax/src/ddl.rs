@@ -332,6 +332,11 @@ pub enum AlterAction {
     },
     /// `default`, `full` or `nothing`.
     ReplicaIdentity(String),
+    /// ENABLE or DISABLE, FORCE or NO FORCE ROW LEVEL SECURITY.
+    RowSecurity {
+        enable: Option<bool>,
+        force: Option<bool>,
+    },
     AddConstraint(TableConstraint),
     DropConstraint {
         name: String,

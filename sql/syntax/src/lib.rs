@@ -22,6 +22,7 @@ pub mod error;
 pub mod keywords;
 pub mod lexer;
 mod parser;
+pub mod policy;
 pub mod rename;
 pub mod stmt;
 pub mod user_type;

@@ -5,6 +5,7 @@ use super::ddl::{
     AlterTable, CreateIndex, CreateRule, CreateTable, CreateTableAs, DefaultPrivileges, Drop, Grant, GrantRole,
     IndexKey, ObjectKind, Rename, RoleOption, SequenceOption,
 };
+use super::policy::PolicyStatement;
 use super::user_type::TypeStatement;
 use crate::error::Pos;
 
@@ -64,6 +65,7 @@ pub enum Statement {
     CloseCursor { name: Option<String> },
     Checkpoint,
     Type(Box<TypeStatement>),
+    Policy(Box<PolicyStatement>),
     Listen { channel: String },
     Unlisten { channel: Option<String> },
     Notify { channel: String, payload: Option<String> },

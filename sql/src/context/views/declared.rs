@@ -6,14 +6,14 @@ use crate::types::{Oid, facts, oid};
 use clearway_values::builtin;
 use std::sync::LazyLock;
 
-/// Relations without rows, because nothing that they list can be made: policies, publications, triggers, foreign tables, text search
+/// Relations without rows, because nothing that they list can be made: publications, triggers, foreign tables, text search
 /// configurations, partitions, security labels and so on.
 #[rustfmt::skip]
 pub const EMPTY: &[&str] = &[
     "pg_available_extension_versions", "pg_available_extensions", "pg_conversion", "pg_event_trigger",
     "pg_foreign_data_wrapper", "pg_foreign_server", "pg_foreign_table", "pg_ident_file_mappings", "pg_inherits",
-    "pg_init_privs", "pg_largeobject", "pg_largeobject_metadata", "pg_parameter_acl", "pg_partitioned_table", "pg_policies",
-    "pg_policy", "pg_prepared_xacts", "pg_publication", "pg_publication_namespace", "pg_publication_rel", "pg_publication_tables",
+    "pg_init_privs", "pg_largeobject", "pg_largeobject_metadata", "pg_parameter_acl", "pg_partitioned_table",
+    "pg_prepared_xacts", "pg_publication", "pg_publication_namespace", "pg_publication_rel", "pg_publication_tables",
     "pg_replication_origin", "pg_replication_origin_status", "pg_replication_slots", "pg_seclabel", "pg_seclabels", "pg_shseclabel",
     "pg_statistic_ext", "pg_statistic_ext_data", "pg_stats_ext", "pg_stats_ext_exprs", "pg_subscription", "pg_subscription_rel",
     "pg_transform", "pg_trigger", "pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser", "pg_ts_template",

@@ -243,6 +243,10 @@ pub(super) async fn copy_from(
         measured: false,
     };
     let execution = crate::session::run::begin_fed(&core, request, cached).await?;
+    if matches!(&execution.cached.plan.action, crate::planner::plan::Action::Insert(insert) if insert.guard.is_some()) {
+        let message = "COPY FROM not supported with row-level security";
+        return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).hint("Use INSERT statements instead."));
+    }
     core.engine.take().wait_reply().await.map_err(from_engine)?;
     client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
     let source = match form.format {

@@ -155,6 +155,7 @@ impl Ddl<'_> {
                 }
                 return Ok(());
             }
+            AlterAction::RowSecurity { enable, force } => return self.row_security(r, *enable, *force).await,
             AlterAction::ReplicaIdentity(what) if what == "default" => return Ok(()),
             AlterAction::ReplicaIdentity(_) => {
                 return Err(SqlError::unsupported("REPLICA IDENTITY other than DEFAULT"));
@@ -225,6 +226,7 @@ impl Ddl<'_> {
                     let message = format!("column \"{}\" of relation \"{}\" already exists", s.to, r.name);
                     return Err(SqlError::new("42701", message));
                 }
+                super::policy::follow_rename(&catalog, r, from, &s.to)?;
                 rename_in_texts(r, from, &s.to);
                 r.columns[at].name.clone_from(&s.to);
             }

@@ -220,6 +220,7 @@ impl Ddl<'_> {
         if self.drop_dependents(&r, (at, name), if_exists, cascade).await? {
             return Ok(());
         }
+        self.drop_policies_over(&mut r, name, cascade)?;
         // Constraints of the table that involve the column go with it.
         r.checks.retain(|c| !crate::planner::generated::says(&c.condition, name));
         let owned = self.owned_sequences(r.oid);

@@ -17,7 +17,7 @@ use crate::syntax::ast::Expr;
 use crate::types::cast::Context;
 use crate::types::{SqlType, format_type, oid};
 use clearway_base::breath;
-use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::catalog::{Object, Policy, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
 use clearway_engine::value::Value;
@@ -96,6 +96,14 @@ impl Ddl<'_> {
                 let detail = format!("rule _RETURN on view {} depends on column \"{name}\"", view.name);
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
             }
+        }
+        let about = super::policy::policies_about(&catalog, r).map(|(table, p)| (table, p, true));
+        let own = super::policy::policies_over(r, name).map(|p| (r, p, false));
+        let says = |p: &Policy| p.conditions().any(|c| crate::planner::generated::says(&c.text, name));
+        if let Some((table, p, _)) = own.chain(about).find(|(_, p, other)| !other || says(p)) {
+            let message = "cannot alter type of a column used in a policy definition";
+            let detail = format!("policy {} on table {} depends on column \"{name}\"", p.name, table.name);
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));
         }
         let leaves = r.foreign_keys.iter().any(|key| key.columns.contains(&at));
         let comes = |c: &Relation| c.foreign_keys.iter().any(|k| k.references == r.oid && k.referenced.contains(&at));

@@ -267,6 +267,7 @@ impl Ddl<'_> {
             self.core.lock_relation(view.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }
+        self.drop_policies_about(r, cascade, together).await?;
         let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
         for child in children {
             let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };

@@ -16,6 +16,7 @@ mod index;
 mod like;
 mod objects;
 mod owner;
+mod policy;
 mod reindex;
 mod rewrite;
 mod role_settings;
@@ -80,6 +81,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             d.create_database(name, options).await?
         }
         Statement::Type(s) => d.types(s).await?,
+        Statement::Policy(s) => d.policy(s).await?,
         Statement::CreateRule(s) => d.create_rule(s).await?,
         Statement::AlterTable(s) => d.alter_table(s).await?,
         Statement::Rename(s) => d.rename(s).await?,

@@ -134,6 +134,7 @@ impl Ddl<'_> {
         }
         self.fresh_trees(&fresh).await?;
         if let Some(mut execution) = execution {
+            let _acting = self.core.act_as(&catalog, relation.owner);
             self.fill(oid, &mut execution).await?;
         }
         Ok("REFRESH MATERIALIZED VIEW")

@@ -32,7 +32,9 @@ pub(super) fn names_role(object: &Object, role: u32) -> bool {
     let columns = |o: &Object| matches!(o, Object::Relation(r) if r.columns.iter().any(|c| c.acl.names(role)));
     let defaults =
         |o: &Object| matches!(o, Object::Role(r) if r.oid != role && r.defaults.iter().any(|d| d.acl.names(role)));
-    object.acl().is_some_and(|(acl, _)| acl.names(role)) || columns(object) || defaults(object)
+    let policies =
+        |o: &Object| matches!(o, Object::Relation(r) if r.security.policies.iter().any(|p| p.roles.contains(&role)));
+    object.acl().is_some_and(|(acl, _)| acl.names(role)) || columns(object) || defaults(object) || policies(object)
 }
 
 impl Ddl<'_> {
@@ -272,6 +274,7 @@ impl Ddl<'_> {
             for object in self.catalog().objects().filter(|o| self.is_here(o) && names_role(o, role)) {
                 let mut object = Object::clone(object);
                 lists(&mut object).into_iter().for_each(|(acl, owner)| acl.forget(role, owner));
+                super::policy::forget_role(&mut object, role);
                 self.put(object).await?;
             }
         }

@@ -13,8 +13,8 @@ use clearway_engine::catalog::{BOOTSTRAP_ROLE, Catalog, Object, Role};
 
 /// A change of a list of settings.
 enum Change {
-    Put(&'static str, String),
-    Remove(&'static str),
+    Put(String, String),
+    Remove(String),
     RemoveAll,
 }
 
@@ -24,7 +24,7 @@ impl Change {
         match self {
             Change::Put(name, value) => match list.iter_mut().find(|(known, _)| known == name) {
                 Some((_, old)) => old.clone_from(value),
-                None => list.push(((*name).to_owned(), value.clone())),
+                None => list.push((name.clone(), value.clone())),
             },
             Change::Remove(name) => list.retain(|(known, _)| known != name),
             Change::RemoveAll => list.retain(|(known, _)| !may(known)),
@@ -38,15 +38,22 @@ impl Ddl<'_> {
         if value.is_none() && set.name == "all" {
             return Ok(Change::RemoveAll);
         }
-        let unknown = || SqlError::new("42704", format!("unrecognized configuration parameter \"{}\"", set.name));
-        let setting = find(&set.name).ok_or_else(unknown)?;
-        self.core.may_set(catalog, setting.name)?;
-        let Some(value) = value else { return Ok(Change::Remove(setting.name)) };
-        self.core.settings.lock().check(setting.name, &value)?;
-        if setting.name == "role" && value != "none" {
+        let name = find(&set.name).map_or_else(|| set.name.to_lowercase(), |setting| setting.name.to_owned());
+        let Some(value) = value else {
+            self.core.settings.lock().is_name(&name)?;
+            self.core.may_set(catalog, &name)?;
+            return Ok(Change::Remove(name));
+        };
+        // What a name that is made up means to others nobody knows: superusers keep such settings for sessions.
+        if name.contains('.') && !self.judge(catalog).is_superuser() {
+            return Err(SqlError::new("42501", format!("permission denied to set parameter \"{name}\"")));
+        }
+        self.core.may_set(catalog, &name)?;
+        self.core.settings.lock().check(&name, &value)?;
+        if name == "role" && value != "none" {
             self.tell_of_role(catalog, &value);
         }
-        Ok(Change::Put(setting.name, value))
+        Ok(Change::Put(name, value))
     }
 
     /// A role that sessions could not become at this moment may be one that they can when they begin.

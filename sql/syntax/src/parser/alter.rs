@@ -43,6 +43,9 @@ impl Parser<'_> {
         if self.eat("system") {
             return self.alter_system();
         }
+        if self.is("policy") {
+            return self.alter_policy();
+        }
         let at = self.at;
         let object = self.object_kind()?;
         match object {
@@ -226,6 +229,17 @@ impl Parser<'_> {
         if self.eat_seq(&["set", "unlogged"]) {
             return Ok(A::SetLogged(false));
         }
+        for (words, enable, force) in [
+            (&["enable"][..], Some(true), None),
+            (&["disable"], Some(false), None),
+            (&["force"], None, Some(true)),
+            (&["no", "force"], None, Some(false)),
+        ] {
+            let words: Vec<&str> = words.iter().copied().chain(["row", "level", "security"]).collect();
+            if self.eat_seq(&words) {
+                return Ok(A::RowSecurity { enable, force });
+            }
+        }
         let next_paren = *self.peek_at(1) == super::Tok::Punct(b'(');
         if next_paren && self.eat("set") {
             return Ok(A::SetStorage(self.storage_options()?));
@@ -350,6 +364,9 @@ impl Parser<'_> {
         }
         if self.is_any(&["type", "domain"]) {
             return self.drop_type();
+        }
+        if self.is("policy") {
+            return self.drop_policy();
         }
         let at = self.at;
         let object = self.object_kind()?;

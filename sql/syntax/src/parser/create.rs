@@ -32,6 +32,7 @@ impl Parser<'_> {
             Some("schema") => self.create_schema(),
             Some("type") => self.create_type(),
             Some("domain") => self.create_domain(),
+            Some("policy") => self.create_policy(),
             Some("database") => {
                 self.advance();
                 let name = self.col_id()?;
@@ -65,7 +66,6 @@ impl Parser<'_> {
             "cast",
             "collation",
             "conversion",
-            "policy",
             "publication",
             "subscription",
             "server",

@@ -11,6 +11,7 @@ mod expr;
 mod grant;
 mod operators;
 mod options;
+mod policy;
 mod primary;
 mod select;
 mod statement;

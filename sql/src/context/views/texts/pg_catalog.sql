@@ -35,6 +35,21 @@ SELECT n.nspname AS schemaname,
   LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
  WHERE c.relkind = 'm'
 
+-- pg_catalog.pg_policies
+SELECT n.nspname AS schemaname,
+  c.relname AS tablename,
+  p.polname AS policyname,
+  CASE WHEN p.polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END AS permissive,
+  CASE WHEN p.polroles = '{0}'::oid[] THEN ARRAY['public'::name]
+    ELSE ARRAY(SELECT r.rolname FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY r.rolname) END AS roles,
+  CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE'
+    WHEN '*' THEN 'ALL' END AS cmd,
+  pg_get_expr(p.polqual, p.polrelid) AS qual,
+  pg_get_expr(p.polwithcheck, p.polrelid) AS with_check
+ FROM pg_policy p
+  JOIN pg_class c ON c.oid = p.polrelid
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+
 -- pg_catalog.pg_rules
 SELECT n.nspname AS schemaname,
   c.relname AS tablename,

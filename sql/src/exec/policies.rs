@@ -1,0 +1,53 @@
+//! Policies for rows that are written: POL-1 to POL-3 of the planner's `policies` say which.
+
+use super::{Cx, Row};
+use crate::context::privileges::Judge;
+use crate::error::{Result, SqlError, code};
+use crate::planner::plan::{PolicyCheck, Target};
+use crate::types::Datum;
+
+impl Cx<'_> {
+    /// row_security_active: whether the policies of a table hold for the session's role.
+    pub(super) fn row_security_active(self, table: &Datum) -> Result<Datum> {
+        let names = &self.run.names;
+        let number = match table {
+            Datum::Text(name) => {
+                let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
+                crate::types::text::Names::relation(names, name).ok_or_else(missing)?
+            }
+            other => other.as_i64().unwrap_or(0) as u32,
+        };
+        let judge = Judge::of(self.run.core, &names.catalog);
+        Ok(Datum::Bool(names.catalog.relation(number).is_some_and(|r| judge.is_held_by_policies(r))))
+    }
+
+    /// Completes a new row that policies judge before its constraints do.
+    pub(super) async fn complete_guarded(self, target: &Target, checks: &[PolicyCheck], row: &mut Row) -> Result<()> {
+        self.generate(target, row)?;
+        self.meets_policies(target, checks, row, "").await?;
+        self.check_row(target, row)
+    }
+
+    /// Whether a row meets policies; what is not known is not permitted.
+    ///
+    /// # Errors
+    /// 42501.
+    pub(super) async fn meets_policies(
+        self,
+        target: &Target,
+        checks: &[PolicyCheck],
+        row: &[Datum],
+        which: &str,
+    ) -> Result<()> {
+        let row = row.to_vec();
+        for check in checks {
+            if !self.holds(Some(&check.condition), &row).await? {
+                let name = check.name.as_ref().map_or(String::new(), |name| format!(" \"{name}\""));
+                let table = &target.table.shape.name;
+                let message = format!("new row violates row-level security policy{name}{which} for table \"{table}\"");
+                return Err(SqlError::new("42501", message));
+            }
+        }
+        Ok(())
+    }
+}
