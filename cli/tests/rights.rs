@@ -335,3 +335,74 @@ fn a_connection_needs_connect_and_room() {
         stop(running);
     });
 }
+
+#[test]
+fn policies_hold_for_copy_and_explain_tells_nothing_to_strangers() {
+    served("rights-policies", async |running, postgres| {
+        let setup = "create role alice login; create role stranger login; create table doc (id int, who name);
+            insert into doc values (1, 'alice'), (2, 'bob'); grant all on doc to alice;
+            alter table doc enable row level security; create policy own on doc using (who = current_user)";
+        done(&postgres, setup).await;
+        let alice = connect(&running, "alice").await;
+        refused(&alice, "copy doc from stdin", "0A000").await;
+        refused(&alice, "set row_security = off; copy doc to stdout", "42501").await;
+        done(&alice, "reset row_security").await;
+        assert_eq!(value(&alice, "select count(*) from doc").await, "1");
+        let stranger = connect(&running, "stranger").await;
+        for sql in ["explain select * from doc", "explain delete from doc", "explain analyze update doc set id = 3"] {
+            refused(&stranger, sql, "42501").await;
+        }
+        stop(running);
+    });
+}
+
+/// The relations in which statements, parameters and waits of sessions stand.
+const WATCHED: &str = "select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'v') and (n.nspname in ('performance_schema', 'sys')
+    or n.nspname = 'pg_catalog' and c.relname ~ '^clearway|^pg_stat|lock|prepared|cursors')";
+
+/// How many relations show somebody's statement with this word.
+async fn seen_in(client: &Client, word: &str) -> Vec<String> {
+    let mut seen = Vec::new();
+    for message in client.simple_query(WATCHED).await.expect("a list") {
+        let SimpleQueryMessage::Row(row) = message else { continue };
+        let name = row.get(0).expect("a name").to_owned();
+        let rows = match client.simple_query(&format!("select * from {name}")).await {
+            Ok(rows) => rows,
+            Err(e) => {
+                assert_eq!(code_of(&e), "42501", "{name}: {e:?}");
+                continue;
+            }
+        };
+        let shows = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => (0..row.len()).any(|i| row.get(i).is_some_and(|v| v.contains(word))),
+            _ => false,
+        };
+        if rows.iter().any(shows) {
+            seen.push(name);
+        }
+    }
+    seen
+}
+
+#[test]
+fn what_others_say_is_hidden_everywhere() {
+    served("rights-hidden", async |running, postgres| {
+        done(&postgres, "create role peek login; create role watcher login in role pg_read_all_stats").await;
+        done(&postgres, "create table t (id int primary key, n int); insert into t values (1, 1), (2, 2)").await;
+        let (first, second) = (connect(&running, "postgres").await, connect(&running, "postgres").await);
+        done(&first, "begin; update t as hidden_word set n = 3 where id = 1").await;
+        done(&second, "begin; update t as hidden_word set n = 4 where id = 2").await;
+        // A wait and a deadlock for the archives, and an open transaction with its statement.
+        let waits = first.batch_execute("update t as hidden_word set n = 5 where id = 2");
+        let closes = second.batch_execute("update t as hidden_word set n = 5 where id = 1");
+        let (waited, closed) = tokio::join!(waits, closes);
+        assert!(waited.is_err() || closed.is_err(), "a ring of two has a victim");
+        done(&postgres, "prepare p as select 1 as hidden_word; execute p").await;
+        let peek = connect(&running, "peek").await;
+        assert_eq!(seen_in(&peek, "hidden_word").await, Vec::<String>::new());
+        let watcher = connect(&running, "watcher").await;
+        assert!(seen_in(&watcher, "hidden_word").await.len() >= 4, "pg_read_all_stats shows them");
+        stop(running);
+    });
+}

@@ -14,6 +14,7 @@
 pub mod access;
 mod arrange;
 mod checks;
+mod conditions;
 pub mod cost;
 pub mod dml;
 mod estimate;

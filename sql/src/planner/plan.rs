@@ -13,6 +13,7 @@
 //!   `BoundKind::Aggregate(n)` names the n-th of them; a complete plan has no `BoundKind::Late`.
 //! - PLN-2 `Column { level: 0 }` of an expression of a level names a slot of that level's layout.
 
+pub use super::conditions::{and, conjunction, split};
 use super::generated::LateUnique;
 pub use super::policies::{InsertGuard, PolicyCheck};
 pub use super::ranges::{KeyValues, RangePart, Ranges};
@@ -581,28 +582,4 @@ pub struct Delete {
     pub recheck: Option<Bound>,
     /// RETURNING, over the layout.
     pub returning: Option<Vec<Bound>>,
-}
-
-/// Puts two optional conditions together.
-pub fn and(a: Option<Bound>, b: Option<Bound>) -> Option<Bound> {
-    conjunction(a.into_iter().chain(b).flat_map(split).collect())
-}
-
-/// The conditions that must all hold.
-pub fn split(condition: Bound) -> Vec<Bound> {
-    match condition.kind {
-        crate::expr::BoundKind::And(list) => list.into_iter().flat_map(split).collect(),
-        _ => vec![condition],
-    }
-}
-
-/// One condition out of several.
-pub fn conjunction(mut list: Vec<Bound>) -> Option<Bound> {
-    match list.len() {
-        0 | 1 => list.pop(),
-        _ => {
-            let pos = list[0].pos;
-            Some(Bound { kind: crate::expr::BoundKind::And(list), ty: crate::types::oid::BOOL.into(), pos })
-        }
-    }
 }

@@ -45,8 +45,6 @@ insert into doc values (5, 'psql_alice', 1, 'x') on conflict (id) do update set 
 insert into doc values (4, 'psql_alice', 1, 'x') on conflict do nothing;
 -- COPY
 copy (select * from doc order by id) to stdout;
-copy doc from stdin;
-\.
 -- locks
 select id from doc order by id for update; select id from doc order by id for share;
 -- row_security = off
