@@ -357,7 +357,8 @@ fn policies_hold_for_copy_and_explain_tells_nothing_to_strangers() {
 }
 
 /// The relations in which statements, parameters and waits of sessions stand.
-const WATCHED: &str = "select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+const WATCHED: &str =
+    "select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind in ('r', 'v') and (n.nspname in ('performance_schema', 'sys')
     or n.nspname = 'pg_catalog' and c.relname ~ '^clearway|^pg_stat|lock|prepared|cursors')";
 

@@ -12,10 +12,7 @@ pub(super) const MAX: usize = 1_000;
 /// 42704 for a name of one part, which only a setting of the server has; 42602 for what is no name.
 pub(super) fn check(name: &str) -> Result<()> {
     if !name.contains('.') {
-        return Err(SqlError::new(
-            code::UNDEFINED_OBJECT,
-            format!("unrecognized configuration parameter \"{name}\""),
-        ));
+        return Err(SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\"")));
     }
     let part = |part: &str| {
         let mut chars = part.chars();

@@ -12,8 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
 use crate::syntax::ast::LockWait;
-use crate::types::Datum;
-use crate::types::text;
+use crate::types::{Datum, text};
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::load::Loading;
@@ -531,20 +530,6 @@ impl Cx<'_> {
         let mut session = self.run.core.engine.take();
         let write = session.delete(&table.shape, key, &old, basis);
         self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)
-    }
-
-    /// Generated columns get their values; then the conditions of every row are checked.
-    pub(crate) fn complete_row(self, target: &Target, row: &mut Row) -> Result<()> {
-        self.generate(target, row)?;
-        self.check_row(target, row)
-    }
-
-    /// Generated columns get their values.
-    pub(super) fn generate(self, target: &Target, row: &mut Row) -> Result<()> {
-        for (column, e) in target.generated.iter() {
-            row[*column] = self.value_now(e, row)?;
-        }
-        Ok(())
     }
 
     /// NOT NULL and CHECK.

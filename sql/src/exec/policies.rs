@@ -1,4 +1,4 @@
-//! Policies for rows that are written: POL-1 to POL-3 of the planner's `policies` say which.
+//! New rows are completed and judged: generated columns, policies (POL-1 to POL-3 of the planner's `policies` say which), constraints.
 
 use super::{Cx, Row};
 use crate::context::privileges::Judge;
@@ -19,6 +19,20 @@ impl Cx<'_> {
         };
         let judge = Judge::of(self.run.core, &names.catalog);
         Ok(Datum::Bool(names.catalog.relation(number).is_some_and(|r| judge.is_held_by_policies(r))))
+    }
+
+    /// Generated columns get their values; then the conditions of every row are checked.
+    pub(crate) fn complete_row(self, target: &Target, row: &mut Row) -> Result<()> {
+        self.generate(target, row)?;
+        self.check_row(target, row)
+    }
+
+    /// Generated columns get their values.
+    fn generate(self, target: &Target, row: &mut Row) -> Result<()> {
+        for (column, e) in target.generated.iter() {
+            row[*column] = self.value_now(e, row)?;
+        }
+        Ok(())
     }
 
     /// Completes a new row that policies judge before its constraints do.

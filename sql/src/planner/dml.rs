@@ -465,7 +465,8 @@ impl Planner<'_> {
     pub(super) fn update(&mut self, s: &stmt::Update, params: &mut Params) -> Result<Planned> {
         let face = self.changed(&s.table, "UPDATE", "w")?;
         let subplans = self.subplans.len();
-        let (layout, mut conditions, target) = self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
+        let (layout, mut conditions, target) =
+            self.changed_rows(&face, &s.table, &s.from, s.filter.as_ref(), params)?;
         let scope = Scope::over(layout.columns.clone(), None);
         face.may_change(s.set.iter().flat_map(|a| &a.columns).map(|(name, _)| name.as_str()))?;
         let mut set = self.assignments(&s.set, &face.relation, &scope, params)?;
@@ -487,7 +488,8 @@ impl Planner<'_> {
     pub(super) fn delete(&mut self, s: &stmt::Delete, params: &mut Params) -> Result<Planned> {
         let face = self.changed(&s.table, "DELETE", "d")?;
         let subplans = self.subplans.len();
-        let (layout, mut conditions, target) = self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
+        let (layout, mut conditions, target) =
+            self.changed_rows(&face, &s.table, &s.using, s.filter.as_ref(), params)?;
         let scope = Scope::over(layout.columns.clone(), None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, &layout.tables)?;
         face.settle(returning.iter_mut().flatten());

@@ -380,7 +380,13 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn table_leaf(&mut self, out: &mut Layout, r: &Relation, alias: Option<&Alias>, name: &str) -> Result<Placed> {
+    pub(super) fn table_leaf(
+        &mut self,
+        out: &mut Layout,
+        r: &Relation,
+        alias: Option<&Alias>,
+        name: &str,
+    ) -> Result<Placed> {
         let shape = TableShape::new(self.env.catalog, r.oid).map_err(crate::context::errors::from_engine)?;
         let types = names::column_types(r);
         let base = out.width;

@@ -156,7 +156,8 @@ impl Planner<'_> {
     fn policies_for(&self, r: &Relation, owner: Option<Oid>, command: char) -> (Vec<Policy>, Vec<Policy>) {
         let judge = self.env.judge.or_owner(owner);
         let fits = |p: &&Policy| {
-            (p.command == '*' || p.command == command) && p.roles.iter().any(|role| *role == 0 || judge.has_rights_of(*role))
+            (p.command == '*' || p.command == command)
+                && p.roles.iter().any(|role| *role == 0 || judge.has_rights_of(*role))
         };
         let mut list: Vec<Policy> = r.security.policies.iter().filter(fits).cloned().collect();
         list.sort_by(|a, b| a.name.cmp(&b.name));
@@ -317,7 +318,9 @@ impl Planner<'_> {
         let mut inner = Layout::empty();
         let (item, _) = self.table_leaf(&mut inner, r, None, &r.name)?;
         inner.item = item;
-        let Some(table) = inner.tables.first().cloned() else { return Err(SqlError::internal("a leaf without a table")) };
+        let Some(table) = inner.tables.first().cloned() else {
+            return Err(SqlError::internal("a leaf without a table"));
+        };
         let mut query = inside(&table, r, locking, &conditions);
         self.give_source(&mut query, inner, conditions, !locking.is_empty());
         let (base, name) = (out.width, t.alias.as_ref().map_or(t.name.name(), |a| &a.name));
@@ -340,7 +343,8 @@ fn inside(table: &TableSlot, r: &Relation, locking: &[Locking], conditions: &[Bo
     };
     let targets: Vec<Bound> = table.types.iter().enumerate().map(column).collect();
     let named = r.columns.iter().zip(table.types.iter()).enumerate();
-    let columns = named.map(|(i, (c, ty))| OutputColumn { name: c.name.clone(), ty: *ty, origin: (r.oid, i as i16 + 1) });
+    let columns =
+        named.map(|(i, (c, ty))| OutputColumn { name: c.name.clone(), ty: *ty, origin: (r.oid, i as i16 + 1) });
     let mut locks: Vec<RowLock> = Vec::new();
     for l in locking {
         match locks.first_mut() {
@@ -352,5 +356,11 @@ fn inside(table: &TableSlot, r: &Relation, locking: &[Locking], conditions: &[Bo
     select.recheck = if locks.is_empty() { None } else { conjunction(conditions.to_vec()) };
     select.locks = locks;
     select.barrier = true;
-    Query { body: Body::Select(Box::new(select)), sort: Vec::new(), limit: None, offset: None, columns: columns.collect() }
+    Query {
+        body: Body::Select(Box::new(select)),
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        columns: columns.collect(),
+    }
 }

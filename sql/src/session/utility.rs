@@ -289,7 +289,8 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     let Some(view) = catalog.relation(oid).filter(|r| r.kind == RelationKind::View) else { return Ok(()) };
     let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
     let Some(statement) = parsed.first() else { return Ok(()) };
-    let planned = with_env(core, catalog, |env| Planner::new(env).exempt().plan(&statement.statement, &mut Params::default()))?;
+    let planned =
+        with_env(core, catalog, |env| Planner::new(env).exempt().plan(&statement.statement, &mut Params::default()))?;
     let locks = planned.map(|p| p.locks).unwrap_or_default();
     for lock in &locks {
         // The view's owner must be allowed to lock what the view reads.

@@ -51,7 +51,8 @@ pub(super) fn policies_over<'r>(r: &'r Relation, column: &'r str) -> impl Iterat
 /// 0A000 where a condition has a query, in which the name may be another table's.
 pub(super) fn follow_rename(catalog: &Catalog, r: &mut Relation, from: &str, to: &str) -> Result<()> {
     let elsewhere = policies_about(catalog, r).flat_map(|(_, p)| p.conditions()).any(|c| says(&c.text, from));
-    let own = r.security.policies.iter().flat_map(Policy::conditions).any(|c| has_query(&c.text) && says(&c.text, from));
+    let own =
+        r.security.policies.iter().flat_map(Policy::conditions).any(|c| has_query(&c.text) && says(&c.text, from));
     if elsewhere || own {
         return Err(SqlError::unsupported("RENAME of a column that a query in a policy may name"));
     }
