@@ -1,4 +1,4 @@
-//! New rows are completed and judged: generated columns, policies (POL-1 to POL-3 of the planner's `policies` say which), constraints.
+//! New rows are completed and judged: generated columns, policies (RLS-1 to RLS-3 of the planner's `policies` say which), constraints.
 
 use super::{Cx, Row};
 use crate::context::privileges::Judge;

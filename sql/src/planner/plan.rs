@@ -113,7 +113,7 @@ pub struct Select {
     pub targets: Vec<Bound>,
     /// DISTINCT.
     pub distinct: Option<Distinct>,
-    /// Conditions of the levels around it may tell nothing of the rows that its own hide (POL-1).
+    /// Conditions of the levels around it may tell nothing of the rows that its own hide (RLS-1).
     pub barrier: bool,
 }
 

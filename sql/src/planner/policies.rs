@@ -6,10 +6,10 @@
 //! each row by them before its constraints.
 //!
 //! # Invariants
-//! - POL-1: no condition of a statement is evaluated for a row that a policy hides, unless it can't fail and tells nothing of the row
+//! - RLS-1: no condition of a statement is evaluated for a row that a policy hides, unless it can't fail and tells nothing of the row
 //!   (`is_leakproof`).
-//! - POL-2: the policies of a table that a view names are those for the view's owner (PRV-1).
-//! - POL-3: where policies hold and none permits, there are no rows.
+//! - RLS-2: the policies of a table that a view names are those for the view's owner (PRV-1).
+//! - RLS-3: where policies hold and none permits, there are no rows.
 //!
 //! Source: PostgreSQL 15's src/backend/rewrite/rowsecurity.c, src/backend/utils/misc/rls.c.
 
@@ -102,7 +102,7 @@ fn is_plain(e: &Bound) -> bool {
     )
 }
 
-/// Puts conditions of policies before those of the statement (POL-1). Where one of them has to wait until all joins are done, the
+/// Puts conditions of policies before those of the statement (RLS-1). Where one of them has to wait until all joins are done, the
 /// statement's conditions that could tell of hidden rows wait behind it.
 fn put_before(policies: Vec<Bound>, conditions: &mut Vec<Bound>) {
     if !policies.iter().any(walk::stays_above) {
@@ -134,7 +134,7 @@ fn shift(e: &mut Bound, by: usize) {
 }
 
 impl Planner<'_> {
-    /// Whether the policies of a table hold for the session's role, or for the owner of the view that names the table (POL-2).
+    /// Whether the policies of a table hold for the session's role, or for the owner of the view that names the table (RLS-2).
     ///
     /// # Errors
     /// 42501 where `row_security` is off and they do.
@@ -181,7 +181,7 @@ impl Planner<'_> {
         Ok(bound)
     }
 
-    /// The conditions that rows must meet to be read for a command (POL-3).
+    /// The conditions that rows must meet to be read for a command (RLS-3).
     fn visible_rows(&mut self, r: &Relation, owner: Option<Oid>, command: char) -> Result<Vec<Bound>> {
         let (permissive, restrictive) = self.policies_for(r, owner, command);
         let permitted: Vec<&PolicyCondition> = permissive.iter().filter_map(|p| p.using.as_ref()).collect();
