@@ -158,7 +158,7 @@ def one_round(work, chance):
     subprocess.run(["pgbench", "-q", "-i", "-s", "1", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "postgres"],
                    check=True, capture_output=True)
     server.sql("create table marks (n int primary key)")
-    marks, kills, first = [], 0, None
+    marks, kills, resumes, first = [], 0, 0, None
     for life in range(3):
         writer, others = Marks(server, marks), load(server)
         time.sleep(0.3 + chance.random())
@@ -170,6 +170,13 @@ def one_round(work, chance):
             time.sleep(chance.random() * 1.5)
             backup.kill()
             kills += 1
+            if chance.random() < 0.6:
+                backup.wait()
+                resumed = subprocess.run([CLEARWAY, "backup", target, "--server", server.url, "--resume"], capture_output=True, text=True)
+                # It may have been killed before it put anything, or after it put all.
+                if resumed.returncode and "broken off" not in resumed.stderr and "was begun in epoch" not in resumed.stderr:
+                    raise Failed(f"the backup was not resumed: {resumed.stderr}")
+                resumes += resumed.returncode == 0
         said = backup.communicate()[0]
         if backup.returncode == 0 and first is None:
             first = time.time()
@@ -202,7 +209,7 @@ def one_round(work, chance):
         other.kill()
         shutil.rmtree(restored)
     branch(work, target, marks, moments[-1])
-    print(f"backup: {len(acknowledged)} marks, {kills} kills, {len(moments)} moments; {said.splitlines()[0]}", flush=True)
+    print(f"backup: {len(acknowledged)} marks, {kills} kills, {resumes} backups resumed, {len(moments)} moments; {said.splitlines()[0]}", flush=True)
 
 
 def branch(work, target, marks, moment):

@@ -101,6 +101,11 @@ impl Archiver {
         Archiver { store, target, home, options, position: None, pending: None, sent_ns: now_ns(), claimer: 0 }
     }
 
+    /// What is in the archive, as far as that is known.
+    pub fn position(&self) -> Lsn {
+        self.position.unwrap_or(Lsn::ZERO)
+    }
+
     /// Durable log that is not in the archive, in bytes; 0 before it is known what is there.
     pub fn lag_bytes(&self) -> u64 {
         self.position.map_or(0, |position| self.store.wal().durable_lsn().0.saturating_sub(position.0))
@@ -148,6 +153,7 @@ impl Archiver {
         });
         self.position = Some(to);
         self.keep(to)?;
+        self.store.archive().publish(to); // ARC-2
         Ok(Step::Sent)
     }
 
@@ -200,7 +206,8 @@ impl Archiver {
         let segment_end = layout.first_lsn(layout.number(position) + 1);
         let to = segment_end.min(durable);
         let old = now_ns().saturating_sub(self.sent_ns) >= self.options.timeout_ns;
-        (to > position && (to == segment_end || old || hurry)).then_some((position, to))
+        let awaited = self.store.archive().wanted() > position;
+        (to > position && (to == segment_end || old || hurry || awaited)).then_some((position, to))
     }
 
     /// Finds out what is in the archive, and makes the epoch ours (ARV-4).
@@ -253,6 +260,7 @@ impl Archiver {
             self.hole(position, oldest)?;
         }
         self.keep(position)?;
+        self.store.archive().publish(position);
         Ok(self.position.unwrap_or(position))
     }
 }

@@ -6,7 +6,7 @@
 //!   object      how pages and log are packed                     sum   SHA-256
 //!   manifest    what one backup consists of                      names where everything stands in a repository
 //!   source      a database that gives its pages and log          take  a backup from a source into a target
-//!   archive     sending the log of an open database
+//!   resume      going on with a backup that was broken off         archive  sending the log of an open database
 //!   epochs      which log follows which: timelines
 //!   plan        from a wish to a backup, its chain, its log and the place where the log is cut
 //!   restore     a plan carried out                               verify, expire
@@ -39,6 +39,7 @@ pub mod object;
 pub mod pieces;
 pub mod plan;
 pub mod restore;
+pub mod resume;
 pub mod source;
 pub mod take;
 pub mod target;

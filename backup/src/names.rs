@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   repository                          whose backups and log these are
+//!   backups/<id>/begun                  what is being taken, for one that goes on with it after a break
 //!   backups/<id>/start                  what the copy began with
 //!   backups/<id>/pages/<8 hex>-<8 hex>  pages from a number on, packed
 //!   backups/<id>/log/<16 hex>-<16 hex>  log that recovery of the copy needs, packed
@@ -29,6 +30,11 @@ pub fn backup(id: &str) -> String {
 /// A backup's manifest.
 pub fn manifest(id: &str) -> String {
     format!("{BACKUPS}{id}/manifest")
+}
+
+/// What is being taken.
+pub fn begun(id: &str) -> String {
+    format!("{BACKUPS}{id}/begun")
 }
 
 /// What a copy began with.

@@ -93,7 +93,7 @@ pub fn unpack(name: &str, kind: Kind, object: &[u8]) -> Result<(Header, Vec<u8>)
         return Err(BackupError::damaged(name, expected, String::from_utf8_lossy(&head[..8]).into_owned()));
     }
     let version = word(8)?;
-    if version > FORMAT_VERSION {
+    if version == 0 || version > FORMAT_VERSION {
         let (expected, found) = (format!("format version {FORMAT_VERSION} or older"), format!("version {version}"));
         return Err(BackupError::damaged(name, expected, found));
     }

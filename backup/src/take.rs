@@ -1,11 +1,11 @@
 //! Taking a backup: from a source into a target.
 //!
 //! # Life of a backup
-//! the repository is the database's -> the parent, if it is an incremental one -> begin -> pages, file by file -> end -> log -> the
-//! manifest (BKP-1) -> leave.
+//! begin -> the repository is the database's -> the parent, if it is an incremental one; or the backup that was broken off (`resume`) ->
+//! pages, file by file -> end -> log -> the manifest (BKP-1) -> leave.
 //!
 //! # Crash safety
-//! Without a manifest nothing of it counts; `expire` removes it later. What the source keeps for it ends by itself.
+//! Without a manifest nothing of it counts; it can be resumed, and `expire` removes it later. What the source keeps for it ends by itself.
 
 use crate::clock;
 use crate::epochs;
@@ -14,6 +14,7 @@ use crate::expire;
 use crate::manifest::{Manifest, Part};
 use crate::names;
 use crate::object::{Header, Kind, pack, sum};
+use crate::resume::{self, Begun, Kept};
 use crate::source::Source;
 use crate::target::{Target, find};
 use clearway_base::sync::sleep;
@@ -36,6 +37,8 @@ const _: () = assert!(REQUEST_PAGES <= PAGES_MAX && OBJECT_PAGES % REQUEST_PAGES
 pub struct TakeOptions {
     /// Only pages that changed since the last backup.
     pub incremental: bool,
+    /// Go on with the newest backup that was broken off, of whatever kind.
+    pub resume: bool,
     /// The most that is asked of the source in a second, in bytes; 0: no limit.
     pub rate_bytes_per_s: u64,
     /// The program that takes it.
@@ -80,6 +83,8 @@ struct Taking<'a> {
     target: &'a dyn Target,
     manifest: Manifest,
     start: Start,
+    /// The `redo` of the first beginning, if this one is resumed (RSM-1).
+    resumed: Option<Lsn>,
     pace: Pace,
     progress: Progress,
     tell: &'a mut (dyn FnMut(Progress) + Send),
@@ -96,9 +101,16 @@ pub async fn take(
     tell: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Manifest> {
     let begun_us = wall_us();
+    let resumed = match options.resume {
+        true => Some(resume::unfinished(target).await?),
+        false => None,
+    };
+    if let Some(begun) = &resumed {
+        resume::fence(source, target, &begun.id).await?;
+    }
     let start = source.begin().await?;
     let lease = start.lease;
-    let taken = take_from(source, target, options, start, begun_us, tell).await;
+    let taken = take_from(source, target, options, start, (begun_us, resumed), tell).await;
     // Also after an error: the lease would end by itself, later.
     let left = source.leave(lease).await;
     let manifest = taken?;
@@ -111,51 +123,95 @@ async fn take_from(
     target: &dyn Target,
     options: &TakeOptions,
     start: Start,
-    begun_us: i64,
+    (begun_us, resumed): (i64, Option<Begun>),
     tell: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Manifest> {
     let control = start.control;
     belongs(target, control.database).await?;
-    let parent = match options.incremental {
-        true => Some(parent(target, &start).await?),
-        false => None,
+    let again = resumed.is_some();
+    let begun = match resumed {
+        Some(begun) => {
+            resume::fits(&begun, &start)?;
+            begun
+        }
+        None => begin(target, options, &start, begun_us).await?,
     };
     let manifest = Manifest {
-        id: new_id(target, begun_us, options.incremental).await?,
+        id: begun.id.clone(),
         version: options.version.clone(),
         database: control.database,
         epoch: control.epoch,
         epoch_start: control.epoch_start,
-        since: parent.as_ref().map_or(Lsn::ZERO, |parent| parent.redo),
-        parent: parent.map_or_else(String::new, |parent| parent.id),
+        since: begun.since,
+        parent: begun.parent.clone(),
         scan: start.scan(),
         redo: start.redo(),
-        begun_us,
+        begun_us: begun.begun_us,
         ..Manifest::default()
     };
     let all_bytes = start.files.iter().map(|pages| u64::from(*pages) * PAGE_BYTES as u64).sum();
     let pace = Pace { bytes_per_s: options.rate_bytes_per_s, began_ns: now_ns(), bytes: 0 };
     let progress = Progress { all_bytes, ..Progress::default() };
-    let mut taking = Taking { source, target, manifest, start, pace, progress, tell };
-    taking.put(names::start(&taking.manifest.id.clone()), taking.start.encode()).await?;
+    let resumed = again.then_some(begun.redo);
+    let mut taking = Taking { source, target, manifest, start, resumed, pace, progress, tell };
+    taking.put(names::begun(&begun.id), begun.encode().into_bytes()).await?; // RSM-3: the same bytes each time
+    taking.put(names::start(&begun.id), taking.start.encode()).await?;
     for (number, pages) in taking.start.files.clone().into_iter().enumerate() {
         taking.file(number as u32, pages).await?;
     }
     let (end, ended_us) = taking.source.end(taking.start.lease).await?;
     (taking.manifest.end, taking.manifest.ended_us) = (end, ended_us);
     taking.log(end).await?;
+    if again {
+        taking.remove_others().await?;
+    }
     // BKP-1: last.
     let text = taking.manifest.encode();
     target.put_new(&names::manifest(&taking.manifest.id), text.as_bytes()).await?;
+    target.finish().await?;
     Ok(taking.manifest)
+}
+
+/// What is to be taken.
+async fn begin(target: &dyn Target, options: &TakeOptions, start: &Start, begun_us: i64) -> Result<Begun> {
+    let parent = match options.incremental {
+        true => Some(parent(target, start).await?),
+        false => None,
+    };
+    let control = &start.control;
+    Ok(Begun {
+        id: new_id(target, begun_us, options.incremental).await?,
+        database: control.database,
+        epoch: control.epoch,
+        epoch_start: control.epoch_start,
+        redo: start.redo(),
+        since: parent.as_ref().map_or(Lsn::ZERO, |parent| parent.redo),
+        parent: parent.map_or_else(String::new, |parent| parent.id),
+        begun_us,
+    })
 }
 
 impl Taking<'_> {
     async fn put(&mut self, name: String, bytes: Vec<u8>) -> Result<()> {
         self.target.put(&name, &bytes).await?;
         self.progress.put_bytes += bytes.len() as u64;
-        self.manifest.parts.push(Part { name, bytes: bytes.len() as u64, sum: sum(&bytes) });
+        self.note(name, &bytes);
+        Ok(())
+    }
+
+    /// The backup consists of this object, too.
+    fn note(&mut self, name: String, bytes: &[u8]) {
+        self.manifest.parts.push(Part { name, bytes: bytes.len() as u64, sum: sum(bytes) });
         (self.tell)(self.progress);
+    }
+
+    /// Objects that earlier beginnings put and this one does not need: of files and log that had other lengths.
+    async fn remove_others(&self) -> Result<()> {
+        for object in self.target.list(&names::backup(&self.manifest.id)).await? {
+            if !self.manifest.parts.iter().any(|part| part.name == object.name) {
+                self.target.remove(&object.name).await?;
+            }
+        }
         Ok(())
     }
 
@@ -170,25 +226,44 @@ impl Taking<'_> {
         let mut at = 0;
         while at < pages {
             let end = (at + OBJECT_PAGES).min(pages);
-            let mut bytes = Vec::new();
-            for first in (at..end).step_by(REQUEST_PAGES as usize) {
-                let count = REQUEST_PAGES.min(end - first);
-                let (lease, since) = (self.start.lease, self.manifest.since);
-                bytes.extend(self.source.pages(lease, PageId(base + first), count, since).await?);
-                let looked = u64::from(count) * PAGE_BYTES as u64;
-                self.progress.done_bytes += looked;
-                (self.tell)(self.progress);
-                self.pace.after(looked).await;
-            }
-            if !bytes.is_empty() {
-                self.manifest.pages += (bytes.len() / PAGE_BYTES) as u64;
-                let header = self.header(Kind::Pages, u64::from(base + at), u64::from(base + end));
-                let name = names::pages(&self.manifest.id, base + at, base + end);
-                self.put(name, pack(header, &bytes)?).await?;
-            }
+            self.object(base + at, base + end).await?;
             at = end;
         }
         Ok(())
+    }
+
+    /// The pages from `first` to before `end`, as one object.
+    async fn object(&mut self, first: u32, end: u32) -> Result<()> {
+        let name = names::pages(&self.manifest.id, first, end);
+        let (kept, since) = match self.resumed {
+            Some(redo) => match Kept::find(self.target, &name, self.manifest.database).await? {
+                Some(kept) => (Some(kept), redo),
+                None => (None, self.manifest.since),
+            },
+            None => (None, self.manifest.since),
+        };
+        let mut bytes = Vec::new();
+        for at in (first..end).step_by(REQUEST_PAGES as usize) {
+            let count = REQUEST_PAGES.min(end - at);
+            bytes.extend(self.source.pages(self.start.lease, PageId(at), count, since).await?);
+            let looked = u64::from(count) * PAGE_BYTES as u64;
+            self.progress.done_bytes += looked;
+            (self.tell)(self.progress);
+            self.pace.after(looked).await;
+        }
+        let bytes = match kept {
+            Some(kept) if bytes.is_empty() => {
+                self.manifest.pages += kept.pages();
+                self.note(name, &kept.object);
+                return Ok(());
+            }
+            Some(kept) => kept.with(&bytes)?,
+            None if bytes.is_empty() => return Ok(()),
+            None => bytes,
+        };
+        self.manifest.pages += (bytes.len() / PAGE_BYTES) as u64;
+        let header = self.header(Kind::Pages, u64::from(first), u64::from(end));
+        self.put(name, pack(header, &bytes)?).await
     }
 
     /// The log that recovery of the copy needs.
@@ -237,6 +312,19 @@ pub async fn belongs(target: &dyn Target, database: u64) -> Result<()> {
     }
     let what = format!("{} holds backups of another database, or of a newer format", target.place());
     Err(BackupError::Refused(what))
+}
+
+/// The number of the database whose repository it is.
+///
+/// # Errors
+/// The object is missing or damaged; the target's.
+pub async fn owner(target: &dyn Target) -> Result<u64> {
+    let found = target.get(names::REPOSITORY).await?;
+    let text = std::str::from_utf8(&found).ok();
+    let number = text.and_then(|text| text.strip_prefix("clearway repository 1\ndatabase ")?.strip_suffix('\n'));
+    let number = number.filter(|hex| hex.len() == 16).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let expected = "the number of a database, of format version 1";
+    number.ok_or_else(|| BackupError::damaged(names::REPOSITORY, expected, String::from_utf8_lossy(&found)))
 }
 
 /// The newest backup of the same history, which an incremental one rests on: only there do LSNs of pages mean the same.

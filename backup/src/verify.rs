@@ -8,6 +8,7 @@ use crate::object::{Kind, unpack};
 use crate::pieces::{Joined, log_of};
 use crate::plan::Contents;
 use crate::restore;
+use crate::take;
 use crate::target::Target;
 use clearway_storage::backup::{Stream, page_of};
 use clearway_storage::buffer::PAGE_BYTES;
@@ -51,13 +52,20 @@ impl Verified {
 pub async fn verify(target: &dyn Target) -> Result<Verified> {
     let contents = Contents::read(target).await?;
     let mut verified = Verified::default();
+    let anything = !contents.backups.is_empty() || !contents.log.is_empty();
+    let owner = if anything { verified.note(take::owner(target).await) } else { None };
     for manifest in &contents.backups {
         verified.backups += 1;
+        if owner.is_some_and(|owner| owner != manifest.database) {
+            let expected = format!("the database of the repository, {:016x}", owner.unwrap_or_default());
+            let found = format!("{:016x}", manifest.database);
+            verified.damage.push(BackupError::damaged(&names::manifest(&manifest.id), expected, found));
+        }
         let chain = contents.chain(manifest);
         verified.note(chain);
         backup(target, manifest, &mut verified).await;
     }
-    let database = contents.backups.last().map(|manifest| manifest.database);
+    let database = owner.or(contents.backups.last().map(|manifest| manifest.database));
     for object in &contents.log {
         let read = async {
             let bytes = target.get(&object.name).await?;

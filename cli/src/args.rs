@@ -66,17 +66,20 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
     --as TYPE DATABASE USER [ADDRESS]
                                 and say which line decides: TYPE is local, hostssl or hostnossl
   clearway backup TARGET [OPTIONS]
-                                back up a running server into the directory TARGET
+                                back up a running server into TARGET: a directory, an object store (s3://, gs://,
+                                az://), a single file (*.backup) or standard output (-)
     --server URL                which one [postgresql://postgres@127.0.0.1:5433/clearway]
     --data DIR                  a directory that nobody serves instead
     --incremental               only what changed since the newest backup there
+    --resume                    go on with the newest backup there that was broken off
     --rate BYTES                the most that is read in a second, with kB, MB or GB; 0 is no limit [64MB]
   clearway backup list TARGET   the backups in TARGET
   clearway backup verify TARGET [--open]
                                 read everything there and check it; --open also restores it into a scratch directory
   clearway backup expire TARGET --keep 7d,4w
                                 remove backups, and log, but for the newest of each of 7 days and 4 weeks
-  clearway restore SOURCE DIR   make the directory DIR from the newest backup in SOURCE and all log after it
+  clearway restore SOURCE DIR   make the directory DIR from the newest backup in SOURCE (- is standard input) and all
+                                log after it
     --to 'TIME'                 as it was before the first commit after TIME
     --to-lsn LSN, --to-name NAME, --backup ID
                                 as of a position in the log, a restore point, the end of one backup

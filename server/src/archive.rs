@@ -5,20 +5,20 @@
 //! sessions have ended, sends what there is, if that does not take long.
 //!
 //! # Invariants
-//! - SAR-1: nothing waits for the archive: commits go on whatever it does.
+//! - SAR-1: nothing waits for the archive but commits that ask for it (`synchronous_commit = archive`): the others go on whatever it does.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use clearway_backup::archive::{ArchiveOptions, Archiver, Step};
-use clearway_backup::target::Directory;
+use clearway_backup::target::{self, Directory};
 use clearway_base::sync::{JoinHandle, block_on, sleep, spawn_thread, timeout};
 use clearway_base::vfs::{Vfs, inline_io_here};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_engine::db::Db;
+use clearway_storage::store::Store;
 
 use clearway_sql::context::log_line::Severity;
 
@@ -29,8 +29,10 @@ use crate::log::Log;
 const LOOK: Duration = Duration::from_millis(100);
 /// After a failure it waits so long, then twice as long each time,
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// up to this.
+/// up to this,
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// or to this, while commits wait.
+const PAUSE_MAX_AWAITED: Duration = Duration::from_secs(5);
 /// What was not sent after so long at the end is sent by the next start.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -54,16 +56,19 @@ impl Archive {
             limit_bytes: config.archive.limit_bytes(),
             claimer: u64::from_le_bytes(number).max(1),
         };
-        let target = Directory::new(Arc::clone(vfs), Path::new(target));
+        let target = target::open(vfs, target, false).map_err(io::Error::other)?;
         let home = Directory::new(Arc::clone(vfs), &config.data);
         let store = Arc::clone(db.transactions().store());
-        let archiver = Archiver::new(store, Box::new(target), Box::new(home), options);
+        if config.archive.sync {
+            store.archive().set_sync();
+        }
+        let archiver = Archiver::new(Arc::clone(&store), target, Box::new(home), options);
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let max_lag = config.archive.max_lag;
         let thread = spawn_thread("archiver", move || {
             let _inline = inline_io_here();
-            block_on(run(archiver, &told, max_lag, &log));
+            block_on(run(archiver, &store, &told, max_lag, &log));
         })?;
         Ok(Some(Archive { stop, thread }))
     }
@@ -76,7 +81,7 @@ impl Archive {
     }
 }
 
-async fn run(mut archiver: Archiver, stop: &AtomicBool, max_lag: u64, log: &Log) {
+async fn run(mut archiver: Archiver, store: &Store, stop: &AtomicBool, max_lag: u64, log: &Log) {
     let log = |line: &str| log.say(Severity::Log, format!("archive: {line}"));
     let mut pause = Duration::ZERO;
     let mut lags = false;
@@ -99,11 +104,15 @@ async fn run(mut archiver: Archiver, stop: &AtomicBool, max_lag: u64, log: &Log)
                 match done {
                     Step::Sent => {}
                     Step::Idle if stopping => return,
-                    Step::Idle => in_wait(WaitEvent::ArchiverMain, Object::NONE, sleep(LOOK)).await,
+                    Step::Idle => {
+                        let asked = timeout(LOOK, store.archive().asked_beyond(archiver.position()));
+                        let _ = in_wait(WaitEvent::ArchiverMain, Object::NONE, asked).await;
+                    }
                 }
             }
             Err(error) => {
-                pause = (pause * 2).clamp(PAUSE_FIRST, PAUSE_MAX);
+                let most = if store.archive().waiting() > 0 { PAUSE_MAX_AWAITED } else { PAUSE_MAX };
+                pause = (pause * 2).clamp(PAUSE_FIRST, most);
                 log(&format!("{error}; next attempt in {} s", pause.as_secs()));
                 if stopping {
                     return;

@@ -64,8 +64,10 @@ pub struct Sources {
 /// Where the log is archived, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveConfig {
-    /// The directory.
+    /// The directory, or the address of an object store.
     pub target: Option<String>,
+    /// Commits with `synchronous_commit = archive` wait for it.
+    pub sync: bool,
     /// Log is not older than this before it is sent.
     pub timeout: Duration,
     /// The archive may be so far behind, in bytes; 0: as far as the disk allows.
@@ -76,11 +78,22 @@ pub struct ArchiveConfig {
 
 impl Default for ArchiveConfig {
     fn default() -> Self {
-        Self { target: None, timeout: Duration::from_secs(10), max_lag: 0, holds: true }
+        Self { target: None, sync: false, timeout: Duration::from_secs(10), max_lag: 0, holds: true }
     }
 }
 
 impl ArchiveConfig {
+    /// Whether the settings fit together: log for which commits wait is not let go.
+    ///
+    /// # Errors
+    /// They don't.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match self.sync && (self.target.is_none() || self.limit_bytes() < u64::MAX) {
+            true => Err(ConfigError::Sync),
+            false => Ok(()),
+        }
+    }
+
     /// The log that may be held for the archive, in bytes.
     pub fn limit_bytes(&self) -> u64 {
         if self.holds || self.max_lag == 0 { u64::MAX } else { self.max_lag }
@@ -159,7 +172,8 @@ pub static SETTINGS: &[Described] = &[
     d("recovery_target", "10s", "seconds, 1 to 3600", "How long opening may take after a crash; checkpoints come as often as that asks for."),
     d("undo_memory", "256MB", "bytes, kB, MB or GB", "Old versions of rows; beyond it they go to the file `undo.spill`, and who holds most of them is named in the log and in `clearway_undo_alarms`."),
     d("server_memory", "0", "bytes, kB, MB or GB", "What the whole server may have, the page cache and old versions included; past it statements with more than 4 MB are refused (53200). 0 is three quarters of the least of the machine's memory, the limits of its control groups and two thirds of RLIMIT_AS."),
-    d("archive", "", "a directory", "Where the log is archived, beside the backups that `clearway backup` puts there (docs/backup.md)."),
+    d("archive", "", "a directory, s3://, gs:// or az://", "Where the log is archived, beside the backups that `clearway backup` puts there (docs/backup.md)."),
+    d("archive_mode", "async", "async, sync", "Commits never wait for the archive; or those with `synchronous_commit = archive` do, and the log is sent as soon as one waits."),
     d("archive_timeout", "10s", "seconds, 1 to 86400", "Log is sent when a segment is full, and no later than this."),
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
@@ -208,6 +222,9 @@ pub enum ConfigError {
     /// One of certificate and key is missing.
     #[error("tls_certificate and tls_key belong together")]
     HalfTls,
+    /// Commits would wait for what never comes.
+    #[error("archive_mode = sync needs an archive, and archive_on_lag = hold")]
+    Sync,
 }
 
 impl Config {
@@ -262,6 +279,11 @@ impl Config {
             }
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),
+            "archive_mode" => {
+                let choices = [("async", false), ("sync", true)];
+                let chosen = choices.iter().find(|(word, _)| *word == value);
+                self.archive.sync = chosen.ok_or_else(|| bad("async or sync"))?.1;
+            }
             "archive_timeout" => {
                 let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
                 let seconds = seconds.filter(|s| (1..=86_400).contains(s)).ok_or_else(|| bad("seconds, 1 to 86400"))?;
@@ -479,5 +501,18 @@ mod tests {
         }
         let half = Config { tls_key: Some("k".into()), ..Config::default() };
         assert_eq!(half.tls(), Err(ConfigError::HalfTls));
+    }
+
+    #[test]
+    fn commits_do_not_wait_for_an_archive_that_may_have_holes() {
+        let mut config = Config::default();
+        config.set("archive_mode", "sync").expect("a mode");
+        assert_eq!(config.archive.check(), Err(ConfigError::Sync));
+        config.set("archive", "/b/shop").expect("a target");
+        assert_eq!(config.archive.check(), Ok(()));
+        config.set("archive_max_lag", "1MB").expect("a size");
+        assert_eq!(config.archive.check(), Ok(()));
+        config.set("archive_on_lag", "break").expect("a choice");
+        assert_eq!(config.archive.check(), Err(ConfigError::Sync));
     }
 }

@@ -122,6 +122,7 @@ fn run_logged(
     log: &Log,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
+    config.archive.check()?;
     let db = open(config, vfs, log)?;
     let archive = Archive::start(config, vfs, &db, log.clone())?;
     let backends = Arc::new(Backends::default());

@@ -3,11 +3,15 @@
 //! # Invariants
 //! - ARC-1: a directory that is opened with an archive holds all log that lies there without a hole before any checkpoint can
 //!   release it: what was not sent when the process ended is sent by the next one.
+//! - ARC-2: `reached` is published when the log below it is durable in the archive. Where commits wait for that, no log is let go before
+//!   it was sent, so the archive has no hole at which a commit would be taken for archived.
 
 use crate::ids::Lsn;
+use crate::sync::Bell;
 use crate::wal::{Holder, Wal};
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{LsnWaiters, Mutex};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The name under which an archive holds the log.
 pub const ARCHIVE_HOLDER: &str = "archive";
@@ -39,6 +43,11 @@ pub struct ArchiveRow {
 pub struct Archive {
     row: Mutex<ArchiveRow>,
     holder: Mutex<Option<Holder>>,
+    reached: LsnWaiters,
+    /// The highest position for which somebody waits.
+    wanted: AtomicU64,
+    sync: AtomicBool,
+    bell: Bell,
 }
 
 impl Archive {
@@ -49,7 +58,54 @@ impl Archive {
         Archive {
             row: Mutex::new("storage/backup/archive", ArchiveRow { state: "off", ..ArchiveRow::default() }),
             holder: Mutex::new("storage/backup/archive_holder", holder),
+            reached: LsnWaiters::new("storage/backup/archive_waiters", 0),
+            wanted: AtomicU64::new(0),
+            sync: AtomicBool::new(false),
+            bell: Bell::new("storage/backup/archive_bell"),
         }
+    }
+
+    /// Commits may wait for the archive from now on: an archiver sends as soon as one does.
+    pub fn set_sync(&self) {
+        self.sync.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether commits may wait for the archive.
+    pub fn is_sync(&self) -> bool {
+        self.sync.load(Ordering::SeqCst)
+    }
+
+    /// The log is in the archive up to here, without a hole since the opening.
+    pub fn reached(&self) -> Lsn {
+        Lsn(self.reached.published())
+    }
+
+    /// The highest position for which somebody waits.
+    pub fn wanted(&self) -> Lsn {
+        Lsn(self.wanted.load(Ordering::SeqCst))
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.reached.waiting()
+    }
+
+    /// The log below `lsn` is durable in the archive (ARC-2).
+    pub fn publish(&self, lsn: Lsn) {
+        self.reached.publish(lsn.0);
+    }
+
+    /// Waits until the durable log below `lsn` is in the archive.
+    pub async fn wait(&self, lsn: Lsn) {
+        self.wanted.fetch_max(lsn.0, Ordering::SeqCst);
+        self.bell.ring();
+        // These waits are never given up.
+        let _ = self.reached.wait(lsn.0).await;
+    }
+
+    /// Waits until somebody waits for more than `sent`.
+    pub async fn asked_beyond(&self, sent: Lsn) {
+        self.bell.wait_until(|| self.wanted() > sent).await;
     }
 
     /// What views show.

@@ -34,6 +34,8 @@ pub enum Command {
         from: From,
         /// Only what changed.
         incremental: bool,
+        /// Go on with what was broken off.
+        resume: bool,
         /// Bytes in a second; 0: no limit.
         rate: u64,
     },
@@ -80,13 +82,14 @@ pub enum Command {
 /// What can't be understood.
 pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Error> {
     let (mut words, mut server, mut data) = (Vec::new(), None, None);
-    let (mut incremental, mut open_it, mut rate, mut keep) = (false, false, None, None);
+    let (mut incremental, mut resume, mut open_it, mut rate, mut keep) = (false, false, false, None, None);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
             Long("server") => server = Some(parser.value()?.string()?),
             Long("data") => data = Some(PathBuf::from(parser.value()?)),
             Long("incremental") => incremental = true,
+            Long("resume") => resume = true,
             Long("open") => open_it = true,
             Long("rate") => rate = Some(bytes(&parser.value()?.string()?)?),
             Long("keep") => keep = Some(Keep::parse(&parser.value()?.string()?).map_err(|error| error.to_string())?),
@@ -95,7 +98,10 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
         }
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let taking = server.is_some() || data.is_some() || incremental || rate.is_some();
+    let taking = server.is_some() || data.is_some() || incremental || resume || rate.is_some();
+    if incremental && resume {
+        return Err("backup --resume goes on with what was begun, be it a full or an incremental one".into());
+    }
     Ok(Some(match (words.as_slice(), taking, open_it, keep) {
         (["list", target], false, false, None) => Command::List { target: (*target).to_owned() },
         (["verify", target], false, _, None) => Command::Verify { target: (*target).to_owned(), open_it },
@@ -110,7 +116,7 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
                 (server, None) => From::Server(server),
                 (None, Some(dir)) => From::Data(dir),
             };
-            Command::Take { target: (*target).to_owned(), from, incremental, rate: rate.unwrap_or(RATE) }
+            Command::Take { target: (*target).to_owned(), from, incremental, resume, rate: rate.unwrap_or(RATE) }
         }
         ([], ..) => return Err("backup needs a target".into()),
         _ => return Err("these arguments of backup do not belong together".into()),

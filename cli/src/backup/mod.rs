@@ -1,20 +1,21 @@
 //! `clearway backup` and `clearway restore`.
 //!
-//! Structure: `args` (what was asked for), `wire` (a server as a source), `show` (progress and lists); what is done is in the crate
+//! Structure: `args` (what was asked for), `place` (targets by name), `wire` (a server as a source), `show` (progress and lists); what is done is in the crate
 //! `clearway_backup`.
 
 mod args;
+mod place;
 mod show;
 mod wire;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clearway_backup::expire::{Keep, expire, manifests};
 use clearway_backup::plan::{Contents, Goal, plan};
 use clearway_backup::source::{Source, at_rest};
 use clearway_backup::take::{TakeOptions, take};
-use clearway_backup::target::{Directory, Target};
+use clearway_backup::target::{Target, open};
 use clearway_backup::verify::verify;
 use clearway_backup::{clock, restore};
 use clearway_base::vfs::{RealVfs, Vfs};
@@ -34,25 +35,44 @@ pub fn run(command: &Command) -> Result<(), String> {
 
 async fn dispatch(command: &Command) -> Result<(), String> {
     match command {
-        Command::Take { target, from, incremental, rate } => {
+        Command::Take { target, from, incremental, resume, rate } => {
             let options = TakeOptions {
                 incremental: *incremental,
+                resume: *resume,
                 rate_bytes_per_s: *rate,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             };
-            take_from(&*open(target), from, &options).await
+            let place = place::to_write(&files(), target).await.map_err(words)?;
+            let said = take_from(&*place, from, &options).await?;
+            // Standard output may be the target.
+            if target == "-" { eprintln!("{said}") } else { println!("{said}") }
+            Ok(())
         }
         Command::List { target } => {
-            let all = manifests(&*open(target)).await.map_err(words)?;
-            show::backups(&all);
+            let source = place::to_read(&files(), target, &scratch("list")).await.map_err(words)?;
+            let all = manifests(source.target()).await.map_err(words);
+            source.close().await;
+            show::backups(&all?);
             Ok(())
         }
         Command::Verify { target, open_it } => verify_all(target, *open_it).await,
-        Command::Expire { target, keep } => expire_some(&*open(target), *keep).await,
-        Command::Restore { source, dir, goal, epoch } => restore_to(&*open(source), dir, goal, *epoch).await,
+        Command::Expire { target, keep } => {
+            expire_some(&*open(&files(), target, true).map_err(words)?, *keep).await
+        }
+        Command::Restore { source, dir, goal, epoch } => {
+            // On the disk that has room for the database, too.
+            let mut spool = dir.clone().into_os_string();
+            spool.push(".incoming");
+            let source = place::to_read(&files(), source, Path::new(&spool)).await.map_err(words)?;
+            let restored = restore_to(source.target(), dir, goal, *epoch).await;
+            source.close().await;
+            restored
+        }
         Command::Histories { source } => {
-            let contents = Contents::read(&*open(source)).await.map_err(words)?;
-            show::histories(&contents);
+            let source = place::to_read(&files(), source, &scratch("list")).await.map_err(words)?;
+            let contents = Contents::read(source.target()).await.map_err(words);
+            source.close().await;
+            show::histories(&contents?);
             Ok(())
         }
     }
@@ -66,12 +86,12 @@ fn files() -> Arc<dyn Vfs> {
     Arc::new(RealVfs::inline())
 }
 
-/// The target of this name.
-fn open(name: &str) -> Box<dyn Target> {
-    Box::new(Directory::new(files(), Path::new(name)))
+/// A name in the directory for temporary files.
+fn scratch(what: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("clearway-{what}-{}", std::process::id()))
 }
 
-async fn take_from(target: &dyn Target, from: &From, options: &TakeOptions) -> Result<(), String> {
+async fn take_from(target: &dyn Target, from: &From, options: &TakeOptions) -> Result<String, String> {
     let mut source: Box<dyn Source> = match from {
         From::Server(url) => Box::new(wire::Server::connect(url.as_deref()).await?),
         From::Data(dir) => Box::new(at_rest(files(), dir).await.map_err(words)?),
@@ -81,7 +101,7 @@ async fn take_from(target: &dyn Target, from: &From, options: &TakeOptions) -> R
         take(&mut *source, target, options, &mut |progress| bar.show(progress.done_bytes, progress.all_bytes)).await;
     bar.end();
     let manifest = taken.map_err(words)?;
-    println!(
+    Ok(format!(
         "backup {}: {} pages, {} kept, ends at LSN {} of epoch {}, {}",
         manifest.id,
         manifest.pages,
@@ -89,13 +109,18 @@ async fn take_from(target: &dyn Target, from: &From, options: &TakeOptions) -> R
         manifest.end,
         manifest.epoch,
         clock::show(manifest.ended_us)
-    );
-    Ok(())
+    ))
 }
 
 async fn verify_all(name: &str, open_it: bool) -> Result<(), String> {
-    let target = open(name);
-    let verified = verify(&*target).await.map_err(words)?;
+    let source = place::to_read(&files(), name, &scratch("stream")).await.map_err(words)?;
+    let verified = verify_source(source.target(), open_it).await;
+    source.close().await;
+    verified
+}
+
+async fn verify_source(target: &dyn Target, open_it: bool) -> Result<(), String> {
+    let verified = verify(target).await.map_err(words)?;
     for damage in &verified.damage {
         eprintln!("{damage}");
     }
@@ -119,10 +144,10 @@ async fn verify_all(name: &str, open_it: bool) -> Result<(), String> {
         return Ok(());
     }
     if verified.backups == 0 {
-        return Err(format!("{name} holds no backup"));
+        return Err(format!("{} holds no backup", target.place()));
     }
-    let scratch = std::env::temp_dir().join(format!("clearway-verify-{}", std::process::id()));
-    let restored = restore_to(&*target, &scratch, &Goal::End, None).await;
+    let scratch = scratch("verify");
+    let restored = restore_to(target, &scratch, &Goal::End, None).await;
     let checked = restored.and_then(|()| crate::check::check(&scratch));
     crate::demo::remove(&scratch);
     checked

@@ -120,7 +120,7 @@ pub static SETTINGS: &[Setting] = &[
     s("statement_memory", "0", Kind::Bytes, false, "Sets the memory that a statement may have, with what its session keeps; 0 is no limit of its own."),
     s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
     s("synchronize_seqscans", "on", Kind::Bool, false, "Accepted; a scan never joins another one."),
-    s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), false, "Sets the current transaction's synchronization level."),
+    s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off", "archive"]), false, "Sets the current transaction's synchronization level."),
     s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
     s("transaction_deferrable", "off", Kind::Bool, false, "Whether to defer a read-only serializable transaction."),
     s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
@@ -173,6 +173,8 @@ pub struct Settings {
     pub idle_session_ms: u64,
     /// `synchronous_commit` is off.
     pub commits_later: bool,
+    /// `synchronous_commit` is archive.
+    pub commits_archived: bool,
     /// What the log is told of the session's statements.
     pub log: Arc<LogLevels>,
     /// `client_min_messages`, as far as it hides what a statement can send.
@@ -217,6 +219,7 @@ impl Default for Settings {
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,
+            commits_archived: false,
             log: Arc::default(),
             hides: Hides::Nothing,
             default_modes: ("read committed", false),
@@ -421,7 +424,9 @@ impl Settings {
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
             "log_min_duration_statement" | "log_statement" => self.log.set(name, &value),
             "idle_session_timeout" => self.idle_session_ms = milliseconds(&value).unwrap_or(0),
-            "synchronous_commit" => self.commits_later = value == "off",
+            "synchronous_commit" => {
+                (self.commits_later, self.commits_archived) = (value == "off", value == "archive");
+            }
             "search_path" => self.path_changes += 1,
             "row_security" => (self.row_security, self.role_changes) = (value == "on", self.role_changes + 1),
             "client_min_messages" => {

@@ -54,8 +54,10 @@ impl Session {
         };
         let read_only = modes.read_only.unwrap_or(settings.default_modes.1);
         settings.set_modes(level, read_only);
-        let relaxed = settings.commits_later;
+        let (relaxed, archived) = (settings.commits_later, settings.commits_archived);
         drop(settings);
+        // What it asks for is refused when it commits.
+        let _ = self.set_archived(archived);
         self.core.transaction_begins();
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);
@@ -267,7 +269,15 @@ impl Session {
     }
 
     pub(super) async fn commit(&mut self) -> Result<()> {
-        let later = self.core.settings.lock().commits_later;
+        let (later, archived) = {
+            let settings = self.core.settings.lock();
+            (settings.commits_later, settings.commits_archived)
+        };
+        if let Err(e) = self.set_archived(archived) {
+            self.archived = None;
+            self.roll_back().await?;
+            return Err(e);
+        }
         let durability = if later { Durability::Async } else { Durability::Wait };
         if self.core.has_end_work()
             && let Err(e) = self.before_commit().await
@@ -287,7 +297,7 @@ impl Session {
             self.notify_committed().await?;
         }
         self.committed();
-        Ok(())
+        self.wait_archived().await
     }
 
     /// The transaction is rolled back: what was left for its end goes.

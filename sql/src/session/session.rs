@@ -43,6 +43,7 @@ use clearway_base::sync::Mutex;
 use clearway_engine::catalog::{Catalog, Database, Role};
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
+use clearway_storage::ids::Lsn;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::pin::pin;
@@ -149,6 +150,8 @@ pub struct Session {
     pub(super) watch: Watch,
     /// The number of the server's defaults that the settings have followed.
     pub(super) followed: u64,
+    /// The policy of the transaction is `synchronous_commit = archive`; up to this LSN a cancel has ended the wait (ARS-1).
+    pub(super) archived: Option<Lsn>,
 }
 
 impl Session {
@@ -207,6 +210,7 @@ impl Session {
             cache: HashMap::default(),
             in_batch: 0,
             told: false,
+            archived: None,
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
             watch: Watch::default(),
@@ -262,7 +266,8 @@ impl Session {
         self.told = false;
         let durable = self.core.engine.take().wait_reply().await.map_err(from_engine);
         self.settle_waits();
-        durable
+        durable?;
+        self.wait_archived().await
     }
 
     /// Ends the session: its transaction is rolled back, its locks go.

@@ -4,6 +4,7 @@
 use super::ViewOf;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
+use clearway_storage::backup::ARCHIVE_HOLDER;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[
@@ -50,6 +51,9 @@ fn archive(run: &Run<'_>) -> Vec<Row> {
     let store = run.core.db.transactions().store();
     let row = store.archive().row();
     let off = row.target.is_empty();
+    let (end, holders) = (store.wal().end_lsn().0, store.wal().retention().rows());
+    let holder = holders.iter().find(|holder| holder.name == ARCHIVE_HOLDER && !holder.lost);
+    let held = holder.map_or(0, |holder| end.saturating_sub(holder.needs.0));
     let number = |n: u64| if off { Datum::Null } else { int(n) };
     let time = |us: i64| if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) };
     let text = |text: &str| if text.is_empty() { Datum::Null } else { Datum::text(text) };
@@ -64,5 +68,8 @@ fn archive(run: &Run<'_>) -> Vec<Row> {
         number(row.failures),
         text(&row.error),
         time(row.error_us),
+        if off { Datum::Null } else { Datum::text(if store.archive().is_sync() { "sync" } else { "async" }) },
+        number(held),
+        number(store.archive().waiting() as u64),
     ]]
 }

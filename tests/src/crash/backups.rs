@@ -12,6 +12,7 @@ use super::txns::undo_loser;
 use super::workload::Size;
 use clearway_backup::archive::{ArchiveOptions, Archiver, Step};
 use clearway_backup::plan::{Contents, Goal, plan};
+use clearway_backup::resume::unfinished;
 use clearway_backup::source::Source;
 use clearway_backup::take::{TakeOptions, take};
 use clearway_backup::target::Directory;
@@ -21,7 +22,9 @@ use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, spawn};
 use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_storage::error::StorageError;
-use clearway_storage::ids::Lsn;
+use clearway_storage::backup::Start;
+use clearway_storage::ids::{Lsn, PageId};
+use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::Store;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +50,7 @@ impl Keeping {
     pub fn start(disk: &SimDisk, store: &Arc<Store>, rng: &mut Rng) -> Keeping {
         let stop = Arc::new(AtomicBool::new(false));
         let archiver = spawn("archiver", archive(disk.clone(), store.clone(), stop.clone(), rng.below(u64::MAX) | 1));
-        let taker = spawn("backup", back_up(disk.clone(), store.clone()));
+        let taker = spawn("backup", back_up(disk.clone(), store.clone(), rng.fork()));
         Keeping { disk: disk.clone(), stop, archiver, taker }
     }
 
@@ -81,14 +84,67 @@ async fn archive(disk: SimDisk, store: Arc<Store>, stop: Arc<AtomicBool>, claime
     }
 }
 
-/// A full backup, then an incremental one.
-async fn back_up(disk: SimDisk, store: Arc<Store>) -> Result<(), BackupError> {
-    let mut source: Box<dyn Source> = Box::new(store);
+/// A full backup, then an incremental one. Each loses its source at some request, and goes on.
+async fn back_up(disk: SimDisk, store: Arc<Store>, mut rng: Rng) -> Result<(), BackupError> {
     for incremental in [false, true] {
-        let options = TakeOptions { incremental, ..TakeOptions::default() };
-        take(&mut *source, &target(&disk), &options, &mut |_| {}).await?;
+        let mut options = TakeOptions { incremental, ..TakeOptions::default() };
+        loop {
+            // It falls on any request; often behind the last pages, when an object of pages is there.
+            let left = if options.resume { u64::MAX } else { 1 + rng.below(12) };
+            let mut source = Breaks { inner: store.clone(), left };
+            match take(&mut source, &target(&disk), &options, &mut |_| {}).await {
+                Err(BackupError::Source(broken)) if broken == BROKEN => {
+                    // Where nothing had been put yet, there is nothing to go on with.
+                    let begun = unfinished(&target(&disk)).await;
+                    let ours = begun.is_ok_and(|begun| begun.epoch == store.wal().epoch());
+                    options = TakeOptions { incremental: incremental && !ours, resume: ours, ..options };
+                }
+                taken => {
+                    taken?;
+                    break;
+                }
+            }
+        }
     }
     Ok(())
+}
+
+const BROKEN: &str = "the connection is broken";
+
+/// A source that is lost after some requests.
+struct Breaks {
+    inner: Arc<Store>,
+    left: u64,
+}
+
+impl Breaks {
+    fn count(&mut self) -> Result<&mut Arc<Store>, BackupError> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 { Err(BackupError::Source(BROKEN.to_owned())) } else { Ok(&mut self.inner) }
+    }
+}
+
+impl Source for Breaks {
+    fn begin(&mut self) -> BoxFuture<'_, Result<Start, BackupError>> {
+        Box::pin(async { self.count()?.begin().await })
+    }
+
+    fn pages(&mut self, lease: u64, first: PageId, count: u32, since: Lsn) -> BoxFuture<'_, Result<Vec<u8>, BackupError>> {
+        Box::pin(async move { self.count()?.pages(lease, first, count, since).await })
+    }
+
+    fn end(&mut self, lease: u64) -> BoxFuture<'_, Result<(Lsn, i64), BackupError>> {
+        Box::pin(async move { self.count()?.end(lease).await })
+    }
+
+    fn log(&mut self, lease: u64, from: Lsn, to: Lsn) -> BoxFuture<'_, Result<Vec<u8>, BackupError>> {
+        Box::pin(async move { self.count()?.log(lease, from, to).await })
+    }
+
+    /// A lost source keeps the lease, until the one that goes on gives it back.
+    fn leave(&mut self, lease: u64) -> BoxFuture<'_, Result<(), BackupError>> {
+        Box::pin(async move { self.count()?.leave(lease).await })
+    }
 }
 
 /// The workload with backups and archive, and a proper close.

@@ -43,6 +43,9 @@ pub static VIEWS: &[SystemView] = &[
             ("failures", INT8),
             ("last_error", TEXT),
             ("last_error_at", TIMESTAMPTZ),
+            ("mode", TEXT),
+            ("held_bytes", INT8),
+            ("waiting", INT8),
         ],
     },
 ];

@@ -1,0 +1,251 @@
+//! An object store as a place for objects: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`. The only module that knows
+//! the crate `object_store`.
+//!
+//! Credentials, regions and endpoints come from the environment, by the names that each provider's own tools use
+//! (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_KEY`, ...).
+//!
+//! # Structure
+//! Requests run on one thread of their own, which has the runtime that the HTTP client needs; whoever asks waits for the answer on an
+//! executor of any kind.
+//!
+//! # Crash safety
+//! The store makes an object visible when all of it has arrived, or not at all, and it is durable then (BKP-1). An attempt that succeeded
+//! and was told to have failed is repeated with the same bytes; `put_new` that finds its own bytes there has succeeded.
+
+use super::{Listed, Target};
+use crate::error::{BackupError, Result};
+use clearway_base::sync::spawn_thread;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+use clearway_storage::seams::BoxFuture;
+use futures_util::TryStreamExt as _;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientConfigKey, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+    RetryConfig,
+};
+use std::future::{Future, pending};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// What the addresses of object stores begin with.
+pub const SCHEMES: [&str; 3] = ["s3", "gs", "az"];
+/// How long one request may take, its bytes included.
+const REQUEST_TIMEOUT: &str = "120 seconds";
+/// How long a connection may take.
+const CONNECT_TIMEOUT: &str = "10 seconds";
+/// An object that was cut on its way is asked for so often.
+const GET_ATTEMPTS: usize = 4;
+
+/// How often a request is repeated before it counts as failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// For three minutes: nobody else tries again.
+    Long,
+    /// Once: the caller tries again, and says so.
+    Short,
+}
+
+impl Patience {
+    fn retry(self) -> RetryConfig {
+        let backoff = BackoffConfig { max_backoff: Duration::from_secs(10), ..BackoffConfig::default() };
+        match self {
+            Patience::Long => RetryConfig { backoff, max_retries: 30, retry_timeout: Duration::from_secs(180) },
+            Patience::Short => RetryConfig { backoff, max_retries: 1, retry_timeout: Duration::from_secs(10) },
+        }
+    }
+}
+
+/// An object store.
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    place: String,
+    requests: Handle,
+}
+
+/// The runtime of the requests.
+///
+/// # Errors
+/// The system gives no thread.
+fn requests() -> Result<Handle> {
+    static RUNTIME: OnceLock<std::result::Result<Handle, String>> = OnceLock::new();
+    let started = RUNTIME.get_or_init(|| {
+        // Another part of the process may have installed the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let handle = runtime.handle().clone();
+        let run = move || runtime.block_on(in_wait(WaitEvent::WorkerMain, Object::NONE, pending::<()>()));
+        spawn_thread("object requests", run).map_err(|error| error.to_string())?;
+        Ok(handle)
+    });
+    started.clone().map_err(BackupError::Refused)
+}
+
+impl Objects {
+    /// The store at an address.
+    ///
+    /// # Errors
+    /// What the address or the environment lacks.
+    pub fn open(url: &str, patience: Patience) -> Result<Objects> {
+        let refused = |error: &dyn std::fmt::Display| BackupError::Refused(format!("{url}: {error}"));
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
+        let (bucket, prefix) = rest.trim_end_matches('/').split_once('/').unwrap_or((rest.trim_end_matches('/'), ""));
+        if bucket.is_empty() {
+            return Err(refused(&"expected a bucket, as in s3://bucket/prefix"));
+        }
+        let requests = requests()?;
+        let _inside = requests.enter();
+        let store = build(scheme, bucket, patience.retry()).map_err(|error| refused(&chain(&error)))?;
+        let prefix = Path::parse(prefix).map_err(|error| refused(&error))?;
+        Ok(Objects { store, prefix, place: url.trim_end_matches('/').to_owned(), requests })
+    }
+
+    fn path(&self, name: &str) -> Path {
+        self.prefix.clone().parts().chain(Path::from(name).parts()).collect()
+    }
+
+    fn failed(&self, name: &str, error: &Error) -> BackupError {
+        let place = format!("{}/{name}", self.place);
+        match error {
+            Error::NotFound { .. } => BackupError::NotFound(place),
+            Error::AlreadyExists { .. } | Error::Precondition { .. } => BackupError::Exists(place),
+            error => BackupError::Target { place, error: chain(error) },
+        }
+    }
+
+    /// Runs a request on the requests' thread. A request whose asker has gone is given up.
+    async fn ask<T: Send + 'static>(
+        &self,
+        name: &str,
+        request: impl Future<Output = std::result::Result<T, Error>> + Send + 'static,
+    ) -> Result<T> {
+        let mut task = Given(self.requests.spawn(request));
+        match in_wait(WaitEvent::ObjectStore, Object::NONE, &mut task.0).await {
+            Ok(answered) => answered.map_err(|error| self.failed(name, &error)),
+            Err(error) => Err(BackupError::Target { place: self.place.clone(), error: error.to_string() }),
+        }
+    }
+
+    async fn put_with(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<()> {
+        let (store, path, payload) = (Arc::clone(&self.store), self.path(name), PutPayload::from(bytes.to_vec()));
+        let options = PutOptions { mode, ..PutOptions::default() };
+        self.ask(name, async move { store.put_opts(&path, payload, options).await.map(drop) }).await
+    }
+
+    async fn get_once(&self, name: &str) -> Result<Vec<u8>> {
+        let (store, path) = (Arc::clone(&self.store), self.path(name));
+        self.ask(name, async move { store.get(&path).await?.bytes().await.map(Vec::from) }).await
+    }
+}
+
+/// A task that ends when nobody waits for it.
+struct Given<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for Given<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn build(scheme: &str, bucket: &str, retry: RetryConfig) -> std::result::Result<Arc<dyn ObjectStore>, Error> {
+    let times = [(ClientConfigKey::Timeout, REQUEST_TIMEOUT), (ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT)];
+    Ok(match scheme {
+        "s3" => {
+            let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
+            for (key, value) in times {
+                builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
+            }
+            Arc::new(builder.build()?)
+        }
+        "gs" => {
+            let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(retry);
+            for (key, value) in times {
+                builder = builder.with_config(GoogleConfigKey::Client(key), value);
+            }
+            Arc::new(builder.build()?)
+        }
+        _ => {
+            let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket).with_retry(retry);
+            for (key, value) in times {
+                builder = builder.with_config(AzureConfigKey::Client(key), value);
+            }
+            Arc::new(builder.build()?)
+        }
+    })
+}
+
+/// An error and what caused it, each once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl Target for Objects {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn put<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.put_with(name, bytes, PutMode::Overwrite))
+    }
+
+    fn put_new<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match self.put_with(name, bytes, PutMode::Create).await {
+                // An earlier attempt of this very call has succeeded.
+                Err(BackupError::Exists(_)) if self.get(name).await? == bytes => Ok(()),
+                put => put,
+            }
+        })
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<u8>>> {
+        Box::pin(async move {
+            let mut attempts = 1;
+            loop {
+                match self.get_once(name).await {
+                    Err(BackupError::Target { .. }) if attempts < GET_ATTEMPTS => attempts += 1,
+                    got => return got,
+                }
+            }
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<Listed>>> {
+        Box::pin(async move {
+            let (store, path) = (Arc::clone(&self.store), self.path(prefix.trim_end_matches('/')));
+            let of = if path.as_ref().is_empty() { None } else { Some(path) };
+            let all = self.ask(prefix, async move { store.list(of.as_ref()).try_collect::<Vec<_>>().await }).await?;
+            let depth = self.prefix.parts().count();
+            let name = |path: &Path| path.parts().skip(depth).collect::<Path>().as_ref().to_owned();
+            let mut found: Vec<Listed> =
+                all.iter().map(|object| Listed { name: name(&object.location), bytes: object.size }).collect();
+            found.sort();
+            Ok(found)
+        })
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (store, path) = (Arc::clone(&self.store), self.path(name));
+            match self.ask(name, async move { store.delete(&path).await }).await {
+                // An earlier attempt has removed it.
+                Err(BackupError::NotFound(_)) => Ok(()),
+                removed => removed,
+            }
+        })
+    }
+}

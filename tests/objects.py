@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+"""Backups and the archive in an S3 server, with a proxy before it that fails in every way: nothing is lost, nothing is there twice.
+
+    tests/objects.py [ROUNDS [MARKS_SECONDS [CLEARWAY]]]     1 round of 6 seconds, the clearway of the last debug build
+
+The S3 server is versitygw (https://github.com/versity/versitygw), which `go install` builds; it keeps buckets in a directory. The proxy
+refuses connections, answers 503, is slow, cuts requests and answers in the middle, takes a request and loses its answer, and sends the
+same request twice. Under pgbench's TPC-B a server archives its log through the proxy, with `archive_mode = sync`; marks are written by
+sessions with `synchronous_commit = archive`. A full and an incremental backup are taken, one of them is killed and resumed. Then the
+machine is lost: the server is killed, its directory removed. What is restored from the bucket has every acknowledged mark, balances that
+agree, and `verify` finds every object whole and the log without a hole; a second server archives what follows beside it.
+The last line is `N passed, N failed`, counted in rounds.
+"""
+import os, random, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 6
+CLEARWAY = sys.argv[3] if len(sys.argv) > 3 else os.environ.get("CARGO_TARGET_DIR", "target") + "/debug/clearway"
+SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+KEY, SECRET, BUCKET = "clearway", "clearway-secret", "shop"
+PSQL = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres", "postgres"]
+os.environ["PGOPTIONS"] = ""
+
+
+class Failed(Exception):
+    pass
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def gateway_program():
+    """The S3 server, built once; Go keeps what it built."""
+    found = shutil.which("versitygw")
+    if found:
+        return found
+    path = subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip() + "/bin/versitygw"
+    if not os.path.exists(path):
+        subprocess.run(["go", "install", VERSITYGW], check=True, capture_output=True)
+    return path
+
+
+class Gateway:
+    """versitygw on a directory."""
+
+    def __init__(self, work):
+        self.port, data = free_port(), f"{work}/buckets"
+        os.makedirs(f"{data}/{BUCKET}")
+        environment = {**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
+        self.log = open(f"{work}/gateway.log", "wb")
+        self.process = subprocess.Popen([gateway_program(), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", data],
+                                        env=environment, stdout=self.log, stderr=self.log)
+        for _ in range(600):
+            with socket.socket() as knock:
+                if knock.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise Failed("the S3 server does not listen")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Cut(Exception):
+    pass
+
+
+class Proxy(threading.Thread):
+    """Forwards requests one by one, and spoils one in a few."""
+
+    def __init__(self, upstream, chance):
+        super().__init__(daemon=True)
+        self.upstream, self.chance = upstream, chance
+        self.fault_share, self.out = 0.0, False
+        self.counts = {}
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        try:
+            with client:
+                if self.out:
+                    self.count("refused")
+                    return
+                reader = client.makefile("rb")
+                while self.one(client, reader):
+                    pass
+        except (OSError, Cut):
+            pass
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def fault(self):
+        with self.lock:
+            if self.chance.random() >= self.fault_share:
+                return None
+            return self.chance.choice(["refused", "unavailable", "slow", "request cut", "answer cut", "answer lost", "twice"])
+
+    @staticmethod
+    def message(reader):
+        """Head and body of a request or an answer."""
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            line = reader.readline()
+            if not line:
+                if head:
+                    raise Cut
+                return None, b""
+            head += line
+        length = re.search(rb"(?im)^content-length: *(\d+)\r$", head)
+        if re.search(rb"(?im)^transfer-encoding: *chunked\r$", head):
+            body = b""
+            while True:
+                size = reader.readline()
+                body += size
+                body += reader.read(int(size.split(b";")[0], 16) + 2)
+                if int(size.split(b";")[0], 16) == 0:
+                    return head, body
+        return head, reader.read(int(length[1])) if length else b""
+
+    def ask(self, head, body, share=1.0):
+        """The server's answer; with a share below 1 the request is cut, and there is none."""
+        with socket.create_connection(("127.0.0.1", self.upstream)) as server:
+            whole = head + body
+            server.sendall(whole[:int(len(whole) * share)])
+            if share < 1:
+                raise Cut
+            answer = server.makefile("rb")
+            while True:
+                reply, content = self.message_of(answer, head)
+                if not reply.startswith(b"HTTP/1.1 100"):
+                    return reply + content
+
+    def message_of(self, answer, request):
+        if request.startswith(b"HEAD "):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = answer.readline()
+                if not line:
+                    raise Cut
+                head += line
+            return head, b""
+        head, body = self.message(answer)
+        if head is None:
+            raise Cut
+        return head, body
+
+    def one(self, client, reader):
+        head, body = self.message(reader)
+        if head is None or self.out:
+            return False
+        fault = self.fault()
+        if fault:
+            self.count(fault)
+        if fault == "refused":
+            return False
+        if fault == "unavailable":
+            client.sendall(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
+            return True
+        if fault == "slow":
+            time.sleep(0.2 + self.chance.random())
+        if fault == "request cut":
+            self.ask(head, body, self.chance.random())
+        if fault == "twice":
+            self.ask(head, body)
+        answer = self.ask(head, body)
+        if fault == "answer lost":
+            return False
+        if fault == "answer cut":
+            client.sendall(answer[:int(len(answer) * self.chance.random())])
+            return False
+        client.sendall(answer)
+        return True
+
+
+class Server:
+    """A server whose log goes to the bucket."""
+
+    def __init__(self, data, target, environment):
+        self.data, self.log = data, open(data + ".log", "ab+")
+        where = self.log.seek(0, os.SEEK_END)
+        settings = ["cache_size=4MB", "recovery_target=1s", f"archive={target}", "archive_timeout=1s", "archive_mode=sync"]
+        arguments = [word for setting in settings for word in ("-c", setting)]
+        self.process = subprocess.Popen([CLEARWAY, "serve", "--data", data, "--listen", "127.0.0.1:0", *arguments],
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment)
+        while True:
+            self.log.seek(where)
+            said = self.log.read().decode(errors="replace")
+            found = re.search(r"connect with: psql .* -p (\d+)", said)
+            if found:
+                break
+            if self.process.poll() is not None:
+                raise Failed(f"the server did not start: {said[-500:]}")
+            time.sleep(0.05)
+        self.port = found[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def sql(self, text):
+        done = subprocess.run([*PSQL, "-p", self.port, "-c", text], capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"{text}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def burn(self):
+        """The machine is lost, with all that is on it."""
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.data)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait() != 0:
+            raise Failed("the server did not stop cleanly")
+
+
+class Marks(threading.Thread):
+    """Inserts numbers that are acknowledged when they are in the archive."""
+
+    def __init__(self, server, first, step):
+        super().__init__(daemon=True)
+        self.number, self.step, self.acknowledged, self.over = first, step, [], False
+        self.psql = subprocess.Popen([*PSQL, "-p", server.port], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.DEVNULL, text=True, bufsize=1)
+        self.psql.stdin.write("set synchronous_commit = archive;\n")
+        self.start()
+
+    def run(self):
+        while not self.over:
+            try:
+                self.psql.stdin.write(f"insert into marks values ({self.number}) returning n;\n")
+                if self.psql.stdout.readline().strip() != str(self.number):
+                    return
+            except OSError:
+                return
+            self.acknowledged.append(self.number)
+            self.number += self.step
+
+
+def clearway(environment, *arguments):
+    done = subprocess.run([CLEARWAY, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
+    if done.returncode:
+        raise Failed(f"clearway {' '.join(arguments)}: exit {done.returncode}: {done.stdout[-300:]}{done.stderr[-500:]}")
+    return done.stdout
+
+
+def look(server, acknowledged):
+    sums = server.sql("select (select sum(abalance) from pgbench_accounts), (select sum(tbalance) from pgbench_tellers), "
+                      "(select sum(bbalance) from pgbench_branches), (select coalesce(sum(delta), 0) from pgbench_history)")
+    if len(set(sums.split("|"))) != 1:
+        raise Failed(f"balances differ: {sums}")
+    there = [int(n) for n in server.sql("select n from marks").split()]
+    lost = set(acknowledged) - set(there)
+    if lost:
+        raise Failed(f"{len(lost)} marks were acknowledged as archived and are lost: {sorted(lost)[:5]}")
+    if len(there) != len(set(there)):
+        raise Failed("marks are there twice")
+    return len(there)
+
+
+def backup(environment, target, server, chance, kind, kill):
+    """A backup that may be killed, and then goes on."""
+    command = [CLEARWAY, "backup", target, "--server", server.url, "--rate", "20MB"]
+    running = subprocess.Popen([*command, *kind], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if kill:
+        time.sleep(0.3 + chance.random())
+        running.kill()
+    said = running.communicate()[0]
+    if running.returncode == 0:
+        return "taken"
+    if not kill:
+        raise Failed(f"the backup: {said}")
+    resumed = subprocess.run([*command, "--resume"], env=environment, capture_output=True, text=True)
+    if resumed.returncode == 0:
+        return "resumed"
+    if "broken off" not in resumed.stderr:
+        raise Failed(f"the backup was not resumed: {resumed.stderr}")
+    clearway(environment, *command[1:], *kind)
+    return "taken again"
+
+
+def one_round(work, chance):
+    gateway = Gateway(work)
+    proxy = Proxy(gateway.port, chance)
+    environment = {**os.environ, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
+                   "AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}", "AWS_ALLOW_HTTP": "true"}
+    target = f"s3://{BUCKET}/clearway/prod"
+    try:
+        server = Server(f"{work}/data", target, environment)
+        subprocess.run(["pgbench", "-q", "-i", "-s", "1", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "postgres"],
+                       check=True, capture_output=True)
+        server.sql("create table marks (n int primary key)")
+        bench = subprocess.Popen(["pgbench", "-n", "-c", "2", "-j", "1", "-T", "600", "-h", "127.0.0.1", "-p", server.port, "-U",
+                                  "postgres", "postgres"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        writers = [Marks(server, first, 3) for first in range(3)]
+        proxy.fault_share = 0.25
+        ways = [backup(environment, target, server, chance, [], chance.random() < 0.5)]
+        time.sleep(SECONDS / 3)
+        # Nothing answers for a while; commits without the policy go on.
+        proxy.out = True
+        before = int(server.sql("select count(*) from pgbench_history"))
+        time.sleep(SECONDS / 3)
+        if int(server.sql("select count(*) from pgbench_history")) == before:
+            raise Failed("commits wait for an archive that they did not ask for")
+        proxy.out = False
+        ways.append(backup(environment, target, server, chance, ["--incremental"], chance.random() < 0.5))
+        time.sleep(SECONDS / 3)
+        server.burn()
+        for writer in writers:
+            writer.over = True
+            writer.join()
+        bench.kill()
+        bench.wait()
+        acknowledged = [number for writer in writers for number in writer.acknowledged]
+        if len(acknowledged) < 3:
+            raise Failed(f"{len(acknowledged)} marks were acknowledged: the archive stood still")
+        proxy.fault_share = 0.1
+        said = clearway(environment, "backup", "verify", target)
+        clearway(environment, "restore", target, f"{work}/restored")
+        clearway(environment, "check", f"{work}/restored")
+        server = Server(f"{work}/restored", target, environment)
+        there = look(server, acknowledged)
+        proxy.fault_share = 0.0
+        server.sql("set synchronous_commit = archive; insert into marks values (-1)")
+        server.burn()
+        clearway(environment, "restore", target, f"{work}/again")
+        server = Server(f"{work}/again", target, environment)
+        if look(server, [*acknowledged, -1]) != there + 1:
+            raise Failed("the restored server's own history is not what it wrote")
+        server.stop()
+        clearway(environment, "backup", "verify", target)
+        clearway(environment, "backup", "expire", target, "--keep", "1d")
+        clearway(environment, "backup", "verify", target)
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(proxy.counts.items()))
+        print(f"objects: {len(acknowledged)} marks archived, backups {' and '.join(ways)}, faults: {counts}; {said.splitlines()[0]}", flush=True)
+    finally:
+        gateway.stop()
+
+
+def main():
+    passed = 0
+    print(f"objects: SEED={SEED}", flush=True)
+    for number in range(ROUNDS):
+        work = tempfile.mkdtemp(prefix="clearway-objects.")
+        try:
+            one_round(work, random.Random(SEED + number))
+        except (Failed, subprocess.CalledProcessError) as why:
+            print(f"objects: round {number}: {why}; the files are in {work}", flush=True)
+            print(f"{passed} passed, 1 failed")
+            sys.exit(1)
+        shutil.rmtree(work)
+        passed += 1
+    print(f"{passed} passed, 0 failed")
+
+
+main()
