@@ -106,7 +106,8 @@ def beside(server, backup, *options):
             # A backup that was over before the run ended is noted: the pair says less then.
             if process.poll() is not None:
                 print(f"<!-- the backup ended before the run: exit {process.returncode} -->")
-            process.send_signal(signal.SIGTERM)
+            # The loop and the backup that it has just begun.
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     ratios = [b / q for b, q in zip(busy, quiet)]
     return statistics.median(quiet), statistics.median(busy), statistics.median(ratios), ratios
@@ -116,12 +117,12 @@ def backup_loop(rate):
     """Full backups one after the other, as long as they are watched."""
     target = f"{WORK}/beside"
     command = f"while rm -rf {target}; do {CLEARWAY} backup {target} --server {url()} {rate} >/dev/null || exit 1; done"
-    return lambda: subprocess.Popen(["bash", "-c", f"trap 'kill $(jobs -p); exit' TERM; ({command}) & wait"], start_new_session=True)
+    return lambda: subprocess.Popen(["bash", "-c", command], start_new_session=True)
 
 
 def basebackup_loop():
     command = f"while rm -rf {WORK}/pgbase/b; do {BIN}pg_basebackup -D {WORK}/pgbase/b -X none -c fast -r 64M -h 127.0.0.1 -p {PORTS['postgres']} -U postgres || exit 1; done"
-    return lambda: subprocess.Popen(["bash", "-c", f"trap 'kill $(jobs -p); exit' TERM; ({command}) & wait"], stdout=subprocess.DEVNULL,
+    return lambda: subprocess.Popen(["bash", "-c", command], stdout=subprocess.DEVNULL,
                                     stderr=subprocess.DEVNULL, start_new_session=True)
 
 

@@ -230,11 +230,13 @@ impl Archiver {
                 Some(last) => {
                     let reached = of_timeline(&listed, &before).iter().map(|piece| piece.to).max();
                     let begins = reached.unwrap_or(last.from).min(self.store.epoch_start());
-                    Epoch { epoch: number, parent: last.epoch, begins, claimer: local.claimer, claimed_us: wall_us() }
+                    let (claimer, started) = (local.claimer, self.store.epoch_start().max(begins));
+                    Epoch { epoch: number, parent: last.epoch, begins, started, claimer, claimed_us: wall_us() }
                 }
                 None => {
                     let begins = self.store.oldest_log();
-                    Epoch { epoch: number, parent: 0, begins, claimer: local.claimer, claimed_us: wall_us() }
+                    let (claimer, started) = (local.claimer, begins);
+                    Epoch { epoch: number, parent: 0, begins, started, claimer, claimed_us: wall_us() }
                 }
             };
             match self.target.put_new(&names::epoch(number), epoch.encode().as_bytes()).await {

@@ -20,6 +20,9 @@ pub struct Epoch {
     pub parent: u32,
     /// From here on the log of this one counts, and that of the one before no more.
     pub begins: Lsn,
+    /// Where it began in the database. What lies between `begins` and here was written in the epoch before and is sent by this one: the
+    /// archive had not reached it.
+    pub started: Lsn,
     /// Who sends it: a random number of the directory.
     pub claimer: u64,
     /// When it was claimed, us since 1970.
@@ -33,8 +36,10 @@ pub struct Stretch {
     pub epoch: u32,
     /// Where it begins.
     pub from: Lsn,
-    /// Where the next one begins.
+    /// Where the next one begins in the archive.
     pub to: Lsn,
+    /// Where the next one began in the database: what was written in this epoch up to here belongs to the history.
+    pub until: Lsn,
 }
 
 /// One history: stretches that follow each other, the last one open.
@@ -47,7 +52,7 @@ pub struct Timeline {
 impl Timeline {
     /// Whether what was written in `epoch` up to `position` belongs to this history.
     pub fn covers(&self, epoch: u32, position: Lsn) -> bool {
-        self.stretches.iter().any(|stretch| stretch.epoch == epoch && position <= stretch.to)
+        self.stretches.iter().any(|stretch| stretch.epoch == epoch && position <= stretch.until)
     }
 
     /// The epoch with which it ends.
@@ -59,10 +64,10 @@ impl Timeline {
 impl Epoch {
     /// The text.
     pub fn encode(&self) -> String {
-        let Epoch { epoch, parent, begins, claimer, claimed_us } = self;
+        let Epoch { epoch, parent, begins, started, claimer, claimed_us } = self;
         let body = format!(
-            "clearway epoch {FORMAT_VERSION}\nepoch {epoch}\nparent {parent}\nbegins {begins}\nclaimer {claimer:016x}\n\
-             claimed_us {claimed_us}\n"
+            "clearway epoch {FORMAT_VERSION}\nepoch {epoch}\nparent {parent}\nbegins {begins}\nstarted {started}\n\
+             claimer {claimer:016x}\nclaimed_us {claimed_us}\n"
         );
         format!("{body}sum {}\n", crate::object::sum(body.as_bytes()))
     }
@@ -85,6 +90,8 @@ impl Epoch {
                 epoch: field("epoch")?.parse().ok()?,
                 parent: field("parent")?.parse().ok()?,
                 begins: Lsn(field("begins")?.parse().ok()?),
+                // Earlier programs did not say.
+                started: Lsn(field("started").or_else(|| field("begins"))?.parse().ok()?),
                 claimer: u64::from_str_radix(field("claimer")?, 16).ok()?,
                 claimed_us: field("claimed_us")?.parse().ok()?,
             })
@@ -109,13 +116,14 @@ pub async fn all(target: &dyn Target) -> Result<Vec<Epoch>> {
 /// The history that ends with an epoch.
 pub fn timeline(epochs: &[Epoch], last: u32) -> Timeline {
     let mut stretches = Vec::new();
-    let (mut number, mut to) = (last, Lsn::MAX);
+    let (mut number, mut to, mut until) = (last, Lsn::MAX, Lsn::MAX);
     while let Some(epoch) = epochs.iter().find(|epoch| epoch.epoch == number) {
         // A history that was left before the epoch that it came from had begun there has nothing of that one.
-        if epoch.begins < to {
-            stretches.push(Stretch { epoch: number, from: epoch.begins, to });
+        if epoch.begins < to || epoch.begins < until {
+            stretches.push(Stretch { epoch: number, from: epoch.begins, to, until });
         }
         to = to.min(epoch.begins);
+        until = until.min(epoch.started);
         if epoch.parent >= number {
             break;
         }
@@ -130,7 +138,16 @@ mod tests {
     use super::*;
 
     fn epoch(epoch: u32, parent: u32, begins: u64) -> Epoch {
-        Epoch { epoch, parent, begins: Lsn(begins), claimer: 7, claimed_us: 1 }
+        Epoch { epoch, parent, begins: Lsn(begins), started: Lsn(begins), claimer: 7, claimed_us: 1 }
+    }
+
+    #[test]
+    fn what_the_archive_had_not_reached_at_a_crash_belongs_to_the_history() {
+        // A backup of epoch 1 ended at 130 when the archive had 100; the crash left log up to 140, which epoch 2 sent.
+        let all = [epoch(1, 0, 8), Epoch { started: Lsn(140), ..epoch(2, 1, 100) }];
+        let history = timeline(&all, 2);
+        assert!(history.covers(1, Lsn(130)) && history.covers(1, Lsn(140)) && !history.covers(1, Lsn(141)));
+        assert_eq!(history.stretches.iter().map(|s| (s.epoch, s.from.0, s.to.0)).last(), Some((2, 100, u64::MAX)));
     }
 
     #[test]

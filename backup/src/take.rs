@@ -108,11 +108,20 @@ pub async fn take(
     if let Some(begun) = &resumed {
         resume::fence(source, target, &begun.id).await?;
     }
-    let start = source.begin().await?;
+    let start = match source.begin().await {
+        Ok(start) => start,
+        Err(error) => {
+            target.abandon().await;
+            return Err(error);
+        }
+    };
     let lease = start.lease;
     let taken = take_from(source, target, options, start, (begun_us, resumed), tell).await;
     // Also after an error: the lease would end by itself, later.
     let left = source.leave(lease).await;
+    if taken.is_err() {
+        target.abandon().await;
+    }
     let manifest = taken?;
     left?;
     Ok(manifest)
@@ -206,7 +215,7 @@ impl Taking<'_> {
     }
 
     /// Objects that earlier beginnings put and this one does not need: of files and log that had other lengths.
-    async fn remove_others(&self) -> Result<()> {
+    async fn remove_others(&mut self) -> Result<()> {
         for object in self.target.list(&names::backup(&self.manifest.id)).await? {
             if !self.manifest.parts.iter().any(|part| part.name == object.name) {
                 self.target.remove(&object.name).await?;

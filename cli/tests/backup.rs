@@ -81,12 +81,17 @@ fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
             .batch_execute("insert into t select i, repeat('x', 200) from generate_series(1, 5000) i")
             .await
             .expect("inserts");
-        client.batch_execute("create role plain login").await.expect("creates");
+        client.batch_execute("create role plain login; create role copier login replication").await.expect("creates");
     });
     let url_of = |user| url(&server, user);
     let errors = refuses(&["backup", text(&repo), "--server", &url_of("plain")]);
     assert!(errors.contains("permission denied"), "{errors}");
-    says(&["backup", text(&repo), "--server", &url_of("postgres")]);
+    says(&["backup", text(&repo), "--server", &url_of("copier")]);
+    run(async {
+        let client = connect(&server, "copier").await;
+        let refused = client.batch_execute("select pg_create_restore_point('x')").await.expect_err("as in PostgreSQL");
+        assert_eq!(refused.code().expect("a code").code(), "42501");
+    });
     run(async {
         let client = connect(&server, "postgres").await;
         client
@@ -112,20 +117,53 @@ fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
     assert_eq!(rows_in(&first), 5000);
     assert!(refuses(&["restore", text(&repo), text(&first)]).contains("is not empty"));
 
-    for file in files(&repo) {
+    says(&["backup", "expire", text(&repo), "--keep", "1d"]);
+    assert!(says(&["backup", "list", text(&repo)]).ends_with("2 backups\n"), "the newest rests on the other");
+    std::fs::remove_dir_all(&base).expect("removed");
+}
+
+/// Verify finds a flipped bit in any file of a repository, at sampled places.
+fn damage_is_found(repo: &Path) {
+    for file in files(repo) {
         let whole = std::fs::read(&file).expect("reads");
-        let mut flipped = whole.clone();
-        flipped[whole.len() / 2] ^= 0x10;
-        std::fs::write(&file, &flipped).expect("writes");
-        // The name of the repository is no part of a backup; taking one asks for it.
-        if !file.ends_with("repository") {
-            refuses(&["backup", "verify", text(&repo)]);
+        // Heads, where each byte means something else; then here and there.
+        let places = (0..16).step_by(2).chain((1..5).map(|part| part * (whole.len() - 1) / 4)).filter(|at| *at < whole.len());
+        for (number, at) in places.enumerate() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (number % 8);
+            std::fs::write(&file, &flipped).expect("writes");
+            let errors = refuses(&["backup", "verify", text(repo)]);
+            assert!(!errors.contains("panicked"), "byte {at} of {}: {errors}", file.display());
         }
         std::fs::write(&file, &whole).expect("writes");
     }
-    says(&["backup", "verify", text(&repo)]);
-    says(&["backup", "expire", text(&repo), "--keep", "1d"]);
-    assert!(says(&["backup", "list", text(&repo)]).ends_with("2 backups\n"), "the newest rests on the other");
+    says(&["backup", "verify", text(repo)]);
+}
+
+/// What an earlier version put into a target: a full and an incremental backup, and archived log with a restore point.
+#[test]
+fn a_backup_of_an_earlier_version_is_restored() {
+    let base = scratch("backup-earlier");
+    std::fs::create_dir_all(&base).expect("made");
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/directories/9387b73/backup.tgz");
+    let unpacked = Command::new("tar").arg("xzf").arg(packed).arg("-C").arg(&base).status();
+    assert!(unpacked.expect("tar runs").success());
+    let repo = base.join("repo");
+    says(&["backup", "verify", text(&repo), "--open"]);
+    let (noon, all, first) = (base.join("noon"), base.join("all"), base.join("first"));
+    says(&["restore", text(&repo), text(&noon), "--to-name", "noon"]);
+    assert_eq!(rows_in(&noon), 150);
+    says(&["restore", text(&repo), text(&all)]);
+    assert_eq!(rows_in(&all), 175);
+    says(&["restore", text(&repo), text(&first), "--backup", "20261122T140103Z-full"]);
+    assert_eq!(rows_in(&first), 100);
+    damage_is_found(&repo);
+    // What a later version puts there is refused by the number of its format.
+    let manifest = repo.join("backups/20261122T140104Z-incremental/manifest");
+    let newer = std::fs::read_to_string(&manifest).expect("reads").replacen("clearway backup 1", "clearway backup 2", 1);
+    std::fs::write(&manifest, newer).expect("writes");
+    let errors = refuses(&["restore", text(&repo), text(&base.join("none"))]);
+    assert!(errors.contains("format version 1 or older, found version 2"), "{errors}");
     std::fs::remove_dir_all(&base).expect("removed");
 }
 

@@ -27,7 +27,8 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             if entry.file_type()?.is_dir() {
-                if !SKIPPED.contains(&name.as_str()) {
+                // A folder of source may bear one of those names: `backup/src/target`.
+                if path.contains("/src/") || !SKIPPED.contains(&name.as_str()) {
                     self.read_dir(&entry.path(), &format!("{path}/"))?;
                 }
             } else if [".rs", ".toml", ".lock", ".md", ".txt"].iter().any(|end| name.ends_with(end)) {

@@ -66,6 +66,13 @@ impl Sink for FileSink {
         })
     }
 
+    fn abandon(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            // What stays is named so that nobody takes it for a backup.
+            let _ = self.vfs.remove(&self.partial).await;
+        })
+    }
+
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
             let end = async {

@@ -43,6 +43,11 @@ pub trait Target: Send + Sync {
     /// Removes an object.
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>>;
 
+    /// A backup was broken off. What it can't be resumed from is removed.
+    fn abandon(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// All objects of a backup are there, its manifest too. A target of one stream ends here.
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })

@@ -99,6 +99,10 @@ pub fn named(place: &str, head: &[u8; ENTRY_BYTES], name: &[u8], number: u64) ->
 pub trait Sink: Send + Sync {
     /// Writes behind what was written.
     fn write<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+    /// What was written is of no use.
+    fn abandon(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
     /// All is written: it is durable, and stands under its name, when this returns.
     fn finish(&self) -> BoxFuture<'_, Result<()>>;
 }
@@ -160,6 +164,10 @@ impl Target for StreamWriter {
 
     fn remove<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Err(self.once("nothing can be removed from a backup in one file")) })
+    }
+
+    fn abandon(&self) -> BoxFuture<'_, ()> {
+        self.sink.abandon()
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

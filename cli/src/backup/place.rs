@@ -35,8 +35,13 @@ pub async fn to_read(vfs: &Arc<dyn Vfs>, name: &str, spool: &Path) -> Result<Sou
         Place::File(path) => Ok(Source { target: Box::new(file::StreamFile::open(vfs, &path).await?), spool: None }),
         Place::Pipe => {
             let spooled = Spool { vfs: Arc::clone(vfs), path: spool.to_path_buf() };
-            spooled.fill().await?;
-            Ok(Source { target: Box::new(file::StreamFile::open(vfs, spool).await?), spool: Some(spooled) })
+            match spooled.open().await {
+                Ok(file) => Ok(Source { target: Box::new(file), spool: Some(spooled) }),
+                Err(error) => {
+                    spooled.remove().await;
+                    Err(error)
+                }
+            }
         }
         Place::Directory(_) | Place::Objects(_) => Ok(Source { target: target::open(vfs, name, true)?, spool: None }),
     }
@@ -68,15 +73,13 @@ struct Spool {
 }
 
 impl Spool {
-    /// Copies standard input into the file.
-    async fn fill(&self) -> Result<()> {
-        let filled = self.copy().await;
-        if filled.is_err() {
-            self.remove().await;
-        }
-        filled
+    /// What comes through standard input.
+    async fn open(&self) -> Result<file::StreamFile> {
+        self.copy().await?;
+        file::StreamFile::open(&self.vfs, &self.path).await
     }
 
+    /// Copies standard input into the file.
     async fn copy(&self) -> Result<()> {
         let fail = |error: String| BackupError::Target { place: self.path.display().to_string(), error };
         let make = async {

@@ -24,17 +24,17 @@ impl Cx<'_> {
         }
     }
 
-    /// The rights of a backup: it reads everything.
-    fn may_back_up(self, function: &str) -> Result<()> {
-        let core = self.run.core;
-        if core.role(&self.run.names.catalog).is_some_and(|role| role.superuser) {
-            return Ok(());
-        }
-        Err(SqlError::new("42501", format!("permission denied for function {function}")))
+    fn refuse(function: &str) -> SqlError {
+        SqlError::new("42501", format!("permission denied for function {function}"))
     }
 
     async fn backup(self, text: &str) -> Result<Datum> {
-        self.may_back_up("clearway_backup")?;
+        // It reads everything, as BASE_BACKUP does in PostgreSQL.
+        let role = self.run.core.role(&self.run.names.catalog);
+        if !role.is_some_and(|role| role.superuser || role.has_replication()) {
+            let hint = "A backup is taken by a superuser or a role with the REPLICATION attribute.";
+            return Err(Self::refuse("clearway_backup").hint(hint));
+        }
         let request = Request::parse(text);
         let request = request.ok_or_else(|| SqlError::new("22023", format!("\"{text}\" is no request of a backup")))?;
         let store = self.run.core.db.transactions().store();
@@ -43,7 +43,9 @@ impl Cx<'_> {
     }
 
     async fn create_restore_point(self, name: &str) -> Result<Datum> {
-        self.may_back_up("pg_create_restore_point")?;
+        if !self.run.core.role(&self.run.names.catalog).is_some_and(|role| role.superuser) {
+            return Err(Self::refuse("pg_create_restore_point"));
+        }
         if name.len() > POINT_BYTES_MAX {
             let message = format!("value too long for restore point (maximum {POINT_BYTES_MAX} characters)");
             return Err(SqlError::new("22023", message));
