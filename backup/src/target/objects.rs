@@ -53,7 +53,7 @@ impl Patience {
     fn retry(self) -> RetryConfig {
         let backoff = BackoffConfig { max_backoff: Duration::from_secs(10), ..BackoffConfig::default() };
         match self {
-            Patience::Long => RetryConfig { backoff, max_retries: 30, retry_timeout: Duration::from_secs(180) },
+            Patience::Long => RetryConfig { backoff, max_retries: 1000, retry_timeout: Duration::from_secs(180) },
             Patience::Short => RetryConfig { backoff, max_retries: 1, retry_timeout: Duration::from_secs(10) },
         }
     }
