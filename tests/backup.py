@@ -187,7 +187,8 @@ def one_round(work, chance):
             server.kill()
             kills += 1
         else:
-            # Its last marks lie behind the greatest moment.
+            # Its last marks lie behind the greatest moment, and so does the point.
+            last = time.time()
             server.sql("select pg_create_restore_point('before the end')")
             time.sleep(0.2)
         end(others)
@@ -198,7 +199,8 @@ def one_round(work, chance):
             server = Server(data, target)
     said = clearway("backup", "verify", target)
     acknowledged = [mark[1] for mark in marks if mark[1] is not None]
-    moments = sorted(first + chance.random() * (acknowledged[-1] - 0.05 - first) for _ in range(MOMENTS))
+    last = min(last, acknowledged[-1] - 0.05)
+    moments = sorted(first + chance.random() * (last - first) for _ in range(MOMENTS))
     for number, moment in enumerate(moments):
         restored = f"{work}/restored{number}"
         clearway("restore", target, restored, "--to", stamp(moment))

@@ -127,7 +127,8 @@ fn damage_is_found(repo: &Path) {
     for file in files(repo) {
         let whole = std::fs::read(&file).expect("reads");
         // Heads, where each byte means something else; then here and there.
-        let places = (0..16).step_by(2).chain((1..5).map(|part| part * (whole.len() - 1) / 4)).filter(|at| *at < whole.len());
+        let places =
+            (0..16).step_by(2).chain((1..5).map(|part| part * (whole.len() - 1) / 4)).filter(|at| *at < whole.len());
         for (number, at) in places.enumerate() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1 << (number % 8);
@@ -160,7 +161,8 @@ fn a_backup_of_an_earlier_version_is_restored() {
     damage_is_found(&repo);
     // What a later version puts there is refused by the number of its format.
     let manifest = repo.join("backups/20261122T140104Z-incremental/manifest");
-    let newer = std::fs::read_to_string(&manifest).expect("reads").replacen("clearway backup 1", "clearway backup 2", 1);
+    let newer =
+        std::fs::read_to_string(&manifest).expect("reads").replacen("clearway backup 1", "clearway backup 2", 1);
     std::fs::write(&manifest, newer).expect("writes");
     let errors = refuses(&["restore", text(&repo), text(&base.join("none"))]);
     assert!(errors.contains("format version 1 or older, found version 2"), "{errors}");

@@ -107,7 +107,8 @@ fn a_backup_is_one_file_or_a_stream() {
     let three = base.join("three");
     for cut in [0, 7, 40, piped.stdout.len() / 2, piped.stdout.len() - 1] {
         refuses(&["restore", "-", text(&three)], &piped.stdout[..cut]);
-        let left: Vec<_> = fs::read_dir(&base).expect("lists").map(|entry| entry.expect("an entry").file_name()).collect();
+        let left: Vec<_> =
+            fs::read_dir(&base).expect("lists").map(|entry| entry.expect("an entry").file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("three")), "{left:?}");
     }
     let whole = fs::read(&file).expect("reads");
@@ -160,18 +161,25 @@ fn a_backup_goes_on_where_it_was_broken_off() {
 fn commits_wait_for_the_archive_if_they_ask_for_it() {
     let base = scratch("backup-sync");
     let repo = base.join("repo");
-    let options: Vec<String> = [format!("archive={}", text(&repo)), "archive_timeout=3600s".into(), "archive_mode=sync".into()]
-        .into_iter()
-        .flat_map(|setting| ["-c".to_owned(), setting])
-        .collect();
+    let options: Vec<String> =
+        [format!("archive={}", text(&repo)), "archive_timeout=3600s".into(), "archive_mode=sync".into()]
+            .into_iter()
+            .flat_map(|setting| ["-c".to_owned(), setting])
+            .collect();
     let (base, server) = filled("backup-sync", &options);
     says(&["backup", text(&repo), "--server", &url(&server)]);
     run(async {
         let client = connect(&server).await;
-        client.batch_execute("set synchronous_commit = archive; insert into t values (5000, 'safe')").await.expect("sent");
+        client
+            .batch_execute("set synchronous_commit = archive; insert into t values (5000, 'safe')")
+            .await
+            .expect("sent");
         let row = client.query_one("select mode, state, waiting from clearway_archive", &[]).await.expect("a row");
         assert_eq!((row.get::<_, &str>(0), row.get::<_, i64>(2)), ("sync", 0));
-        client.batch_execute("set synchronous_commit = on; insert into t values (5001, 'here only')").await.expect("kept");
+        client
+            .batch_execute("set synchronous_commit = on; insert into t values (5001, 'here only')")
+            .await
+            .expect("kept");
     });
     // The machine burns down: what was acknowledged under the policy is in the archive, what was not asked for is not.
     drop(server);
@@ -183,14 +191,18 @@ fn commits_wait_for_the_archive_if_they_ask_for_it() {
     let server = start_with(&base.join("data"), &options);
     run(async {
         let (waits, other) = (connect(&server).await, connect(&server).await);
-        waits.batch_execute("set synchronous_commit = archive; insert into t values (6000, 'sent')").await.expect("sent");
+        waits
+            .batch_execute("set synchronous_commit = archive; insert into t values (6000, 'sent')")
+            .await
+            .expect("sent");
         fs::rename(&repo, base.join("away")).expect("renamed");
         fs::write(&repo, b"no directory").expect("written");
         let token = waits.cancel_token();
         let insert = waits.batch_execute("insert into t values (6001, 'waits')");
         let meanwhile = async {
             loop {
-                let row = other.query_one("select waiting, last_error from clearway_archive", &[]).await.expect("a row");
+                let row =
+                    other.query_one("select waiting, last_error from clearway_archive", &[]).await.expect("a row");
                 if row.get::<_, i64>(0) == 1 && row.get::<_, Option<&str>>(1).is_some() {
                     break;
                 }
@@ -203,7 +215,10 @@ fn commits_wait_for_the_archive_if_they_ask_for_it() {
         };
         let (inserted, ()) = tokio::join!(insert, meanwhile);
         inserted.expect("it is committed, whatever became of the wait");
-        assert_eq!(other.query_one("select count(*) from t where id > 6000", &[]).await.expect("counts").get::<_, i64>(0), 2);
+        assert_eq!(
+            other.query_one("select count(*) from t where id > 6000", &[]).await.expect("counts").get::<_, i64>(0),
+            2
+        );
         fs::remove_file(&repo).expect("removed");
         fs::rename(base.join("away"), &repo).expect("renamed");
         waits.batch_execute("insert into t values (6003, 'sent')").await.expect("sent when the archive is back");

@@ -138,7 +138,9 @@ impl StreamFile {
             let end = begin.checked_add(bytes).filter(|end| *end <= len).ok_or_else(cut)?;
             match named {
                 None if end == len && bytes == 0 => return Ok(()),
-                None => return Err(BackupError::damaged(&place, "the end of the file", format!("{} bytes", len - end))),
+                None => {
+                    return Err(BackupError::damaged(&place, "the end of the file", format!("{} bytes", len - end)));
+                }
                 Some(name) => {
                     if self.objects.insert(name.clone(), (begin, bytes)).is_some() {
                         return Err(BackupError::damaged(&place, "each object once", name));

@@ -100,9 +100,9 @@ pub fn open(vfs: &Arc<dyn Vfs>, name: &str, patient: bool) -> Result<Box<dyn Tar
     match Place::parse(name)? {
         Place::Directory(path) => Ok(Box::new(Directory::new(Arc::clone(vfs), Path::new(&path)))),
         Place::Objects(url) => objects_at(&url, patient),
-        Place::File(_) | Place::Pipe => {
-            Err(BackupError::Refused(format!("{name} holds one backup at most: expected a directory or an object store")))
-        }
+        Place::File(_) | Place::Pipe => Err(BackupError::Refused(format!(
+            "{name} holds one backup at most: expected a directory or an object store"
+        ))),
     }
 }
 

@@ -45,7 +45,11 @@ async fn dispatch(command: &Command) -> Result<(), String> {
             let place = place::to_write(&files(), target).await.map_err(words)?;
             let said = take_from(&*place, from, &options).await?;
             // Standard output may be the target.
-            if target == "-" { eprintln!("{said}") } else { println!("{said}") }
+            if target == "-" {
+                eprintln!("{said}")
+            } else {
+                println!("{said}")
+            }
             Ok(())
         }
         Command::List { target } => {
@@ -56,9 +60,7 @@ async fn dispatch(command: &Command) -> Result<(), String> {
             Ok(())
         }
         Command::Verify { target, open_it } => verify_all(target, *open_it).await,
-        Command::Expire { target, keep } => {
-            expire_some(&*open(&files(), target, true).map_err(words)?, *keep).await
-        }
+        Command::Expire { target, keep } => expire_some(&*open(&files(), target, true).map_err(words)?, *keep).await,
         Command::Restore { source, dir, goal, epoch } => {
             // On the disk that has room for the database, too.
             let mut spool = dir.clone().into_os_string();

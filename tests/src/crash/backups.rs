@@ -21,8 +21,8 @@ use clearway_base::sync::sleep;
 use clearway_base::testkit::{JoinHandle, Rng, Sim, SimOptions, spawn};
 use clearway_base::vfs::Vfs;
 use clearway_base::vfs::sim::SimDisk;
-use clearway_storage::error::StorageError;
 use clearway_storage::backup::Start;
+use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, PageId};
 use clearway_storage::seams::BoxFuture;
 use clearway_storage::store::Store;
@@ -129,7 +129,13 @@ impl Source for Breaks {
         Box::pin(async { self.count()?.begin().await })
     }
 
-    fn pages(&mut self, lease: u64, first: PageId, count: u32, since: Lsn) -> BoxFuture<'_, Result<Vec<u8>, BackupError>> {
+    fn pages(
+        &mut self,
+        lease: u64,
+        first: PageId,
+        count: u32,
+        since: Lsn,
+    ) -> BoxFuture<'_, Result<Vec<u8>, BackupError>> {
         Box::pin(async move { self.count()?.pages(lease, first, count, since).await })
     }
 
