@@ -157,6 +157,18 @@ fn a_backup_goes_on_where_it_was_broken_off() {
     fs::remove_dir_all(&base).expect("removed");
 }
 
+/// A server without such an archive refuses the policy.
+fn the_policy_needs_an_archive(data: &Path) {
+    let plain = start(data);
+    run(async {
+        let client = connect(&plain).await;
+        let refused = client.batch_execute("set synchronous_commit = archive").await.expect_err("no archive");
+        assert_eq!(refused.code().expect("a code").code(), "55000");
+        assert_eq!(client.query_one("show synchronous_commit", &[]).await.expect("shows").get::<_, &str>(0), "on");
+    });
+    stop(plain);
+}
+
 #[test]
 fn commits_wait_for_the_archive_if_they_ask_for_it() {
     let base = scratch("backup-sync");
@@ -224,13 +236,6 @@ fn commits_wait_for_the_archive_if_they_ask_for_it() {
         waits.batch_execute("insert into t values (6003, 'sent')").await.expect("sent when the archive is back");
     });
     stop(server);
-    let plain = start(&base.join("data"));
-    run(async {
-        let client = connect(&plain).await;
-        let refused = client.batch_execute("set synchronous_commit = archive").await.expect_err("no archive");
-        assert_eq!(refused.code().expect("a code").code(), "55000");
-        assert_eq!(client.query_one("show synchronous_commit", &[]).await.expect("shows").get::<_, &str>(0), "on");
-    });
-    stop(plain);
+    the_policy_needs_an_archive(&base.join("data"));
     fs::remove_dir_all(&base).expect("removed");
 }
