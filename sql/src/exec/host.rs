@@ -2,6 +2,7 @@
 
 use super::Cx;
 use super::query::QueryRows;
+use super::sizes::Size;
 use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
 use crate::context::names::own_path;
@@ -21,10 +22,6 @@ use clearway_base::sync::sleep;
 use clearway_base::waits::{Object as WaitObject, WaitEvent, in_wait};
 use clearway_engine::catalog::predefined::SIGNAL_BACKEND;
 use clearway_engine::catalog::{Catalog, Object, Sequence};
-use clearway_storage::btree::Tree;
-use clearway_storage::buffer::PAGE_BYTES;
-use clearway_storage::error::StorageError;
-use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{AdvisoryKey, IfTaken, LockMode, LockScope, LockTag};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -243,10 +240,10 @@ impl Cx<'_> {
                     _ => Datum::text(format!("unknown (OID={oid})")),
                 }
             }
-            F::RelationSize | F::TotalRelationSize => {
-                let all = matches!(function, F::TotalRelationSize);
-                self.relation_size(int(&args, 0) as u32, all).await?.map_or(Datum::Null, Datum::Int8)
-            }
+            F::RelationSize => self.size_of(int(&args, 0) as u32, Size::Main).await?,
+            F::TableSize => self.size_of(int(&args, 0) as u32, Size::Table).await?,
+            F::IndexesSize => self.size_of(int(&args, 0) as u32, Size::Indexes).await?,
+            F::TotalRelationSize => self.size_of(int(&args, 0) as u32, Size::Total).await?,
             F::GetViewdef | F::GetViewdefPretty => self.view_definition(int(&args, 0) as u32),
             F::Catalog(name) => self.catalog_call(name, &args)?,
             F::ObjDescription
@@ -293,45 +290,6 @@ impl Cx<'_> {
         }
         let shown = names.relation_name(oid);
         shown.map_or(Datum::Null, |name| Datum::Bool(!name.contains('.')))
-    }
-
-    /// Bytes of the pages of a table or index, for a table with `all` those of its indexes too; None: no such relation. Every page
-    /// is visited: no counter is kept that each split would have to change.
-    async fn relation_size(self, oid: u32, all: bool) -> Result<Option<i64>> {
-        let catalog = &self.run.names.catalog;
-        let mut trees = match catalog.get(oid).map(|o| &**o) {
-            Some(Object::Relation(r)) => vec![r.tree],
-            Some(Object::Index(i)) => vec![i.tree],
-            _ => return Ok(None),
-        };
-        if all {
-            trees.extend(catalog.indexes(oid).map(|i| i.tree));
-        }
-        trees.sort_unstable();
-        trees.dedup();
-        let store = self.run.core.db.transactions().store();
-        let mut bytes = 0;
-        for tree in trees.into_iter().filter(|tree| *tree != 0) {
-            bytes += self.tree_pages(&store.tree(TreeId(tree))).await? * PAGE_BYTES as i64;
-        }
-        Ok(Some(bytes))
-    }
-
-    /// The checker is meant for trees at rest and may call one damaged that changes meanwhile: then it looks again.
-    async fn tree_pages(self, tree: &Tree) -> Result<i64> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            match tree.check().await {
-                Ok(report) => return Ok(report.pages.len() as i64),
-                Err(StorageError::Corruption(_)) if attempts < 5 => sleep(Duration::from_millis(20)).await,
-                Err(StorageError::Corruption(found)) => {
-                    let message = "the pages of the relation could not be counted: it changes, or it is damaged";
-                    return Err(SqlError::new("55006", message).detail(found.to_string()));
-                }
-                Err(error) => return Err(from_engine(error.into())),
-            }
-        }
     }
 
     /// Cancels or terminates a session of a role whose rights the session's role has, any but a superuser's with those of

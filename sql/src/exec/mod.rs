@@ -34,6 +34,7 @@ mod reset;
 mod rights;
 pub mod scan;
 pub mod series;
+mod sizes;
 pub mod sort;
 mod window;
 

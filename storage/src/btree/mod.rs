@@ -10,7 +10,7 @@
 //!   bulk      rows in key order                      tidy     background merge and strip
 //!   overflow  values longer than a leaf holds      check    the checker; print
 //!   dismantle  freeing a whole tree, piece by piece   repack  leaves packed by moving rows to the left
-//!   run      many edits of one leaf
+//!   run      many edits of one leaf                  count    nodes, without a look at the leaves
 //! ```
 //! Keys are bytes, compared as bytes. A node covers `[low, high)` and links to its right neighbour; a parent's
 //! entries are hints (Lehman and Yao 1981; Lanin and Shasha 1986). Reads are optimistic (Leis, Haubenschild,
@@ -32,6 +32,7 @@
 
 mod bulk;
 mod check;
+mod count;
 mod cursor;
 mod descend;
 mod dismantle;

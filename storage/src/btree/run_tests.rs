@@ -97,7 +97,11 @@ async fn assert_same(tree: &Tree, model: &Model) {
         let row = out.row();
         assert_eq!((row.value, row.tag, row.ghost), (&value[..], Tag(*tag), *ghost), "{key:?}");
     }
-    assert_eq!(tree.check().await.unwrap().rows, model.len() as u64);
+    let report = tree.check().await.unwrap();
+    assert_eq!(report.rows, model.len() as u64);
+    // These trees have no chains.
+    let known = (report.leaves + report.inner - report.pending_separators) as u64;
+    assert_eq!(tree.count_nodes().await.unwrap(), known, "nodes that the nodes above them know");
 }
 
 #[test]

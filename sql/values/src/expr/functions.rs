@@ -37,7 +37,7 @@ impl std::fmt::Debug for Function {
 }
 
 use oid::{
-    BOOL, BPCHAR, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGCLASS, REGTYPE, TEXT,
+    BOOL, BPCHAR, BYTEA, DATE, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC, OID, REGTYPE, TEXT,
     TIMESTAMP, TIMESTAMPTZ,
 };
 const ANY: Oid = resolve::ANY;
@@ -184,7 +184,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_result"(OID) TEXT strict c::function_result; "pg_get_function_arguments"(OID) TEXT strict c::function_arguments;
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
-    "pg_table_size"(REGCLASS) INT8 strict absent; "pg_indexes_size"(REGCLASS) INT8 strict absent;
     "pg_database_size"(NAME) INT8 strict absent;
     "pg_database_size"(OID) INT8 strict absent; "pg_tablespace_size"(OID) INT8 strict absent;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;

@@ -122,6 +122,8 @@ host_functions! {
     GetUserById "pg_get_userbyid"(OID) -> NAME true;
     RelationSize "pg_relation_size"(REGCLASS) -> INT8 true;
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
+    TableSize "pg_table_size"(REGCLASS) -> INT8 true;
+    IndexesSize "pg_indexes_size"(REGCLASS) -> INT8 true;
     GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
     GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
     ObjDescription "obj_description"(OID, NAME) -> TEXT true;
