@@ -96,4 +96,12 @@ insert into bc select id + 5000, p from bc;
 with gone as (delete from bc where id >= 5000 returning id), more as (insert into bc select 9000 + g, 1 from generate_series(1, 300) g returning id)
 select (select count(*) from gone), (select count(*) from more), (select count(*) from bc);
 select count(*) from bc;
-drop table bc, bp, bu, bs, bt;
+-- Sizes come from pages: a table with long values, its indexes, all of it.
+insert into bu select 20000 + g, 20000 + g from generate_series(1, 5000) g;
+select pg_relation_size('bu') between 100000 and 400000, pg_indexes_size('bu') >= pg_relation_size('bu_u'),
+       pg_total_relation_size('bu') = pg_table_size('bu') + pg_indexes_size('bu'), pg_table_size('bu') >= pg_relation_size('bu'),
+       pg_relation_size(1::oid) is null, pg_table_size(1::oid) is null, pg_indexes_size(1::oid) is null;
+create table bl (t text);
+insert into bl select string_agg(md5(g::text), '') from generate_series(1, 20000) g;
+select pg_relation_size('bl') < 100000, pg_table_size('bl') > 600000;
+drop table bc, bp, bu, bs, bt, bl;
