@@ -155,6 +155,8 @@ pub struct Session {
     options: TxnOptions,
     /// A statement of the transaction has had a snapshot.
     queried: bool,
+    /// The transaction has a savepoint.
+    in_savepoint: bool,
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
     changes: Vec<CatalogChange>,
@@ -193,6 +195,7 @@ impl Session {
             ended: None,
             options: TxnOptions::default(),
             queried: false,
+            in_savepoint: false,
             kept: None,
             changes: Vec::new(),
             private: None,
@@ -251,6 +254,7 @@ impl Session {
         });
         self.options = options;
         self.queried = false;
+        self.in_savepoint = false;
     }
 
     /// Whether a transaction is open.
@@ -271,9 +275,22 @@ impl Session {
         }
     }
 
+    /// Lets the statement that runs write in a read-only transaction, or no longer: REINDEX and ANALYZE change nothing that a query sees.
+    pub fn lift_read_only(&mut self, lifted: bool) {
+        let read_only = self.options.read_only && !lifted;
+        if let Some(txn) = &mut self.txn {
+            txn.set_read_only(read_only);
+        }
+    }
+
     /// Whether a statement of the transaction has had a snapshot.
     pub fn has_queried(&self) -> bool {
         self.queried
+    }
+
+    /// Whether the transaction has a savepoint.
+    pub fn has_savepoint(&self) -> bool {
+        self.in_savepoint
     }
 
     /// Whether the transaction has taken the snapshot that it keeps (repeatable read).

@@ -10,6 +10,7 @@ against a PostgreSQL 15 and a `clearway serve` that it starts itself. The two mu
     --from N          begins with the schedule of this number
     --ddl PERCENT     how many statements are DDL, rather than what each schedule draws
     --check-every N   `clearway check` after so many schedules, besides at the end, of the tables of all of them: the server is stopped for it
+    --locks           compares pg_locks of each session after each step, too
     --kills N         after that, kill -9 in the middle of DDL beside cascades, so often
     --clearway PATH   the binary (target/debug/clearway)
     --known FILE      the list of known classes (tests/lockstep/known.list)
@@ -46,6 +47,7 @@ def arguments():
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--ddl", type=int)
     parser.add_argument("--check-every", type=int, default=0)
+    parser.add_argument("--locks", action="store_true")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--clearway", default=built)
     parser.add_argument("--known", default=os.path.join(here, "known.list"))
@@ -62,7 +64,7 @@ def main():
     try:
         postgres.start()
         clearway.start()
-        pair = Pair(postgres, clearway)
+        pair = Pair(postgres, clearway, options.locks)
         if options.command[:1] == ["replay"]:
             with open(options.command[1], encoding="utf-8") as file:
                 return campaign.replay(pair, parse(file.read()))

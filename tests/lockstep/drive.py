@@ -10,6 +10,7 @@ import select
 import time
 from dataclasses import dataclass, field
 
+import locks
 from schedule import Step, kind
 from servers import OPTIONS
 from wire import Gone, Session
@@ -112,6 +113,7 @@ class Divergence:
     waited: list = None  # who waited before it, but the step's own session
     errors: list = None  # of each server, by session
     awaited: dict = None  # in PostgreSQL: (type of lock, mode, kind of relation), by session
+    index_deadlocks: set = None  # sessions whose deadlock in PostgreSQL is about an index
 
 
 @dataclass
@@ -121,6 +123,7 @@ class Run:
     log: list = field(default_factory=list)  # for each step what each server did
     divergence: Divergence = None
     notes: dict = field(default_factory=dict)  # smaller differences, by signature
+    locks: dict = field(default_factory=dict)  # the latest difference of pg_locks of each session
     waited: int = 0
 
 
@@ -146,8 +149,8 @@ def shape(mine, other):
 class Pair:
     """Both servers, for one schedule after the other."""
 
-    def __init__(self, postgres, clearway):
-        self.postgres, self.clearway = postgres, clearway
+    def __init__(self, postgres, clearway, with_locks=False):
+        self.postgres, self.clearway, self.with_locks = postgres, clearway, with_locks
         self.levels = {}
 
     def both(self):
@@ -246,7 +249,18 @@ class Pair:
         if not self.compare(run, outcomes, last, self.circumstance(outcomes, waited)):
             self.facts(run.divergence, outcomes, waited)
             return False
+        if self.with_locks:
+            self.compare_locks(run, last)
         return True
+
+    def compare_locks(self, run, last):
+        """pg_locks of each session; a difference is told once, with what the session did last."""
+        for s, theirs, ours in locks.differences(self):
+            if run.locks.get(s) != (theirs, ours):
+                run.locks[s] = theirs, ours
+                what = self.levels.get(s, "") + (kind(last.get(s, "")) or last.get(s, "").split(" ")[0])
+                run.notes.setdefault(f"locks: {what}: PostgreSQL {', '.join(theirs) or 'nothing'}; Clearway {', '.join(ours) or 'nothing'}",
+                                     f"s{s + 1} {last.get(s)}, at step {len(run.steps)}")
 
     def facts(self, divergence, outcomes, waited):
         """What the causes of divergences ask for, as long as it can be seen."""
@@ -256,6 +270,10 @@ class Pair:
         rows = self.postgres.control.values("select pid, locktype, mode, coalesce(relkind, '') from pg_locks l left join pg_class c on c.oid = l.relation "
                                             "where not granted")
         divergence.awaited = {numbers.get(pid, -1): rest for pid, *rest in rows}
+        oids = {n: re.findall(r"on relation (\d+) of", error[2]) for n, error in divergence.errors[0].items() if error[0] == "40P01"}
+        listed = ", ".join(sorted({oid for found in oids.values() for oid in found})) or "0"
+        indexes = {oid for oid, in self.postgres.control.values(f"select oid from pg_class where relkind = 'i' and oid in ({listed})")}
+        divergence.index_deadlocks = {n for n, found in oids.items() if indexes & set(found)}
 
     def note_level(self, n, sql):
         if sql.startswith("begin"):

@@ -96,6 +96,7 @@ impl Session {
     /// Notes the last savepoint to which the transaction can go back.
     pub fn note_savepoint(&mut self, last: Option<&Mark>) {
         self.savepoint = last.and_then(|mark| mark.txn);
+        self.in_savepoint = last.is_some();
     }
 
     /// As [`Session::insert`], for one of the rows of a statement that then calls [`Session::end_loading`].

@@ -20,7 +20,7 @@ pub mod errors;
 pub mod interrupt;
 pub mod log_line;
 mod made_up;
-mod modes;
+pub mod modes;
 pub mod names;
 pub mod notify;
 pub mod observed;

@@ -2,7 +2,35 @@
 
 use super::core::Core;
 use crate::error::{Result, SqlError};
-use clearway_engine::session::Isolation;
+use clearway_engine::session::{Isolation, Session};
+
+/// Whether the isolation level of the open transaction may change.
+///
+/// # Errors
+/// 25001: the transaction has queried, and what it saw fits the old level only; or there is a savepoint.
+pub fn may_set_isolation(engine: &Session) -> Result<()> {
+    if engine.has_queried() {
+        return Err(SqlError::new("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query"));
+    }
+    if engine.has_savepoint() {
+        return Err(SqlError::new("25001", "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction"));
+    }
+    Ok(())
+}
+
+/// Whether the open transaction, which is read-only, may become one that writes.
+///
+/// # Errors
+/// 25001: the transaction has queried, or there is a savepoint.
+pub fn may_write(engine: &Session) -> Result<()> {
+    if engine.has_savepoint() {
+        return Err(SqlError::new("25001", "cannot set transaction read-write mode inside a read-only transaction"));
+    }
+    if engine.has_queried() {
+        return Err(SqlError::new("25001", "transaction read-write mode must be set before any query"));
+    }
+    Ok(())
+}
 
 impl Core {
     /// Judges a new value of such a setting before it is set; nothing to do for any other setting.
@@ -10,14 +38,11 @@ impl Core {
     /// # Errors
     /// 25001: the transaction has queried, and what it saw fits the old value only. 0A000: serializable.
     pub(super) fn check_mode(&self, name: &str, value: Option<&str>) -> Result<()> {
-        let (options, queried) = {
-            let engine = self.engine.take();
-            (engine.options(), engine.has_queried() && engine.is_open())
-        };
         if name.eq_ignore_ascii_case("transaction_read_only") {
             let writes = value.is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "off" | "false" | "no" | "0"));
-            if writes && options.read_only && queried {
-                return Err(SqlError::new("25001", "transaction read-write mode must be set before any query"));
+            let engine = self.engine.take();
+            if writes && engine.is_open() && engine.options().read_only {
+                may_write(&engine)?;
             }
         } else if name.eq_ignore_ascii_case("transaction_isolation") {
             let same = value.is_some_and(|v| self.settings.lock().get("transaction_isolation").eq_ignore_ascii_case(v));
@@ -28,9 +53,10 @@ impl Core {
                 return Err(SqlError::unsupported("the isolation level SERIALIZABLE")
                     .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."));
             }
-            if queried && !same {
-                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-                return Err(SqlError::new("25001", message));
+            drop(settings);
+            let engine = self.engine.take();
+            if !same && engine.is_open() {
+                may_set_isolation(&engine)?;
             }
         }
         Ok(())

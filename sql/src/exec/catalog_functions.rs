@@ -4,6 +4,7 @@
 use super::Cx;
 use crate::context::names::{own_path, quote};
 use crate::error::{Result, SqlError, code};
+use crate::planner::Updatable;
 use crate::types::datum::Array;
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, oid};
@@ -135,8 +136,15 @@ impl Cx<'_> {
         Ok(match name {
             "current_schemas" => self.current_schemas(args.first().and_then(Datum::as_bool).unwrap_or(false)),
             "pg_get_serial_sequence" => self.serial_sequence(text(args, 0), text(args, 1))?,
-            "pg_relation_is_publishable" | "pg_column_is_updatable" => Datum::Bool(is_table),
-            "pg_relation_is_updatable" => Datum::Int4(if is_table { UPDATABLE } else { 0 }),
+            "pg_relation_is_publishable" => Datum::Bool(is_table),
+            "pg_column_is_updatable" => {
+                let place = args.get(1).and_then(Datum::as_i64).unwrap_or(0);
+                Datum::Bool(place > 0 && (is_table || self.view_can(object).is_some_and(|v| v.changes(place))))
+            }
+            "pg_relation_is_updatable" => match self.view_can(object) {
+                Some(view) => Datum::Int4(view.events),
+                None => Datum::Int4(if is_table { UPDATABLE } else { 0 }),
+            },
             "pg_get_ruledef" => {
                 self.run.views.rule_definition(oid_at(args, 0), self.run).map_or(Datum::Null, Datum::text)
             }
@@ -162,6 +170,16 @@ impl Cx<'_> {
             "pg_describe_object" => self.described(oid_at(args, 0), oid_at(args, 1), oid_at(args, 2)),
             name => self.has_privilege(name, args)?,
         })
+    }
+
+    /// What can be done to the rows of a view.
+    fn view_can(self, object: Option<&Object>) -> Option<Updatable> {
+        let Some(Object::Relation(r)) = object else { return None };
+        if r.kind != RelationKind::View {
+            return None;
+        }
+        let catalog = &self.run.names.catalog;
+        self.with_planner(catalog, |planner| Ok(planner.updatable(r))).ok()
     }
 
     /// pg_get_viewdef: the query of a view.

@@ -246,6 +246,7 @@ impl Cx<'_> {
                 Err(e) => return Err(from_engine(e)),
             };
             pending.inserted(target, &row)?;
+            self.check_views(target, &insert.view_checks, &row, &row).await?;
             out.count += 1;
             if let Some(returning) = &insert.returning {
                 let mut shown = row;
@@ -302,6 +303,7 @@ impl Cx<'_> {
         let key = key_of(&existing, &target.table)?;
         self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
         pending.updated(target, &old, &new_row, self.updated_own(target))?;
+        self.check_views(target, &insert.view_checks, &new, &new_row).await?;
         out.count += 1;
         if let Some(returning) = &insert.returning {
             out.returns(self.values(returning, &new, &[]).await?)?;
@@ -401,8 +403,11 @@ impl Cx<'_> {
                 Changed::Done => {
                     pending.updated(target, &old, &new, self.updated_own(target))?;
                     out.count += 1;
-                    if let Some(returning) = &update.returning {
+                    if update.returning.is_some() || !update.view_checks.is_empty() {
                         row[table.base..table.base + width].clone_from_slice(&new);
+                    }
+                    self.check_views(target, &update.view_checks, &row, &new).await?;
+                    if let Some(returning) = &update.returning {
                         out.returns(self.values(returning, &row, &[]).await?)?;
                     }
                     return Ok(());
@@ -548,6 +553,23 @@ impl Cx<'_> {
                 let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
                 let error = SqlError::new("23514", message).detail(self.failing(target, row));
                 return Err(self.about(error, shape.oid).constraint(name.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    /// VIE-4. `slots` is what the conditions are bound over, `row` the table's row in it.
+    async fn check_views(
+        self,
+        target: &Target,
+        checks: &[(String, Bound)],
+        slots: &[Datum],
+        row: &[Datum],
+    ) -> Result<()> {
+        for (view, condition) in checks {
+            if !self.holds(Some(condition), slots).await? {
+                let message = format!("new row violates check option for view \"{view}\"");
+                return Err(SqlError::new("44000", message).detail(self.failing(target, row)));
             }
         }
         Ok(())

@@ -211,7 +211,8 @@ impl Planner<'_> {
         self.refuse_made(subplans)?;
         let guard = self.insert_guard(&face, conflict.as_ref().is_some_and(|c| c.update.is_some()))?;
         let nothing = !relation.insert_nothing_rules.is_empty();
-        let insert = Insert { target, source, values, conflict, returning, nothing, guard };
+        let view_checks = face.through.as_ref().map_or(Vec::new(), |through| through.checks());
+        let insert = Insert { target, source, values, conflict, returning, view_checks, nothing, guard };
         Ok((Action::Insert(Box::new(insert)), out))
     }
 
@@ -476,12 +477,14 @@ impl Planner<'_> {
         self.refuse_made(subplans)?;
         let guard = self.change_guard(&face, 'w', &mut conditions)?;
         let (mut target, mut recheck) = (target, conjunction(conditions.clone()));
-        let exprs =
-            set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten()).chain(&mut recheck).collect();
+        let mut view_checks = face.through.as_ref().map_or(Vec::new(), |through| through.checks());
+        let checks = view_checks.iter_mut().map(|c| &mut c.1);
+        let exprs = set.iter_mut().map(|s| &mut s.1).chain(returning.iter_mut().flatten());
+        let exprs = exprs.chain(&mut recheck).chain(checks).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
         let Arranged { source, filter, width, .. } = arranged;
-        let update = Update { target, source, width, filter, recheck, set, guard, returning };
+        let update = Update { target, source, width, filter, recheck, set, guard, returning, view_checks };
         Ok((Action::Update(Box::new(update)), out))
     }
 

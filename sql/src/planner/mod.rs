@@ -58,6 +58,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use crate::context::names::PlanEnv;
+pub(crate) use through::Updatable;
 
 /// Plans one statement.
 pub struct Planner<'a> {

@@ -517,6 +517,8 @@ pub struct Insert {
     pub conflict: Option<Conflict>,
     /// RETURNING, over the new row at slot 0.
     pub returning: Option<Vec<Bound>>,
+    /// What the new row at slot 0 has to meet because of views' check options (VIE-4).
+    pub view_checks: Vec<(String, Bound)>,
     /// A rule makes it do nothing.
     pub nothing: bool,
     /// What policies ask of its rows.
@@ -565,6 +567,8 @@ pub struct Update {
     pub guard: Arc<[PolicyCheck]>,
     /// RETURNING, over the layout with the new row in the target's slots.
     pub returning: Option<Vec<Bound>>,
+    /// What the same has to meet because of views' check options (VIE-4).
+    pub view_checks: Vec<(String, Bound)>,
 }
 
 /// DELETE.

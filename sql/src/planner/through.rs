@@ -5,10 +5,12 @@
 //! - VIE-2: a view's columns and conditions are bound over the slots of the table, from slot 0 on. A column of the view that is no column of
 //!   the table has a slot from `MADE_SLOT` on while an expression is bound, and its expression is put there afterwards.
 //! - VIE-3: the table is used with the rights of the view's owner, the view with those of the session's role.
+//! - VIE-4: a row that is written meets the condition of each view on the way that has a check option, and of each view below one whose option
+//!   is cascaded. The innermost view is checked first.
 
 use super::Planner;
 use super::leaf::named;
-use super::plan::{Columns, split};
+use super::plan::{Columns, conjunction, split};
 use super::pushdown::substitute;
 use super::view::Meaning;
 use super::{VIEW_DEPTH_MAX, walk};
@@ -32,6 +34,8 @@ struct Level {
     used: Columns,
     /// Its columns over the table's slots.
     columns: Vec<Bound>,
+    /// Its own conditions, over the same.
+    conditions: Vec<Bound>,
 }
 
 /// The way from a view to its table.
@@ -119,9 +123,31 @@ fn plain(e: &Bound) -> Option<usize> {
     }
 }
 
+/// Whether a view has a check option, and whether that is cascaded.
+fn check_option(view: &Relation) -> Option<bool> {
+    let value = view.options.iter().find_map(|o| o.strip_prefix("check_option="))?;
+    Some(value == "cascaded")
+}
+
 impl Through {
     fn top(&self) -> &Level {
         &self.levels[self.levels.len() - 1]
+    }
+
+    /// The conditions that a written row has to meet, each with the name of its view (VIE-4).
+    pub fn checks(&self) -> Vec<(String, Bound)> {
+        let (mut checks, mut cascaded) = (Vec::new(), false);
+        for level in self.levels.iter().rev() {
+            let own = check_option(&level.view);
+            if (cascaded || own.is_some())
+                && let Some(condition) = conjunction(level.conditions.clone())
+            {
+                checks.push((level.view.name.clone(), condition));
+            }
+            cascaded |= own == Some(true);
+        }
+        checks.reverse();
+        checks
     }
 
     /// What the statement uses of the table.
@@ -257,7 +283,47 @@ fn obstacle(query: &crate::syntax::ast::Query) -> std::result::Result<(&AstSelec
     }
 }
 
+/// What can be done to a view's rows, as `pg_relation_is_updatable` says it: sums of 4 (UPDATE), 8 (INSERT) and 16 (DELETE).
+pub(crate) struct Updatable {
+    pub events: i32,
+    /// Whether each of its columns can be changed.
+    pub columns: Vec<bool>,
+}
+
+impl Updatable {
+    /// Whether the column at a place, from 1, can be changed.
+    pub fn changes(&self, place: i64) -> bool {
+        usize::try_from(place - 1).is_ok_and(|at| self.columns.get(at) == Some(&true))
+    }
+}
+
 impl Planner<'_> {
+    /// What can be done to a view's rows.
+    pub(crate) fn updatable(&mut self, view: &Relation) -> Updatable {
+        let (update, delete) = (Verb::of("UPDATE"), Verb::of("DELETE"));
+        if let Ok(way) = self.through(view, update, "w", 0) {
+            return Updatable { events: 28, columns: way.top().columns.iter().map(|c| plain(c).is_some()).collect() };
+        }
+        let events = if self.through(view, delete, "d", 0).is_ok() { 16 } else { 0 };
+        Updatable { events, columns: Vec::new() }
+    }
+
+    /// Why a view can't be changed through, by its own query; none: it can, as far as that query says.
+    ///
+    /// # Errors
+    /// If the query can't be planned.
+    pub fn obstacle_of(&mut self, view: &Relation) -> Result<Option<String>> {
+        let verb = Verb::of("UPDATE");
+        match self.through(view, verb, "w", 0) {
+            Ok(_) => Ok(None),
+            Err(e) if e.code() == "55000" => {
+                let own = e.message() == verb.refuses(view, "").message();
+                Ok(e.fields().detail.clone().filter(|_| own))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     /// The way from a view that a statement changes to the table.
     ///
     /// # Errors
@@ -348,8 +414,8 @@ impl Planner<'_> {
         if verb.sql != "DELETE" && !targets.iter().any(|e| plain(e).is_some()) {
             return Err(verb.refuses(view, "Views that have no updatable columns are not automatically updatable."));
         }
-        through.conditions.extend(conditions);
-        through.levels.push(Level { view: view.clone(), used: used.clone(), columns: targets });
+        through.conditions.extend(conditions.iter().cloned());
+        through.levels.push(Level { view: view.clone(), used: used.clone(), columns: targets, conditions });
         Ok(through)
     }
 

@@ -5,6 +5,7 @@ use super::ddl::temporary;
 use super::deferred;
 use super::session::{Block, Savepoint, Session};
 use crate::context::errors::from_engine;
+use crate::context::modes;
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
 use clearway_engine::session::{Durability, Isolation, TxnOptions};
@@ -104,7 +105,9 @@ impl Session {
                 self.need_block("RELEASE SAVEPOINT")?;
                 let at = self.savepoint(name)?;
                 let wrote = self.savepoints[at..].iter().any(|s| s.wrote);
+                let read_only = self.savepoints[at].read_only;
                 self.savepoints.truncate(at);
+                self.restore_read_only(read_only);
                 self.cursors.release(at);
                 // PostgreSQL keeps a released subtransaction's id until the end; here the one below stands for it.
                 if let Some(below) = self.savepoints.last_mut() {
@@ -145,12 +148,26 @@ impl Session {
         }
     }
 
+    /// SET TRANSACTION READ ONLY after a savepoint ends with it, whether the savepoint is released or rolled back.
+    fn restore_read_only(&self, read_only: bool) {
+        let mut engine = self.core.engine.take();
+        let mut options = engine.options();
+        if options.read_only != read_only {
+            options.read_only = read_only;
+            engine.set_options(options);
+            self.core.settings.lock().set_read_only(read_only);
+        }
+    }
+
     fn begin_savepoint(&mut self, name: &str) -> Result<String> {
         self.need_block("SAVEPOINT")?;
-        let mark = self.core.engine.take().mark();
+        let (mark, read_only) = {
+            let engine = self.core.engine.take();
+            (engine.mark(), engine.options().read_only)
+        };
         let settings = self.core.settings.lock().mark();
         let (notify, deferred) = (self.core.notifying.lock().mark(), self.core.deferred.lock().mark());
-        self.add_savepoint(Savepoint { name: name.to_owned(), mark, settings, notify, deferred, wrote: false });
+        self.add_savepoint(Savepoint { name: name.to_owned(), mark, settings, notify, deferred, wrote: false, read_only });
         Ok("SAVEPOINT".to_owned())
     }
 
@@ -169,6 +186,7 @@ impl Session {
         let (mark, settings) = (self.savepoints[at].mark.clone(), self.savepoints[at].settings.clone());
         self.core.engine.take().roll_back_to(&mark).await.map_err(from_engine)?;
         self.core.settings.lock().roll_back_to(&settings);
+        self.restore_read_only(self.savepoints[at].read_only);
         self.block = Block::Open;
         Ok("ROLLBACK".to_owned())
     }
@@ -188,23 +206,15 @@ impl Session {
                 SqlIsolation::ReadCommitted => ("read committed", Isolation::ReadCommitted),
                 SqlIsolation::ReadUncommitted => ("read uncommitted", Isolation::ReadCommitted),
             };
-            if engine.has_queried() && name != self.core.settings.lock().modes().0 {
-                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
-                return Err(SqlError::new("25001", message));
+            if name != self.core.settings.lock().modes().0 {
+                modes::may_set_isolation(&engine)?;
             }
             options.isolation = level;
             self.core.settings.lock().set_modes(name, options.read_only);
         }
         if let Some(read_only) = modes.read_only {
             if options.read_only && !read_only {
-                if !self.savepoints.is_empty() {
-                    let message = "cannot set transaction read-write mode inside a read-only transaction";
-                    return Err(SqlError::new("25001", message));
-                }
-                if engine.has_queried() {
-                    let message = "transaction read-write mode must be set before any query";
-                    return Err(SqlError::new("25001", message));
-                }
+                modes::may_write(&engine)?;
             }
             options.read_only = read_only;
             self.core.settings.lock().set_read_only(read_only);

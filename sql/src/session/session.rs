@@ -106,6 +106,8 @@ pub(super) struct Savepoint {
     pub(super) deferred: DeferredMark,
     /// A statement since has changed or locked rows.
     pub(super) wrote: bool,
+    /// The transaction was read-only when it was set.
+    pub(super) read_only: bool,
 }
 
 /// A prepared statement.

@@ -355,7 +355,11 @@ async fn upkeep(core: &Core, tables: &[(QualName, Vec<String>)], mode: LockMode,
 
 /// Gives the transaction its id: PostgreSQL's would have written by now.
 pub fn assign_id(core: &Core) -> Result<()> {
-    core.engine.take().txn().assign().map(drop).map_err(|e| from_engine(e.into()))
+    let mut engine = core.engine.take();
+    engine.lift_read_only(true);
+    let assigned = engine.txn().assign().map(drop);
+    engine.lift_read_only(false);
+    assigned.map_err(|e| from_engine(e.into()))
 }
 
 /// The locks of PostgreSQL's rebuild of a table's indexes.

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::session::utility::find_object;
 use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, TableConstraintKind};
-use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 /// The lock that an action takes.
@@ -107,10 +107,14 @@ impl Ddl<'_> {
             AlterAction::ValidateConstraint { name } => return self.validate_constraint(r, name).await,
             AlterAction::SetStatistics { .. } | AlterAction::ClusterOn(_) => return Ok(()),
             AlterAction::SetStorage(options) => {
-                for o in storage_options(options)? {
+                let is_view = r.kind == RelationKind::View;
+                for o in if is_view { super::view::options(options)? } else { storage_options(options)? } {
                     let name = o.split('=').next().unwrap_or("").to_owned();
                     r.options.retain(|x| x.split('=').next() != Some(&name));
                     r.options.push(o);
+                }
+                if is_view {
+                    self.may_check(&r)?;
                 }
             }
             AlterAction::ResetStorage(options) => {

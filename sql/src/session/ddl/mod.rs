@@ -25,6 +25,7 @@ mod table;
 mod table_as;
 pub(super) mod temporary;
 mod types;
+mod view;
 
 use super::session::{Prepared, Session};
 use crate::context::convert::{not_storable, storage_of};
@@ -61,8 +62,8 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
             }
             d.create_index(s).await?
         }
-        Statement::CreateView { name, columns, query, replace, temporary, text } => {
-            d.create_view(name, columns, query, *replace, *temporary, text).await?
+        Statement::CreateView { name, columns, options, query, replace, temporary, text } => {
+            d.create_view(name, (columns, options), query, *replace, *temporary, text).await?
         }
         Statement::RefreshMaterializedView { name, concurrently, with_data } => {
             d.refresh(session, prepared, name, *concurrently, *with_data).await?

@@ -35,12 +35,13 @@ impl Ddl<'_> {
     pub(super) async fn create_view(
         &self,
         name: &QualName,
-        columns: &[String],
+        (columns, options): (&[String], &[GenericOption]),
         query: &Query,
         replace: bool,
         temporary: bool,
         text: &str,
     ) -> Result<&'static str> {
+        let options = super::view::options(options)?;
         let catalog = self.catalog();
         let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
         let reads_temporary =
@@ -92,9 +93,10 @@ impl Ddl<'_> {
             query: Some(text.to_owned()),
             acl: old.map_or_else(|| self.first_acl('r', schema), |r| Ok(r.acl))?,
             meaning: Some(meaning),
+            options,
             ..Relation::table(oid, self.core.database, schema, name.name(), list, 0)
         };
-
+        self.may_check(&relation)?;
         self.put(Object::Relation(relation)).await?;
         Ok("CREATE VIEW")
     }

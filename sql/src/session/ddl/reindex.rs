@@ -9,8 +9,15 @@ use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 
 impl Ddl<'_> {
-    /// REINDEX.
+    /// REINDEX. A read-only transaction may do it, too, as in PostgreSQL.
     pub(super) async fn reindex(&self, r: &Reindex) -> Result<()> {
+        self.core.engine.take().lift_read_only(true);
+        let done = self.reindex_named(r).await;
+        self.core.engine.take().lift_read_only(false);
+        done
+    }
+
+    async fn reindex_named(&self, r: &Reindex) -> Result<()> {
         let core = self.core;
         let catalog = core.catalog();
         let (table, index) = match r.target {
@@ -82,6 +89,7 @@ impl Ddl<'_> {
         if !concurrently {
             // Also where there was nothing to build.
             assign_id(core)?;
+            core.engine.take().lift_read_only(true);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::super::ddl::{
 };
 use super::super::keywords::{self, Category};
 use super::super::lexer::Tok;
-use super::super::stmt::{GenericOption, Statement};
+use super::super::stmt::{GenericOption, OptionValue, Statement};
 use super::Parser;
 use crate::error::{Result, SqlError};
 
@@ -145,17 +145,28 @@ impl Parser<'_> {
         self.expect("view")?;
         let name = self.qual_name()?;
         let columns = self.opt_name_list()?;
-        if self.is("with") {
-            return Err(self.unsupported("options of a view"));
-        }
+        let mut options = self.opt_storage()?;
         self.expect("as")?;
         let first = self.at;
         let query = Box::new(self.query()?);
         let text = self.text_from(first);
-        if self.is("with") {
-            return Err(self.unsupported("WITH CHECK OPTION"));
+        options.extend(self.check_option()?);
+        Ok(Statement::CreateView { name, columns, options, query, replace, temporary, text })
+    }
+
+    /// `WITH [LOCAL | CASCADED] CHECK OPTION`, as the option of the view that it stands for.
+    fn check_option(&mut self) -> Result<Option<GenericOption>> {
+        let pos = self.pos();
+        if !self.eat("with") {
+            return Ok(None);
         }
-        Ok(Statement::CreateView { name, columns, query, replace, temporary, text })
+        let local = self.eat("local");
+        if !local {
+            self.eat("cascaded");
+        }
+        self.expect_seq(&["check", "option"])?;
+        let value = Some(OptionValue::Word(if local { "local" } else { "cascaded" }.to_owned()));
+        Ok(Some(GenericOption { name: "check_option".to_owned(), value, pos }))
     }
 
     fn create_materialized_view(&mut self, persistence: Persistence) -> Result<Statement> {
