@@ -132,6 +132,8 @@ pub struct Backend {
     pub started_us: i64,
     /// Levels of savepoints in which its transaction has written; each shows as a transaction id of its own.
     pub subtransactions: AtomicU32,
+    /// Savepoints of the transaction.
+    pub savepoints: AtomicU32,
     /// The digest of its statement, or of the last one.
     pub digest: AtomicU64,
     /// A hash of `application_name`.
@@ -269,6 +271,7 @@ impl Backends {
             tls: who.tls,
             started_us: now_us,
             subtransactions: AtomicU32::new(0),
+            savepoints: AtomicU32::new(0),
             digest: AtomicU64::new(0),
             application: AtomicU64::new(0),
             log: Arc::default(),

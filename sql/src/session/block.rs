@@ -237,7 +237,9 @@ impl Session {
     pub(super) fn show_savepoints(&self) {
         self.note_savepoint();
         let levels = self.savepoints.iter().rposition(|s| s.wrote).map_or(0, |at| at + 1);
-        self.core.backend.subtransactions.store(levels as u32, std::sync::atomic::Ordering::Relaxed);
+        let (backend, relaxed) = (&self.core.backend, std::sync::atomic::Ordering::Relaxed);
+        backend.subtransactions.store(levels as u32, relaxed);
+        backend.savepoints.store(self.savepoints.len() as u32, relaxed);
     }
 
     pub(super) fn need_block(&self, what: &str) -> Result<()> {

@@ -5,7 +5,7 @@
 //! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
 
 use super::ViewOf;
-use crate::context::backend::{Backend, BackendState};
+use crate::context::backend::BackendState;
 use crate::context::core::now;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
@@ -15,7 +15,6 @@ use clearway_storage::ids::TxnId;
 use clearway_txn::lockmgr::view::LockRow;
 use clearway_txn::lockmgr::{LockMode, LockTag};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The rows of the views of this module.
@@ -117,6 +116,35 @@ fn place(key: &[u8]) -> (i32, i16) {
     ((hash >> 40) as i32 & 0x00ff_ffff, (hash & 0x3fff) as i16 + 1)
 }
 
+/// What a session's transaction holds of its own ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ids {
+    /// There is a transaction, and it has not given up its ids with its failure.
+    any: bool,
+    /// Levels below the transaction's own that have an id.
+    levels: u32,
+    /// A statement runs.
+    active: bool,
+}
+
+impl Ids {
+    fn of(run: &Run<'_>, pid: i32) -> Ids {
+        let Some(backend) = run.core.backends.get(pid) else { return Ids { any: true, levels: 0, active: true } };
+        let levels = backend.subtransactions.load(Relaxed);
+        if pid == run.core.backend.pid {
+            return Ids { any: true, levels, active: true };
+        }
+        let activity = backend.activity.lock();
+        let active = activity.state == BackendState::Active;
+        if activity.state != BackendState::IdleInTransactionAborted {
+            return Ids { any: activity.xact_start_us != 0, levels, active };
+        }
+        // The innermost level has failed, and only that.
+        let above = backend.savepoints.load(Relaxed);
+        Ids { any: above > 0, levels: levels.min(above.saturating_sub(1)), active }
+    }
+}
+
 fn locks(run: &Run<'_>) -> Vec<Row> {
     let catalog = &run.names.catalog;
     let trees = tables_by_tree(catalog);
@@ -139,7 +167,7 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
             }
             LockTag::Relation { relation, .. } => {
                 out.push(plain(lock).row(lock));
-                if lock.granted && goes_to_indexes(lock) {
+                if lock.granted && goes_to_indexes(lock, run) {
                     for index in catalog.indexes(*relation as u32) {
                         let mut line = plain(lock);
                         line.relation = Datum::Oid(index.oid);
@@ -153,6 +181,10 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
     add_idle_transactions(run, &mut owners);
     let awaited = |id| list.iter().any(|l| !l.granted && l.tag == LockTag::VirtualTransaction(id));
     for lock in owners.values() {
+        let ids = Ids::of(run, lock.pid);
+        if !ids.any {
+            continue;
+        }
         let mut own = Line::own("virtualxid", !awaited(lock.virtual_id));
         own.virtualxid = Datum::text(lock.virtual_id.to_string());
         out.push(own.row(lock));
@@ -166,8 +198,7 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
             let mut own = Line::own("transactionid", false);
             own.txn = Datum::Oid(txn.0 as u32);
             out.push(own.row(lock));
-            let levels = run.core.backends.get(lock.pid).map_or(0, |b| b.subtransactions.load(Relaxed));
-            for level in 0..levels {
+            for level in 0..ids.levels {
                 let mut own = Line::own("transactionid", false);
                 // Savepoints have no ids here: a number that no transaction has stands for each.
                 own.txn = Datum::Oid(u32::MAX - level - 64 * (lock.pid as u32 % 1024));
@@ -182,12 +213,7 @@ fn locks(run: &Run<'_>) -> Vec<Row> {
 fn add_idle_transactions(run: &Run<'_>, owners: &mut BTreeMap<i32, LockRow>) {
     for owner in run.core.db.transactions().locks().owners() {
         let pid = owner.pid();
-        let begun = |b: Arc<Backend>| {
-            let activity = b.activity.lock();
-            // A failed one has given up its id with its locks.
-            activity.xact_start_us != 0 && activity.state != BackendState::IdleInTransactionAborted
-        };
-        let runs = pid == run.core.backend.pid || run.core.backends.get(pid).is_some_and(begun);
+        let runs = pid == run.core.backend.pid || run.core.backends.get(pid).is_some() && Ids::of(run, pid).any;
         if owners.contains_key(&pid) || !runs {
             continue;
         }
@@ -224,11 +250,13 @@ fn has_id(pid: i32, list: &[LockRow]) -> bool {
         })
 }
 
-/// Statements that read or change rows lock the indexes of a table as they lock the table; LOCK TABLE does not.
-fn goes_to_indexes(lock: &LockRow) -> bool {
+/// Statements that read or change rows lock the indexes of a table as they lock the table; INSERT keeps them only until it ends, LOCK TABLE does
+/// not lock them.
+fn goes_to_indexes(lock: &LockRow, run: &Run<'_>) -> bool {
     let weak = matches!(lock.mode, LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive);
     let text = lock.statement.as_deref().unwrap_or("").trim_start().as_bytes();
-    weak && !text.get(..4).is_some_and(|w| w.eq_ignore_ascii_case(b"lock"))
+    let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
+    weak && !begins(b"lock") && (!begins(b"insert") || Ids::of(run, lock.pid).active)
 }
 
 fn plain(lock: &LockRow) -> Line {
