@@ -248,7 +248,11 @@ impl<'a> Cx<'a> {
         })
     }
 
-    pub(super) fn with_planner<T>(self, catalog: &Arc<Catalog>, f: impl FnOnce(&mut Planner<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn with_planner<T>(
+        self,
+        catalog: &Arc<Catalog>,
+        f: impl FnOnce(&mut Planner<'_>) -> Result<T>,
+    ) -> Result<T> {
         let names = &self.run.names;
         let host = super::host::CxHost { cx: self };
         let session: &dyn crate::expr::Session = &host;

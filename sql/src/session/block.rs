@@ -167,7 +167,15 @@ impl Session {
         };
         let settings = self.core.settings.lock().mark();
         let (notify, deferred) = (self.core.notifying.lock().mark(), self.core.deferred.lock().mark());
-        self.add_savepoint(Savepoint { name: name.to_owned(), mark, settings, notify, deferred, wrote: false, read_only });
+        self.add_savepoint(Savepoint {
+            name: name.to_owned(),
+            mark,
+            settings,
+            notify,
+            deferred,
+            wrote: false,
+            read_only,
+        });
         Ok("SAVEPOINT".to_owned())
     }
 
