@@ -4,6 +4,8 @@ against a PostgreSQL 15 and a `clearway serve` that it starts itself. The two mu
 
     python3 tests/lockstep [OPTIONS]            300 schedules
     python3 tests/lockstep replay FILE          one schedule from a file, both outputs side by side
+    python3 tests/lockstep planted              whether it finds each planted mistake (txn/src/mutation.rs), within that many schedules. The binary:
+                                                cargo build --package clearway-cli --features mutations --target-dir target/planted
 
     --schedules N     20000 is the long form
     --seed S          the same seed makes the same schedules (1)
@@ -36,6 +38,8 @@ from drive import Pair  # noqa: E402
 from schedule import parse  # noqa: E402
 from servers import Clearway, Postgres  # noqa: E402
 
+PLANTED = ("KeysLockNoTable", "InsertWaitsForLocker", "VersionNotFollowed")
+
 
 def arguments():
     here = os.path.dirname(os.path.abspath(__file__))
@@ -53,7 +57,26 @@ def arguments():
     parser.add_argument("--known", default=os.path.join(here, "known.list"))
     parser.add_argument("--report")
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.set_defaults(until_failure=False)
     return parser.parse_args()
+
+
+def planted(pair, options):
+    """Plants one mistake after the other; each has to be found."""
+    options.until_failure, found = True, 0
+    for name in PLANTED:
+        os.environ["CLEARWAY_PLANTED"] = name
+        pair.clearway.start()
+        work = campaign.Campaign(pair, options)
+        work.run()
+        found += work.failed > 0
+        done = work.passed + work.failed + work.unstable
+        print(f"{name}: {'found' if work.failed else 'NOT FOUND'} after {done} schedules, {work.explained} of known classes", flush=True)
+        pair.postgres.close()
+        pair.clearway.kill()
+        shutil.rmtree(pair.clearway.directory)
+    print(f"{found} passed, {len(PLANTED) - found} failed")
+    return 0 if found == len(PLANTED) else 1
 
 
 def main():
@@ -63,8 +86,11 @@ def main():
     postgres, clearway = Postgres(scratch), Clearway(scratch, os.path.abspath(options.clearway))
     try:
         postgres.start()
-        clearway.start()
+        if options.command[:1] != ["planted"]:
+            clearway.start()
         pair = Pair(postgres, clearway, options.locks)
+        if options.command[:1] == ["planted"]:
+            return planted(pair, options)
         if options.command[:1] == ["replay"]:
             with open(options.command[1], encoding="utf-8") as file:
                 return campaign.replay(pair, parse(file.read()))

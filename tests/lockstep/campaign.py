@@ -101,7 +101,7 @@ class Campaign:
                 done = number - self.options.first + 1
                 print(f"{done} schedules, {done / (now - began):.1f} a second, {self.failed} failed, {self.explained} known, {self.unstable} unstable", flush=True)
                 self.report()
-            if now - began > self.options.seconds:
+            if now - began > self.options.seconds or (self.failed and self.options.until_failure):
                 break
 
     def set_aside(self, number):

@@ -238,7 +238,7 @@ impl Session {
 
     fn add_savepoint(&mut self, savepoint: Savepoint) {
         self.savepoints.push(savepoint);
-        self.note_savepoint();
+        self.show_savepoints();
     }
 
     /// Tells pg_locks how many levels of the transaction would have an id of their own in PostgreSQL.

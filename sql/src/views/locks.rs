@@ -250,13 +250,15 @@ fn has_id(pid: i32, list: &[LockRow]) -> bool {
         })
 }
 
-/// Statements that read or change rows lock the indexes of a table as they lock the table; INSERT keeps them only until it ends, LOCK TABLE does
-/// not lock them.
+/// Statements that read or change rows lock the indexes of a table as they lock the table; INSERT without ON CONFLICT keeps them only until it ends,
+/// LOCK TABLE does not lock them.
 fn goes_to_indexes(lock: &LockRow, run: &Run<'_>) -> bool {
     let weak = matches!(lock.mode, LockMode::AccessShare | LockMode::RowShare | LockMode::RowExclusive);
     let text = lock.statement.as_deref().unwrap_or("").trim_start().as_bytes();
     let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
-    weak && !begins(b"lock") && (!begins(b"insert") || Ids::of(run, lock.pid).active)
+    let has = |word: &[u8]| text.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word));
+    let inserted = lock.mode == LockMode::RowExclusive && begins(b"insert") && !has(b"on conflict");
+    weak && !begins(b"lock") && (!inserted || Ids::of(run, lock.pid).active)
 }
 
 fn plain(lock: &LockRow) -> Line {
