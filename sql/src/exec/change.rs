@@ -558,30 +558,6 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// VIE-4. `slots` is what the conditions are bound over, `row` the table's row in it.
-    async fn check_views(
-        self,
-        target: &Target,
-        checks: &[(String, Bound)],
-        slots: &[Datum],
-        row: &[Datum],
-    ) -> Result<()> {
-        for (view, condition) in checks {
-            if !self.holds(Some(condition), slots).await? {
-                let message = format!("new row violates check option for view \"{view}\"");
-                return Err(SqlError::new("44000", message).detail(self.failing(target, row)));
-            }
-        }
-        Ok(())
-    }
-
-    fn failing(self, target: &Target, row: &[Datum]) -> String {
-        let table = &target.table;
-        let live = row.iter().zip(table.types.iter()).zip(&table.shape.columns).filter(|(_, c)| c.dropped.is_none());
-        let shown: Vec<String> = live.map(|((v, ty), _)| self.shown(v, *ty)).collect();
-        format!("Failing row contains ({}).", shown.join(", "))
-    }
-
     /// A value as error details show it.
     pub(crate) fn shown(self, v: &Datum, ty: crate::types::SqlType) -> String {
         if v.is_null() {

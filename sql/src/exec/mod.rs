@@ -36,6 +36,7 @@ pub mod scan;
 pub mod series;
 mod sizes;
 pub mod sort;
+mod view_checks;
 mod window;
 
 pub use crate::context::convert;

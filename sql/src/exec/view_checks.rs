@@ -1,0 +1,34 @@
+//! Rows that a view's check option refuses.
+
+use super::Cx;
+use crate::error::{Result, SqlError};
+use crate::expr::Bound;
+use crate::planner::plan::Target;
+use crate::types::Datum;
+
+impl Cx<'_> {
+    /// VIE-4. `slots` is what the conditions are bound over, `row` the table's row in it.
+    pub(super) async fn check_views(
+        self,
+        target: &Target,
+        checks: &[(String, Bound)],
+        slots: &[Datum],
+        row: &[Datum],
+    ) -> Result<()> {
+        for (view, condition) in checks {
+            if !self.holds(Some(condition), slots).await? {
+                let message = format!("new row violates check option for view \"{view}\"");
+                return Err(SqlError::new("44000", message).detail(self.failing(target, row)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row that is refused, as the DETAIL of the error.
+    pub(super) fn failing(self, target: &Target, row: &[Datum]) -> String {
+        let table = &target.table;
+        let live = row.iter().zip(table.types.iter()).zip(&table.shape.columns).filter(|(_, c)| c.dropped.is_none());
+        let shown: Vec<String> = live.map(|((v, ty), _)| self.shown(v, *ty)).collect();
+        format!("Failing row contains ({}).", shown.join(", "))
+    }
+}
