@@ -407,3 +407,51 @@ fn what_others_say_is_hidden_everywhere() {
         stop(running);
     });
 }
+
+#[test]
+fn policies_judge_a_row_again_that_changed_while_its_lock_was_waited_for() {
+    served("rights-recheck", async |running, postgres| {
+        let setup = "create role alice login; create table doc (id int primary key, who name, n int);
+            create table most (who name, n int); insert into most values ('alice', 50); grant all on doc, most to alice;
+            alter table doc enable row level security";
+        done(&postgres, setup).await;
+        let alice = connect(&running, "alice").await;
+        // A condition of the scan, one with a query, and one that looks into another table for each row.
+        for policy in [
+            "who = current_user",
+            "who = current_user and n <= (select m.n from most m where m.who = current_user)",
+            "exists (select 1 from most m where m.who = doc.who and m.n >= doc.n)",
+        ] {
+            done(&postgres, &format!("drop policy if exists p on doc; create policy p on doc using ({policy})")).await;
+            for (change, count) in [("who = 'nobody'", 0), ("n = 2", 1)] {
+                for sql in [
+                    "update doc set n = 7",
+                    "delete from doc where id = 1",
+                    "select * from doc for update",
+                    "select doc.* from doc left join most on most.who = doc.who for update of doc",
+                ] {
+                    done(&postgres, "delete from doc; insert into doc values (1, 'alice', 1), (2, 'nobody', 1)").await;
+                    done(&postgres, &format!("begin; update doc set {change} where id = 1")).await;
+                    done(&alice, "begin").await;
+                    let release = async {
+                        let waits = "select count(*) from pg_stat_activity where usename = 'alice' and wait_event_type = 'Lock'";
+                        while value(&postgres, waits).await == "0" {
+                            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                        }
+                        done(&postgres, "commit").await;
+                    };
+                    let (rows, ()) = tokio::join!(alice.query(sql, &[]), release);
+                    let rows = rows.unwrap_or_else(|e| panic!("{sql}: {e:?}")).len();
+                    if sql.starts_with("select") {
+                        assert_eq!(rows, count, "{policy}: {change}: {sql}");
+                    }
+                    done(&alice, "commit").await;
+                    let left = value(&postgres, "select count(*) from doc where id = 1 and n < 7").await;
+                    let untouched = sql.starts_with("select") || count == 0;
+                    assert_eq!(left, if untouched { "1" } else { "0" }, "{policy}: {change}: {sql}");
+                }
+            }
+        }
+        stop(running);
+    });
+}
