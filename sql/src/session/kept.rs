@@ -6,6 +6,9 @@ use crate::context::settings::{Setting, Settings, find};
 use crate::error::{Result, SqlError};
 use clearway_engine::catalog::{BOOTSTRAP_ROLE, Database, Object, Role};
 
+/// Names of settings with their values.
+type Pairs<'a> = &'a [(String, String)];
+
 /// Sets what the server's files say, what is kept, and what the client asks for; what is said later counts.
 ///
 /// # Errors
@@ -15,7 +18,7 @@ pub(super) fn begin(
     settings: &mut Settings,
     identities: &Identities<'_>,
     (role, database): (&Role, &Database),
-    (defaults, options): (&[(String, String)], &[(String, String)]),
+    (defaults, options): (Pairs<'_>, Pairs<'_>),
 ) -> Result<Vec<SqlError>> {
     settings.source = Source::File;
     for (name, value) in defaults {
