@@ -34,6 +34,8 @@ pub enum Command {
     Lab(Vec<std::ffi::OsString>),
     /// Backups and restores.
     Backup(crate::backup::Command),
+    /// Another database's file.
+    Import(crate::import::Import),
 }
 
 /// What part of the demonstration.
@@ -86,6 +88,11 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
     --epoch N                   along the history that ends with this epoch [the newest]
   clearway restore --list SOURCE
                                 the histories and moments that can be restored
+  clearway import sqlite FILE [OPTIONS]
+                                the tables of a SQLite file with data, keys, indexes and foreign keys, into a directory
+    --data DIR                  which one, also while a server or a program has it open [clearway-data]
+    --schema NAME               the schema of the tables [public]
+    --keep-case                 keep capital letters in names; without it names are in lower case
   clearway demo [--no-wait]     show what Clearway is for, in a scratch directory and less than a minute; then the
                                 server stays up, unless nobody sits at a terminal or --no-wait is given
   clearway sql [URL]            a small shell for SQL [postgresql://postgres@127.0.0.1:5433/clearway]
@@ -115,6 +122,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             },
             Some("lab") => Ok(Command::Lab(parser.raw_args()?.collect())),
             Some("backup") => help_or(crate::backup::parse_backup(parser)),
+            Some("import") => Ok(crate::import::parse(parser)?.map_or(Command::Help, Command::Import)),
             Some("restore") => help_or(crate::backup::parse_restore(parser)),
             _ => Err(format!("unknown command {}", command.display()).into()),
         },
@@ -254,6 +262,10 @@ mod tests {
             "check access f --as hostssl a b nowhere",
             "--x",
             "sql a b",
+            "import",
+            "import oracle x",
+            "import sqlite",
+            "import sqlite a b",
         ] {
             assert!(parsed(bad).is_err(), "{bad}");
         }

@@ -1,7 +1,8 @@
 //! The `clearway` command.
 //!
-//! Structure: `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a directory), `access` (that of a file of rules), `demo` (what it is for, in a minute),
-//! `lab` (runs the contention lab beside this program), `settings` (the
+//! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a
+//! directory), `demo` (what it is for, in a minute),
+//! `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings` (the
 //! reference), `sql` (a shell); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod args;
 mod backup;
 mod check;
 mod demo;
+mod import;
 mod lab;
 mod settings;
 mod sql;
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Sql(target) => sql::run(&target),
         Command::Lab(lab) => lab::run(&lab),
         Command::Backup(command) => backup::run(&command),
+        Command::Import(import) => import::run(&import, &mut |line| println!("{line}")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

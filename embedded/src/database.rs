@@ -1,5 +1,6 @@
 //! The open database: connections, transactions as closures, typed tables, closing.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -160,6 +161,8 @@ impl Builder {
         store.wal.ahead_bytes = AHEAD_BYTES;
         store.wal.floor_bytes = FLOOR_BYTES;
         store.space.extent_pages = EXTENT_PAGES;
+        // What tells a new database from every other; the standard library's hasher begins with random numbers.
+        store.database_seed = RandomState::new().build_hasher().finish();
         store
     }
 

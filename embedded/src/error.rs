@@ -47,6 +47,9 @@ pub enum Error {
     /// Something that only the process can do which has the directory: typed tables, serving, backups.
     #[error("{0} need the process that has the directory open; this one works through it")]
     Elsewhere(&'static str),
+    /// A backup could not be taken.
+    #[error("the backup failed: {0}")]
+    Backup(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The listener could not be started.
     #[error("{0}")]
     Listen(String),
@@ -119,10 +122,11 @@ impl fmt::Display for Failure {
 }
 
 impl Error {
-    /// The SQLSTATE of a failed statement.
+    /// The SQLSTATE of a failed statement; 08006 for [`Error::Lost`].
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::Sql(failure) => Some(failure.code()),
+            Error::Lost => Some("08006"),
             _ => None,
         }
     }

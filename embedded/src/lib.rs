@@ -41,6 +41,7 @@
 //! [`Error`]; a failed statement has PostgreSQL's SQLSTATE ([`Error::code`]).
 #![forbid(unsafe_code)]
 
+mod backup;
 mod connection;
 mod copy;
 mod database;

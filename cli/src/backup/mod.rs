@@ -5,7 +5,7 @@
 
 mod args;
 mod place;
-mod show;
+pub mod show;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ async fn take_from(target: &dyn Target, from: &From, options: &TakeOptions) -> R
         From::Server(url) => Box::new(wire::Server::connect(url.as_deref()).await?),
         From::Data(dir) => Box::new(at_rest(files(), dir).await.map_err(words)?),
     };
-    let mut bar = show::Bar::new("backup");
+    let mut bar = show::Bar::new("backup", show::bytes);
     let taken =
         take(&mut *source, target, options, &mut |progress| bar.show(progress.done_bytes, progress.all_bytes)).await;
     bar.end();
@@ -169,7 +169,7 @@ async fn expire_some(target: &dyn Target, keep: Keep) -> Result<(), String> {
 
 async fn restore_to(source: &dyn Target, dir: &Path, goal: &Goal, epoch: Option<u32>) -> Result<(), String> {
     let plan = plan(source, goal, epoch).await.map_err(words)?;
-    let mut bar = show::Bar::new("restore");
+    let mut bar = show::Bar::new("restore", show::bytes);
     let mut tell = |progress: restore::Progress| bar.show(progress.done_bytes, progress.all_bytes);
     let restored = restore::restore(source, &plan, &files(), dir, &mut tell).await;
     bar.end();

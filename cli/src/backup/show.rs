@@ -15,6 +15,7 @@ const BAR_CELLS: u64 = 30;
 /// A bar on standard error, where that is a terminal.
 pub struct Bar {
     what: &'static str,
+    unit: fn(u64) -> String,
     terminal: bool,
     began_ns: u64,
     drawn_ns: u64,
@@ -22,8 +23,8 @@ pub struct Bar {
 
 impl Bar {
     /// A bar that is not drawn yet.
-    pub fn new(what: &'static str) -> Bar {
-        Bar { what, terminal: std::io::stderr().is_terminal(), began_ns: now_ns(), drawn_ns: 0 }
+    pub fn new(what: &'static str, unit: fn(u64) -> String) -> Bar {
+        Bar { what, unit, terminal: std::io::stderr().is_terminal(), began_ns: now_ns(), drawn_ns: 0 }
     }
 
     /// Draws it, now and then.
@@ -38,8 +39,8 @@ impl Bar {
         let per_s = (u128::from(done) * 1_000_000_000 / u128::from((now - self.began_ns).max(1))) as u64;
         let left_s = (all - done) / per_s.max(1);
         let (full, empty) = ("#".repeat(cells), ".".repeat(BAR_CELLS as usize - cells));
-        let (shown, of) = (bytes(done), bytes(all));
-        eprint!("\r{} [{full}{empty}] {shown} of {of}, {}/s, {left_s} s left   ", self.what, bytes(per_s));
+        let (shown, of) = ((self.unit)(done), (self.unit)(all));
+        eprint!("\r{} [{full}{empty}] {shown} of {of}, {}/s, {left_s} s left   ", self.what, (self.unit)(per_s));
         let _ = std::io::stderr().flush();
     }
 

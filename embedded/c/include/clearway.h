@@ -13,7 +13,8 @@
  *
  * The language is PostgreSQL's. A statement outside of BEGIN and COMMIT is a transaction by itself, and durable when the call has
  * returned. Connections of one process to one directory share the database; each thread that works at the same time as others opens its own.
- * No call ever answers that the database is busy or locked.
+ * Several processes may open one directory: the first one has it, the others work through that process, and take over when it ends (a call that
+ * was under way then fails, clearway_sqlstate "08006"). No call ever answers that the database is busy or locked.
  *
  * Handles are checked: a handle that was closed or never given answers CLEARWAY_MISUSE (or 0, or NULL), and so does a connection at which another
  * thread is at work at the moment.

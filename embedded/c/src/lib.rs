@@ -27,6 +27,13 @@ fn guarded<T>(otherwise: T, f: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or(otherwise)
 }
 
+/// A panic, for the test of CAPI-2.
+#[cfg(feature = "planted")]
+#[unsafe(no_mangle)]
+pub extern "C" fn clearway_planted_panic() -> c_int {
+    guarded(ERROR, || panic!("planted"))
+}
+
 /// A string of C's as UTF-8.
 ///
 /// # Safety

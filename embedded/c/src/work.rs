@@ -100,7 +100,7 @@ fn connect(path: &str) -> Result<(Database, clearway::Connection, Option<String>
         (Some(database), _) => database,
         (None, None) => Database::in_memory()?,
         (None, Some(path)) => {
-            let database = Database::open(path)?;
+            let database = Database::open_or_connect(path)?;
             handles::with(|handles| handles.databases.insert(path.clone(), (database.clone(), 1)));
             database
         }

@@ -3,6 +3,8 @@
 //!
 //! The interpreter's lock is released during every call into the database.
 
+use std::time::Duration;
+
 use clearway::{CancelHandle, Error, Named, Query, ToSql, Value, ValueRef};
 use clearway_base::sync::Mutex;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyTypeError};
@@ -36,6 +38,7 @@ fn raise(error: Error) -> PyErr {
             let kind = match other {
                 Error::Closed => "closed",
                 Error::Parameters(_) => "parameters",
+                Error::Lost => "lost",
                 _ => "other",
             };
             (kind.to_owned(), other.to_string(), None, None, None, None, None)
@@ -110,15 +113,16 @@ struct Database {
 
 #[pymethods]
 impl Database {
-    /// Opens a directory, or memory for None.
+    /// Opens a directory, or memory for None; `shared`: another process that has it open lets this one work through it.
     #[staticmethod]
-    #[pyo3(signature = (path, cache_bytes=None, user=None, database=None))]
+    #[pyo3(signature = (path, cache_bytes=None, user=None, database=None, shared=false))]
     fn open(
         py: Python<'_>,
         path: Option<String>,
         cache_bytes: Option<usize>,
         user: Option<String>,
         database: Option<String>,
+        shared: bool,
     ) -> PyResult<Database> {
         let mut builder = clearway::Database::builder();
         if let Some(bytes) = cache_bytes {
@@ -131,6 +135,7 @@ impl Database {
             builder = builder.database(database);
         }
         let inner = py.detach(|| match path {
+            Some(path) if shared => builder.open_or_connect(path),
             Some(path) => builder.open(path),
             None => builder.in_memory(),
         });
@@ -149,6 +154,12 @@ impl Database {
         let address = address.parse().map_err(|_| PyTypeError::new_err("the address is written ADDRESS:PORT"))?;
         let server = py.detach(|| self.inner.serve(&[address])).map_err(raise)?;
         Ok(server.addresses().iter().map(ToString::to_string).collect())
+    }
+
+    /// Whether this process has the directory open; else it works through the one that has.
+    #[getter]
+    fn has_directory(&self) -> bool {
+        self.inner.has_directory()
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -252,6 +263,32 @@ impl Connection {
 
     fn in_transaction(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.with(|state| state.inner.in_transaction()))
+    }
+
+    /// What NOTIFY has sent to this connection; waits for the first of them at most so many seconds, without a limit for None.
+    #[pyo3(signature = (seconds=None))]
+    fn notifications(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Vec<(String, String, i32)>> {
+        let limit = match seconds.map(Duration::try_from_secs_f64).transpose() {
+            Ok(limit) => limit,
+            Err(_) => return Err(PyTypeError::new_err("the time is a number of seconds from 0 on")),
+        };
+        let heard = py.detach(|| self.with(|state| state.inner.notifications(limit)))?;
+        Ok(heard.into_iter().map(|one| (one.channel, one.payload, one.pid)).collect())
+    }
+
+    /// Backs up into a directory; `progress` is called with the bytes done and all bytes.
+    #[pyo3(signature = (target, progress=None))]
+    fn backup(&self, py: Python<'_>, target: String, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let mut raised = None;
+        let done = py.detach(|| {
+            self.with(|state| {
+                state.inner.backup(&target, |done, all| {
+                    let Some(progress) = progress.as_ref().filter(|_| raised.is_none()) else { return };
+                    raised = Python::attach(|py| progress.call1(py, (done, all)).err());
+                })
+            })
+        });
+        done.and(raised.map_or(Ok(()), Err))
     }
 
     /// Stops what runs, from any thread.

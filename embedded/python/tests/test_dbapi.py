@@ -266,3 +266,69 @@ def test_copy(connection):
     assert connection.copy_in("COPY t FROM STDIN (FORMAT csv)", b"1,one\n2,two\n") == 2
     connection.commit()
     assert connection.copy_out("COPY t TO STDOUT") == b"1\tone\n2\ttwo\n"
+
+
+OTHER = """
+import sys, clearway
+database = clearway.Database(sys.argv[1], shared=sys.argv[2] == "shared")
+print(database.has_directory, flush=True)
+connection = database.connect()
+for line in sys.stdin:
+    print(connection.execute(line).fetchall(), flush=True)
+    connection.commit()
+"""
+
+
+def other(path, how="shared"):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", OTHER, str(path), how], text=True, **pipes)
+
+
+def test_several_processes_work_with_one_directory(tmp_path):
+    path = tmp_path / "db"
+    owner = other(path)
+    assert owner.stdout.readline() == "True\n"
+    connection = clearway.connect(path)
+    assert not connection.database.has_directory
+    connection.executescript("CREATE TABLE t (a int PRIMARY KEY)")
+    with connection:
+        connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(1000)])
+    owner.stdin.write("SELECT count(*) FROM t\n")
+    owner.stdin.flush()
+    assert owner.stdout.readline() == "[(1000,)]\n"
+    with pytest.raises(clearway.IntegrityError), connection:
+        connection.execute("INSERT INTO t VALUES (1)")
+    # The owner dies: the open transaction is lost with it, what was acknowledged is not, and this process opens the directory.
+    connection.execute("INSERT INTO t VALUES (2000)")
+    owner.kill()
+    owner.wait()
+    for _ in range(2):
+        with pytest.raises(clearway.OperationalError, match="has ended"):
+            connection.execute("INSERT INTO t VALUES (2001)")
+    connection.rollback()
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (1000,)
+    assert connection.database.has_directory
+    refused = other(path, "alone")
+    assert refused.wait() != 0 and str(os.getpid()) in refused.stderr.read()
+    connection.close()
+
+
+def test_notifications(connection):
+    connection.execute("LISTEN news")
+    assert connection.notifications(0) == []
+    sender = connection.database.connect()
+    sender.isolation_level = None
+    sender.execute("NOTIFY news, 'seven'")
+    assert connection.notifications(60) == [("news", "seven", sender.pid)]
+    sender.close()
+
+
+def test_backup(connection, tmp_path):
+    connection.executescript("CREATE TABLE t (a int); INSERT INTO t VALUES (7)")
+    seen = []
+    connection.backup(tmp_path / "backups", progress=lambda done, all: seen.append((done, all)))
+    assert seen and seen[-1][0] > 0 and list((tmp_path / "backups").iterdir())
+    with pytest.raises(clearway.NotSupportedError):
+        connection.backup(clearway.connect(":memory:"))
+    with pytest.raises(clearway.OperationalError):
+        clearway.connect(":memory:").backup(tmp_path / "backups")  # those of another database

@@ -33,16 +33,25 @@ def _call(function, *arguments):
 
 
 class Database:
-    """An open database; its connections share it. The connections of `connect(path)` share one, too."""
+    """An open database; its connections share it. The connections of `connect(path)` share one, too.
 
-    def __init__(self, path=":memory:", *, cache_bytes=None, user=None, database=None):
+    Several processes may open one directory: the first one has it, the others work through that process. With `shared=False` a second
+    process is refused instead, and told which one has the directory.
+    """
+
+    def __init__(self, path=":memory:", *, cache_bytes=None, user=None, database=None, shared=True):
         self.path = None if path == ":memory:" else os.path.realpath(os.fspath(path))
-        self._native = _call(NativeDatabase.open, self.path, cache_bytes, user, database)
+        self._native = _call(NativeDatabase.open, self.path, cache_bytes, user, database, shared)
         self._users = None
 
     def connect(self, **options):
         """A connection; each thread that works at the same time as others has its own."""
         return options.pop("factory", Connection)(self, **options)
+
+    @property
+    def has_directory(self):
+        """Whether this process has the directory open; else it works through the process that has."""
+        return self._native.has_directory
 
     def serve(self, address="127.0.0.1:0"):
         """Opens the live database to psql and other clients of PostgreSQL's protocol; the addresses where it listens."""
@@ -248,6 +257,22 @@ class Connection:
         """Stops what the connection runs, from any thread: it fails with OperationalError, SQLSTATE 57014."""
         self._checked().cancel()
 
+    def notifications(self, timeout=None):
+        """What NOTIFY has sent on the channels to which this connection said LISTEN, as a list of (channel, payload, pid). Waits for the first
+        of them, at most `timeout` seconds; in a transaction none come."""
+        with self._lock:
+            self._set_aside(None)
+            return _call(self._checked().notifications, timeout)
+
+    def backup(self, target, *, progress=None):
+        """Backs the database up into the directory of backups `target`, while others go on working. `clearway restore` makes a directory of it.
+        `progress(done, all)` is called with bytes."""
+        if isinstance(target, Connection):
+            raise errors.NotSupportedError("a backup goes to a directory of backups: give its path")
+        with self._lock:
+            self._set_aside(None)
+            _call(self._checked().backup, os.fspath(target), progress)
+
     def copy_in(self, sql, data):
         """Runs COPY ... FROM STDIN with these bytes; how many rows there were."""
         with self._lock:
@@ -318,7 +343,6 @@ class Connection:
 
 #: Methods of sqlite3 that have no counterpart.
 UNSUPPORTED = {
-    "backup": "`clearway backup` copies a running database",
     "blobopen": "values are read and written whole",
     "create_aggregate": "functions in Python do not run in the database",
     "create_collation": "texts are ordered by their bytes (C.UTF-8)",

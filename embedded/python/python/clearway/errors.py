@@ -73,6 +73,8 @@ def of(native):
         return ProgrammingError("Cannot operate on a closed database.")
     if code == "parameters":
         return ProgrammingError(message)
+    if code == "lost":
+        return OperationalError(message, "08006")
     if code == "other":
         return OperationalError(message)
     kind = CLASSES.get(code[:2], ProgrammingError)
