@@ -11,12 +11,13 @@
 //! # Errors
 //! In words. A table that can't be filled ends the import; tables before it stay, and a repeated import refuses them by name.
 
+mod names;
 mod rows;
 mod source;
 mod target;
 mod types;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
@@ -76,19 +77,4 @@ pub fn run(import: &Import, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     let place = import.dir.display();
     say(&format!("look at it: clearway sql --data {place}, or: clearway serve --data {place}"));
     Ok(())
-}
-
-/// A name as SQL text.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A text as SQL text.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A path for messages.
-fn of(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
+use super::names::{literal, of, quoted};
 use super::types::{Seen, default};
-use super::{of, quoted};
 
 /// A file, read in one transaction.
 pub struct Source {
@@ -122,7 +122,7 @@ impl Source {
     fn table(&mut self, theirs: String, sql: &str) -> Result<Table> {
         let info = format!(
             "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo({})",
-            super::literal(&theirs)
+            literal(&theirs)
         );
         type Info = (String, String, bool, Option<String>, i64, i64);
         let infos: Vec<Info> =
@@ -171,7 +171,7 @@ impl Source {
     }
 
     fn counted(&self, table: &str) -> Result<i64> {
-        let sql = format!("SELECT seq FROM sqlite_sequence WHERE name = {}", super::literal(table));
+        let sql = format!("SELECT seq FROM sqlite_sequence WHERE name = {}", literal(table));
         Ok(self.rows(&sql, |row| row.get(0))?.first().copied().unwrap_or(0))
     }
 
@@ -201,7 +201,7 @@ impl Source {
     fn indexes(&mut self, table: &str, columns: &[Column]) -> Result<Vec<Index>> {
         let list = format!(
             "SELECT name, \"unique\", origin, partial FROM pragma_index_list({}) ORDER BY seq DESC",
-            super::literal(table)
+            literal(table)
         );
         type Info = (String, bool, String, bool);
         let infos: Vec<Info> = self.rows(&list, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
@@ -213,7 +213,7 @@ impl Source {
             }
             let parts = format!(
                 "SELECT name, \"desc\", coll FROM pragma_index_xinfo({}) WHERE key ORDER BY seqno",
-                super::literal(&name)
+                literal(&name)
             );
             let parts: Vec<(Option<String>, bool, String)> =
                 self.rows(&parts, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -240,7 +240,7 @@ impl Source {
     fn foreign(&self, table: &str) -> Result<Vec<Foreign>> {
         let list = format!(
             "SELECT id, \"table\", \"from\", \"to\", on_update, on_delete FROM pragma_foreign_key_list({}) ORDER BY id, seq",
-            super::literal(table)
+            literal(table)
         );
         type Info = (i64, String, String, Option<String>, String, String);
         let infos: Vec<Info> =

@@ -2,9 +2,9 @@
 
 use clearway::{Connection, Database};
 
+use super::names::{literal, quoted};
 use super::rows::fill;
 use super::source::{Foreign, Source, Table};
-use super::{literal, quoted};
 use crate::backup::show::Bar;
 
 /// Bytes of one COPY.

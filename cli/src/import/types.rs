@@ -1,6 +1,6 @@
 //! A column's type, from what stands in it and from what was declared.
 
-use super::literal;
+use super::names::literal;
 
 /// What stands in a column.
 #[derive(Clone, Debug)]

@@ -1,0 +1,18 @@
+//! Names and texts as SQL and messages have them.
+
+use std::path::Path;
+
+/// A name as SQL text.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as SQL text.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A path for messages.
+pub fn of(path: &Path) -> String {
+    path.display().to_string()
+}
