@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clearway_base::sync::Mutex;
+use clearway_base::vfs::{MemVfs, Vfs as _};
 use clearway_engine::embedded as tables;
 use clearway_storage::buffer::PoolOptions;
 use clearway_storage::store::StoreOptions;
@@ -72,6 +73,11 @@ const AHEAD_BYTES: u64 = 384 << 10;
 const FLOOR_BYTES: usize = 128 << 10;
 /// Pages by which files grow.
 const EXTENT_PAGES: u32 = 32;
+
+/// What tells a new database from every other: the standard library's hasher begins with random numbers.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
 
 impl Builder {
     /// Memory for the page cache in bytes; 64 MiB if nothing is said.
@@ -152,7 +158,10 @@ impl Builder {
     /// # Errors
     /// The system refuses a thread.
     pub fn in_memory(self) -> Result<Database> {
-        Ok(self.on(Some(tables::Database::in_memory()?), None))
+        let (vfs, dir) = (MemVfs::new(), Path::new("/memory"));
+        wait(vfs.create_dir(dir)).map_err(std::io::Error::other)?;
+        let store = StoreOptions { database_seed: seed(), ..StoreOptions::default() };
+        Ok(self.on(Some(tables::Database::open_on(Arc::new(vfs), dir, store)?), None))
     }
 
     fn store(&self) -> StoreOptions {
@@ -161,8 +170,7 @@ impl Builder {
         store.wal.ahead_bytes = AHEAD_BYTES;
         store.wal.floor_bytes = FLOOR_BYTES;
         store.space.extent_pages = EXTENT_PAGES;
-        // What tells a new database from every other; the standard library's hasher begins with random numbers.
-        store.database_seed = RandomState::new().build_hasher().finish();
+        store.database_seed = seed();
         store
     }
 

@@ -48,6 +48,9 @@ threadsafety = 2
 #: `$1` and `:name` work, too.
 paramstyle = "qmark"
 
+#: sqlite3's flag for converters by a column's declared type, which are always in force.
+PARSE_DECLTYPES = 1
+
 version = __version__
 version_info = tuple(int(part) for part in __version__.split("."))
 

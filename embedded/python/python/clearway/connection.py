@@ -88,6 +88,8 @@ def connect(database, timeout=5.0, detect_types=0, isolation_level="", check_sam
     `timeout` is the longest wait for a lock in seconds (lock_timeout); 0 or None: no limit. `detect_types`, `check_same_thread`,
     `cached_statements` and `uri` have nothing to do here: values have the types of their columns, any thread may use a connection.
     """
+    if detect_types not in (0, 1):
+        raise errors.NotSupportedError("PARSE_COLNAMES is not supported: cast in the statement")
     if uri:
         raise errors.NotSupportedError("URIs are not supported: give the path of a directory, or ':memory:'")
     options = {"isolation_level": isolation_level, "timeout": timeout}
