@@ -147,7 +147,7 @@ mod tests {
         let all = [epoch(1, 0, 8), Epoch { started: Lsn(140), ..epoch(2, 1, 100) }];
         let history = timeline(&all, 2);
         assert!(history.covers(1, Lsn(130)) && history.covers(1, Lsn(140)) && !history.covers(1, Lsn(141)));
-        assert_eq!(history.stretches.iter().map(|s| (s.epoch, s.from.0, s.to.0)).last(), Some((2, 100, u64::MAX)));
+        assert_eq!(history.stretches.iter().map(|s| (s.epoch, s.from.0, s.to.0)).next_back(), Some((2, 100, u64::MAX)));
     }
 
     #[test]
