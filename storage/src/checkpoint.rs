@@ -107,6 +107,7 @@ impl Store {
         if old.checkpoint > 0 {
             self.vfs().remove(&saved::path(checkpoints.dir(), old.checkpoint)).await?;
         }
+        Saved::keep_room(self.vfs(), checkpoints.dir(), checkpoint_len).await?;
         checkpoints.history.note(Taken {
             timed: paced,
             closing: clean,

@@ -17,6 +17,7 @@ use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::load::Loading;
 use clearway_engine::value::Value;
+use clearway_storage::space::giving_back;
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::{Basis, Changed};
 use std::pin::pin;
@@ -533,7 +534,7 @@ impl Cx<'_> {
         let old = engine_row(old);
         self.run.core.writes_row(table.shape.oid, key);
         let mut session = self.run.core.engine.take();
-        let write = session.delete(&table.shape, key, &old, basis);
+        let write = giving_back(session.delete(&table.shape, key, &old, basis));
         self.run.core.lock_wait(pin!(write)).await.map_err(from_engine)
     }
 

@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::syntax::stmt::Statement;
 use crate::types::Datum;
 use clearway_engine::session::StatementMode;
+use clearway_storage::space::giving_back;
 use std::sync::Arc;
 
 impl Session {
@@ -69,7 +70,12 @@ impl Session {
                 Some(tag) => Ok(tag),
                 None => {
                     let core = self.core.clone();
-                    Box::pin(held_up::telling(&core, client, ddl::run(self, prepared, statement))).await
+                    let frees = matches!(statement, Statement::Truncate(_) | Statement::Drop(_));
+                    let run = ddl::run(self, prepared, statement);
+                    match frees {
+                        true => Box::pin(held_up::telling(&core, client, giving_back(run))).await,
+                        false => Box::pin(held_up::telling(&core, client, run)).await,
+                    }
                 }
             },
         }

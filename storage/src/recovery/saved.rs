@@ -61,6 +61,8 @@ pub struct Saved {
 
 /// The name of a checkpoint's file until it is whole.
 pub(super) const UNFINISHED: &str = "new.tmp";
+/// The least that is kept for the next one.
+const ROOM_BYTES: u64 = 64 << 10;
 
 /// The path of a checkpoint's file.
 pub fn path(dir: &Path, number: u64) -> PathBuf {
@@ -147,14 +149,31 @@ impl Saved {
         let crc = crc32c::crc32c(&bytes);
         let temporary = dir.join(UNFINISHED);
         let file = vfs.open(&temporary, OpenHow::create(FileKind::Control)).await?;
-        file.set_len(0).await?;
         let len = u32::try_from(bytes.len())
             .map_err(|_| StorageError::NoSpace(format!("a checkpoint of {} bytes", bytes.len()).into()))?;
+        // Over what `keep_room` has left there; nobody reads the file before it has its name.
         file.write_at(0, IoBuf::from_slice(&bytes)).await?;
+        file.set_len(u64::from(len)).await?;
         file.sync_data().await?;
         vfs.rename(&temporary, &path(dir, number)).await?;
         vfs.sync_dir(dir).await?;
         Ok((len, crc))
+    }
+
+    /// Keeps room for the next checkpoint's file, so that one can be taken on a full disk: it gives log space back. Where there is no room
+    /// now, the next checkpoint keeps some.
+    ///
+    /// # Errors
+    /// A failed file operation.
+    pub async fn keep_room(vfs: &Arc<dyn Vfs>, dir: &Path, len: u32) -> Result<(), StorageError> {
+        let room = async {
+            let file = vfs.open(&dir.join(UNFINISHED), OpenHow::create(FileKind::Control)).await?;
+            file.preallocate(0, ROOM_BYTES.max(2 * u64::from(len))).await
+        };
+        match room.await {
+            Err(err) if err.is_full() => Ok(()),
+            kept => Ok(kept?),
+        }
     }
 
     /// Reads the file of checkpoint `number` back.

@@ -36,6 +36,7 @@ mod directory;
 mod files;
 pub mod pages;
 mod reservation;
+mod spare;
 
 use crate::buffer::{OwnedPin, PAGE_BYTES, Pool};
 use crate::error::{Corruption, StorageError};
@@ -52,6 +53,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub use directory::DIRECTORY_TREE;
 pub use files::SpaceFile;
 pub use pages::{Entry, SpaceRedo, TreeKind, TreeState};
+pub use spare::giving_back;
 
 /// Sizes of the space.
 #[derive(Clone, Debug)]
@@ -62,11 +64,13 @@ pub struct SpaceOptions {
     pub extent_pages: u32,
     /// Free pages kept for undo (SPC-7).
     pub undo_pages: u32,
+    /// Free pages kept for what gives space back (SPC-8).
+    pub spare_pages: u32,
 }
 
 impl Default for SpaceOptions {
     fn default() -> Self {
-        SpaceOptions { pages_per_file: pages::BITS_MAX, extent_pages: 1024, undo_pages: 64 }
+        SpaceOptions { pages_per_file: pages::BITS_MAX, extent_pages: 1024, undo_pages: 64, spare_pages: 256 }
     }
 }
 
@@ -205,7 +209,10 @@ impl Space {
         self.release_withheld();
         let mut state = self.state.lock();
         let keep = match purpose {
-            Purpose::Change => u64::from(self.options.undo_pages) + self.wal.undo_room().pages(),
+            Purpose::Change => {
+                let spare = if spare::gives_back() { 0 } else { self.options.spare_pages };
+                u64::from(self.options.undo_pages) + u64::from(spare) + self.wal.undo_room().pages() // SPC-8
+            }
             Purpose::System | Purpose::Undo => 0,
         };
         if state.free() < count as u64 + keep {

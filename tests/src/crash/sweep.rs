@@ -36,7 +36,7 @@ pub fn options() -> StoreOptions {
             caller_flushes: false,
         },
         pool: PoolOptions { frames: 48, batch_pages: 8, free_target: 8 },
-        space: SpaceOptions { pages_per_file: 64, extent_pages: 16, undo_pages: 4 },
+        space: SpaceOptions { pages_per_file: 64, extent_pages: 16, undo_pages: 4, spare_pages: 2 },
         checkpoint_bytes: 60 << 10,
         checkpoint_pause: std::time::Duration::ZERO,
         create: true,

@@ -1,0 +1,78 @@
+//! A disk that is full: what gives space back works, and after it everything does.
+
+#[path = "sim/mod.rs"]
+mod sim;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clearway_base::sync::sleep;
+use clearway_base::vfs::Vfs;
+use clearway_base::vfs::sim::SimDisk;
+use clearway_sql::session::Backends;
+use sim::{connect, open, simulate};
+
+/// Bytes of all files.
+async fn used(disk: &SimDisk) -> u64 {
+    let mut bytes = 0;
+    for dir in ["/db", "/db/wal", "/db/data", "/db/checkpoint"] {
+        let entries = disk.list(Path::new(dir)).await.expect("a directory");
+        bytes += entries.iter().map(|entry| entry.size).sum::<u64>();
+    }
+    bytes
+}
+
+/// SPC-8: each of the statements alone, on a disk that took all that fits.
+#[test]
+fn delete_truncate_and_drop_work_on_a_full_disk() {
+    for frees in
+        ["delete from kept where id <= 50", "truncate other", "drop table large", "drop index kept_b; drop table other"]
+    {
+        simulate(1, move || async move {
+            let disk = SimDisk::new(1);
+            let db = open(&disk).await;
+            let backends = Arc::new(Backends::default());
+            let mut a = connect(&db, &backends).await;
+            for table in ["large", "other", "kept"] {
+                a.run(&format!("create table {table} (id int primary key, b text)")).await.expect("created");
+            }
+            a.run("create index kept_b on kept (b)").await.expect("created");
+            a.run("insert into kept select g, 'x' || g from generate_series(1, 100) g").await.expect("inserted");
+            a.run("insert into other select g, 'x' from generate_series(1, 100) g").await.expect("inserted");
+            a.run("checkpoint").await.expect("a checkpoint");
+            disk.set_capacity(used(&disk).await);
+            let mut full = false;
+            for n in 0..2_000 {
+                let sql = format!("insert into large select g, repeat('x', 2000) from generate_series({n}00, {n}99) g");
+                if let Err(error) = a.run(&sql).await {
+                    assert_eq!(error.code(), "53100", "{error:?}");
+                    full = true;
+                    break;
+                }
+            }
+            assert!(full, "the disk never filled up: the test shows nothing");
+            assert_eq!(
+                a.code("insert into large select g, repeat('x', 2000) from generate_series(-100, -1) g").await,
+                "53100"
+            );
+            a.run(frees).await.unwrap_or_else(|error| panic!("{frees}: {error:?}"));
+            a.run("checkpoint").await.expect("a checkpoint");
+            if frees.contains("large") {
+                // What a dropped table had is given back in the background, and is free for others after the next commit.
+                let insert = "insert into other select g, repeat('y', 2000) from generate_series(101, 300) g";
+                let mut last = a.run(insert).await;
+                for _ in 0..100 {
+                    if last.is_ok() {
+                        break;
+                    }
+                    sleep(Duration::from_millis(100)).await;
+                    a.run("delete from other where id = (select min(id) from other)").await.expect("deleted");
+                    last = a.run(insert).await;
+                }
+                last.expect("there is room again");
+                assert_eq!(a.value("select count(*) from other where id > 100").await, "200");
+            }
+        });
+    }
+}
