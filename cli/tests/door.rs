@@ -228,6 +228,7 @@ fn alter_system_refuses(p: &Place) {
     for (sql, state) in [
         ("alter system set nothing = 1", "42704"),
         ("alter system set data = 'x'", "55P02"),
+        ("alter system set access_file = '/etc/passwd'", "55P02"),
         ("alter system set role = 'x'", "55P02"),
         ("alter system set max_connections = 'many'", "22023"),
         ("alter system set lock_timeout = 'long'", "22023"),

@@ -104,9 +104,21 @@ pub async fn load(vfs: &Arc<dyn Vfs>, sources: &Sources) -> Result<Loaded, Strin
     Ok(loaded)
 }
 
-/// Whether ALTER SYSTEM has no say in it.
+/// Settings that name files and directories. Only superusers see them.
+pub(super) const OF_FILES: &[&str] = &[
+    "access_file",
+    "archive",
+    "data",
+    "log_directory",
+    "tls_certificate",
+    "tls_client_ca",
+    "tls_key",
+    "unix_socket_directory",
+];
+
+/// Whether ALTER SYSTEM has no say in it: a superuser of the database does not get to read and write files of the machine by naming them.
 pub(super) fn is_fixed(name: &str) -> bool {
-    matches!(name, "data" | "memory")
+    name == "memory" || OF_FILES.contains(&name)
 }
 
 async fn exists(vfs: &Arc<dyn Vfs>, dir: &Path) -> bool {

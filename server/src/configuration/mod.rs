@@ -37,18 +37,6 @@ use crate::server::Server;
 pub use file::AUTO_FILE;
 pub use load::{Entry, Loaded, Place, load};
 
-/// Settings that only superusers see: they tell of files, and of what stands elsewhere.
-const PRIVATE: &[&str] = &[
-    "access_file",
-    "archive",
-    "data",
-    "log_directory",
-    "tls_certificate",
-    "tls_client_ca",
-    "tls_key",
-    "unix_socket_directory",
-];
-
 /// What a running server has that a reload changes.
 struct Running {
     server: Weak<Server<Database>>,
@@ -221,9 +209,9 @@ impl Configured {
         match change {
             Change::Set(name, value) => {
                 let name = alterable(&name)?;
-                if let Some(why) = load::mistake(name, &value) {
+                if load::mistake(name, &value).is_some() {
                     let text = format!("invalid value for parameter \"{name}\": \"{value}\"");
-                    return Err(SqlError::new("22023", text).detail(why));
+                    return Err(SqlError::new("22023", text));
                 }
                 pairs.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
                 pairs.push((name.to_owned(), value));
@@ -283,7 +271,8 @@ fn alterable(name: &str) -> Result<&'static str, SqlError> {
     let known =
         known.ok_or_else(|| SqlError::new("42704", format!("unrecognized configuration parameter \"{name}\"")))?;
     if load::is_fixed(known) {
-        return Err(SqlError::new("55P02", format!("parameter \"{known}\" cannot be changed")));
+        let error = SqlError::new("55P02", format!("parameter \"{known}\" cannot be changed"));
+        return Err(error.hint("It is set on the command line or in the file of --config."));
     }
     Ok(known)
 }
@@ -325,7 +314,7 @@ impl Configuration for Configured {
                 default: setting.default,
                 about: setting.about,
                 reloads: setting.reloads,
-                private: PRIVATE.contains(&setting.name),
+                private: load::OF_FILES.contains(&setting.name),
                 source: match decided.map(|(_, place)| place) {
                     None => "default",
                     Some(Place::Line(..)) => "configuration file",

@@ -13,7 +13,7 @@ const INPUTS: u64 = 200_000;
 const CONNECTIONS: u64 = 300;
 
 /// Well-formed messages to damage.
-fn samples() -> Vec<(u8, Vec<u8>)> {
+pub fn samples() -> Vec<(u8, Vec<u8>)> {
     vec![
         (b'Q', b"rows 3\0".to_vec()),
         (b'P', b"s\0rows $1\0\0\x02\0\0\0\x17\0\0\0\x19".to_vec()),
@@ -30,7 +30,7 @@ fn samples() -> Vec<(u8, Vec<u8>)> {
     ]
 }
 
-fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
+pub fn damage(rng: &mut Rng, body: &mut Vec<u8>) {
     for _ in 0..rng.below(4) {
         let at = rng.below(body.len() as u64 + 1) as usize;
         match rng.below(4) {

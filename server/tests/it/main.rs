@@ -3,4 +3,5 @@
 mod door;
 mod fuzz;
 mod protocol;
+mod states;
 mod stub;

@@ -114,6 +114,9 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
     Ok(tag.to_owned())
 }
 
+/// Columns of a table or a view, those included that were dropped; PostgreSQL's limit. The numbers of what belongs to columns rely on it.
+const COLUMNS_MAX: usize = 1_600;
+
 impl Ddl<'_> {
     /// Statements about roles, and about what their sessions begin with.
     async fn roles(&self, statement: &Statement) -> Result<&'static str> {
@@ -150,6 +153,12 @@ impl Ddl<'_> {
     async fn put(&self, object: Object) -> Result<()> {
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
         let new = self.catalog().get(oid).is_none();
+        if let Object::Relation(relation) = &object
+            && relation.columns.len() > COLUMNS_MAX
+        {
+            let message = format!("tables can have at most {COLUMNS_MAX} columns");
+            return Err(SqlError::new(code::TOO_MANY_COLUMNS, message));
+        }
         self.put_changed(object, kind, name).await?;
         // As in PostgreSQL, whoever makes a relation holds it to the end, though nobody else sees it before.
         if new && matches!(kind, "table" | "index" | "sequence" | "view" | "materialized view") {
