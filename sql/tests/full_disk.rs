@@ -23,7 +23,7 @@ async fn used(disk: &SimDisk) -> u64 {
     bytes
 }
 
-/// SPC-8: each of the statements alone, on a disk that took all that fits.
+/// SPC-11: each of the statements alone, on a disk that took all that fits.
 #[test]
 fn delete_truncate_and_drop_work_on_a_full_disk() {
     for frees in

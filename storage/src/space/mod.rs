@@ -64,7 +64,7 @@ pub struct SpaceOptions {
     pub extent_pages: u32,
     /// Free pages kept for undo (SPC-7).
     pub undo_pages: u32,
-    /// Free pages kept for what gives space back (SPC-8).
+    /// Free pages kept for what gives space back (SPC-11).
     pub spare_pages: u32,
 }
 
@@ -211,7 +211,7 @@ impl Space {
         let keep = match purpose {
             Purpose::Change => {
                 let spare = if spare::gives_back() { 0 } else { self.options.spare_pages };
-                u64::from(self.options.undo_pages) + u64::from(spare) + self.wal.undo_room().pages() // SPC-8
+                u64::from(self.options.undo_pages) + u64::from(spare) + self.wal.undo_room().pages() // SPC-11
             }
             Purpose::System | Purpose::Undo => 0,
         };

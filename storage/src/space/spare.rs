@@ -2,7 +2,7 @@
 //! catalog before anything becomes free.
 //!
 //! # Invariants
-//! - SPC-8: ordinary work leaves [`SpaceOptions::spare_pages`](super::SpaceOptions::spare_pages) free pages alone where files can't grow. What
+//! - SPC-11: ordinary work leaves [`SpaceOptions::spare_pages`](super::SpaceOptions::spare_pages) free pages alone where files can't grow. What
 //!   has taken of them is made good before ordinary work gets another page.
 
 use std::cell::Cell;
