@@ -190,11 +190,30 @@ for one in crowd:
     one.wait()
 tasks = psql("select string_agg(backend_type, ' ' order by backend_type) from pg_stat_activity where backend_type in ('walwriter', 'background writer', 'checkpointer')")
 check("background tasks are rows", tasks == "background writer checkpointer walwriter", tasks)
+# A loop that asks row by row, a condition without an index, tags of a framework; how tables were used.
+psql("create table big (id int primary key, v int, w text); insert into big select g, g % 10, 'w' from generate_series(1, 5000) g")
+psql("; ".join(f"select w from big where id = {n}" for n in range(1, 240)), "looper")
+psql("select count(*) from big where w = 'none'", "scanner")
+psql("select v from big where id = 7 /*controller='users',route='%2Fusers',traceparent='00-1-2-03'*/", "tagged")
+OF_WORK = ("select application_name, calls, rows_examined, full_scans, missed_indexes, n_plus_one_calls >= 100, tags from clearway_statements"
+           " where application_name in ('looper', 'scanner', 'tagged') order by 1")
+WORK = "looper|239|239|0|0|t|\nscanner|1|5000|1|1|f|\ntagged|1|1|0|0|f|controller=users,route=/users"
+shown = psql(OF_WORK)
+check("N+1, a missing index and tags by digest", shown == WORK, shown)
+OF_TABLE = "select seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, n_tup_ins, n_live_tup from pg_stat_user_tables where relname = 'big'"
+shown = psql(OF_TABLE)
+check("how a table was used", shown == "1|5000|240|240|5000|5000", shown)
+shown = psql("select deadlocks, sessions > 50, active_time > 0, idle_in_transaction_time > 0 from pg_stat_database where datname = 'postgres'")
+check("what a database has done", shown == "3|t|t|t", shown)
 before = psql("select count(*), sum(found_in_us) from clearway_deadlocks")
 stop(server)
 server = start()
 lists = psql(LISTS)
 check("statements after a restart", lists == "3|0|3\n1|1|0", lists)
+shown = psql(OF_WORK)
+check("N+1, a missing index and tags after a restart", shown == WORK, shown)
+shown = psql(OF_TABLE)
+check("how a table was used, after a restart", shown == "1|5000|240|240|5000|5000", shown)
 check("samples after a restart", psql("select count(distinct application_name) from clearway_session_history where application_name like 'link %'") == "4")
 links = psql(LINKS)
 check("the chain after a restart", links.splitlines() == WANTED, links)
@@ -246,6 +265,7 @@ for name, wanted in (("a slow statement", r"LOG:  duration: \d+\.\d{3} ms  state
                      ("a connection", r"LOG:  connection authorized: user=postgres database=postgres application_name=slow one"),
                      ("a failed login", r'FATAL:  role "nobody" does not exist'),
                      ("the start", r"LOG:  database system was shut down cleanly\n(?s:.*)LOG:  database system is ready to accept connections"),
+                     ("a checkpoint", r"LOG:  checkpoint complete \(shutdown immediate\): wrote \d+ buffers; write=\d\.\d+ s, sync=\d\.\d+ s, total="),
                      ("the end", r"LOG:  database system is shut down\n$")):
     check(f"the log tells of {name}", re.search(wanted, text), text)
 check("log_statement = ddl does not tell of an INSERT", "statement: insert into told2" not in text, text)
@@ -253,6 +273,18 @@ server = start()
 stop(server, signal.SIGKILL)
 server = start()
 check("the log tells of recovery", "database system was not properly shut down; automatic recovery is done" in logged() and "redo done: " in logged(), logged())
+stop(server)
+# The undo memory is full: the alarm names the load, and the snapshot that keeps what is replaced.
+server = start("-c", "undo_memory=2MB")
+pinner = Session("pinner")
+pinner.run("begin isolation level repeatable read")
+pinner.run("select count(*) from big")
+until("select count(*) from clearway_transactions where application_name = 'pinner' and age_ms > 1500", "1")
+pid = psql("select pid from pg_stat_activity where application_name = 'pinner'")
+psql("begin; " + "; ".join("update big set w = repeat('w', 200) || v" for _ in range(8)) + "; commit", "load")
+alarm = re.search(r"undo fills its memory .*", logged())
+check("the alarm of the undo memory names the oldest snapshot", alarm and f"process {pid}," in alarm[0], logged()[-2000:])
+pinner.end()
 stop(server)
 shutil.rmtree(scratch)
 print(f"{passed} passed, {failed} failed")

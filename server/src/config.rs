@@ -178,8 +178,8 @@ pub static SETTINGS: &[Described] = &[
     d("archive_max_lag", "0", "bytes, kB, MB or GB", "How far the archive may be behind; 0 is as far as the disk allows."),
     d("archive_on_lag", "hold", "hold, break", "Beyond `archive_max_lag`: hold the log and say so, or let it go; then the archive has a hole, and a new backup is needed."),
     r("lock_history_min", "1ms", "us, ms or s", "Shorter waits for locks are not remembered in `clearway_lock_waits`."),
-    r("log_destination", "stderr", "stderr, csvlog, jsonlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON."),
-    r("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv` and `clearway.json` there instead of standard error."),
+    r("log_destination", "stderr", "stderr, csvlog, jsonlog, slowlog, more with commas", "The forms of the server's log: text, PostgreSQL's CSV, PostgreSQL's JSON; slow statements alone as MySQL's slow query log, which pt-query-digest reads."),
+    r("log_directory", "", "a directory", "The log goes to `clearway.log`, `clearway.csv`, `clearway.json` and `clearway-slow.log` there instead of standard error."),
     r("log_rotation_size", "10MB", "bytes, kB, MB or GB", "A file of the log that is full becomes `.1`, that `.2`, and so on."),
     r("log_file_count", "10", "a number", "So many files of each form are kept."),
     r("log_line_prefix", "%m [%p] ", "text with PostgreSQL's escapes", "What each line of the text form begins with."),
@@ -187,6 +187,7 @@ pub static SETTINGS: &[Described] = &[
     r("log_lock_waits", "on", "on, off", "Waits for locks of a second or more are logged, with the statement that took the lock, and so is their end."),
     r("log_connections", "off", "on, off", "Sessions are logged when they begin."),
     r("log_disconnections", "off", "on, off", "Sessions are logged when they end, with how long they were."),
+    d("performance_schema_instrument", "", "PATTERN=ON, COUNTED or OFF", "Switches wait events at the start, by their names in performance_schema; `%` stands for anything."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -256,6 +257,10 @@ impl Config {
             }
             "allow_plaintext_beyond_loopback" => {
                 self.listen.allow_plaintext_beyond_loopback = boolean(value).ok_or_else(|| bad("on or off"))?;
+            }
+            "performance_schema_instrument" | "performance-schema-instrument" if value.is_empty() => {}
+            "performance_schema_instrument" | "performance-schema-instrument" => {
+                clearway_sql::context::instruments::start_up(value).map_err(|_| bad("PATTERN=ON, COUNTED or OFF"))?;
             }
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
@@ -362,10 +367,11 @@ fn set_log(log: &mut LogConfig, name: &str, value: &str) -> Result<(), &'static 
                 "stderr" => Some(Form::Text),
                 "csvlog" => Some(Form::Csv),
                 "jsonlog" => Some(Form::Json),
+                "slowlog" => Some(Form::Slow),
                 _ => None,
             };
             let forms: Option<Vec<Form>> = value.split(',').map(form).collect();
-            log.forms = forms.ok_or("stderr, csvlog, jsonlog, more with commas")?;
+            log.forms = forms.ok_or("stderr, csvlog, jsonlog, slowlog, more with commas")?;
         }
         "log_directory" => log.directory = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
         "log_rotation_size" => {

@@ -126,6 +126,7 @@ fn run_logged(
     let db = open(config, vfs, log)?;
     let archive = Archive::start(config, vfs, &db, log.clone())?;
     let backends = Arc::new(Backends::default());
+    let _ = backends.directory.set(config.data.display().to_string());
     observe::restore(&db, &backends);
     let sampler = Sampler::start(&db, &backends, log)?;
     let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), say));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use clearway_base::sync::Mutex;
@@ -15,6 +15,7 @@ use super::configuration::{Configuration, Defaults};
 use super::interrupt::{Interrupt, Reason};
 use super::log_line::{Line, LogLevels};
 use super::notify::{Channels, Inbox};
+use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
 use super::statements::{Statements, hash_of};
 use crate::types::Datum;
@@ -105,6 +106,18 @@ pub struct Activity {
     pub spent: Spent,
 }
 
+/// The bits of [`Backend::mode`].
+pub struct Mode;
+
+impl Mode {
+    /// READ ONLY.
+    pub const READ_ONLY: u8 = 1;
+    /// REPEATABLE READ.
+    pub const REPEATABLE: u8 = 2;
+    /// BEGIN began it; else it is a statement's own.
+    pub const BLOCK: u8 = 4;
+}
+
 /// One session as others see it.
 #[derive(Debug)]
 pub struct Backend {
@@ -138,6 +151,8 @@ pub struct Backend {
     pub digest: AtomicU64,
     /// A hash of `application_name`.
     pub application: AtomicU64,
+    /// How its open transaction began: see [`Mode`].
+    pub mode: AtomicU8,
     /// What the log is told of its statements.
     pub log: Arc<LogLevels>,
     /// Itself as the lock manager sees it, once it has begun.
@@ -161,6 +176,12 @@ pub struct Backends {
     pub statements: Statements,
     /// What sessions were doing, second by second.
     pub samples: Samples,
+    /// The data directory of a server.
+    pub directory: OnceLock<String>,
+    /// Statements that are recorded one by one.
+    pub recorded: Recorded,
+    /// Since when performance_schema counts; none: since the server began.
+    pub truncated: Mutex<Option<Truncated>>,
     /// Sessions that have ended, by the names of their databases.
     pub ended: Mutex<BTreeMap<String, Ended>>,
     /// Figures of the whole server at their last reset, by the names of their views, and when that was.
@@ -197,6 +218,9 @@ impl Default for Backends {
             started: super::core::now(),
             statements: Statements::default(),
             samples: Samples::default(),
+            directory: OnceLock::new(),
+            recorded: Recorded::default(),
+            truncated: Mutex::new("sql/truncated", None),
             ended: Mutex::new("sql/ended_sessions", BTreeMap::new()),
             baselines: Mutex::new("sql/baselines", BTreeMap::new()),
             defaults: Arc::default(),
@@ -274,6 +298,7 @@ impl Backends {
             savepoints: AtomicU32::new(0),
             digest: AtomicU64::new(0),
             application: AtomicU64::new(0),
+            mode: AtomicU8::new(0),
             log: Arc::default(),
             owner: OnceLock::new(),
             activity: Mutex::new("sql/activity", activity),

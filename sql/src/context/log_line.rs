@@ -97,10 +97,29 @@ pub struct Line {
     pub query_id: i64,
     /// How long the statement took, in nanoseconds; 0: it does not tell of that.
     pub duration_ns: u64,
+    /// What the slow log shows of a statement; none: it is no line for it.
+    pub slow: Option<Slow>,
     /// It tells of a wait for a lock, which `log_lock_waits` may switch off.
     pub lock_wait: bool,
     /// The session that it is about.
     pub session: Option<Session>,
+}
+
+/// What the slow log shows of a statement, in MySQL's terms.
+#[derive(Clone, Debug)]
+pub struct Slow {
+    /// Its text.
+    pub text: Arc<str>,
+    /// How long it waited for locks.
+    pub lock_ns: u64,
+    /// Rows given,
+    pub sent: u64,
+    /// and changed.
+    pub affected: u64,
+    /// Rows looked at.
+    pub examined: u64,
+    /// It has walked over a whole table.
+    pub full_scan: bool,
 }
 
 /// Of a session what a line may show.
@@ -139,6 +158,7 @@ impl Line {
             statement: none(),
             query_id: 0,
             duration_ns: 0,
+            slow: None,
             lock_wait: false,
             session: None,
         }

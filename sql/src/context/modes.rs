@@ -1,8 +1,10 @@
 //! The properties of the open transaction by the names of settings: `transaction_read_only`, `transaction_isolation`.
 
+use super::backend::Mode;
 use super::core::Core;
 use crate::error::{Result, SqlError};
 use clearway_engine::session::{Isolation, Session};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Whether the isolation level of the open transaction may change.
 ///
@@ -72,6 +74,9 @@ impl Core {
         if !engine.is_open() {
             return;
         }
+        let repeatable = if isolation == "read committed" { 0 } else { Mode::REPEATABLE };
+        let block = self.backend.mode.load(Relaxed) & Mode::BLOCK;
+        self.backend.mode.store(repeatable | (u8::from(read_only) * Mode::READ_ONLY) | block, Relaxed);
         let mut options = engine.options();
         options.read_only = read_only;
         options.isolation = match isolation {

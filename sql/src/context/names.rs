@@ -1,7 +1,7 @@
 //! What names of relations mean: the search path, the system's views, the catalog.
 
 use super::privileges::{Judge, denied};
-use super::views::{self, SystemView};
+use super::views::{self, SystemView, mysql};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
@@ -169,11 +169,13 @@ pub fn find<'c>(
 ) -> Option<Found<'c>> {
     match schema {
         Some(s) => {
-            if let Some(view) = views::find(s, name) {
+            let view = views::find(s, name);
+            if let Some(view) = view.filter(|view| !mysql::is_one(view) || !mysql::is_schema(s)) {
                 return Some(Found::System(view));
             }
-            let schema = catalog.schema(database, s)?.oid;
-            catalog.in_schema(schema, name).map(Found::Object)
+            // A schema of the user's own with the name of one of MySQL's comes first.
+            let own = catalog.schema(database, s).and_then(|schema| catalog.in_schema(schema.oid, name));
+            own.map(Found::Object).or(view.map(Found::System))
         }
         None => {
             let implicit = path.first().filter(|first| first.starts_with(TEMP_PREFIX));
@@ -183,10 +185,11 @@ pub fn find<'c>(
             if let Some(view) = views::find("pg_catalog", name) {
                 return Some(Found::System(view));
             }
-            path.iter()
-                .filter_map(|s| catalog.schema(database, s))
-                .find_map(|s| catalog.in_schema(s.oid, name))
-                .map(Found::Object)
+            path.iter().find_map(|s| {
+                let own = catalog.schema(database, s).and_then(|s| catalog.in_schema(s.oid, name));
+                let of_mysql = || if mysql::is_schema(s) { mysql::find(s, name) } else { None };
+                own.map(Found::Object).or_else(|| of_mysql().map(Found::System))
+            })
         }
     }
 }

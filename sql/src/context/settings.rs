@@ -97,6 +97,7 @@ pub static SETTINGS: &[Setting] = &[
     s("extra_float_digits", "1", Kind::Int(1, 3), false, "Sets the number of digits displayed for floating-point values."),
     s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
     s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
+    s("data_directory", "", Kind::Fixed, false, "Shows the server's data directory, to superusers."),
     s("in_hot_standby", "off", Kind::Fixed, true, "Shows whether hot standby is currently active."),
     s("integer_datetimes", "on", Kind::Fixed, true, "Shows whether datetimes are integer based."),
     s("IntervalStyle", "postgres", Kind::Enum(&["postgres", "postgres_verbose"]), true, "Sets the display format for interval values."),
@@ -359,6 +360,11 @@ impl Settings {
             Kept { text: name.to_owned(), identity: Some(identity), source: self.source },
             false,
         );
+    }
+
+    /// What a setting that can't be changed shows in this session.
+    pub fn fix(&mut self, name: &'static str, value: &str) {
+        self.put(name, Kept { text: value.to_owned(), identity: None }, false);
     }
 
     /// The number of the role that the session works as: that of SET ROLE, else that of SET SESSION AUTHORIZATION, which at the start

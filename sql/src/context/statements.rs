@@ -43,6 +43,11 @@ pub struct Digest {
 impl Digest {
     /// The digest of a text; of one that does not read well, its own.
     pub fn of(sql: &str) -> Arc<Digest> {
+        Digest::within(sql, sql)
+    }
+
+    /// That of a part of a text whose comment may stand behind it.
+    pub fn within(sql: &str, whole: &str) -> Arc<Digest> {
         let sql = sql.trim().trim_end_matches(';').trim_end();
         // Longer texts are a few of their own kind: what they begin with stands for them.
         let read = if sql.len() > READ_MAX { None } else { crate::syntax::digest::digest(sql).ok() };
@@ -57,7 +62,7 @@ impl Digest {
             let end = (0..=TEXT_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
         }
-        let tags = super::tags::of(sql);
+        let tags = super::tags::of(whole);
         let tags_hash = if tags.is_empty() { 0 } else { hash_of(&tags) };
         Arc::new(Digest { id, text: text.into(), tags: tags.into(), tags_hash })
     }

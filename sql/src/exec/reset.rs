@@ -1,11 +1,11 @@
-//! Functions that begin statistics anew: pg_stat_reset and its kin, for superusers as in PostgreSQL.
+//! Functions that begin statistics anew: pg_stat_reset and its kin, for superusers as in PostgreSQL; and where the log stands.
 
 use super::Cx;
 use crate::context::statements::Statements;
 use clearway_engine::catalog::Object;
 use clearway_syntax::{Result, SqlError};
 use clearway_values::expr::HostFunction;
-use clearway_values::types::Datum;
+use clearway_values::types::{Datum, Numeric};
 
 impl Cx<'_> {
     pub(super) fn reset_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
@@ -15,6 +15,16 @@ impl Cx<'_> {
         match function {
             // What a statement reads is always as of now.
             F::StatClearSnapshot | F::StatForceNextFlush => {}
+            F::CurrentWalLsn | F::CurrentWalInsertLsn => {
+                return Ok(shown_lsn(core.db.transactions().store().wal().end_lsn().0));
+            }
+            F::CurrentWalFlushLsn => return Ok(shown_lsn(core.db.transactions().store().wal().durable_lsn().0)),
+            F::WalLsnDiff => {
+                let difference = i128::from(lsn(args.first())?) - i128::from(lsn(args.get(1))?);
+                let difference = i64::try_from(difference).unwrap_or(i64::MAX);
+                return Ok(Datum::numeric(Numeric::from(difference)));
+            }
+            F::PgLsn => return Ok(shown_lsn(lsn(args.first())?)),
             F::StatReset => {
                 self.may_reset("pg_stat_reset")?;
                 let catalog = &self.run.names.catalog;
@@ -42,6 +52,15 @@ impl Cx<'_> {
             // There are neither such caches nor such functions.
             F::StatResetSlru => self.may_reset("pg_stat_reset_slru")?,
             F::StatResetFunction => self.may_reset("pg_stat_reset_single_function_counters")?,
+            F::RecordSlow => {
+                self.may_reset("record_slow")?;
+                let ns = |i: usize| match args.get(i) {
+                    Some(Datum::Interval(interval)) => (interval.span().max(0) as f64) * 1e3,
+                    _ => 0.0,
+                };
+                let bytes = u64::try_from(number(2)).unwrap_or(0);
+                core.backends.recorded.record_slow(ns(0) as u64, ns(1) as u64, bytes);
+            }
             F::StatementsReset | F::StatementsResetOf => {
                 self.may_reset("pg_stat_statements_reset")?;
                 let (user, database, query) = (number(0) as u32, number(1) as u32, number(2) as u64);
@@ -58,6 +77,22 @@ impl Cx<'_> {
         }
         Err(SqlError::new("42501", format!("permission denied for function {function}")))
     }
+}
+
+/// A place in the log as PostgreSQL writes it: `0/16B3748`. There is no type pg_lsn; such values are texts.
+fn shown_lsn(lsn: u64) -> Datum {
+    Datum::text(format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff))
+}
+
+/// A place in the log by its text.
+fn lsn(text: Option<&Datum>) -> Result<u64> {
+    let text = text.and_then(Datum::as_str).unwrap_or("");
+    let half = |digits: &str| {
+        let plain = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        u64::from_str_radix(digits, 16).ok().filter(|_| plain)
+    };
+    let read = text.split_once('/').and_then(|(high, low)| Some(half(high)? << 32 | half(low)?));
+    read.ok_or_else(|| SqlError::new("22P02", format!("invalid input syntax for type pg_lsn: \"{text}\"")))
 }
 
 /// Those of a role, a database, a digest; 0 stands for all.

@@ -58,6 +58,8 @@ pub(super) struct Layout {
     /// Those that are queries and views, with their first slot: a locking clause locks the rows of the tables inside.
     pub queries: Vec<(String, usize)>,
     pub width: usize,
+    /// One of its items is a view of MySQL's.
+    pub decimals: bool,
 }
 
 /// What an item of FROM came to: the item, and its columns in the order of the text.
@@ -251,7 +253,19 @@ impl Planner<'_> {
         locking: &[Locking],
     ) -> Result<Layout> {
         let ground = Ground { parent, locking };
+<<<<<<< HEAD
         let mut out = Layout::empty();
+=======
+        let mut out = Layout {
+            item: one(0),
+            columns: Vec::new(),
+            tables: Vec::new(),
+            others: Vec::new(),
+            queries: Vec::new(),
+            width: 0,
+            decimals: false,
+        };
+>>>>>>> 0076cff (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
         for item in items {
             self.add_item(&mut out, item, &ground, params)?;
         }
@@ -260,7 +274,19 @@ impl Planner<'_> {
 
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
+<<<<<<< HEAD
         let mut out = Layout::empty();
+=======
+        let mut out = Layout {
+            item: one(0),
+            columns: Vec::new(),
+            tables: Vec::new(),
+            others: Vec::new(),
+            queries: Vec::new(),
+            width: 0,
+            decimals: false,
+        };
+>>>>>>> 0076cff (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
         let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
         out.item = item;
         out.columns = columns;

@@ -75,12 +75,13 @@ impl Planner<'_> {
         let layout = self.from(&s.from, parent, params, &q.locking)?;
         let mut conditions = Vec::new();
         if let Some(filter) = &s.filter {
-            let scope = Scope::over(layout.columns.clone(), parent);
+            let mut scope = Scope::over(layout.columns.clone(), parent);
+            scope.decimals = layout.decimals;
             conditions = split(self.condition(filter, &scope, params, "WHERE")?);
         }
         let mut collected = Collected { named: s.windows.clone(), ..Collected::default() };
         let aggregates = Some((collected.aggregates.clone(), LIFTED_SLOT));
-        let scope = Scope { columns: layout.columns.clone(), parent, aggregates };
+        let scope = Scope { columns: layout.columns.clone(), parent, aggregates, decimals: layout.decimals };
         let everything = Permits { windows: true, sets: true };
         collected.permits = everything;
         let (mut targets, columns) = self.targets(&s.targets, &scope, params, Some(&mut collected), &layout.tables)?;

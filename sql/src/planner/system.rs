@@ -5,8 +5,8 @@ use super::leaf::{derived_leaf, named};
 use super::plan::OutputColumn;
 use super::{Planner, VIEW_DEPTH_MAX, select, view};
 use crate::context::privileges::denied;
-use crate::context::views::functions;
 use crate::context::views::{SYSTEM_COLUMNS, SystemView};
+use crate::context::views::{functions, mysql};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::sets::{SetCall, SetFunction};
 use crate::expr::{Params, Scope, ScopeColumn};
@@ -25,6 +25,7 @@ impl Planner<'_> {
         pos: Pos,
         alias: Option<&Alias>,
     ) -> Result<Placed> {
+        out.decimals |= mysql::is_one(view) && self.view_depth == 0;
         let judge = self.env.judge.or_owner(self.meaning.owner);
         if view.is_for_superusers() && !judge.is_superuser() {
             let kind = if view.is_table() { "table" } else { "view" };

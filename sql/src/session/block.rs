@@ -4,11 +4,13 @@ use super::client::Client;
 use super::ddl::temporary;
 use super::deferred;
 use super::session::{Block, Savepoint, Session};
+use crate::context::backend::Mode;
 use crate::context::errors::from_engine;
 use crate::context::modes;
 use crate::error::{Result, SqlError};
 use crate::syntax::stmt::{Isolation as SqlIsolation, Statement, Transaction, TransactionModes};
 use clearway_engine::session::{Durability, Isolation, TxnOptions};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Session {
     pub(super) fn check_block(&self, statement: &Statement) -> Result<()> {
@@ -39,6 +41,8 @@ impl Session {
         if self.block == Block::None {
             self.open(TransactionModes::default());
             self.block = Block::Implicit;
+            let mode = &self.core.backend.mode;
+            mode.store(mode.load(Relaxed) & !Mode::BLOCK, Relaxed);
         }
         self.in_batch += 1;
     }
@@ -59,6 +63,8 @@ impl Session {
         drop(settings);
         // What it asks for is refused when it commits.
         let _ = self.set_archived(archived);
+        let repeatable = if matches!(level, "repeatable read" | "serializable") { Mode::REPEATABLE } else { 0 };
+        self.core.backend.mode.store(repeatable | (u8::from(read_only) * Mode::READ_ONLY) | Mode::BLOCK, Relaxed);
         self.core.transaction_begins();
         let mut engine = self.core.engine.take();
         engine.set_relaxed(relaxed);

@@ -18,6 +18,7 @@ mod explain;
 mod extended;
 mod held_up;
 mod kept;
+mod mysql;
 mod notifying;
 pub mod password;
 mod point;

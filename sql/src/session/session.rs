@@ -178,6 +178,9 @@ impl Session {
         let mut settings = Settings::default();
         settings.log_in(&start.user, Identity::of(&role));
         settings.log = start.backend.log.clone();
+        if let Some(directory) = start.backends.directory.get().filter(|_| role.superuser) {
+            settings.fix("data_directory", directory);
+        }
         let identities = Identities { catalog: &catalog, database: database.oid, login: role.oid };
         let (followed, defaults) = (start.backends.defaults.number(), start.backends.defaults.list());
         let refused = kept::begin(&mut settings, &identities, (&role, database), (&defaults, &start.options))?;
@@ -493,7 +496,7 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
 fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
     let text: Arc<str> = redacted(sql.get(parsed.range).unwrap_or(sql)).into();
     Prepared {
-        digest: Digest::of(&text),
+        digest: Digest::within(&text, sql),
         text,
         statement: Some(Arc::new(parsed.statement)),
         types: Vec::new(),

@@ -224,6 +224,7 @@ pub fn columns_of(session: &Session, statement: &Statement) -> Result<Option<Vec
             let shown = crate::context::settings::find(name).map_or(name.as_str(), |s| s.name);
             Some(vec![text_column(shown)])
         }
+        Statement::Mysql(statement) => super::mysql::columns(statement),
         Statement::Explain { options, .. } => Some(vec![super::explain::column(options)]),
         Statement::Fetch { name, is_move: false, .. } => session.cursors.get(name).map(|cursor| cursor.columns.clone()),
         _ => None,

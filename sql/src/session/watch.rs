@@ -6,7 +6,8 @@
 
 use super::series::Series;
 use super::session::Session;
-use crate::context::log_line::{Line, Severity, level_of};
+use crate::context::log_line::{Line, Severity, Slow, level_of};
+use crate::context::recorded::{Ran, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
 use crate::context::witness::parameters;
 use crate::error::SqlError;
@@ -39,7 +40,39 @@ fn how(portal: Option<&str>) -> String {
     }
 }
 
+/// What is told of a statement beside its duration.
+struct Told {
+    rows: u64,
+    work: Work,
+    lock_ns: u64,
+    failed: bool,
+    recorded: bool,
+}
+
 impl Session {
+    /// A statement that is recorded.
+    fn ran(&self, digest: &Arc<Digest>, ns: u64, told: &Told, query: &str) -> Ran {
+        let backend = &self.core.backend;
+        let activity = backend.activity.lock();
+        let end = (0..=query.len().min(TEXT_MAX)).rev().find(|end| query.is_char_boundary(*end)).unwrap_or(0);
+        Ran {
+            began_us: waits::wall_us() - (ns / 1_000) as i64,
+            ns,
+            lock_ns: told.lock_ns,
+            pid: backend.pid,
+            user: backend.user.clone(),
+            database: backend.database.clone(),
+            application: activity.application_name.clone(),
+            client: backend.client.map(|client| client.ip()),
+            text: query[..end].to_owned(),
+            digest: digest.clone(),
+            rows: told.rows,
+            writes: level_of(&digest.text) == 2,
+            work: told.work,
+            failed: told.failed,
+        }
+    }
+
     /// A statement begins; when, by the clock of wait events.
     pub(super) fn watch(&mut self, digest: &Digest, text: &Arc<str>, portal: Option<&str>) -> u64 {
         self.settle_waits();
@@ -104,19 +137,24 @@ impl Session {
         let (queued, queued_ns) = std::mem::take(&mut watch.queued);
         let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
         let execution = Execution { key, digest, application, ns, rows, failed, work };
+        let mut lock_ns = 0;
         core.backends.statements.ran(&execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
             }
             backend.waits.take_statement(|event, count, ns| {
+                if event.class() == WaitClass::Lock {
+                    lock_ns += ns;
+                }
                 if event.class() != WaitClass::Client {
                     wait(event, count, ns);
                 }
             });
         });
         watch.last = Some(key);
-        if ns >= backend.log.min_ns.load(Relaxed) {
-            self.tell_slow(digest, ns, portal);
+        let recorded = core.backends.recorded.wants(ns);
+        if recorded || ns >= backend.log.min_ns.load(Relaxed) {
+            self.tell_slow(digest, ns, &Told { rows, work, lock_ns, failed, recorded }, portal);
         }
     }
 
@@ -135,17 +173,29 @@ impl Session {
     }
 
     #[cold]
-    fn tell_slow(&self, digest: &Digest, ns: u64, portal: Option<&str>) {
+    fn tell_slow(&self, digest: &Arc<Digest>, ns: u64, told: &Told, portal: Option<&str>) {
         let backend = &self.core.backend;
         let (query, params) = {
             let activity = backend.activity.lock();
             (activity.query.clone(), activity.parameters.clone())
         };
+        let asked = told.recorded && self.core.backends.recorded.add(self.ran(digest, ns, told, &query));
+        if !asked && ns < backend.log.min_ns.load(Relaxed) {
+            return;
+        }
         let ms = ns as f64 / 1e6;
-        let how = how(portal);
+        let (how, writes) = (how(portal), level_of(&digest.text) == 2);
         let mut line = Line::new(Severity::Log, "00000", format!("duration: {ms:.3} ms  {how}: {query}")).of(backend);
         line.query_id = digest.id as i64;
         line.duration_ns = ns;
+        line.slow = Some(Slow {
+            text: query.clone(),
+            lock_ns: told.lock_ns,
+            sent: if writes { 0 } else { told.rows },
+            affected: if writes { told.rows } else { 0 },
+            examined: told.work.examined,
+            full_scan: told.work.full_scans > 0,
+        });
         if let Some(params) = params.filter(|params| !params.is_empty()) {
             line.detail = format!("parameters: {}", parameters(&params));
         }

@@ -59,7 +59,7 @@ pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Ve
             databases.collect()
         }
         "_pg_expandarray" => list().into_iter().zip(1..).map(|(x, n)| vec![x, Datum::Int4(n)]).collect(),
-        // Nothing is partitioned, and there are no publications.
+        // Nothing is partitioned, there are no publications, and no temporary files.
         _ => Vec::new(),
     })
 }

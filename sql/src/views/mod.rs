@@ -3,8 +3,13 @@
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
+<<<<<<< HEAD
 //! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
 //! `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
+=======
+//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
+//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
+>>>>>>> 85ecf6c (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
 
 mod activity;
 mod attributes;
@@ -20,6 +25,7 @@ mod locked;
 mod locks;
 mod log;
 mod memory;
+mod mysql;
 mod rights;
 mod server_statistics;
 mod table_statistics;
@@ -52,7 +58,11 @@ const ROWS: &[&[ViewOf]] = &[
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
+<<<<<<< HEAD
     configuration::ROWS,
+=======
+    mysql::ROWS,
+>>>>>>> 85ecf6c (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
     rights::ROWS,
     server_statistics::ROWS,
     table_statistics::ROWS,
@@ -117,7 +127,7 @@ mod tests {
 
     #[test]
     fn every_view_has_rows_and_all_rows_are_of_a_view() {
-        for view in declared::all() {
+        for view in declared::all().chain(declared::mysql::all()) {
             let ways = [
                 rows_of(view).is_some(),
                 view.text().is_some(),

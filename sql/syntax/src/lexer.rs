@@ -141,6 +141,7 @@ impl<'a> Lexer<'a> {
                 return Err(SqlError::unsupported("a string or name with Unicode escapes (U&)").at(start as Pos));
             }
             b'"' => self.quoted_name(start)?,
+            b'`' => self.backquoted_name(start)?,
             b'$' if self.peek(1).is_ascii_digit() => self.param(start)?,
             b'$' => self.dollar_string(start)?,
             b'0'..=b'9' => self.number(start)?,
@@ -222,6 +223,16 @@ impl<'a> Lexer<'a> {
             return Err(self.error_near("zero-length delimited identifier", start, self.at));
         }
         Ok(Tok::Quoted(truncate_name(text)))
+    }
+
+    /// MySQL's form of a quoted name. It is folded: MySQL's names of columns match in any case.
+    fn backquoted_name(&mut self, start: usize) -> Result<Tok<'a>> {
+        self.at = start + 1;
+        let text = self.until_quote(b'`', start, "unterminated quoted identifier")?;
+        if text.is_empty() {
+            return Err(self.error_near("zero-length delimited identifier", start, self.at));
+        }
+        Ok(Tok::Quoted(truncate_name(Cow::Owned(text.to_lowercase()))))
     }
 
     /// The text up to the closing `quote`, with doubled ones halved; stands behind it afterwards.

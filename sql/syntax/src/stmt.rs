@@ -186,6 +186,20 @@ pub enum Statement {
         names: Vec<QualName>,
         deferred: bool,
     },
+    Mysql(Box<Mysql>),
+}
+
+/// Statements of MySQL about what its performance_schema and sys show.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mysql {
+    /// USE.
+    Use(String),
+    /// CALL of a procedure.
+    Call(QualName, Vec<Expr>),
+    /// SHOW ENGINE INNODB MUTEX (true) or STATUS (false).
+    ShowEngine(bool),
+    /// UPDATE of setup_instruments or setup_consumers.
+    Setup(Update),
 }
 
 /// INSERT.

@@ -23,6 +23,9 @@ const ALARMS_KEPT: usize = 16;
 /// An alarm is not repeated before this has passed.
 const ALARM_PAUSE: Duration = Duration::from_secs(10);
 
+/// A snapshot is named beside the greatest holder from this age on.
+const OLD: Duration = Duration::from_secs(1);
+
 /// What makes a session a holder of undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldKind {
@@ -57,7 +60,10 @@ impl fmt::Display for Holder {
             HoldKind::Snapshot => "snapshot",
             HoldKind::Transaction => "transaction",
         };
-        write!(f, "{} bytes by the {kind} of process {}", self.bytes, self.pid)?;
+        if self.bytes > 0 {
+            write!(f, "{} bytes by the ", self.bytes)?;
+        }
+        write!(f, "{kind} of process {}", self.pid)?;
         if let Some(txn) = self.txn {
             write!(f, ", transaction {txn}")?;
         }
@@ -82,14 +88,21 @@ pub struct Alarm {
     pub spilled: u64,
     /// The greatest holder.
     pub holder: Option<Holder>,
+    /// The oldest snapshot of another session: whatever is committed after it stays in the undo memory as long as it is open, what a
+    /// transaction that runs now has changed too.
+    pub oldest: Option<Holder>,
 }
 
 impl fmt::Display for Alarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "undo fills its memory of {} bytes and goes to disk ({} bytes so far)", self.budget, self.spilled)?;
         match &self.holder {
-            Some(holder) => write!(f, "; most is held: {holder}"),
-            None => f.write_str("; no snapshot and no transaction holds it: the log is behind"),
+            Some(holder) => write!(f, "; most is held: {holder}")?,
+            None => f.write_str("; no snapshot and no transaction holds it: the log is behind")?,
+        }
+        match &self.oldest {
+            Some(oldest) => write!(f, "; the oldest snapshot keeps all that is replaced since: {oldest}"),
+            None => Ok(()),
         }
     }
 }
@@ -172,18 +185,29 @@ impl VersionBook {
         let _ = self.budget.listeners.0.set(Box::new(listener));
     }
 
+    /// The oldest snapshot that is old enough to be told of, unless it is the greatest holder's own.
+    fn oldest_beside(&self, holder: Option<&Holder>, now: u64) -> Option<Holder> {
+        let open = self.snapshots.open();
+        let oldest = open.iter().min_by_key(|snapshot| snapshot.read_lsn)?;
+        let told = of_snapshot(oldest, 0, now);
+        let is_old = told.age_ns >= OLD.as_nanos() as u64;
+        (is_old && holder.is_none_or(|holder| holder.pid != told.pid)).then_some(told)
+    }
+
     pub(super) fn raise_alarm(&self) {
         let now = now_ns();
         let last = self.budget.alarms.lock().back().map(|alarm| alarm.at_ns);
         if last.is_some_and(|at| now.saturating_sub(at) < ALARM_PAUSE.as_nanos() as u64) {
             return;
         }
+        let holder = self.holders().into_iter().next();
         let alarm = Alarm {
             at_us: wall_us(),
             at_ns: now,
             budget: self.undo.ceiling(),
             spilled: self.spill_file().map_or(0, |file| file.bytes()),
-            holder: self.holders().into_iter().next(),
+            oldest: self.oldest_beside(holder.as_ref(), now),
+            holder,
         };
         if let Some(listener) = self.budget.listeners.0.get() {
             listener(&alarm);

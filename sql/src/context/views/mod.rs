@@ -13,6 +13,7 @@ mod lock_waits;
 mod locks;
 mod log;
 mod memory;
+pub mod mysql;
 pub mod texts;
 mod undo;
 mod waits;
@@ -114,12 +115,12 @@ fn by_hand() -> impl Iterator<Item = &'static SystemView> {
 
 /// A view by schema and name.
 pub fn find(schema: &str, name: &str) -> Option<&'static SystemView> {
-    views().by_name.get(&(schema, name)).copied()
+    views().by_name.get(&(schema, name)).copied().or_else(|| mysql::find(schema, name))
 }
 
 /// A view by oid.
 pub fn by_oid(oid: Oid) -> Option<&'static SystemView> {
-    views().by_oid.get(&oid).copied()
+    views().by_oid.get(&oid).copied().or_else(|| mysql::all().iter().find(|view| view.oid == oid))
 }
 
 /// The oid of the schema pg_catalog.

@@ -4,7 +4,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const FILES: [&str; 2] = [include_str!("texts/pg_catalog.sql"), include_str!("texts/information_schema.sql")];
+const FILES: [&str; 3] = [
+    include_str!("texts/pg_catalog.sql"),
+    include_str!("texts/information_schema.sql"),
+    include_str!("texts/mysql.sql"),
+];
 
 fn texts() -> &'static HashMap<(&'static str, &'static str), &'static str> {
     static TEXTS: LazyLock<HashMap<(&'static str, &'static str), &'static str>> = LazyLock::new(|| {
@@ -13,11 +17,16 @@ fn texts() -> &'static HashMap<(&'static str, &'static str), &'static str> {
         parts
             .filter_map(|part| {
                 let (name, text) = part.split_once('\n')?;
-                Some((name.split_once('.').filter(|_| !name.contains(' '))?, text.trim()))
+                Some((name.split_once('.').filter(|_| !name.contains(' '))?, shown(text.trim())))
             })
             .collect()
     });
     &TEXTS
+}
+
+/// A text with its abbreviations written out.
+fn shown(text: &'static str) -> &'static str {
+    if text.contains("@time(") { super::mysql::expanded(text).leak() } else { text }
 }
 
 /// The query of a view; none for a relation that is not defined by one.

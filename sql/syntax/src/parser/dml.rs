@@ -169,7 +169,7 @@ impl Parser<'_> {
         let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
         let filter = self.modification_filter()?;
         let returning = self.opt_returning()?;
-        Ok(Statement::Update(Box::new(Update { with, table, set, from, filter, returning })))
+        Ok(super::mysql::update(Update { with, table, set, from, filter, returning }))
     }
 
     fn delete(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {

@@ -9,6 +9,7 @@ mod create;
 mod dml;
 mod expr;
 mod grant;
+mod mysql;
 mod operators;
 mod options;
 mod policy;

@@ -30,7 +30,12 @@ impl Parser<'_> {
             "cluster" => self.cluster(),
             "reindex" => self.reindex(),
             "set" => self.set(),
-            "show" => self.show(),
+            "show" => match self.show_engine() {
+                Some(statement) => Ok(statement),
+                None => self.show(),
+            },
+            "use" => self.use_schema(),
+            "call" => self.call_procedure(),
             "reset" => self.reset(),
             "discard" => self.discard(),
             "create" => self.create(),
@@ -72,7 +77,7 @@ impl Parser<'_> {
                 self.expect("to")?;
                 Ok(Statement::ReassignOwned { roles, to: self.role_spec()? })
             }
-            "call" | "do" | "import" | "load" | "security" => Err(self.unsupported(&word.to_ascii_uppercase())),
+            "do" | "import" | "load" | "security" => Err(self.unsupported(&word.to_ascii_uppercase())),
             _ => Err(self.error_here()),
         }
     }

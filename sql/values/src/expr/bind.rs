@@ -77,12 +77,14 @@ pub struct Scope<'p> {
     pub parent: Option<&'p Scope<'p>>,
     /// Where subqueries put aggregates over this level's columns, and the slot of the first; none: there may be none.
     pub aggregates: Option<(Aggregates, usize)>,
+    /// A division has four decimals, as in MySQL: FROM names one of its views.
+    pub decimals: bool,
 }
 
 impl<'p> Scope<'p> {
     /// A scope over these columns.
     pub fn over(columns: Vec<ScopeColumn>, parent: Option<&'p Scope<'p>>) -> Self {
-        Self { columns, parent, aggregates: None }
+        Self { columns, parent, aggregates: None, decimals: false }
     }
 }
 

@@ -9,11 +9,29 @@ use crate::syntax::ast::{AnyOf, BareFunction, Call, Expr, ExprKind, Index, LikeK
 use crate::types::cast::Context;
 use crate::types::{self, Datum, Numeric, Oid, SqlType, array_of, element_of, format_type, oid};
 
+/// numeric(38,4)
+const FOUR_DECIMALS: SqlType = SqlType { oid: oid::NUMERIC, modifier: ((38 << 16) | 4) + 4 };
+
 fn node(kind: BoundKind, ty: Oid, pos: Pos) -> Bound {
     Bound { kind, ty: ty.into(), pos }
 }
 
 impl Binder<'_> {
+    /// A division as MySQL has it: of whole numbers too, and with four decimals.
+    fn divide_with_decimals(&mut self, left: Bound, right: Bound, pos: Pos) -> Result<Bound> {
+        let whole = |ty: Oid| matches!(ty, oid::INT2 | oid::INT4 | oid::INT8);
+        let left = match whole(left.ty.oid) {
+            true => self.argument(left, oid::NUMERIC)?,
+            false => left,
+        };
+        let quotient = self.binary("/", left, right, pos)?;
+        if quotient.ty.oid != oid::NUMERIC {
+            return Ok(quotient);
+        }
+        let failed = || SqlError::internal("a number that is none");
+        self.coerce(quotient, FOUR_DECIMALS, Context::Explicit)?.ok_or_else(failed)
+    }
+
     pub(super) fn other_node(&mut self, e: &Expr) -> Result<Bound> {
         use ExprKind as K;
         let pos = e.pos;
@@ -23,6 +41,9 @@ impl Binder<'_> {
             K::Unary { op, arg } => self.node(arg).and_then(|arg| self.prefix(op, arg, pos)),
             K::Binary { op, left, right } => {
                 let (l, r) = (self.node(left)?, self.node(right)?);
+                if op == "/" && self.scope.decimals {
+                    return self.divide_with_decimals(l, r, pos);
+                }
                 self.binary(op, l, r, pos)
             }
             K::And(list) => self.connective(list, "AND", pos),

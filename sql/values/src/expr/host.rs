@@ -134,6 +134,11 @@ host_functions! {
     NotificationQueueUsage "pg_notification_queue_usage"() -> FLOAT8 true;
     Backup "clearway_backup"(TEXT) -> BYTEA true;
     CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
+    CurrentWalLsn "pg_current_wal_lsn"() -> TEXT false;
+    CurrentWalInsertLsn "pg_current_wal_insert_lsn"() -> TEXT false;
+    CurrentWalFlushLsn "pg_current_wal_flush_lsn"() -> TEXT false;
+    WalLsnDiff "pg_wal_lsn_diff"(TEXT, TEXT) -> NUMERIC true;
+    PgLsn "pg_lsn"(TEXT) -> TEXT true;
     StatReset "pg_stat_reset"() -> VOID false;
     StatResetShared "pg_stat_reset_shared"(TEXT) -> VOID true;
     StatResetTable "pg_stat_reset_single_table_counters"(OID) -> VOID true;
@@ -141,6 +146,7 @@ host_functions! {
     StatResetSlru "pg_stat_reset_slru"(TEXT) -> VOID false;
     StatClearSnapshot "pg_stat_clear_snapshot"() -> VOID false;
     StatForceNextFlush "pg_stat_force_next_flush"() -> VOID false;
+    RecordSlow "record_slow"(INTERVAL, INTERVAL, INT8) -> VOID true;
     StatementsReset "pg_stat_statements_reset"() -> VOID false;
     StatementsResetOf "pg_stat_statements_reset"(OID, OID, INT8) -> VOID true;
 }
