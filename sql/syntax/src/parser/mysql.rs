@@ -7,14 +7,18 @@ use super::Parser;
 use crate::error::Result;
 
 impl Parser<'_> {
+    pub(super) fn use_or_call(&mut self, word: &str) -> Result<Statement> {
+        if word == "use" { self.use_schema() } else { self.call_procedure() }
+    }
+
     /// USE of one of the schemas that MySQL's people name.
-    pub(super) fn use_schema(&mut self) -> Result<Statement> {
+    fn use_schema(&mut self) -> Result<Statement> {
         self.advance();
         Ok(Statement::Mysql(Box::new(Mysql::Use(self.col_id()?))))
     }
 
     /// CALL of a procedure of sys.
-    pub(super) fn call_procedure(&mut self) -> Result<Statement> {
+    fn call_procedure(&mut self) -> Result<Statement> {
         let at = self.at;
         self.advance();
         let name = self.qual_name()?;

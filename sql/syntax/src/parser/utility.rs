@@ -276,6 +276,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn show(&mut self) -> Result<Statement> {
+        if let Some(statement) = self.show_engine() {
+            return Ok(statement);
+        }
         self.expect("show")?;
         let name = self.shown_name()?.unwrap_or_else(|| "all".to_owned());
         Ok(Statement::Show { name })
