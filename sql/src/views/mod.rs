@@ -3,13 +3,8 @@
 //! Structure: `crate::context::views` declares the views; for each a function here gives its rows. `catalog`, `attributes` and
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
-<<<<<<< HEAD
 //! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
-//! `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
-=======
-//! became of rings of them, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
 //! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
->>>>>>> 85ecf6c (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
 
 mod activity;
 mod attributes;
@@ -58,11 +53,8 @@ const ROWS: &[&[ViewOf]] = &[
     undo::ROWS,
     log::ROWS,
     memory::ROWS,
-<<<<<<< HEAD
     configuration::ROWS,
-=======
     mysql::ROWS,
->>>>>>> 85ecf6c (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
     rights::ROWS,
     server_statistics::ROWS,
     table_statistics::ROWS,
