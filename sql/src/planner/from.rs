@@ -229,7 +229,7 @@ impl Layout {
     /// That of a level without FROM.
     pub(super) fn empty() -> Layout {
         let (tables, others, queries) = (Vec::new(), Vec::new(), Vec::new());
-        Layout { item: one(0), columns: Vec::new(), tables, others, queries, width: 0 }
+        Layout { item: one(0), columns: Vec::new(), tables, others, queries, width: 0, decimals: false }
     }
 
     /// Hands conditions down in the order of the text; what has to stay above is given back with the tree.
@@ -253,19 +253,7 @@ impl Planner<'_> {
         locking: &[Locking],
     ) -> Result<Layout> {
         let ground = Ground { parent, locking };
-<<<<<<< HEAD
         let mut out = Layout::empty();
-=======
-        let mut out = Layout {
-            item: one(0),
-            columns: Vec::new(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            queries: Vec::new(),
-            width: 0,
-            decimals: false,
-        };
->>>>>>> 0076cff (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
         for item in items {
             self.add_item(&mut out, item, &ground, params)?;
         }
@@ -274,19 +262,7 @@ impl Planner<'_> {
 
     /// Lays out a table to be changed, at slot 0.
     pub(super) fn target_table(&mut self, table: &TableRef, relation: &Relation) -> Result<Layout> {
-<<<<<<< HEAD
         let mut out = Layout::empty();
-=======
-        let mut out = Layout {
-            item: one(0),
-            columns: Vec::new(),
-            tables: Vec::new(),
-            others: Vec::new(),
-            queries: Vec::new(),
-            width: 0,
-            decimals: false,
-        };
->>>>>>> 0076cff (MySQL's names: performance_schema, sys, ps_helper, SHOW ENGINE, the slow log and record_slow; the undo alarm names the oldest snapshot; where the log stands, data_directory and pg_ls_tmpdir for monitors)
         let (item, columns) = self.table_leaf(&mut out, relation, table.alias.as_ref(), table.name.name())?;
         out.item = item;
         out.columns = columns;
