@@ -364,7 +364,7 @@ impl Settings {
 
     /// What a setting that can't be changed shows in this session.
     pub fn fix(&mut self, name: &'static str, value: &str) {
-        self.put(name, Kept { text: value.to_owned(), identity: None, source: Source::Default }, false);
+        self.put(name.into(), Kept { text: value.to_owned(), identity: None, source: Source::Default }, false);
     }
 
     /// The number of the role that the session works as: that of SET ROLE, else that of SET SESSION AUTHORIZATION, which at the start
