@@ -258,10 +258,7 @@ impl Config {
             "allow_plaintext_beyond_loopback" => {
                 self.listen.allow_plaintext_beyond_loopback = boolean(value).ok_or_else(|| bad("on or off"))?;
             }
-            "performance_schema_instrument" | "performance-schema-instrument" if value.is_empty() => {}
-            "performance_schema_instrument" | "performance-schema-instrument" => {
-                clearway_sql::context::instruments::start_up(value).map_err(|_| bad("PATTERN=ON, COUNTED or OFF"))?;
-            }
+            "performance_schema_instrument" => instruments(value).map_err(bad)?,
             "tls_certificate" => self.tls_certificate = Some(PathBuf::from(value)),
             "tls_key" => self.tls_key = Some(PathBuf::from(value)),
             "tls_client_ca" => self.tls_client_ca = Some(PathBuf::from(value)),
@@ -355,6 +352,14 @@ impl Config {
         self.lock_history_min = new.lock_history_min;
         self.settings.clone_from(&new.settings);
     }
+}
+
+/// Switches wait events; else what the value should be.
+fn instruments(value: &str) -> Result<(), &'static str> {
+    if value.is_empty() {
+        return Ok(());
+    }
+    clearway_sql::context::instruments::start_up(value).map_err(|_| "PATTERN=ON, COUNTED or OFF")
 }
 
 /// Takes one setting of the log; else what it should be.
