@@ -36,6 +36,56 @@ pub struct Decimal {
 /// The base of a digit.
 pub const BASE: u16 = 10_000;
 
+/// A decimal where it stands in its row: sign, weight and scale have been read, the digits not yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredDecimal<'a> {
+    /// Its sign.
+    pub sign: Sign,
+    /// As in [`Decimal`].
+    pub weight: i16,
+    /// As in [`Decimal`].
+    pub scale: u16,
+    digits: &'a [[u8; 2]],
+}
+
+impl<'a> StoredDecimal<'a> {
+    /// Reads the stored form; `None` if the bytes are no such form.
+    pub fn read(bytes: &'a [u8]) -> Option<StoredDecimal<'a>> {
+        let (sign, rest) = bytes.split_first()?;
+        let sign = match sign {
+            1 => Sign::NegativeInfinity,
+            2 => Sign::Negative,
+            3 => Sign::Zero,
+            4 => Sign::Positive,
+            5 => Sign::Infinity,
+            6 => Sign::Nan,
+            _ => return None,
+        };
+        let (scale, rest) = rest.split_first_chunk::<2>()?;
+        let scale = u16::from_le_bytes(*scale);
+        if !matches!(sign, Sign::Positive | Sign::Negative) {
+            return rest.is_empty().then_some(StoredDecimal { sign, weight: 0, scale, digits: &[] });
+        }
+        let (weight, rest) = rest.split_first_chunk::<2>()?;
+        let (digits, []) = rest.as_chunks::<2>() else {
+            return None;
+        };
+        let decimal = StoredDecimal { sign, weight: i16::from_le_bytes(*weight), scale, digits };
+        let ends_well = digits.first().is_some_and(|d| *d != [0; 2]) && digits.last() != Some(&[0; 2]);
+        (ends_well && decimal.digits().all(|d| d < BASE)).then_some(decimal)
+    }
+
+    /// The digits, most significant first.
+    pub fn digits(&self) -> impl ExactSizeIterator<Item = u16> + use<'a> {
+        self.digits.iter().map(|d| u16::from_le_bytes(*d))
+    }
+
+    /// The decimal by itself.
+    pub fn to_decimal(&self) -> Decimal {
+        Decimal { sign: self.sign, weight: self.weight, scale: self.scale, digits: self.digits().collect() }
+    }
+}
+
 impl Decimal {
     /// Appends the order-preserving form: equal numbers give equal bytes whatever their scale, and bytes sort as numbers do.
     pub fn encode_key(&self, out: &mut Vec<u8>) {
@@ -85,28 +135,6 @@ impl Decimal {
 
     /// Reads the stored form; `None` if the bytes are no such form.
     pub fn decode(bytes: &[u8]) -> Option<Decimal> {
-        let (sign, rest) = bytes.split_first()?;
-        let sign = match sign {
-            1 => Sign::NegativeInfinity,
-            2 => Sign::Negative,
-            3 => Sign::Zero,
-            4 => Sign::Positive,
-            5 => Sign::Infinity,
-            6 => Sign::Nan,
-            _ => return None,
-        };
-        let (scale, rest) = rest.split_first_chunk::<2>()?;
-        let scale = u16::from_le_bytes(*scale);
-        if !matches!(sign, Sign::Positive | Sign::Negative) {
-            return rest.is_empty().then(|| Decimal { sign, weight: 0, scale, digits: Arc::new([]) });
-        }
-        let (weight, rest) = rest.split_first_chunk::<2>()?;
-        let (digits, []) = rest.as_chunks::<2>() else {
-            return None;
-        };
-        let digits: Arc<[u16]> = digits.iter().map(|d| u16::from_le_bytes(*d)).collect();
-        let valid =
-            digits.iter().all(|d| *d < BASE) && digits.first().is_some_and(|d| *d > 0) && digits.last() != Some(&0);
-        valid.then(|| Decimal { sign, weight: i16::from_le_bytes(*weight), scale, digits })
+        Some(StoredDecimal::read(bytes)?.to_decimal())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::decimal::Decimal;
+use crate::decimal::{Decimal, StoredDecimal};
 
 /// How a column is stored, and so how it sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +91,8 @@ pub enum ValueRef<'a> {
     Float(f64),
     /// See [`Storage::Decimal`].
     Decimal(&'a Decimal),
+    /// The same in its stored form.
+    StoredDecimal(StoredDecimal<'a>),
     /// See [`Storage::Bytes`].
     Bytes(&'a [u8]),
 }

@@ -14,7 +14,7 @@
 //! - ROW-1: decoding what was encoded with the same columns gives the same values; the bytes of anybody else give an error, not a panic.
 //! - ROW-2: a row without nulls and variable columns costs one byte beside its columns.
 
-use crate::decimal::Decimal;
+use crate::decimal::{Decimal, StoredDecimal};
 use crate::value::{Storage, Value, ValueRef};
 
 const LONG_VERSION: u8 = 0x40;
@@ -182,8 +182,8 @@ impl<'a> RowReader<'a> {
             match (wanted, storage) {
                 (None, _) => {}
                 (Some(position), Storage::Decimal) => {
-                    let decimal = Decimal::decode(bytes).ok_or(RowDamage("a decimal is malformed"))?;
-                    put(*position, ValueRef::Decimal(&decimal));
+                    let decimal = StoredDecimal::read(bytes).ok_or(RowDamage("a decimal is malformed"))?;
+                    put(*position, ValueRef::StoredDecimal(decimal));
                 }
                 (Some(position), _) => put(*position, ValueRef::Bytes(bytes)),
             }

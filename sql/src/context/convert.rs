@@ -4,7 +4,7 @@ use crate::error::{Result, SqlError, code};
 use crate::types::datum::Datum;
 use crate::types::inet::Inet;
 use crate::types::{Numeric, Oid, SqlType, binary, json, oid, user};
-use clearway_engine::decimal::{Decimal, Sign};
+use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
 
@@ -125,7 +125,12 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
 
 /// char(n) with its blanks.
 fn char_n(text: &str, modifier: i32) -> Datum {
-    crate::types::cast::padded(&text.into(), usize::try_from(modifier - 4).unwrap_or(0))
+    let wanted = usize::try_from(modifier - 4).unwrap_or(0);
+    let missing = if text.len() >= wanted && text.is_ascii() { 0 } else { wanted.saturating_sub(text.chars().count()) };
+    if missing == 0 {
+        return Datum::Bpchar(text.into());
+    }
+    crate::types::cast::padded(&text.into(), wanted)
 }
 
 /// The same of a value that still stands in its row.
@@ -133,16 +138,35 @@ fn char_n(text: &str, modifier: i32) -> Datum {
 /// # Errors
 /// XX001.
 pub fn borrowed_datum(v: ValueRef<'_>, ty: SqlType) -> Result<Datum> {
+    let text = |b| std::str::from_utf8(b).map_err(|_| damaged(ty.oid));
     match (v, ty.oid) {
         (ValueRef::Null, _) => Ok(Datum::Null),
-        (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR) => {
-            Ok(Datum::text(std::str::from_utf8(b).map_err(|_| damaged(ty.oid))?))
-        }
+        (ValueRef::Int(i), oid::INT4) => Ok(Datum::Int4(i32::try_from(i).map_err(|_| damaged(ty.oid))?)),
+        (ValueRef::Int(i), oid::INT8) => Ok(Datum::Int8(i)),
+        (ValueRef::Bytes(b), oid::TEXT | oid::VARCHAR) => Ok(Datum::text(text(b)?)),
+        (ValueRef::Bytes(b), oid::BPCHAR) => Ok(char_n(text(b)?, ty.modifier)),
+        (ValueRef::StoredDecimal(d), oid::NUMERIC) => stored_numeric(d).map(Datum::numeric),
+        (ValueRef::StoredDecimal(d), _) => to_datum(&Value::Decimal(d.to_decimal()), ty),
         (ValueRef::Bytes(b), _) => to_datum(&Value::bytes(b), ty),
         (ValueRef::Bool(b), _) => to_datum(&Value::Bool(b), ty),
         (ValueRef::Int(i), _) => to_datum(&Value::Int(i), ty),
         (ValueRef::Float(f), _) => to_datum(&Value::Float(f), ty),
         (ValueRef::Decimal(d), _) => to_datum(&Value::Decimal(d.clone()), ty),
+    }
+}
+
+/// A numeric in its stored form.
+fn stored_numeric(d: StoredDecimal<'_>) -> Result<Numeric> {
+    let sign = match d.sign {
+        Sign::Zero | Sign::Positive => 0,
+        Sign::Negative => 0x4000,
+        Sign::Infinity | Sign::NegativeInfinity | Sign::Nan => {
+            return from_decimal(&d.to_decimal()).ok_or_else(|| damaged(oid::NUMERIC));
+        }
+    };
+    match Numeric::of_digits(d.weight, sign, d.scale, d.digits()) {
+        Some(small) => Ok(small),
+        None => from_decimal(&d.to_decimal()).ok_or_else(|| damaged(oid::NUMERIC)),
     }
 }
 

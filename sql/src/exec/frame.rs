@@ -64,7 +64,7 @@ async fn offset(e: &Bound, mode: FrameMode, end: &str, cx: Cx<'_>) -> Result<Dat
     }
     let bad = match &value {
         _ if mode != FrameMode::Range => value.as_i64().is_some_and(|n| n < 0),
-        Datum::Numeric(n) => matches!(**n, Numeric::NaN) || n.signum() < 0,
+        Datum::Numeric(n) => matches!(n, Numeric::NaN) || n.signum() < 0,
         Datum::Interval(i) => i.span() < 0,
         v => v.as_i64().is_some_and(|n| n < 0) || v.as_f64().is_some_and(|f| f < 0.0 || f.is_nan()),
     };
@@ -204,7 +204,7 @@ fn range_edge(
 
 fn is_nan(value: &Datum) -> bool {
     match value {
-        Datum::Numeric(n) => matches!(**n, Numeric::NaN),
+        Datum::Numeric(n) => matches!(n, Numeric::NaN),
         v => v.as_f64().is_some_and(f64::is_nan),
     }
 }

@@ -32,7 +32,7 @@ impl Series {
         }
         for (value, what) in [(from, "start value"), (to, "stop value"), (&step, "step size")] {
             let found = match value {
-                Datum::Numeric(n) if matches!(**n, Numeric::NaN) => "NaN",
+                Datum::Numeric(Numeric::NaN) => "NaN",
                 Datum::Numeric(n) if n.scale().is_none() => "infinity",
                 _ => continue,
             };

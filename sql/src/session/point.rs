@@ -137,7 +137,7 @@ impl Point {
                     Cell::Bytes(from..bytes.len())
                 }
                 // Columns of other storages are none of the types of `goes_out_plain`.
-                ValueRef::Null | ValueRef::Float(_) | ValueRef::Decimal(_) => Cell::Null,
+                ValueRef::Null | ValueRef::Float(_) | ValueRef::Decimal(_) | ValueRef::StoredDecimal(_) => Cell::Null,
             };
         };
         self.picker.read(&self.shape, key, value, put).map_err(from_engine)

@@ -202,13 +202,13 @@ impl Accumulator {
         Ok(match &self.state {
             State::Count => Datum::Int8(self.count),
             State::Int(sum) if self.kind == Kind::Avg => {
-                Datum::numeric(Numeric::new((*sum).into(), 0).div(&Numeric::from(self.count))?)
+                Datum::numeric(Numeric::of(*sum, 0).div(&Numeric::from(self.count))?)
             }
             State::Int(sum) if self.result == oid::INT8 => Datum::Int8(
                 i64::try_from(*sum)
                     .map_err(|_| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))?,
             ),
-            State::Int(sum) => Datum::numeric(Numeric::new((*sum).into(), 0)),
+            State::Int(sum) => Datum::numeric(Numeric::of(*sum, 0)),
             State::Decimal(sum) if self.kind == Kind::Avg => Datum::numeric(sum.sum.div(&Numeric::from(self.count))?),
             State::Decimal(sum) => Datum::numeric(sum.sum.clone().within_limits()?),
             State::Value(sum) if self.kind == Kind::Avg => average(sum, self.count)?,
@@ -269,7 +269,7 @@ impl DecimalSum {
 
 fn exact(v: &Datum) -> Numeric {
     match v {
-        Datum::Numeric(n) => (**n).clone(),
+        Datum::Numeric(n) => n.clone(),
         v => Numeric::from(v.as_i64().unwrap_or(0)),
     }
 }

@@ -44,18 +44,38 @@ pub fn eval(e: &Bound, env: &Env<'_>) -> Result<Datum> {
     }
 }
 
+/// The value of an operand where it stands, or in `place` if it must be computed: a copy of a shared value costs a counted reference.
+#[inline]
+fn operand<'a>(e: &'a Bound, env: &Env<'a>, place: &'a mut Datum) -> Result<&'a Datum> {
+    let standing = match &e.kind {
+        BoundKind::Const(v) => Some(v),
+        BoundKind::Column { index, level: 0 } => env.row.get(*index),
+        BoundKind::Param(n) => env.params.get((*n as usize).wrapping_sub(1)),
+        BoundKind::Aggregate(n) => env.aggregates.get(*n),
+        _ => None,
+    };
+    match standing {
+        Some(value) => Ok(value),
+        None => {
+            *place = eval(e, env)?;
+            Ok(place)
+        }
+    }
+}
+
 fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
     use BoundKind as K;
     match &e.kind {
         K::Binary { op, left, right } => {
-            let (l, r) = (eval(left, env)?, eval(right, env)?);
+            let (mut l_place, mut r_place) = (Datum::Null, Datum::Null);
+            let (l, r) = (operand(left, env, &mut l_place)?, operand(right, env, &mut r_place)?);
             if l.is_null() || r.is_null() {
                 if *op == Op::Concat && matches!(e.ty.oid, t if element_of(t).is_some()) {
-                    return concat_null(l, r, left, right);
+                    return concat_null(l.clone(), r.clone(), left, right);
                 }
                 return Ok(Datum::Null);
             }
-            operators::binary(*op, &l, &r, env.session)
+            operators::binary(*op, l, r, env.session)
         }
         K::Prefix { op, arg } => match eval(arg, env)? {
             Datum::Null => Ok(Datum::Null),
@@ -64,7 +84,10 @@ fn eval_below(e: &Bound, env: &Env<'_>) -> Result<Datum> {
         K::And(list) => connective(list, env, false),
         K::Or(list) => connective(list, env, true),
         K::Not(arg) => Ok(eval(arg, env)?.as_bool().map_or(Datum::Null, |b| Datum::Bool(!b))),
-        K::IsNull { arg, negated } => Ok(Datum::Bool(is_null(&eval(arg, env)?, *negated))),
+        K::IsNull { arg, negated } => {
+            let mut place = Datum::Null;
+            Ok(Datum::Bool(is_null(operand(arg, env, &mut place)?, *negated)))
+        }
         K::IsTruth { arg, truth, negated } => {
             let holds = is_truth(eval(arg, env)?.as_bool(), *truth);
             Ok(Datum::Bool(holds != *negated))
@@ -202,16 +225,18 @@ fn connective(list: &[Bound], env: &Env<'_>, decisive: bool) -> Result<Datum> {
 }
 
 fn in_list(arg: &Bound, list: &[Bound], negated: bool, env: &Env<'_>) -> Result<Datum> {
-    let v = eval(arg, env)?;
+    let mut place = Datum::Null;
+    let v = operand(arg, env, &mut place)?;
     if v.is_null() {
         return Ok(Datum::Null);
     }
     let mut unknown = false;
     for item in list {
         breath::step(16)?;
-        match eval(item, env)? {
+        let mut place = Datum::Null;
+        match operand(item, env, &mut place)? {
             Datum::Null => unknown = true,
-            x if compare(&v, &x).is_eq() => return Ok(Datum::Bool(!negated)),
+            x if compare(v, x).is_eq() => return Ok(Datum::Bool(!negated)),
             _ => {}
         }
     }

@@ -156,7 +156,7 @@ pub fn to_document(d: &Datum, ty: SqlType, session: &dyn super::Session) -> Resu
         Datum::Null => Json::Null,
         Datum::Bool(b) => Json::Bool(*b),
         Datum::Jsonb(j) => (**j).clone(),
-        Datum::Numeric(n) if n.scale().is_some() => Json::Number(n.clone()),
+        Datum::Numeric(n) if n.scale().is_some() => Json::number(n.clone()),
         Datum::Array(a) => stack::deeper(|| array_document(a, 0, &mut a.values.iter(), session))?,
         Datum::Row(r) => {
             let field = |(i, (v, ty)): (usize, (&Datum, &SqlType))| {

@@ -402,7 +402,7 @@ pub fn prefix(op: Op, arg: &Datum) -> Result<Datum> {
         (Op::Abs, D::Int8(v)) => D::Int8(v.checked_abs().ok_or_else(|| range("bigint"))?),
         (Op::Abs, D::Float4(v)) => D::Float4(v.abs()),
         (Op::Abs, D::Float8(v)) => D::Float8(v.abs()),
-        (Op::Abs, D::Numeric(n)) => D::numeric(if n.signum() < 0 { n.negate() } else { (**n).clone() }),
+        (Op::Abs, D::Numeric(n)) => D::numeric(if n.signum() < 0 { n.negate() } else { n.clone() }),
         (Op::Match, D::Int2(v)) => D::Int2(!v),
         (Op::Match, D::Int4(v)) => D::Int4(!v),
         (Op::Match, D::Int8(v)) => D::Int8(!v),

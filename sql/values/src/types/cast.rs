@@ -259,9 +259,9 @@ fn json_scalar(json: &super::json::Json, to: SqlType, c: &Conversion<'_>) -> Res
     use super::json::Json;
     let name = facts(to.oid).map_or("", |f| f.sql_name);
     match json {
-        Json::Number(n) if to.oid == oid::NUMERIC => Ok(Datum::Numeric(n.clone())),
+        Json::Number(n) if to.oid == oid::NUMERIC => Ok(Datum::numeric((**n).clone())),
         Json::Number(n) if to.oid != oid::BOOL => {
-            convert_plain(Datum::Numeric(n.clone()), oid::NUMERIC.into(), to, true, c)
+            convert_plain(Datum::numeric((**n).clone()), oid::NUMERIC.into(), to, true, c)
         }
         Json::Bool(b) if to.oid == oid::BOOL => Ok(Datum::Bool(*b)),
         other => {

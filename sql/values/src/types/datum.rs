@@ -29,7 +29,7 @@ pub enum Datum {
     /// oid, xid, cid and the reg* types.
     Oid(u32),
     /// numeric.
-    Numeric(Arc<Numeric>),
+    Numeric(Numeric),
     /// text, varchar, char(n), name, "char", unknown, cstring.
     Text(Arc<str>),
     /// bytea.
@@ -135,7 +135,7 @@ impl Datum {
     }
     /// A numeric value.
     pub fn numeric(n: Numeric) -> Self {
-        Self::Numeric(Arc::new(n))
+        Self::Numeric(n)
     }
     /// Whether it is NULL.
     #[inline]
@@ -150,6 +150,7 @@ impl Datum {
             Self::Array(a) => a.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
             Self::Row(r) => r.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
             Self::Bpchar(s) | Self::Json(s) => s.len(),
+            Self::Numeric(n) => n.heap_bytes(),
             Self::Jsonb(j) => size_of::<Json>() + j.heap_bytes(),
             _ => 0,
         }
@@ -203,6 +204,8 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (D::Int4(x), D::Int4(y)) => x.cmp(y),
         (D::Int8(x), D::Int8(y)) => x.cmp(y),
         (D::Text(x), D::Text(y)) => x.as_bytes().cmp(y.as_bytes()),
+        (D::Date(x), D::Date(y)) => x.cmp(y),
+        (D::Numeric(x), D::Numeric(y)) => x.compare(y),
         _ => compare_any(a, b),
     }
 }
@@ -310,14 +313,7 @@ impl Hash for Datum {
         }
         match self {
             D::Bool(v) => v.hash(state),
-            D::Numeric(n) => match n.normalized() {
-                Numeric::Finite { unscaled, scale } => {
-                    scale.hash(state);
-                    (unscaled.sign() == num_bigint::Sign::Minus).hash(state);
-                    unscaled.iter_u64_digits().for_each(|d| d.hash(state));
-                }
-                special => special.to_string().hash(state),
-            },
+            D::Numeric(n) => n.hash(state),
             D::Text(s) => s.hash(state),
             D::Bytea(b) => b.hash(state),
             D::Date(d) => super::datetime::date_to_timestamp(*d).hash(state),

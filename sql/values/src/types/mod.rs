@@ -31,6 +31,7 @@ pub mod text;
 pub mod time;
 pub mod user;
 pub mod uuid;
+mod wide;
 mod zone;
 mod zone_abbreviations;
 

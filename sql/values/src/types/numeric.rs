@@ -1,18 +1,21 @@
-//! numeric: exact decimal numbers with a scale, NaN and the infinities.
+//! numeric as it is used everywhere: what fits a machine word stands in place, everything else is shared.
 //!
-//! A value is an integer and the number of its digits behind the point. Scales of results follow
-//! PostgreSQL's numeric.c (`select_div_scale` for division); rounding is half away from zero.
+//! Arithmetic on small values is done in 128 bits; where a result or a step does not fit, [`Wide`] computes it. Both give the same
+//! results with the same scales.
+//!
+//! # Invariants
+//! - NUM-1: a finite value whose unscaled integer fits 64 bits is `Small`; so equal values of one scale have one form.
 
+use super::wide::Wide;
+pub use super::wide::{INTEGER_DIGITS_MAX, SCALE_MAX};
 use crate::error::{Result, SqlError, code};
-use num_bigint::{BigInt, Sign};
-use num_traits::{Signed, ToPrimitive, Zero};
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
-
-/// The most digits behind the point.
-pub const SCALE_MAX: u32 = 16_383;
-/// The most digits before the point.
-pub const INTEGER_DIGITS_MAX: u32 = 131_072;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// A numeric value.
 #[derive(Clone, Debug)]
@@ -24,160 +27,182 @@ pub enum Numeric {
     /// -Infinity.
     NegInfinity,
     /// `unscaled` / 10^`scale`.
-    Finite {
-        /// The digits with the sign.
-        unscaled: BigInt,
-        /// How many of them stand behind the point.
+    Small {
+        /// How many digits stand behind the point.
         scale: u32,
+        /// The digits with the sign.
+        unscaled: i64,
     },
+    /// A finite value with more digits.
+    Big(Arc<Wide>),
 }
 
-use Numeric::{Finite, Infinity, NaN, NegInfinity};
+use Numeric::{Big, Infinity, NaN, NegInfinity, Small};
 
-fn pow10(n: u32) -> BigInt {
-    BigInt::from(10u8).pow(n)
-}
-
-fn overflow() -> SqlError {
-    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
-}
-
-/// Exponents from here on are refused, whatever they belong to.
-const EXPONENT_END: i64 = i32::MAX as i64 / 2;
-
-/// The number behind an `e`, cut to what is refused anyway; none: it is no number.
-fn exponent(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+/// The powers of ten that fit.
+const POWERS: [i128; 39] = {
+    let mut powers = [1i128; 39];
+    let mut i = 1;
+    while i < 39 {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
     }
-    let size = digits.parse::<i64>().unwrap_or(EXPONENT_END).min(EXPONENT_END);
-    Some(if text.starts_with('-') { -size } else { size })
+    powers
+};
+
+fn power(n: u32) -> Option<i128> {
+    POWERS.get(n as usize).copied()
 }
 
-/// Divides, rounding half away from zero.
-fn div_round(a: &BigInt, b: &BigInt) -> BigInt {
-    let (q, r) = (a / b, a % b);
-    if (r.abs() * 2u8) >= b.abs() {
-        let away = if (a.sign() == Sign::Minus) == (b.sign() == Sign::Minus) { 1 } else { -1 };
-        q + away
-    } else {
-        q
+/// Divides, rounding half away from zero; none: a step does not fit.
+fn div_round(a: i128, b: i128) -> Option<i128> {
+    let (q, r) = (a.checked_div(b)?, a.checked_rem(b)?);
+    if r.unsigned_abs().checked_mul(2)? < b.unsigned_abs() {
+        return Some(q);
     }
+    Some(if (a < 0) == (b < 0) { q + 1 } else { q - 1 })
+}
+
+/// Both unscaled integers with the larger of the two scales.
+fn aligned((a, s): (i64, u32), (b, t): (i64, u32)) -> Option<(i128, i128, u32)> {
+    let (a, b) = (i128::from(a), i128::from(b));
+    Some(match s.cmp(&t) {
+        Ordering::Equal => (a, b, s),
+        Ordering::Less => (a.checked_mul(power(t - s)?)?, b, t),
+        Ordering::Greater => (a, b.checked_mul(power(s - t)?)?, s),
+    })
+}
+
+/// As `Wide::head`: the weight of the first digit to base 10,000, and that digit.
+fn head(unscaled: i64, scale: u32) -> (i64, i64) {
+    if unscaled == 0 {
+        return (0, 0);
+    }
+    let magnitude = unscaled.unsigned_abs();
+    let digits = i64::from(magnitude.ilog10()) + 1;
+    let exponent = digits - 1 - i64::from(scale);
+    let weight = exponent.div_euclid(4);
+    let count = exponent - 4 * weight + 1;
+    let head = match digits - count {
+        more @ 0.. => magnitude / 10u64.pow(more as u32),
+        fewer => magnitude * 10u64.pow(-fewer as u32),
+    };
+    (weight, head as i64)
 }
 
 impl From<i64> for Numeric {
     fn from(n: i64) -> Self {
-        Finite { unscaled: BigInt::from(n), scale: 0 }
+        Small { unscaled: n, scale: 0 }
+    }
+}
+
+impl From<Wide> for Numeric {
+    fn from(wide: Wide) -> Self {
+        match &wide {
+            Wide::NaN => NaN,
+            Wide::Infinity => Infinity,
+            Wide::NegInfinity => NegInfinity,
+            Wide::Finite { unscaled, scale } => match unscaled.to_i64() {
+                Some(unscaled) => Small { unscaled, scale: *scale },
+                None => Big(Arc::new(wide)),
+            },
+        }
     }
 }
 
 impl Numeric {
     /// Builds a finite value.
     pub fn new(unscaled: BigInt, scale: u32) -> Self {
-        Finite { unscaled, scale }
+        Wide::new(unscaled, scale).into()
+    }
+
+    /// The same from an integer of the machine.
+    pub fn of(unscaled: i128, scale: u32) -> Self {
+        match i64::try_from(unscaled) {
+            Ok(unscaled) => Small { unscaled, scale },
+            Err(_) => Big(Arc::new(Wide::new(unscaled.into(), scale))),
+        }
+    }
+
+    fn wide(&self) -> Cow<'_, Wide> {
+        Cow::Owned(match self {
+            NaN => Wide::NaN,
+            Infinity => Wide::Infinity,
+            NegInfinity => Wide::NegInfinity,
+            Small { unscaled, scale } => Wide::new((*unscaled).into(), *scale),
+            Big(wide) => return Cow::Borrowed(wide),
+        })
     }
 
     /// Reads PostgreSQL's text form; none: not a number's text.
     pub fn parse(text: &str) -> Option<Result<Self>> {
-        let t = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
-        let (sign, body) = match t.as_bytes().first()? {
-            b'-' => (-1, &t[1..]),
-            b'+' => (1, &t[1..]),
-            _ => (1, t),
-        };
-        match body.to_ascii_lowercase().as_str() {
-            "nan" if body.len() == t.len() => return Some(Ok(NaN)),
-            "inf" | "infinity" => return Some(Ok(if sign < 0 { NegInfinity } else { Infinity })),
-            _ => {}
+        if let Some(plain) = Self::parse_plain(text.as_bytes()) {
+            return Some(Ok(plain));
         }
-        let (mantissa, exponent) = match body.find(['e', 'E']) {
-            Some(i) => (&body[..i], exponent(&body[i + 1..])?),
-            None => (body, 0),
-        };
-        let (int, frac) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-        if (int.is_empty() && frac.is_empty()) || !digits(int) || !digits(frac) {
-            return None;
-        }
-        Some(Self::from_parts(sign, int, frac, exponent))
+        Some(Wide::parse(text)?.map(Self::from))
     }
 
-    fn from_parts(sign: i32, int: &str, frac: &str, exponent: i64) -> Result<Self> {
-        if exponent.abs() >= EXPONENT_END {
-            return Err(overflow());
+    /// Digits with at most one point between or before them, and a sign.
+    fn parse_plain(text: &[u8]) -> Option<Self> {
+        let (negative, digits) = match text.split_first()? {
+            (b'-', rest) => (true, rest),
+            (b'+', rest) => (false, rest),
+            _ => (false, text),
+        };
+        if digits.len() > 18 {
+            return None;
         }
-        let scale = frac.len() as i64 - exponent;
-        let leading = int.bytes().chain(frac.bytes()).take_while(|b| *b == b'0').count() as i64;
-        let zero = leading == (int.len() + frac.len()) as i64;
-        let significant = int.len() as i64 + exponent - leading;
-        if scale > i64::from(SCALE_MAX) || (!zero && significant > i64::from(INTEGER_DIGITS_MAX)) {
-            return Err(overflow());
+        let (mut unscaled, mut scale, mut any) = (0i64, None, false);
+        for byte in digits {
+            match byte {
+                b'0'..=b'9' => {
+                    unscaled = unscaled * 10 + i64::from(byte - b'0');
+                    scale = scale.map(|n: u32| n + 1);
+                    any = true;
+                }
+                b'.' if scale.is_none() => scale = Some(0),
+                _ => return None,
+            }
         }
-        if zero {
-            return Ok(Finite { unscaled: BigInt::zero(), scale: scale.max(0) as u32 });
-        }
-        clearway_base::breath::step_bytes(32 * (int.len() + frac.len()))?;
-        let joined = format!("{int}{frac}");
-        let mut unscaled = BigInt::parse_bytes(joined.as_bytes(), 10).unwrap_or_default() * sign;
-        if scale < 0 {
-            unscaled *= pow10((-scale) as u32);
-        }
-        Ok(Finite { unscaled, scale: scale.max(0) as u32 })
+        any.then(|| Small { unscaled: if negative { -unscaled } else { unscaled }, scale: scale.unwrap_or(0) })
     }
 
     /// The value of a finite double in its shortest digits (`digits`: 15 for float8, 6 for float4).
     pub fn from_f64(v: f64, digits: usize) -> Result<Self> {
-        if v.is_nan() {
-            return Ok(NaN);
-        }
-        if v.is_infinite() {
-            return Ok(if v > 0.0 { Infinity } else { NegInfinity });
-        }
-        let text = format!("{:.*e}", digits - 1, v);
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let trimmed =
-            if mantissa.contains('.') { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
-        Self::parse(&format!("{trimmed}e{exponent}")).unwrap_or_else(|| Err(overflow()))
+        Wide::from_f64(v, digits).map(Self::from)
     }
 
     /// As a double.
     pub fn to_f64(&self) -> f64 {
         match self {
-            NaN => f64::NAN,
-            Infinity => f64::INFINITY,
-            NegInfinity => f64::NEG_INFINITY,
-            Finite { .. } => self.to_string().parse().unwrap_or(f64::NAN),
+            // Both are doubles without loss, and so their quotient is rounded once.
+            Small { unscaled, scale } if unscaled.unsigned_abs() < 1 << 53 && *scale <= 22 => {
+                *unscaled as f64 / 10f64.powi(*scale as i32)
+            }
+            _ => self.wide().to_f64(),
         }
     }
 
     /// Rounded to an integer; `what` names the target for errors.
     pub fn to_i64(&self, what: &str) -> Result<i64> {
-        match self {
-            NaN => Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot convert NaN to {what}"))),
-            Infinity | NegInfinity => {
-                Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot convert infinity to {what}")))
-            }
-            Finite { .. } => match self.round(0) {
-                Finite { unscaled, .. } => unscaled
-                    .to_i64()
-                    .ok_or_else(|| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"))),
-                _ => Err(overflow()),
-            },
+        match self.round(0) {
+            Small { unscaled, .. } => Ok(unscaled),
+            other => other.wide().to_i64(what),
         }
     }
 
     /// Digits behind the point, of a finite value.
     pub fn scale(&self) -> Option<u32> {
         match self {
-            Finite { scale, .. } => Some(*scale),
+            Small { scale, .. } => Some(*scale),
+            Big(wide) => wide.scale(),
             _ => None,
         }
     }
 
     /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
-        matches!(self, Finite { unscaled, .. } if unscaled.is_zero())
+        matches!(self, Small { unscaled: 0, .. })
     }
 
     /// -1, 0, 1; NaN counts as 1.
@@ -185,58 +210,39 @@ impl Numeric {
         match self {
             NaN | Infinity => 1,
             NegInfinity => -1,
-            Finite { unscaled, .. } => match unscaled.sign() {
-                Sign::Minus => -1,
-                Sign::NoSign => 0,
-                Sign::Plus => 1,
-            },
+            Small { unscaled, .. } => unscaled.signum() as i32,
+            Big(wide) => wide.signum(),
         }
     }
 
     /// The value with another sign.
     pub fn negate(&self) -> Self {
         match self {
-            NaN => NaN,
-            Infinity => NegInfinity,
-            NegInfinity => Infinity,
-            Finite { unscaled, scale } => Finite { unscaled: -unscaled, scale: *scale },
-        }
-    }
-
-    fn rescaled(unscaled: &BigInt, from: u32, to: u32) -> BigInt {
-        match to.cmp(&from) {
-            Ordering::Equal => unscaled.clone(),
-            Ordering::Greater => unscaled * pow10(to - from),
-            Ordering::Less => div_round(unscaled, &pow10(from - to)),
+            Small { unscaled, scale } => Self::of(-i128::from(*unscaled), *scale),
+            _ => self.wide().negate().into(),
         }
     }
 
     /// Rounds to `scale` digits behind the point; negative ones count before it.
     pub fn round(&self, scale: i32) -> Self {
-        let Finite { unscaled, scale: s } = self else {
-            return self.clone();
-        };
-        if scale >= 0 {
-            let to = (scale as u32).min(SCALE_MAX);
-            return Finite { unscaled: Self::rescaled(unscaled, *s, to), scale: to };
-        }
-        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX + 1));
-        let whole = div_round(unscaled, &(&unit * pow10(*s)));
-        Finite { unscaled: whole * unit, scale: 0 }
+        self.rescaled(scale, div_round).unwrap_or_else(|| self.wide().round(scale).into())
     }
 
     /// Cuts to `scale` digits behind the point; negative ones count before it.
     pub fn trunc(&self, scale: i32) -> Self {
-        let Finite { unscaled, scale: s } = self else {
-            return self.clone();
+        self.rescaled(scale, i128::checked_div).unwrap_or_else(|| self.wide().trunc(scale).into())
+    }
+
+    fn rescaled(&self, scale: i32, divide: fn(i128, i128) -> Option<i128>) -> Option<Self> {
+        let Small { unscaled, scale: from } = self else { return None };
+        let to = u32::try_from(scale).ok()?.min(SCALE_MAX);
+        let unscaled = i128::from(*unscaled);
+        let value = match to.cmp(from) {
+            Ordering::Equal => return Some(self.clone()),
+            Ordering::Greater => unscaled.checked_mul(power(to - from)?)?,
+            Ordering::Less => divide(unscaled, power(from - to)?)?,
         };
-        if scale >= 0 {
-            let to = (scale as u32).min(SCALE_MAX);
-            let cut = if to >= *s { Self::rescaled(unscaled, *s, to) } else { unscaled / pow10(*s - to) };
-            return Finite { unscaled: cut, scale: to };
-        }
-        let unit = pow10(scale.unsigned_abs().min(INTEGER_DIGITS_MAX + 1));
-        Finite { unscaled: unscaled / (&unit * pow10(*s)) * unit, scale: 0 }
+        Some(Self::of(value, to))
     }
 
     /// The largest integer not above it.
@@ -255,243 +261,334 @@ impl Numeric {
     ///
     /// # Errors
     /// 22003.
+    #[inline]
     pub fn within_limits(self) -> Result<Self> {
-        let Finite { unscaled, scale } = &self else { return Ok(self) };
-        // 10^n has more than 3.3219 n bits; the exact comparison is only for what is near.
-        let digits_max = INTEGER_DIGITS_MAX + scale;
-        let near = unscaled.bits() * 1_000 > u64::from(digits_max) * 3_321;
-        if *scale > SCALE_MAX || (near && *unscaled.magnitude() >= *pow10(digits_max).magnitude()) {
-            return Err(overflow());
+        match &self {
+            Small { scale, .. } if *scale <= SCALE_MAX => Ok(self),
+            _ => Ok(self.wide().into_owned().within_limits()?.into()),
         }
-        Ok(self)
     }
 
     /// Sum.
     pub fn add(&self, other: &Self) -> Self {
-        match (self, other) {
-            (NaN, _) | (_, NaN) | (Infinity, NegInfinity) | (NegInfinity, Infinity) => NaN,
-            (Infinity, _) | (_, Infinity) => Infinity,
-            (NegInfinity, _) | (_, NegInfinity) => NegInfinity,
-            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
-                let scale = *s.max(t);
-                Finite { unscaled: Self::rescaled(a, *s, scale) + Self::rescaled(b, *t, scale), scale }
-            }
+        if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other)
+            && let Some((a, b, scale)) = aligned((*a, *s), (*b, *t))
+            && let Some(sum) = a.checked_add(b)
+        {
+            return Self::of(sum, scale);
         }
+        self.wide().add(&other.wide()).into()
     }
 
     /// Difference.
     pub fn sub(&self, other: &Self) -> Self {
-        self.add(&other.negate())
+        if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other)
+            && let Some((a, b, scale)) = aligned((*a, *s), (*b, *t))
+            && let Some(difference) = a.checked_sub(b)
+        {
+            return Self::of(difference, scale);
+        }
+        self.wide().sub(&other.wide()).into()
     }
 
     /// Product.
     pub fn mul(&self, other: &Self) -> Self {
-        match (self, other) {
-            (NaN, _) | (_, NaN) => NaN,
-            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
-                let product = Finite { unscaled: a * b, scale: s + t };
-                if s + t > SCALE_MAX { product.round(SCALE_MAX as i32) } else { product }
-            }
-            _ => match self.signum() * other.signum() {
-                0 => NaN,
-                1 => Infinity,
-                _ => NegInfinity,
-            },
+        if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other)
+            && s + t <= SCALE_MAX
+        {
+            return Self::of(i128::from(*a) * i128::from(*b), s + t);
         }
-    }
-
-    /// The weight of the first digit to base 10,000, and that digit.
-    pub(super) fn head(unscaled: &BigInt, scale: u32) -> (i64, i64) {
-        if unscaled.is_zero() {
-            return (0, 0);
-        }
-        let digits = unscaled.abs().to_string();
-        let exponent = digits.len() as i64 - 1 - i64::from(scale);
-        let weight = exponent.div_euclid(4);
-        let count = (exponent - 4 * weight + 1) as usize;
-        let head: i64 =
-            digits.bytes().chain(std::iter::repeat(b'0')).take(count).fold(0, |n, b| n * 10 + i64::from(b - b'0'));
-        (weight, head)
+        self.wide().mul(&other.wide()).into()
     }
 
     /// Quotient, with at least 16 significant digits, after `select_div_scale`.
     pub fn div(&self, other: &Self) -> Result<Self> {
-        let zero = || SqlError::new(code::DIVISION_BY_ZERO, "division by zero");
-        Ok(match (self, other) {
-            (NaN, _) | (_, NaN) => NaN,
-            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
-                if b.is_zero() {
-                    return Err(zero());
-                }
-                let ((w1, d1), (w2, d2)) = (Self::head(a, *s), Self::head(b, *t));
-                let weight = w1 - w2 - i64::from(d1 <= d2);
-                let scale = (16 - 4 * weight).max(i64::from(*s)).max(i64::from(*t)).clamp(0, 1000) as u32;
-                // a/10^s / (b/10^t) * 10^scale = a * 10^(scale + t) / (b * 10^s)
-                Finite { unscaled: div_round(&(a * pow10(scale + t)), &(b * pow10(*s))), scale }
-            }
-            (Finite { .. }, _) => Self::from(0),
-            (_, Finite { unscaled, .. }) if unscaled.is_zero() => return Err(zero()),
-            (_, Finite { .. }) if self.signum() * other.signum() > 0 => Infinity,
-            (_, Finite { .. }) => NegInfinity,
-            _ => NaN,
-        })
+        match self.div_small(other) {
+            Some(quotient) => Ok(quotient),
+            None => Ok(self.wide().div(&other.wide())?.into()),
+        }
+    }
+
+    fn div_small(&self, other: &Self) -> Option<Self> {
+        let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other) else { return None };
+        let ((w1, d1), (w2, d2)) = (head(*a, *s), head(*b, *t));
+        let weight = w1 - w2 - i64::from(d1 <= d2);
+        let scale = (16 - 4 * weight).max(i64::from(*s)).max(i64::from(*t)).clamp(0, 1000) as u32;
+        // a/10^s / (b/10^t) * 10^scale = a * 10^(scale + t) / (b * 10^s)
+        let top = i128::from(*a).checked_mul(power(scale + t)?)?;
+        Some(Self::of(div_round(top, i128::from(*b).checked_mul(power(*s)?)?)?, scale))
     }
 
     /// Remainder of the division that cuts.
     pub fn rem(&self, other: &Self) -> Result<Self> {
-        Ok(match (self, other) {
-            (NaN, _) | (_, NaN) => NaN,
-            (_, Finite { unscaled, .. }) if unscaled.is_zero() => {
-                return Err(SqlError::new(code::DIVISION_BY_ZERO, "division by zero"));
-            }
-            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => {
-                let scale = *s.max(t);
-                Finite { unscaled: Self::rescaled(a, *s, scale) % Self::rescaled(b, *t, scale), scale }
-            }
-            (Finite { .. }, _) => self.clone(),
-            _ => NaN,
-        })
+        if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other)
+            && let Some((a, b, scale)) = aligned((*a, *s), (*b, *t))
+            && let Some(rest) = a.checked_rem(b)
+        {
+            return Ok(Self::of(rest, scale));
+        }
+        Ok(self.wide().rem(&other.wide())?.into())
     }
 
     /// PostgreSQL's order: NaN is equal to itself and greater than all else.
     pub fn compare(&self, other: &Self) -> Ordering {
-        let rank = |n: &Self| match n {
-            NegInfinity => 0,
-            Finite { .. } => 1,
-            Infinity => 2,
-            NaN => 3,
-        };
-        match (self, other) {
-            (Finite { unscaled: a, scale: s }, Finite { unscaled: b, scale: t }) => match s.cmp(t) {
-                Ordering::Equal => a.cmp(b),
-                Ordering::Less => (a * pow10(t - s)).cmp(b),
-                Ordering::Greater => a.cmp(&(b * pow10(s - t))),
-            },
-            _ => rank(self).cmp(&rank(other)),
+        if let (Small { unscaled: a, scale: s }, Small { unscaled: b, scale: t }) = (self, other) {
+            if s == t {
+                return a.cmp(b);
+            }
+            if let Some((a, b, _)) = aligned((*a, *s), (*b, *t)) {
+                return a.cmp(&b);
+            }
         }
+        self.wide().compare(&other.wide())
     }
 
     /// Fits the value into `numeric(precision, scale)`.
     pub fn fit(&self, precision: i32, scale: i32) -> Result<Self> {
-        let field =
-            |detail: String| SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow").detail(detail);
-        let rounded = match self {
-            NaN => return Ok(NaN),
-            Infinity | NegInfinity => {
-                return Err(field(format!(
-                    "A field with precision {precision}, scale {scale} cannot hold an infinite value."
-                )));
+        if let (Small { .. }, Small { unscaled, scale: s }) = (self, &self.round(scale)) {
+            let limit = precision - scale + *s as i32;
+            let fits = u32::try_from(limit).is_ok_and(|n| power(n).is_none_or(|p| i128::from(*unscaled).abs() < p));
+            if fits || *unscaled == 0 {
+                return Ok(Small { unscaled: *unscaled, scale: *s });
             }
-            Finite { .. } => self.round(scale),
-        };
-        let Finite { unscaled, scale: s } = &rounded else {
-            return Ok(rounded);
-        };
-        let limit = precision - scale + *s as i32;
-        if limit >= 0 && unscaled.abs() < pow10(limit as u32) || unscaled.is_zero() {
-            return Ok(rounded);
         }
-        let whole = precision - scale;
-        let bound = if whole == 0 { "1".to_owned() } else { format!("10^{whole}") };
-        Err(field(format!(
-            "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
-        )))
+        Ok(self.wide().fit(precision, scale)?.into())
     }
 
     /// The value without trailing zeros behind the point, for hashing and keys.
     pub fn normalized(&self) -> Self {
-        let Finite { unscaled, scale } = self else {
-            return self.clone();
-        };
-        let (mut unscaled, mut scale) = (unscaled.clone(), *scale);
-        let ten = BigInt::from(10u8);
-        while scale > 0 && (&unscaled % &ten).is_zero() {
-            unscaled /= &ten;
-            scale -= 1;
+        match self {
+            Small { unscaled, scale } => {
+                let (mut unscaled, mut scale) = (*unscaled, *scale);
+                while scale > 0 && unscaled % 10 == 0 {
+                    unscaled /= 10;
+                    scale -= 1;
+                }
+                Small { unscaled, scale }
+            }
+            _ => self.wide().normalized().into(),
         }
-        Finite { unscaled, scale }
     }
 
     /// The digits to base 10,000 of the wire's binary form: (weight, sign, scale, digits).
     pub fn to_wire(&self) -> (i16, u16, u16, Vec<u16>) {
-        let Finite { unscaled, scale } = self else {
-            let sign = match self {
-                NaN => 0xc000,
-                Infinity => 0xd000,
-                _ => 0xf000,
-            };
-            return (0, sign, 0, Vec::new());
-        };
-        let mut text = unscaled.abs().to_string();
-        let pad_right = (4 - (*scale as usize % 4)) % 4;
-        text.push_str(&"0".repeat(pad_right));
-        let behind = (*scale as usize + pad_right) / 4;
-        let pad_left = (4 - text.len() % 4) % 4;
-        let text = "0".repeat(pad_left) + &text;
-        let mut digits: Vec<u16> =
-            text.as_bytes().chunks(4).map(|c| c.iter().fold(0, |n, b| n * 10 + u16::from(b - b'0'))).collect();
-        let mut weight = digits.len() as i64 - behind as i64 - 1;
-        let lead = digits.iter().take_while(|d| **d == 0).count();
-        digits.drain(..lead);
-        weight -= lead as i64;
+        let Small { unscaled, scale } = self else { return self.wide().to_wire() };
+        let pad = (4 - scale % 4) % 4;
+        let mut rest = u128::from(unscaled.unsigned_abs()) * 10u128.pow(pad);
+        let behind = (scale + pad) / 4;
+        let mut digits = Vec::with_capacity(6);
+        while rest > 0 {
+            digits.push((rest % 10_000) as u16);
+            rest /= 10_000;
+        }
+        let weight = if digits.is_empty() { 0 } else { digits.len() as i64 - i64::from(behind) - 1 };
+        digits.reverse();
         while digits.last() == Some(&0) {
             digits.pop();
         }
-        if digits.is_empty() {
-            weight = 0;
-        }
-        (weight as i16, if unscaled.is_negative() { 0x4000 } else { 0 }, *scale as u16, digits)
+        (weight as i16, if *unscaled < 0 { 0x4000 } else { 0 }, *scale as u16, digits)
     }
 
     /// The opposite of [`Self::to_wire`]; none where the fields don't make a number.
     pub fn from_wire(weight: i16, sign: u16, scale: u16, digits: &[u16]) -> Option<Self> {
-        match sign {
-            0xc000 => return Some(NaN),
-            0xd000 => return Some(Infinity),
-            0xf000 => return Some(NegInfinity),
-            0 | 0x4000 => {}
-            _ => return None,
+        if let Some(small) = Self::of_digits(weight, sign, scale, digits.iter().copied()) {
+            return Some(small);
         }
-        if digits.iter().any(|d| *d > 9999) || u32::from(scale) > SCALE_MAX {
+        Wide::from_wire(weight, sign, scale, digits).map(Self::from)
+    }
+
+    /// The same of a finite value that fits a word; none: it does not, or the fields make no number.
+    #[inline]
+    pub fn of_digits(weight: i16, sign: u16, scale: u16, digits: impl ExactSizeIterator<Item = u16>) -> Option<Self> {
+        let negative = match sign {
+            0 => false,
+            0x4000 => true,
+            _ => return None,
+        };
+        let count = digits.len();
+        if count > 5 || u32::from(scale) > SCALE_MAX {
             return None;
         }
-        let text: String = digits.iter().map(|d| format!("{d:04}")).collect();
-        let mut unscaled = BigInt::parse_bytes(text.as_bytes(), 10).unwrap_or_default();
-        let exponent = (i64::from(weight) + 1 - digits.len() as i64) * 4 + i64::from(scale);
-        if exponent >= 0 {
-            unscaled *= pow10(exponent as u32);
-        } else {
-            unscaled /= pow10((-exponent) as u32);
+        let mut unscaled = 0i128;
+        for digit in digits {
+            if digit > 9_999 {
+                return None;
+            }
+            unscaled = unscaled * 10_000 + i128::from(digit);
         }
-        Some(Finite { unscaled: if sign == 0 { unscaled } else { -unscaled }, scale: u32::from(scale) })
+        let exponent = (i64::from(weight) + 1 - count as i64) * 4 + i64::from(scale);
+        let step = power(u32::try_from(exponent.unsigned_abs()).ok()?)?;
+        let unscaled = if exponent >= 0 { unscaled.checked_mul(step)? } else { unscaled / step };
+        let unscaled = i64::try_from(if negative { -unscaled } else { unscaled }).ok()?;
+        Some(Small { unscaled, scale: u32::from(scale) })
+    }
+
+    /// The square root.
+    pub fn sqrt(&self) -> Result<Self> {
+        self.wide().sqrt().map(Self::from)
+    }
+
+    /// The square root with so many digits behind the point.
+    pub fn sqrt_to(&self, digits: u32) -> Result<Self> {
+        self.wide().sqrt_to(digits).map(Self::from)
+    }
+
+    /// e to this power.
+    pub fn exp(&self) -> Result<Self> {
+        self.wide().exp().map(Self::from)
+    }
+
+    /// The natural logarithm.
+    pub fn ln(&self) -> Result<Self> {
+        self.wide().ln().map(Self::from)
+    }
+
+    /// The logarithm to a base.
+    pub fn log(&self, base: &Self) -> Result<Self> {
+        self.wide().log(&base.wide()).map(Self::from)
+    }
+
+    /// This to the power of `exponent`.
+    pub fn pow(&self, exponent: &Self) -> Result<Self> {
+        self.wide().pow(&exponent.wide()).map(Self::from)
+    }
+
+    /// Bytes beyond its own.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Big(wide) => match &**wide {
+                Wide::Finite { unscaled, .. } => unscaled.bits() as usize / 8,
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+}
+
+/// Equal numbers have equal hashes, whatever their scale.
+impl Hash for Numeric {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.normalized() {
+            Small { unscaled, scale } => {
+                state.write_i64(unscaled);
+                state.write_u64(u64::from(scale));
+            }
+            Big(wide) => {
+                if let Wide::Finite { unscaled, scale } = &*wide {
+                    scale.hash(state);
+                    (unscaled.sign() == num_bigint::Sign::Minus).hash(state);
+                    unscaled.iter_u64_digits().for_each(|d| d.hash(state));
+                }
+            }
+            special => special.to_string().hash(state),
+        }
     }
 }
 
 impl fmt::Display for Numeric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finite { unscaled, scale } = self else {
-            return f.write_str(match self {
-                NaN => "NaN",
-                Infinity => "Infinity",
-                _ => "-Infinity",
-            });
-        };
-        let digits = unscaled.abs().to_string();
-        if unscaled.is_negative() {
+        let Small { unscaled, scale } = self else { return self.wide().fmt(f) };
+        if *unscaled < 0 {
             f.write_char('-')?;
         }
-        let scale = *scale as usize;
-        if scale == 0 {
-            return f.write_str(&digits);
+        let magnitude = unscaled.unsigned_abs();
+        match 10u64.checked_pow(*scale) {
+            Some(1) => write!(f, "{magnitude}"),
+            Some(one) => write!(f, "{}.{:0>width$}", magnitude / one, magnitude % one, width = *scale as usize),
+            None => write!(f, "0.{magnitude:0>width$}", width = *scale as usize),
         }
-        let padded = format!("{digits:0>width$}", width = scale + 1);
-        let (int, frac) = padded.split_at(padded.len() - scale);
-        write!(f, "{int}.{frac}")
     }
 }
 
 impl PartialEq for Numeric {
     fn eq(&self, other: &Self) -> bool {
         self.compare(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Numeric {}
+
+/// The error of a value that no numeric can hold.
+pub(super) fn overflow() -> SqlError {
+    SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values around the limits of a word, of all scales that matter.
+    fn samples() -> Vec<Numeric> {
+        let mut texts: Vec<String> = ["NaN", "Infinity", "-Infinity"].map(String::from).to_vec();
+        let digits = ["0", "1", "5", "9", "10", "49", "50", "9999", "10000", "123456789", "9223372036854775807"];
+        let more = ["9223372036854775808", "99999999999999999999", "123456789012345678901234567890"];
+        for digits in digits.iter().chain(&more) {
+            for scale in [0usize, 1, 2, 4, 5, 18, 19, 20, 25, 40] {
+                let padded = format!("{digits:0>width$}", width = scale + 1);
+                let (int, frac) = padded.split_at(padded.len() - scale);
+                texts.push(format!("{int}.{frac}"));
+                texts.push(format!("-{int}.{frac}"));
+            }
+        }
+        texts.iter().map(|t| Numeric::parse(t).unwrap().unwrap()).collect()
+    }
+
+    fn same(a: &Numeric, b: &Wide, what: &str) {
+        assert_eq!(a.to_string(), b.to_string(), "{what}");
+        let fits = matches!(b, Wide::Finite { unscaled, .. } if unscaled.to_i64().is_some());
+        assert_eq!(matches!(a, Small { .. }), fits, "NUM-1: {what}");
+    }
+
+    #[test]
+    fn small_and_wide_agree_on_every_operation() {
+        let all = samples();
+        for a in &all {
+            let wide = a.wide().into_owned();
+            same(a, &wide, "the value itself");
+            same(&a.negate(), &wide.negate(), &format!("- {a}"));
+            same(&a.normalized(), &wide.normalized(), &format!("normalized {a}"));
+            assert_eq!(a.to_wire(), wide.to_wire(), "{a}");
+            let (weight, sign, scale, digits) = a.to_wire();
+            same(&Numeric::from_wire(weight, sign, scale, &digits).unwrap(), &wide, &format!("from the wire {a}"));
+            assert_eq!(a.to_f64().to_bits(), wide.to_f64().to_bits(), "{a}");
+            assert_eq!(a.to_i64("bigint").ok(), wide.to_i64("bigint").ok(), "{a}");
+            for scale in [-3, -1, 0, 1, 2, 3, 18, 19, 30, 45] {
+                same(&a.round(scale), &wide.round(scale), &format!("round({a}, {scale})"));
+                same(&a.trunc(scale), &wide.trunc(scale), &format!("trunc({a}, {scale})"));
+                for precision in [1, 5, 18, 19, 20, 40] {
+                    match (a.fit(precision, scale), wide.fit(precision, scale)) {
+                        (Ok(x), Ok(y)) => same(&x, &y, &format!("{a} as numeric({precision},{scale})")),
+                        (x, y) => assert_eq!(x.is_err(), y.is_err(), "{a} as numeric({precision},{scale})"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_and_wide_agree_on_every_pair() {
+        let all = samples();
+        for a in &all {
+            for b in &all {
+                let (x, y) = (a.wide().into_owned(), b.wide().into_owned());
+                same(&a.add(b), &x.add(&y), &format!("{a} + {b}"));
+                same(&a.sub(b), &x.sub(&y), &format!("{a} - {b}"));
+                same(&a.mul(b), &x.mul(&y), &format!("{a} * {b}"));
+                assert_eq!(a.compare(b), x.compare(&y), "{a} and {b}");
+                for (small, wide, op) in [(a.div(b), x.div(&y), "/"), (a.rem(b), x.rem(&y), "%")] {
+                    match (small, wide) {
+                        (Ok(small), Ok(wide)) => same(&small, &wide, &format!("{a} {op} {b}")),
+                        (small, wide) => assert_eq!(small.is_err(), wide.is_err(), "{a} {op} {b}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in ["", "-", ".", "1.2.3", "+-1", "1 2", "--1", "e5", "1e", "-.", "٣"] {
+            assert!(Numeric::parse(text).is_none(), "{text}");
+        }
     }
 }

@@ -7,9 +7,9 @@
 //! 2201E, 2201F for arguments without a result; 22003 for a result that numeric can't hold; 0A000 for one of more than
 //! [`RESULT_DIGITS_MAX`] digits, which would take seconds.
 
-use super::numeric::Numeric;
+use super::wide::Wide;
 use crate::error::{Result, SqlError, code};
-use Numeric::{Finite, Infinity, NaN, NegInfinity};
+use Wide::{Finite, Infinity, NaN, NegInfinity};
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
@@ -43,8 +43,8 @@ fn fixed(unscaled: &BigInt, scale: u32, digits: u32) -> BigInt {
 }
 
 /// The other way, rounded half away from zero.
-fn rounded(value: &BigInt, digits: u32, scale: u32) -> Numeric {
-    Numeric::new(value.clone(), digits).round(scale as i32)
+fn rounded(value: &BigInt, digits: u32, scale: u32) -> Wide {
+    Wide::new(value.clone(), digits).round(scale as i32)
 }
 
 /// log10 of a positive value, as good as a double is; also of values beyond a double's range.
@@ -63,7 +63,7 @@ fn ln_weight(unscaled: &BigInt, scale: u32) -> i64 {
         if rest.is_zero() {
             return 0;
         }
-        let (weight, first) = Numeric::head(&rest, scale);
+        let (weight, first) = Wide::head(&rest, scale);
         return weight * 4 + (first as f64).log10() as i64;
     }
     let ln = log10(unscaled, scale) * std::f64::consts::LN_10;
@@ -158,16 +158,16 @@ fn integer_digits(weight: f64) -> Result<u32> {
 }
 
 /// e^(x), where x is an integer of 10^-`digits`, to `scale` digits behind the point.
-fn exp_to(x: &BigInt, digits: u32, weight: f64, scale: u32) -> Result<Numeric> {
+fn exp_to(x: &BigInt, digits: u32, weight: f64, scale: u32) -> Result<Wide> {
     if weight < -(SCALE_MAX as f64) - 2.0 {
-        return Ok(Numeric::new(BigInt::zero(), scale));
+        return Ok(Wide::new(BigInt::zero(), scale));
     }
     let before = integer_digits(weight)?;
     let work = scale + before + SPARE;
     Ok(rounded(&exp_fixed(x, digits, scale, before)?, work, scale))
 }
 
-impl Numeric {
+impl Wide {
     /// The square root.
     pub fn sqrt(&self) -> Result<Self> {
         let negative = || Err(power("cannot take square root of a negative number"));
@@ -176,10 +176,10 @@ impl Numeric {
             NegInfinity => negative(),
             Finite { unscaled, .. } if unscaled.is_negative() => negative(),
             Finite { unscaled, scale } => {
-                let (weight, _) = Numeric::head(unscaled, *scale);
+                let (weight, _) = Wide::head(unscaled, *scale);
                 let digits = if weight >= 0 { weight * 2 + 1 } else { 1 - (1 - weight * 4) / 2 };
                 let result = scaled(digits, &[*scale]);
-                Ok(Numeric::new(root(unscaled, *scale, result), result))
+                Ok(Wide::new(root(unscaled, *scale, result), result))
             }
         }
     }
@@ -188,7 +188,7 @@ impl Numeric {
     pub fn sqrt_to(&self, digits: u32) -> Result<Self> {
         match self {
             Finite { unscaled, scale } if !unscaled.is_negative() => {
-                Ok(Numeric::new(root(unscaled, *scale, digits), digits))
+                Ok(Wide::new(root(unscaled, *scale, digits), digits))
             }
             _ => self.sqrt(),
         }
@@ -198,7 +198,7 @@ impl Numeric {
     pub fn exp(&self) -> Result<Self> {
         match self {
             NaN | Infinity => Ok(self.clone()),
-            NegInfinity => Ok(Numeric::from(0)),
+            NegInfinity => Ok(Wide::from(0)),
             Finite { unscaled, scale } => {
                 let weight = self.to_f64() * std::f64::consts::LOG10_E;
                 let result = scaled(weight.clamp(-2000.0, 2_000_000.0) as i64, &[*scale]);
@@ -242,7 +242,7 @@ impl Numeric {
                 Ok(rounded(&quotient, digits, result))
             }
             (None, None) => Ok(NaN),
-            (None, Some(_)) => Ok(Numeric::from(0)),
+            (None, Some(_)) => Ok(Wide::from(0)),
             (Some(_), None) => Ok(Infinity),
         }
     }
@@ -257,7 +257,7 @@ impl Numeric {
 
     /// This to the power of `exponent`.
     pub fn pow(&self, exponent: &Self) -> Result<Self> {
-        let one = Numeric::from(1);
+        let one = Wide::from(1);
         match (self, exponent) {
             (_, Finite { unscaled, .. }) if unscaled.is_zero() && !matches!(self, Finite { .. }) => return Ok(one),
             (NaN, _) => return Ok(NaN),
@@ -286,16 +286,12 @@ impl Numeric {
             (0, _) => one,
             (1, 1) | (-1, -1) if matches!(self, NegInfinity) && odd => NegInfinity,
             (1, 1) | (-1, -1) => Infinity,
-            _ => Numeric::from(0),
+            _ => Wide::from(0),
         })
     }
 }
 
-fn finite_power(
-    (base, scale): (&BigInt, u32),
-    (exp, exp_scale): (&BigInt, u32),
-    exponent: &Numeric,
-) -> Result<Numeric> {
+fn finite_power((base, scale): (&BigInt, u32), (exp, exp_scale): (&BigInt, u32), exponent: &Wide) -> Result<Wide> {
     let (whole, odd) = exponent.whole();
     if base.is_zero() {
         if exp.is_negative() {
@@ -303,7 +299,7 @@ fn finite_power(
         }
         let result = scaled(0, &[scale, exp_scale]);
         let value = if exp.is_zero() { pow10(result) } else { BigInt::zero() };
-        return Ok(Numeric::new(value, result));
+        return Ok(Wide::new(value, result));
     }
     if base.is_negative() && !whole {
         return Err(power("a negative number raised to a non-integer power yields a complex result"));
@@ -311,7 +307,7 @@ fn finite_power(
     let magnitude = base.abs();
     let weight = exponent.to_f64() * log10(&magnitude, scale);
     if weight < -(SCALE_MAX as f64) - 1.0 && whole {
-        return Ok(Numeric::new(BigInt::zero(), scaled(0, &[scale, exp_scale])));
+        return Ok(Wide::new(BigInt::zero(), scaled(0, &[scale, exp_scale])));
     }
     let before = integer_digits(weight)?;
     // PostgreSQL 15 gives whole powers 16 digits behind the point, whatever their size.
