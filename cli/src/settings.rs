@@ -32,6 +32,9 @@ pub fn reference() -> String {
             Kind::Bool => "on, off".to_owned(),
             Kind::Milliseconds => "milliseconds, or with a unit: ms, s, min, h, d; 0 is none".to_owned(),
             Kind::MillisecondsOrOff => "milliseconds, or with a unit: ms, s, min, h, d; -1 is off".to_owned(),
+            Kind::Bytes if setting.name == "work_mem" => {
+                "kilobytes, or with a unit: B, kB, MB, GB, TB; 64kB at least".to_owned()
+            }
             Kind::Bytes => "kilobytes, or with a unit: B, kB, MB, GB, TB; 0 is none".to_owned(),
             Kind::Int(low, high) => format!("{low} to {high}"),
             Kind::Enum(words) => words.join(", "),

@@ -96,6 +96,44 @@ fn every_kind_of_greedy_statement_is_refused_by_name_and_the_process_lives() {
     let _ = std::fs::remove_dir_all(&directory);
 }
 
+/// Statements whose rows have more memory than the statement may have, and what PostgreSQL 15 answers.
+const SPILLING: &[(&str, &str)] = &[
+    ("select md5(string_agg(id::text, ',')) from (select id from wide order by v desc, id) s", SORTED),
+    (
+        "select count(*) || ' ' || sum(n) || ' ' || max(m) from (select v, count(*) n, max(id) m from wide group by v) g",
+        "120000 120000 120000",
+    ),
+    ("select count(*) || ' ' || sum(a.id) from wide a join wide b on a.v = b.v", "120000 7200060000"),
+    ("select count(*) || ' ' || count(b.id) from wide a full join wide b on a.v = b.w", "240000 120000"),
+];
+/// The digest of the sorted numbers.
+const SORTED: &str = "0388af1303ce09ae7622362d1a534b02";
+
+#[test]
+fn what_exceeds_work_mem_goes_to_files_and_leaves_none() {
+    let directory = scratch("spilling");
+    let running = start_under(&directory, 2 << 20, &["-c", "statement_memory=32MB", "-c", "cache_size=64MB"]);
+    block_on(async {
+        let client = connect(&running).await;
+        let table = "create table wide as select g id, repeat('x', 100) || (g * 7919::bigint) % 120011 v, g::text w from generate_series(1, 120000) g";
+        client.batch_execute(&format!("{table}; analyze; set work_mem = '1MB'")).await.expect("made");
+        for (sql, answer) in SPILLING {
+            let row = client.query_one(*sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+            assert_eq!(row.get::<_, &str>(0), *answer, "{sql}");
+        }
+        client.batch_execute("set work_mem = '1GB'").await.expect("set");
+        for (sql, _) in &SPILLING[..3] {
+            let refused = client.query_one(*sql, &[]).await.expect_err("its rows do not fit the account");
+            assert_eq!(refused.code().map(|c| c.code()), Some("53200"), "{sql}: {refused:?}");
+        }
+    });
+    stop(running);
+    let left = std::fs::read_dir(&directory).expect("the directory").filter_map(Result::ok);
+    let left: Vec<String> = left.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!left.iter().any(|name| name.starts_with("temp-")), "{left:?}");
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
 #[test]
 fn texts_plans_and_prepared_statements_are_charged_too() {
     let directory = scratch("texts");
@@ -129,7 +167,7 @@ fn texts_plans_and_prepared_statements_are_charged_too() {
 #[test]
 fn the_servers_account_refuses_the_greedy_and_not_the_small() {
     let directory = scratch("server-account");
-    let arguments = ["-c", "server_memory=160MB", "-c", "statement_memory=1GB", "-c", "cache_size=16MB"];
+    let arguments = ["-c", "server_memory=160MB", "-c", "statement_memory=1GB", "-c", "cache_size=16MB", "-c", "work_mem=1GB"];
     let running = start_with(&directory, &arguments.map(str::to_owned));
     block_on(async {
         let (greedy, small) = (connect(&running).await, connect(&running).await);

@@ -111,6 +111,14 @@ impl Session {
         Ok(found)
     }
 
+    /// Goes to the next row of a walk by an index; false if there is none.
+    ///
+    /// # Errors
+    /// From the trees.
+    pub async fn advance(&mut self, scan: &mut IndexScan) -> Result<bool, EngineError> {
+        scan.advance(self.db.transactions(), &mut self.dep_lsn).await
+    }
+
     /// Puts a row in and returns its key.
     ///
     /// # Errors

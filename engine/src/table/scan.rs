@@ -129,6 +129,7 @@ pub struct IndexScan {
     batch: RowBatch,
     next: usize,
     reading: Reading,
+    key: Vec<u8>,
 }
 
 impl IndexScan {
@@ -150,6 +151,7 @@ impl IndexScan {
             batch: RowBatch::default(),
             next: 0,
             reading: Reading::default(),
+            key: Vec::new(),
         }
     }
 
@@ -173,19 +175,36 @@ impl IndexScan {
     /// # Errors
     /// From the trees; `BadRow`; `BadCatalog` if an entry leads to no row, which TAB-1 excludes.
     pub async fn next(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<Option<KeyedRow>, EngineError> {
+        if !self.advance(all, dep_lsn).await? {
+            return Ok(None);
+        }
+        Ok(Some(KeyedRow { row: self.shape.row(&self.key, self.reading.value())?, key: self.key.clone() }))
+    }
+
+    /// Key and value part of the row to which `advance` went.
+    pub fn current(&self) -> (&[u8], &[u8]) {
+        (&self.key, self.reading.value())
+    }
+
+    /// Goes to the next row; false if there is none. `dep_lsn` rises to the commits on which the row depends.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn advance(&mut self, all: &Transactions, dep_lsn: &mut Lsn) -> Result<bool, EngineError> {
         while self.next == self.batch.len() {
             self.next = 0;
             if !self.scan.next(all.book(), dep_lsn, &mut self.batch).await? {
-                return Ok(None);
+                return Ok(false);
             }
         }
         let (entry, _) = self.batch.get(self.next);
         self.next += 1;
         let index = &self.shape.indexes[self.index];
-        let key = index.row_key(entry)?.to_vec();
-        if !self.reading.get(all.book(), self.shape.rows(all), &key, &self.view, dep_lsn).await? {
+        self.key.clear();
+        self.key.extend_from_slice(index.row_key(entry)?);
+        if !self.reading.get(all.book(), self.shape.rows(all), &self.key, &self.view, dep_lsn).await? {
             return Err(EngineError::BadCatalog(format!("index {} leads to a row that is not there", index.name)));
         }
-        Ok(Some(KeyedRow { row: self.shape.row(&key, self.reading.value())?, key }))
+        Ok(true)
     }
 }

@@ -23,6 +23,9 @@ pub const VERSION_TEXT: &str = "PostgreSQL 15.0 (Clearway 0.1.0)";
 /// What `server_version` says: the reference that clients adapt to.
 pub const SERVER_VERSION: &str = "15.0 (Clearway 0.1.0)";
 
+/// The least `work_mem`, in kilobytes.
+const WORK_KIB_MIN: u64 = 64;
+
 /// What a setting may be.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -127,6 +130,7 @@ pub static SETTINGS: &[Setting] = &[
     s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
     s("transaction_read_only", "off", Kind::Bool, false, "Sets the current transaction's read-only status."),
     s("wal_level", "replica", Kind::Fixed, false, "Shows the level of information written to the log."),
+    s("work_mem", "64MB", Kind::Bytes, false, "Sets the maximum memory to be used for query workspaces."),
     s("xmloption", "content", Kind::Enum(&["content", "document"]), false, "Accepted; there is no type xml."),
 ];
 
@@ -168,6 +172,8 @@ pub struct Settings {
     pub statement_timeout_ms: u64,
     /// `statement_memory` in bytes; 0: no limit.
     pub statement_memory: u64,
+    /// `work_mem` in bytes.
+    pub work_mem: u64,
     /// `idle_in_transaction_session_timeout`.
     pub idle_in_transaction_ms: u64,
     /// `idle_session_timeout`.
@@ -217,6 +223,7 @@ impl Default for Settings {
             lock_timeout_ms: 0,
             statement_timeout_ms: 0,
             statement_memory: 0,
+            work_mem: 64 << 20,
             idle_in_transaction_ms: 0,
             idle_session_ms: 0,
             commits_later: false,
@@ -410,6 +417,14 @@ impl Settings {
                 Err(SqlError::unsupported("the isolation level SERIALIZABLE")
                     .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."))
             }
+            "work_mem" => match bytes(value).map_or(0, |bytes| bytes >> 10) {
+                kib @ ..WORK_KIB_MIN => {
+                    let message =
+                        format!("{kib} kB is outside the valid range for parameter \"work_mem\" (64 .. 2147483647)");
+                    Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message))
+                }
+                _ => Ok(kept),
+            },
             "TimeZone" => {
                 if value.eq_ignore_ascii_case("default") {
                     return Ok(kept);
@@ -426,6 +441,7 @@ impl Settings {
         match name {
             "lock_timeout" => self.lock_timeout_ms = milliseconds(&value).unwrap_or(0),
             "statement_timeout" => self.statement_timeout_ms = milliseconds(&value).unwrap_or(0),
+            "work_mem" => self.work_mem = bytes(&value).unwrap_or(64 << 20),
             "statement_memory" => self.statement_memory = bytes(&value).unwrap_or(0),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_ms = milliseconds(&value).unwrap_or(0),
             "log_min_duration_statement" | "log_statement" => self.log.set(name, &value),

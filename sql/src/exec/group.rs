@@ -1,12 +1,17 @@
 //! GROUP BY and aggregates: rows are put into groups by a hash of their keys, once for each grouping set.
 //!
+//! When the groups exceed `work_mem`, those that are there go on; rows of others are put aside in files by a part of their hash, and each
+//! file is grouped when the input has ended. What has DISTINCT or an order within one group is not divided.
+//!
 //! Behind the slots of its first row a group's row has the values of its aggregates, its keys (nulls for those that its set lacks), and the
 //! number of its set from 1 where there are sets (PLN-8).
 
 use super::keys::{KeyTable, hash_of};
 use super::nodes::Rows;
 use super::query::in_order;
-use super::sort::sort_keyed;
+use super::row_batch::{Batch, ROWS};
+use super::sort::{Sorter, sort_keyed};
+use super::spill::Spilled;
 use super::{Cx, Row};
 use crate::error::Result;
 use crate::expr::accumulate::Accumulator;
@@ -43,42 +48,120 @@ struct Groups<'a> {
     key: Row,
     masked: Row,
     args: Row,
+    /// How often the rows were divided before.
+    level: u32,
+    /// No room is left for new groups: the sets and the hashes of the row at hand whose groups are not here.
+    full: bool,
+    elsewhere: Vec<(usize, u64)>,
+    /// Rows of groups that are not here, by their hash.
+    parts: Vec<Spilled>,
 }
 
-/// The rows of the groups that HAVING keeps.
+/// Into so many parts rows are divided whose groups do not fit the memory.
+const PARTS: usize = 16;
+/// Groups that are kept at least.
+const GROUPS_MIN: usize = 64;
+/// Rows are divided at most so often: what is left then has the same hash, or the sum of a group is too long.
+const LEVELS_MAX: u32 = 8;
+
+/// Puts the rows of the groups that HAVING keeps into a sink.
 pub async fn groups(
     mut source: Rows,
     select: &Select,
     grouping: &Grouping,
     cx: Cx<'_>,
     held: &mut Held,
-) -> Result<Vec<Row>> {
-    let mut all = Groups::new(select, grouping, cx);
+    sink: &mut Sink<'_, '_>,
+) -> Result<()> {
+    let mut all = Groups::new(select, grouping, cx, 0);
+    let work_bytes = cx.work_bytes() as i64;
     // The first value in the order of a lone min or max is the answer.
     let first_wins = grouping.is_one_group() && in_order(&select.source, cx);
-    while let Some(row) = source.pull(cx).await? {
-        cx.breathe().await?;
-        if !all.prompt {
-            if !cx.holds(select.filter.as_ref(), &row).await? {
-                continue;
+    let (mut batch, mut more) = (Batch::default(), true);
+    let want = if first_wins { 1 } else { ROWS };
+    while more {
+        batch.clear();
+        more = source.fill(cx, want, &mut batch).await?;
+        for at in 0..batch.len() {
+            cx.breathe().await?;
+            let row = batch.row(at);
+            if !all.prompt {
+                if !cx.holds(select.filter.as_ref(), row).await? {
+                    continue;
+                }
+                all.take_slowly(row, None).await?;
+            } else {
+                if !cx.holds_now(select.filter.as_ref(), row)? {
+                    continue;
+                }
+                all.take(row, None)?;
             }
-            all.take_slowly(row).await?;
-        } else {
-            if !cx.holds_now(select.filter.as_ref(), &row)? {
-                continue;
+            held.grow()?;
+            all.make_room(row, held, work_bytes).await?;
+            if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
+                return all.finished(sink).await;
             }
-            all.take(row)?;
-        }
-        held.grow()?;
-        if first_wins && all.groups.first().is_some_and(|g| g.running.iter().all(Accumulator::has_value)) {
-            break;
         }
     }
-    all.finished().await
+    let mut left: Vec<(Spilled, u32)> = Vec::new();
+    let (mut parts, mut level) = (std::mem::take(&mut all.parts), 1);
+    all.finished(sink).await?;
+    loop {
+        left.extend(parts.drain(..).filter(|part| part.rows() > 0).map(|part| (part, level)));
+        held.measure();
+        let Some((part, at)) = left.pop() else { return Ok(()) };
+        (parts, level) = (part_groups(part, (select, grouping, at), cx, held, sink).await?, at + 1);
+    }
+}
+
+/// The groups of rows that were put aside; gives those that were put aside again.
+async fn part_groups(
+    mut part: Spilled,
+    (select, grouping, level): (&Select, &Grouping, u32),
+    cx: Cx<'_>,
+    held: &mut Held,
+    sink: &mut Sink<'_, '_>,
+) -> Result<Vec<Spilled>> {
+    let mut all = Groups::new(select, grouping, cx, level);
+    let work_bytes = cx.work_bytes();
+    let end = part.end();
+    let mut rows = part.reader(0..end, work_bytes / PARTS).await?;
+    while let Some(mut row) = rows.next().await? {
+        cx.breathe().await?;
+        let set = row.pop().and_then(|set| set.as_i64()).unwrap_or(0) as usize;
+        if all.prompt {
+            all.take(&row, Some(set))?;
+        } else {
+            all.take_slowly(&row, Some(set)).await?;
+        }
+        held.grow()?;
+        all.make_room(&row, held, work_bytes as i64).await?;
+    }
+    let parts = std::mem::take(&mut all.parts);
+    all.finished(sink).await?;
+    Ok(parts)
+}
+
+/// Where rows of groups go.
+pub enum Sink<'s, 'a> {
+    /// A list.
+    List(&'s mut Vec<Row>),
+    /// A sorter, with what it has of the statement's memory.
+    Sorter(&'s mut Sorter<'a>, &'s mut Held),
+}
+
+impl Sink<'_, '_> {
+    async fn put(&mut self, row: Row, cx: Cx<'_>) -> Result<()> {
+        match self {
+            Sink::List(list) => list.push(row),
+            Sink::Sorter(sorter, held) => sorter.push(row, cx, held).await?,
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Groups<'a> {
-    fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>) -> Self {
+    fn new(select: &'a Select, grouping: &'a Grouping, cx: Cx<'a>, level: u32) -> Self {
         let exprs =
             grouping.keys.iter().chain(grouping.calls.iter().flat_map(AggregateCall::exprs)).chain(&select.filter);
         let prompt = !exprs.into_iter().any(Bound::may_wait);
@@ -96,24 +179,47 @@ impl<'a> Groups<'a> {
             key: Row::new(),
             masked: Row::new(),
             args: Row::new(),
+            level,
+            full: false,
+            elsewhere: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
-    /// Takes a row; nothing about it can wait.
-    fn take(&mut self, row: Row) -> Result<()> {
+    /// Puts the row at hand aside where its group is not here; decides whether there is room for more groups.
+    async fn make_room(&mut self, row: &[Datum], held: &mut Held, work_bytes: i64) -> Result<()> {
+        if !self.full {
+            let enough = held.bytes() > work_bytes && self.groups.len() >= GROUPS_MIN && self.level < LEVELS_MAX;
+            if !enough {
+                return Ok(());
+            }
+            for _ in 0..PARTS {
+                self.parts.push(Spilled::create(self.cx.temp_files()).await?);
+            }
+            self.full = true;
+        }
+        for (set, hash) in self.elsewhere.drain(..) {
+            let part = (hash >> (28 - 4 * self.level.min(7))) as usize % PARTS;
+            self.parts[part].append(row, &[Datum::Int4(set as i32)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row, for one grouping set or for all; nothing about it can wait.
+    fn take(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
         self.key.clear();
         for e in &self.grouping.keys {
-            self.key.push(self.cx.value_now(e, &row)?);
+            self.key.push(self.cx.value_now(e, row)?);
         }
-        for set in 0..self.tables.len() {
-            let at = self.place(set, &row);
+        for set in only.map_or(0..self.tables.len(), |set| set..set + 1) {
+            let Some(at) = self.place(set, row) else { continue };
             for (i, call) in self.grouping.calls.iter().enumerate() {
-                if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), &row)? {
+                if call.filter.is_some() && !self.cx.holds_now(call.filter.as_ref(), row)? {
                     continue;
                 }
                 self.args.clear();
                 for e in &call.args {
-                    self.args.push(self.cx.value_now(e, &row)?);
+                    self.args.push(self.cx.value_now(e, row)?);
                 }
                 let group = &mut self.groups[at];
                 if call.order_by.is_empty() {
@@ -121,7 +227,7 @@ impl<'a> Groups<'a> {
                 } else {
                     let mut order = Row::with_capacity(call.order_by.len());
                     for (e, _, _) in &call.order_by {
-                        order.push(self.cx.value_now(e, &row)?);
+                        order.push(self.cx.value_now(e, row)?);
                     }
                     group.ordered[i].push((order, self.args.clone()));
                 }
@@ -131,24 +237,24 @@ impl<'a> Groups<'a> {
     }
 
     /// Takes a row; its expressions may wait.
-    async fn take_slowly(&mut self, row: Row) -> Result<()> {
+    async fn take_slowly(&mut self, row: &[Datum], only: Option<usize>) -> Result<()> {
         let cx = self.cx;
-        self.key = cx.values(&self.grouping.keys, &row, &[]).await?;
+        self.key = cx.values(&self.grouping.keys, row, &[]).await?;
         let mut arguments = Vec::with_capacity(self.grouping.calls.len());
         for call in &self.grouping.calls {
-            if !cx.holds(call.filter.as_ref(), &row).await? {
+            if !cx.holds(call.filter.as_ref(), row).await? {
                 arguments.push(None);
                 continue;
             }
-            let args = cx.values(&call.args, &row, &[]).await?;
+            let args = cx.values(&call.args, row, &[]).await?;
             let mut order = Row::new();
             for (e, _, _) in &call.order_by {
-                order.push(cx.value(e, &row).await?);
+                order.push(cx.value(e, row).await?);
             }
             arguments.push(Some((order, args)));
         }
-        for set in 0..self.tables.len() {
-            let at = self.place(set, &row);
+        for set in only.map_or(0..self.tables.len(), |set| set..set + 1) {
+            let Some(at) = self.place(set, row) else { continue };
             let group = &mut self.groups[at];
             for (i, taken) in arguments.iter().enumerate() {
                 let Some((order, args)) = taken else { continue };
@@ -162,8 +268,8 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// The group of the row at hand in a grouping set.
-    fn place(&mut self, set: usize, row: &[Datum]) -> usize {
+    /// The group of the row at hand in a grouping set; none: it is not here, and there is no room for it.
+    fn place(&mut self, set: usize, row: &[Datum]) -> Option<usize> {
         let key = match &self.grouping.sets {
             None => &self.key,
             Some(sets) => {
@@ -177,27 +283,33 @@ impl<'a> Groups<'a> {
             if self.groups.is_empty() {
                 self.groups.push(new_group(row.to_vec(), Row::new(), set, &self.grouping.calls, self.wants_order));
             }
-            return 0;
+            return Some(0);
         }
         let hash = hash_of(key);
         let groups = &self.groups;
-        if let Some(at) = self.tables[set].find(hash, |n| groups[n].key == *key) {
-            return at;
+        let found = self.tables[set].find(hash, |n| groups[n].key == *key);
+        if found.is_some() {
+            return found;
+        }
+        if self.full {
+            self.elsewhere.push((set, hash));
+            return None;
         }
         let at = self.groups.len();
         self.tables[set].add(hash, at, |n| hash_of(&groups[n].key));
         let row = if self.keeps_row { row.to_vec() } else { Row::new() };
         let group = new_group(row, key.clone(), set, &self.grouping.calls, self.wants_order);
         self.groups.push(group);
-        at
+        Some(at)
     }
 
-    /// The row of each group that HAVING keeps.
-    async fn finished(mut self) -> Result<Vec<Row>> {
-        self.add_empty_groups();
+    /// Puts out the row of each group that HAVING keeps.
+    async fn finished(mut self, sink: &mut Sink<'_, '_>) -> Result<()> {
+        if self.level == 0 {
+            self.add_empty_groups();
+        }
         self.order_sets().await?;
         let (select, grouping, cx) = (self.select, self.grouping, self.cx);
-        let mut out = Vec::new();
         for mut group in std::mem::take(&mut self.groups) {
             cx.breathe().await?;
             for (i, list) in std::mem::take(&mut group.ordered).into_iter().enumerate() {
@@ -215,9 +327,9 @@ impl<'a> Groups<'a> {
             {
                 continue;
             }
-            out.push(row);
+            sink.put(row, cx).await?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// A set without keys has one group, though no row came.

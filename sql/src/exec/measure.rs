@@ -28,13 +28,18 @@ impl Measured {
         Box::pin(async move {
             let began = now_ns();
             let row = next.await?;
-            self.note(address, is_first, began, row.is_some());
+            self.note(address, is_first, began, usize::from(row.is_some()));
             Ok(row)
         })
     }
 
-    /// Notes that a row was asked for at `began`; `is_first`: it was the first of a loop.
-    fn note(&self, address: usize, is_first: bool, began: u64, gave: bool) {
+    /// The time at which rows are asked for.
+    pub fn begin(&self) -> u64 {
+        now_ns()
+    }
+
+    /// Notes that rows were asked for at `began`, and how many came; `is_first`: they were the first of a loop.
+    pub fn note(&self, address: usize, is_first: bool, began: u64, gave: usize) {
         let took = now_ns().saturating_sub(began);
         let mut all = self.all.lock();
         let (actual, waiting) = all.entry(address).or_default();
@@ -46,8 +51,8 @@ impl Measured {
         if *waiting {
             actual.first_ns += took;
         }
-        *waiting &= !gave;
-        actual.rows += u64::from(gave);
+        *waiting &= gave == 0;
+        actual.rows += gave as u64;
     }
 
     /// All figures.

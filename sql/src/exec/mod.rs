@@ -3,8 +3,8 @@
 //! Structure: `query` runs a level of a query, `group` its aggregates, `window` its window functions, `expand` functions of its select list
 //! that give rows, `nodes` its sources, `scan` tables, `lock` locks rows, `change`
 //! inserts, updates and deletes, `foreign` keeps foreign keys, `host` is what expressions may ask of the session.
-//! Rows are pulled one at a time, so a LIMIT stops everything below it and a row lock is taken only on rows that
-//! are handed out.
+//! Nodes hand each other rows in batches, first few and then more, so that a LIMIT stops what is below it; what a row of the output costs
+//! (locks, the target list) is done for rows that are handed out.
 //!
 //! Invariants:
 //! - EXE-1 The engine's session is lent to one piece at a time, never across the evaluation of an expression.
@@ -18,10 +18,13 @@ pub mod change;
 mod comments;
 pub mod deferred;
 mod expand;
+mod external;
 pub mod foreign;
 mod frame;
 mod group;
+mod hashed;
 pub mod host;
+mod join;
 mod keys;
 pub mod lock;
 pub mod measure;
@@ -32,10 +35,12 @@ pub mod ranges;
 mod recheck;
 mod reset;
 mod rights;
+mod row_batch;
 pub mod scan;
 pub mod series;
 mod sizes;
 pub mod sort;
+mod spill;
 mod view_checks;
 mod window;
 
@@ -245,6 +250,15 @@ impl<'a> Cx<'a> {
         Ok(row)
     }
 
+    fn temp_files(&self) -> &Arc<clearway_storage::temp_files::TempFiles> {
+        self.run.core.db.transactions().store().temp_files()
+    }
+
+    /// The memory that one sort, hash or the like may have before it goes to temporary files, in bytes.
+    fn work_bytes(self) -> usize {
+        usize::try_from(self.run.core.settings.lock().work_mem).unwrap_or(usize::MAX)
+    }
+
     /// Counts a row that was looked at. Now and then it lets others run and ends an interrupted statement.
     ///
     /// # Errors
@@ -290,6 +304,37 @@ impl<'a> Cx<'a> {
             None => Ok(true),
             Some(e) => Ok(self.value_now(e, row)?.as_bool() == Some(true)),
         }
+    }
+
+    /// Whether a row meets a condition; `waits`: it must be awaited.
+    async fn judge(self, e: Option<&Bound>, waits: bool, row: &[Datum]) -> Result<bool> {
+        if waits { self.holds(e, row).await } else { self.holds_now(e, row) }
+    }
+
+    /// Drops the rows from `mark` on that do not meet a condition.
+    async fn keep(self, e: Option<&Bound>, waits: bool, mark: usize, rows: &mut row_batch::Batch) -> Result<()> {
+        if e.is_none() {
+            return Ok(());
+        }
+        let mut kept = mark;
+        for at in mark..rows.len() {
+            self.breathe().await?;
+            if self.judge(e, waits, rows.row(at)).await? {
+                rows.put_at(kept, at);
+                kept += 1;
+            }
+        }
+        rows.truncate(kept);
+        Ok(())
+    }
+
+    /// Values of several expressions, in place of what `out` holds; `waits`: some must be awaited.
+    async fn values_into(self, list: &[Bound], waits: bool, row: &[Datum], out: &mut Row) -> Result<()> {
+        out.clear();
+        for e in list {
+            out.push(if waits { self.value(e, row).await? } else { self.value_now(e, row)? });
+        }
+        Ok(())
     }
 
     /// Values of several expressions.

@@ -1,16 +1,16 @@
 //! Sources of rows: scans, functions, derived tables, joins.
 
 use super::expand::SetRows;
+use super::join::JoinRows;
 use super::query::QueryRows;
-use super::scan::{TableRows, row_of};
+use super::row_batch::{Batch, ROWS};
+use super::scan::TableRows;
 use super::{BoxFuture, Cx, Row};
 use crate::error::Result;
 use crate::expr::Bound;
-use crate::planner::plan::{Derived, Join, JoinType, Node};
+use crate::planner::plan::{Derived, Node};
 use crate::types::Datum;
-use clearway_base::memory::{Held, Kind};
-use clearway_base::{breath, stack};
-use std::collections::HashMap;
+use clearway_base::stack;
 use std::sync::Arc;
 
 /// A node that is being read.
@@ -18,6 +18,10 @@ pub struct Rows {
     node: Arc<Node>,
     prefix: Row,
     state: State,
+    /// Rows that have been read ahead for a consumer that takes them one at a time, how many it has taken, and how many are asked for next.
+    ready: Batch,
+    taken: usize,
+    ask: usize,
 }
 
 enum State {
@@ -34,63 +38,38 @@ enum State {
     End,
 }
 
-struct JoinRows {
-    left: Rows,
-    /// The right side by its keys, if it is read once.
-    table: Option<Hashed>,
-    /// The left row at hand, and what of the right side it has still to meet.
-    current: Option<(Row, Right)>,
-    matched: bool,
-    /// Full joins: right rows that nobody met.
-    rest: Option<std::vec::IntoIter<Row>>,
-}
-
-enum Right {
-    Rows(Box<Rows>),
-    List(Arc<Vec<usize>>, usize),
-}
-
-struct Hashed {
-    /// Right rows without the slots to their left.
-    rows: Vec<Row>,
-    by_key: HashMap<Row, Arc<Vec<usize>>>,
-    none: Arc<Vec<usize>>,
-    met: Vec<bool>,
-    /// What it has of the statement's memory.
-    _held: Held,
-}
-
 impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
-        Self { node, prefix, state: State::Start }
+        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1 }
     }
 
-    /// The next row of a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
-    pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
-        let State::Table(TableRows::Table(walk)) = &mut self.state else { return None };
-        if cx.run.state.measured.is_some() {
+    /// Says that so many rows will be taken at once.
+    pub fn expect(&mut self, rows: usize) {
+        self.ask = rows.clamp(1, ROWS);
+    }
+
+    /// The next row that has been read ahead; none: ask `ahead`.
+    pub fn ready(&mut self) -> Option<&[Datum]> {
+        if self.taken == self.ready.len() {
             return None;
         }
-        let Node::Scan(scan) = &*self.node else { return None };
-        if scan.filter.as_ref().is_some_and(Bound::may_wait) {
-            return None;
+        self.taken += 1;
+        Some(self.ready.row(self.taken - 1))
+    }
+
+    /// Reads ahead, first little and then more; false: there are no more rows.
+    pub async fn ahead(&mut self, cx: Cx<'_>) -> Result<bool> {
+        let mut ready = std::mem::take(&mut self.ready);
+        let mut more = true;
+        ready.clear();
+        self.taken = 0;
+        while more && ready.len() == 0 {
+            more = self.fill(cx, self.ask, &mut ready).await?;
         }
-        loop {
-            if let Err(stopped) = breath::step(breath::ROW) {
-                return Some(Err(stopped.into()));
-            }
-            let (key, value) = walk.buffered()?;
-            let row = match row_of(scan, key, value, &self.prefix) {
-                Ok(row) => row,
-                Err(e) => return Some(Err(e)),
-            };
-            match cx.holds_now(scan.filter.as_ref(), &row) {
-                Ok(false) => {}
-                Ok(true) => return Some(Ok(row)),
-                Err(e) => return Some(Err(e)),
-            }
-        }
+        self.ask = (self.ask * 8).min(ROWS);
+        self.ready = ready;
+        Ok(self.ready.len() > 0)
     }
 
     /// The one row of a table that is read by its whole key, if that needs no wait; none: ask `next`.
@@ -104,102 +83,91 @@ impl Rows {
         Some(found)
     }
 
-    /// The next row, by the shortest way.
-    pub async fn pull(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
-        if let Some(row) = self.buffered(cx) {
-            return row.map(Some);
-        }
-        if let Some(row) = self.point(cx) {
-            return row;
-        }
-        match self.state {
-            State::End => Ok(None),
-            _ => self.next(cx).await,
-        }
-    }
-
     /// The next row.
-    pub fn next<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        let Some(measured) = &cx.run.state.measured else { return self.next_row(cx) };
-        let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
-        measured.row(address, is_first, self.next_row(cx))
+    pub async fn pull(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        if self.taken == self.ready.len() {
+            if let Some(row) = self.point(cx) {
+                return row;
+            }
+            if matches!(self.state, State::End) || !self.ahead(cx).await? {
+                return Ok(None);
+            }
+        }
+        self.taken += 1;
+        Ok(Some(self.ready.take(self.taken - 1)))
     }
 
-    fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+    /// Appends some `want` rows, at least one unless there is none left; false: there are no more behind them.
+    pub fn fill<'a>(&'a mut self, cx: Cx<'a>, want: usize, out: &'a mut Batch) -> BoxFuture<'a, Result<bool>> {
+        let Some(measured) = &cx.run.state.measured else { return self.fill_rows(cx, want, out) };
+        let (address, is_first) = (Arc::as_ptr(&self.node) as usize, matches!(self.state, State::Start));
+        Box::pin(async move {
+            let (began, before) = (measured.begin(), out.len());
+            let more = self.fill_rows(cx, want, out).await?;
+            measured.note(address, is_first, began, out.len() - before);
+            Ok(more)
+        })
+    }
+
+    fn fill_rows<'a>(&'a mut self, cx: Cx<'a>, want: usize, out: &'a mut Batch) -> BoxFuture<'a, Result<bool>> {
         Box::pin(stack::deeper_polls(async move {
             if matches!(self.state, State::Start) {
                 self.state = self.open(cx).await?;
             }
             let node = self.node.clone();
-            loop {
-                let row = match &mut self.state {
-                    State::Start | State::End => None,
-                    State::Table(rows) => match &*node {
-                        Node::Scan(scan) => match cx.next_row(rows, scan, &self.prefix).await? {
-                            Some(row) if !cx.holds(scan.filter.as_ref(), &row).await? => continue,
-                            row => row,
-                        },
-                        _ => None,
-                    },
-                    State::List(rows) => {
+            let mark = out.len();
+            let more = match (&mut self.state, &*node) {
+                (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
+                (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
+                (State::Derived(rows), Node::Derived(d)) => {
+                    let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
+                    let more = rows.fill(Cx { run: cx.run, outer: &outer }, want, &self.prefix, out).await?;
+                    keep(d.filter.as_ref(), mark, out, cx).await?;
+                    more
+                }
+                (State::Inner(rows), Node::Filter { filter, .. }) => {
+                    let more = rows.fill(cx, want, out).await?;
+                    keep(Some(filter), mark, out, cx).await?;
+                    more
+                }
+                (State::List(rows), _) => {
+                    for row in rows.take(want) {
                         cx.breathe().await?;
-                        rows.next()
+                        out.push(&row, &[]);
                     }
-                    State::Functions(sets, given) => {
+                    rows.len() > 0
+                }
+                (State::Functions(sets, given), Node::Function(_)) => {
+                    let mut more = true;
+                    while more && out.len() < mark + want {
                         cx.breathe().await?;
-                        function_row(&node, sets, given, &self.prefix, cx)?
+                        match function_row(&node, sets, given, &self.prefix, cx)? {
+                            Some(row) => out.push(&row, &[]),
+                            None => more = false,
+                        }
                     }
-                    State::Kept(id, at) => match &*node {
-                        Node::Derived(d) => {
-                            cx.breathe().await?;
-                            *at += 1;
-                            match cx.kept_row(d, *id, *at - 1).await? {
-                                Some(columns) => match checked(d, &self.prefix, columns, cx).await? {
-                                    None => continue,
-                                    row => row,
-                                },
-                                None => None,
-                            }
+                    more
+                }
+                (State::Kept(id, at), Node::Derived(d)) => {
+                    let mut more = true;
+                    while more && out.len() < mark + want {
+                        cx.breathe().await?;
+                        match cx.kept_row(d, *id, *at).await? {
+                            Some(columns) => out.push(&self.prefix, &columns),
+                            None => more = false,
                         }
-                        _ => None,
-                    },
-                    State::Derived(rows) => match &*node {
-                        Node::Derived(d) => {
-                            let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
-                            match rows.next(Cx { run: cx.run, outer: &outer }).await? {
-                                Some(columns) => match checked(d, &self.prefix, columns, cx).await? {
-                                    None => continue,
-                                    row => row,
-                                },
-                                None => None,
-                            }
-                        }
-                        _ => None,
-                    },
-                    State::Inner(rows) => match (rows.next(cx).await?, &*node) {
-                        (Some(row), Node::Filter { filter, .. }) => {
-                            if !cx.holds(Some(filter), &row).await? {
-                                continue;
-                            }
-                            Some(row)
-                        }
-                        (row, _) => row,
-                    },
-                    State::Join(rows) => match &*node {
-                        Node::Join(join) => rows.next(join, cx).await?,
-                        _ => None,
-                    },
-                };
-                return Ok(self.ended_by(row));
+                        *at += 1;
+                    }
+                    keep(d.filter.as_ref(), mark, out, cx).await?;
+                    more
+                }
+                _ => false,
+            };
+            if !more {
+                self.state = State::End;
             }
+            Ok(more)
         }))
-    }
-
-    fn ended_by(&mut self, row: Option<Row>) -> Option<Row> {
-        if row.is_none() {
-            self.state = State::End;
-        }
-        row
     }
 
     async fn open(&mut self, cx: Cx<'_>) -> Result<State> {
@@ -245,15 +213,7 @@ impl Rows {
             Node::Derived(Derived { kept: Some(kept), .. }) if kept.is_kept() => State::Kept(kept.id, 0),
             Node::Derived(d) => State::Derived(Box::new(QueryRows::new(d.query.clone()))),
             Node::Filter { input, .. } => State::Inner(Box::new(Rows::new(input.clone(), self.prefix.clone()))),
-            Node::Join(join) => {
-                let left = Rows::new(join.left.clone(), self.prefix.clone());
-                let table = match &join.hash {
-                    Some((_, keys)) => Some(hash_side(join, keys, cx).await?),
-                    None => None,
-                };
-                let rows = JoinRows { left, table, current: None, matched: false, rest: None };
-                State::Join(Box::new(rows))
-            }
+            Node::Join(join) => State::Join(Box::new(JoinRows::open(join, &self.prefix, cx).await?)),
         })
     }
 }
@@ -280,121 +240,12 @@ fn function_row(node: &Node, sets: &mut [SetRows], given: &mut i64, prefix: &Row
     Ok(any.then_some(row))
 }
 
-/// A row of a query in FROM behind the slots to its left, if it meets the condition.
-async fn checked(d: &Derived, prefix: &Row, columns: Row, cx: Cx<'_>) -> Result<Option<Row>> {
-    let mut row = prefix.clone();
-    row.extend(columns);
-    Ok(if cx.holds(d.filter.as_ref(), &row).await? { Some(row) } else { None })
+/// Drops rows from `mark` on that do not meet a condition.
+async fn keep(filter: Option<&Bound>, mark: usize, out: &mut Batch, cx: Cx<'_>) -> Result<()> {
+    cx.keep(filter, filter.is_some_and(Bound::may_wait), mark, out).await
 }
 
 fn lateral_outer<'a>(d: &Derived, prefix: &'a [Datum], cx: Cx<'a>) -> Vec<&'a [Datum]> {
     let own = d.lateral.then_some(prefix);
     own.into_iter().chain(cx.outer.iter().copied()).collect()
-}
-
-/// Reads the right side of a join once.
-async fn hash_side(join: &Join, keys: &[Bound], cx: Cx<'_>) -> Result<Hashed> {
-    let mut lists: HashMap<Row, Vec<usize>> = HashMap::new();
-    let mut rows = Vec::new();
-    let mut held = Held::new(Kind::Hash);
-    let mut source = Rows::new(join.right.clone(), vec![Datum::Null; join.right_base]);
-    while let Some(row) = source.pull(cx).await? {
-        cx.breathe().await?;
-        let key = cx.values(keys, &row, &[]).await?;
-        if !key.iter().any(Datum::is_null) {
-            lists.entry(key).or_default().push(rows.len());
-        }
-        rows.push(row[join.right_base..].to_vec());
-        held.grow()?;
-    }
-    let by_key = lists.into_iter().map(|(k, v)| (k, Arc::new(v))).collect();
-    Ok(Hashed { met: vec![false; rows.len()], rows, by_key, none: Arc::new(Vec::new()), _held: held })
-}
-
-impl JoinRows {
-    async fn next(&mut self, join: &Join, cx: Cx<'_>) -> Result<Option<Row>> {
-        loop {
-            if let Some(rest) = &mut self.rest {
-                return Ok(rest.next());
-            }
-            let Some((left, right)) = &mut self.current else {
-                match self.left.next(cx).await? {
-                    Some(row) => {
-                        let right = match (&self.table, &join.hash) {
-                            (Some(table), Some((keys, _))) => {
-                                let key = cx.values(keys, &row, &[]).await?;
-                                Right::List(table.by_key.get(&key).unwrap_or(&table.none).clone(), 0)
-                            }
-                            _ => Right::Rows(Box::new(Rows::new(join.right.clone(), row.clone()))),
-                        };
-                        self.current = Some((row, right));
-                        self.matched = false;
-                        continue;
-                    }
-                    None if join.kind == JoinType::Full => {
-                        self.rest = Some(self.unmet(join)?.into_iter());
-                        continue;
-                    }
-                    None => return Ok(None),
-                }
-            };
-            cx.breathe().await?;
-            let candidate = match right {
-                Right::Rows(rows) => rows.next(cx).await?.map(|row| (row, None)),
-                Right::List(list, at) => match (list.get(*at), &self.table) {
-                    (Some(i), Some(table)) => {
-                        *at += 1;
-                        let mut row = Vec::with_capacity(join.end);
-                        row.extend_from_slice(left);
-                        row.extend_from_slice(&table.rows[*i]);
-                        Some((row, Some(*i)))
-                    }
-                    _ => None,
-                },
-            };
-            match candidate {
-                Some((row, met)) => {
-                    if cx.holds(join.on.as_ref(), &row).await? {
-                        self.matched = true;
-                        if matches!(join.kind, JoinType::Semi | JoinType::Anti) {
-                            // One match says all.
-                            let left = self.current.take().map(|(left, _)| left);
-                            match left.filter(|_| join.kind == JoinType::Semi) {
-                                Some(left) => return Ok(Some(extended(left, join.end))),
-                                None => continue,
-                            }
-                        }
-                        if let (Some(i), Some(table)) = (met, &mut self.table) {
-                            table.met[i] = true;
-                        }
-                        return Ok(Some(row));
-                    }
-                }
-                None => {
-                    let Some((left, _)) = self.current.take() else { continue };
-                    if !self.matched && !matches!(join.kind, JoinType::Inner | JoinType::Semi) {
-                        return Ok(Some(extended(left, join.end)));
-                    }
-                }
-            }
-        }
-    }
-
-    fn unmet(&self, join: &Join) -> Result<Vec<Row>> {
-        let Some(table) = &self.table else { return Ok(Vec::new()) };
-        let mut unmet = Vec::new();
-        for (row, _) in table.rows.iter().zip(&table.met).filter(|(_, met)| !**met) {
-            breath::step(breath::ROW)?;
-            let mut out = vec![Datum::Null; join.right_base];
-            out.extend_from_slice(row);
-            unmet.push(out);
-        }
-        Ok(unmet)
-    }
-}
-
-/// A left row with nulls in the slots of the right side.
-fn extended(mut left: Row, end: usize) -> Row {
-    left.resize(end, Datum::Null);
-    left
 }

@@ -6,10 +6,11 @@
 //! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
 use super::expand::Expansion;
-use super::group::groups;
+use super::group::{Sink, groups};
 use super::keys::FoldState;
 use super::nodes::Rows;
-use super::sort::{Sorter, sorted};
+use super::row_batch::{Batch, ROWS};
+use super::sort::{SortedRows, Sorter, sorted};
 use super::window::computed;
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
@@ -41,9 +42,9 @@ enum Source {
     /// Rows of the source, still to be filtered.
     Stream(Rows),
     /// Rows before the target list.
-    Inputs(std::vec::IntoIter<Row>),
+    Inputs(SortedRows),
     /// Rows of the output.
-    Outputs(std::vec::IntoIter<Row>),
+    Outputs(SortedRows),
     /// Rows of a turn of a recursive query, and the same rows for the next turn.
     Turn(std::vec::IntoIter<Row>, Vec<Row>),
 }
@@ -70,35 +71,68 @@ impl QueryRows {
     }
 
     fn next_row<'a>(&'a mut self, cx: Cx<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(stack::deeper_polls(self.advance(cx)))
+    }
+
+    /// Appends some `want` rows of the output behind `prefix`; false: there are no more.
+    pub fn fill<'a>(
+        &'a mut self,
+        cx: Cx<'a>,
+        want: usize,
+        prefix: &'a [Datum],
+        out: &'a mut Batch,
+    ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(stack::deeper_polls(async move {
-            if matches!(self.source, Source::Start) {
-                let query = self.query.clone();
-                if cx.run.state.measured.is_none()
-                    && let Some((select, scan)) = point(&query)
-                {
-                    self.source = Source::Outputs(Vec::new().into_iter());
-                    return cx.read_point(select, scan).await;
-                }
-                self.open(cx).await?;
+            let enough = out.len() + want;
+            while out.len() < enough {
+                let row = match self.buffered(cx) {
+                    Some(row) => row?,
+                    None if cx.run.state.measured.is_some() => match self.next(cx).await? {
+                        Some(row) => row,
+                        None => return Ok(false),
+                    },
+                    None => match self.advance(cx).await? {
+                        Some(row) => row,
+                        None => return Ok(false),
+                    },
+                };
+                let values = out.begin();
+                values.extend_from_slice(prefix);
+                values.extend(row);
+                out.end();
             }
-            loop {
-                if self.left.is_some_and(|n| n <= 0) {
-                    return Ok(None);
-                }
-                let Some(row) = self.output(cx).await? else { return Ok(None) };
-                if self.skip > 0 {
-                    self.skip -= 1;
-                    continue;
-                }
-                if let Some(n) = &mut self.left {
-                    *n -= 1;
-                }
-                return Ok(Some(row));
-            }
+            Ok(true)
         }))
     }
 
-    /// The next row of a plain query over a table, if its leaf has been read and nothing about it can wait; none: ask `next`.
+    async fn advance(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {
+        if matches!(self.source, Source::Start) {
+            let query = self.query.clone();
+            if cx.run.state.measured.is_none()
+                && let Some((select, scan)) = point(&query)
+            {
+                self.source = Source::Outputs(Vec::new().into());
+                return cx.read_point(select, scan).await;
+            }
+            self.open(cx).await?;
+        }
+        loop {
+            if self.left.is_some_and(|n| n <= 0) {
+                return Ok(None);
+            }
+            let Some(row) = self.output(cx).await? else { return Ok(None) };
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            if let Some(n) = &mut self.left {
+                *n -= 1;
+            }
+            return Ok(Some(row));
+        }
+    }
+
+    /// The next row of a plain query, if it has been read ahead and nothing about it can wait; none: ask `next`.
     pub fn buffered(&mut self, cx: Cx<'_>) -> Option<Result<Row>> {
         let Source::Stream(rows) = &mut self.source else { return None };
         let Body::Select(select) = &self.query.body else { return None };
@@ -113,13 +147,10 @@ impl QueryRows {
             if let Err(stopped) = breath::step(breath::ROW) {
                 return Some(Err(stopped.into()));
             }
-            let row = match rows.buffered(cx)? {
-                Ok(row) => row,
-                Err(e) => return Some(Err(e)),
-            };
-            match cx.holds_now(select.filter.as_ref(), &row) {
+            let row = rows.ready()?;
+            match cx.holds_now(select.filter.as_ref(), row) {
                 Ok(false) => {}
-                Ok(true) => return Some(select.targets.iter().map(|e| cx.value_now(e, &row)).collect()),
+                Ok(true) => return Some(select.targets.iter().map(|e| cx.value_now(e, row)).collect()),
                 Err(e) => return Some(Err(e)),
             }
         }
@@ -142,10 +173,13 @@ impl QueryRows {
         self.skip = count(query.offset.as_ref(), "OFFSET", "2201X", cx).await?.unwrap_or(0);
         self.source = match &query.body {
             Body::Select(select) => {
-                let source = Rows::new(select.source.clone(), Vec::new());
+                let mut source = Rows::new(select.source.clone(), Vec::new());
                 let sorted = query.sort.is_empty() || in_order(&select.source, cx);
                 let late_order = select.sets.as_ref().is_some_and(|s| s.in_order);
                 if select.grouping.is_none() && select.windows.is_empty() && sorted && !late_order {
+                    if let (Some(n), None) = (self.left, &select.filter) {
+                        source.expect(usize::try_from(n.saturating_add(self.skip)).unwrap_or(ROWS));
+                    }
                     Source::Stream(source)
                 } else {
                     let grouped = select.grouping.is_some();
@@ -154,7 +188,7 @@ impl QueryRows {
                     let first = self.left.filter(|_| one_to_one).map(|n| n.saturating_add(self.skip));
                     let first = first.and_then(|n| usize::try_from(n).ok());
                     let held = self.held.insert(Held::new(if grouped { Kind::Groups } else { Kind::Sort }));
-                    Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?.into_iter())
+                    Source::Inputs(collect(source, select, &query.sort, first, cx, held).await?)
                 }
             }
             Body::Values(rows) => {
@@ -164,7 +198,7 @@ impl QueryRows {
                     out.push(cx.values(row, &[], &[]).await?);
                 }
                 let held = self.held.insert(Held::new(Kind::Sort));
-                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?.into_iter())
+                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?)
             }
             Body::Recursive { all, anchor, .. } => {
                 let held = self.held.insert(Held::new(Kind::Recursion));
@@ -179,7 +213,7 @@ impl QueryRows {
                 let l = Box::pin(QueryRows::new(left.clone()).all(cx, held)).await?;
                 let r = Box::pin(QueryRows::new(right.clone()).all(cx, held)).await?;
                 let out = set_op(*op, *all, l, r, cx).await?;
-                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?.into_iter())
+                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?)
             }
         };
         Ok(())
@@ -230,7 +264,7 @@ impl QueryRows {
         }
         let Body::Select(select) = &query.body else {
             let Source::Outputs(rows) = &mut self.source else { return Ok(None) };
-            return Ok(rows.next());
+            return rows.next().await;
         };
         loop {
             cx.breathe().await?;
@@ -245,11 +279,11 @@ impl QueryRows {
                 }
             }
             let row = match &mut self.source {
-                Source::Stream(rows) => match rows.next(cx).await? {
+                Source::Stream(rows) => match rows.pull(cx).await? {
                     Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
                     row => row,
                 },
-                Source::Inputs(rows) => rows.next(),
+                Source::Inputs(rows) => rows.next().await?,
                 Source::Start | Source::Outputs(_) | Source::Turn(..) => None,
             };
             let Some(mut row) = row else { return Ok(None) };
@@ -314,12 +348,15 @@ fn point(query: &Query) -> Option<(&Select, &Scan)> {
 impl Cx<'_> {
     /// Reads the row of a point query.
     async fn read_point(self, select: &Select, scan: &Scan) -> Result<Option<Row>> {
-        let mut rows = self.open_scan(scan, &[]).await?;
-        let Some(row) = self.next_row(&mut rows, scan, &[]).await? else { return Ok(None) };
-        if !self.holds(scan.filter.as_ref(), &row).await? || !self.holds(select.filter.as_ref(), &row).await? {
+        let (mut rows, mut found) = (self.open_scan(scan, &[]).await?, Batch::default());
+        if !self.next_row(&mut rows, scan, &[], None, &mut found).await? {
             return Ok(None);
         }
-        self.values(&select.targets, &row, &[]).await.map(Some)
+        let row = found.row(0);
+        if !self.holds(scan.filter.as_ref(), row).await? || !self.holds(select.filter.as_ref(), row).await? {
+            return Ok(None);
+        }
+        self.values(&select.targets, row, &[]).await.map(Some)
     }
 }
 
@@ -350,23 +387,40 @@ async fn collect(
     first: Option<usize>,
     cx: Cx<'_>,
     held: &mut Held,
-) -> Result<Vec<Row>> {
+) -> Result<SortedRows> {
     let expanded = select.sets.as_ref().filter(|s| s.in_order);
     let width = Some(select.width);
     if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
-        let mut sorter = Sorter::new(sort, width, first);
-        while let Some(row) = source.pull(cx).await? {
-            cx.breathe().await?;
-            if cx.holds(select.filter.as_ref(), &row).await? {
-                sorter.push(row, cx, held).await?;
+        let mut sorter = Sorter::new(sort, width, first, cx);
+        let (mut batch, mut more) = (Batch::default(), true);
+        while more {
+            batch.clear();
+            more = source.fill(cx, ROWS, &mut batch).await?;
+            for at in 0..batch.len() {
+                cx.breathe().await?;
+                if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
+                    sorter.push_of(&mut batch, at, cx, held).await?;
+                }
             }
         }
-        let rows = sorter.finish().await?;
+        let rows = sorter.finish(cx, held).await?;
+        held.measure();
+        return Ok(rows);
+    }
+    if let (Some(grouping), true, None) = (&select.grouping, select.windows.is_empty(), expanded) {
+        let (mut sorter, mut sort_held) = (Sorter::new(sort, width, first, cx), Held::new(Kind::Sort));
+        groups(source, select, grouping, cx, held, &mut Sink::Sorter(&mut sorter, &mut sort_held)).await?;
+        *held = sort_held;
+        let rows = sorter.finish(cx, held).await?;
         held.measure();
         return Ok(rows);
     }
     let mut rows = match &select.grouping {
-        Some(grouping) => groups(source, select, grouping, cx, held).await?,
+        Some(grouping) => {
+            let mut rows = Vec::new();
+            groups(source, select, grouping, cx, held, &mut Sink::List(&mut rows)).await?;
+            rows
+        }
         None => {
             let mut rows = Vec::new();
             while let Some(row) = source.pull(cx).await? {

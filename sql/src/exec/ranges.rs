@@ -3,9 +3,10 @@
 //! The ranges are worked out when the scan begins. Those of one key are sorted and never overlap, so that their rows come in its order and
 //! each once; a row that ranges of several keys find is given by the first of them.
 
+use super::Cx;
 use super::convert::to_value;
-use super::scan::{TableRows, append_key, key_columns};
-use super::{Cx, Row};
+use super::row_batch::Batch;
+use super::scan::{Given, TableRows, append_key, key_columns};
 use crate::error::Result;
 use crate::expr::Bound;
 
@@ -28,7 +29,7 @@ pub struct RangeRows {
     left: Vec<(Option<usize>, KeyRange)>,
     current: Option<TableRows>,
     /// Keys of the rows given, where two keys are read.
-    given: Option<(HashSet<Vec<u8>>, Held)>,
+    given: Option<Given>,
     /// The table is read in whole; rows are judged by what the ranges guarantee.
     whole: bool,
 }
@@ -215,16 +216,17 @@ impl Cx<'_> {
         Ok(Some(Some(bytes)))
     }
 
-    /// The next row of a union of ranges.
+    /// Appends the next row of a union of ranges; false: there is none.
     pub(super) async fn next_of_ranges(
         self,
         rows: &mut RangeRows,
         scan: &Scan,
         outer: &[Datum],
-    ) -> Result<Option<Row>> {
+        out: &mut Batch,
+    ) -> Result<bool> {
         loop {
             let Some(current) = &mut rows.current else {
-                let Some((index, range)) = rows.left.pop() else { return Ok(None) };
+                let Some((index, range)) = rows.left.pop() else { return Ok(false) };
                 let direction = scan.order.unwrap_or(Direction::Forward);
                 rows.current = Some(match index {
                     None => self.walk(scan, range),
@@ -236,26 +238,21 @@ impl Cx<'_> {
                 });
                 continue;
             };
-            let Some(row) = Box::pin(self.next_row(current, scan, outer)).await? else {
+            if !self.next_row(current, scan, outer, rows.given.as_mut(), out).await? {
                 rows.current = None;
                 if rows.left.is_empty() {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 continue;
-            };
+            }
             if rows.whole
                 && let crate::planner::plan::Access::Ranges(ranges) = &scan.access
-                && !self.holds(ranges.guarantees.as_ref(), &row).await?
+                && !self.holds(ranges.guarantees.as_ref(), out.last()).await?
             {
+                out.truncate(out.len() - 1);
                 continue;
             }
-            if let (Some((given, held)), Some(Datum::Bytea(key))) = (&mut rows.given, row.last()) {
-                if !given.insert(key.to_vec()) {
-                    continue;
-                }
-                held.grow()?;
-            }
-            return Ok(Some(row));
+            return Ok(true);
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'a> Cx<'a> {
         let mut source = Rows::new(select.source.clone(), Vec::new());
         let partner = loop {
             cx.breathe().await?;
-            let Some(partner) = source.next(cx).await? else { return Ok(false) };
+            let Some(partner) = source.pull(cx).await? else { return Ok(false) };
             if !cx.holds(select.filter.as_ref(), &partner).await? {
                 continue;
             }

@@ -2,16 +2,19 @@
 
 use super::convert::{borrowed_datum, read_row, to_value};
 use super::ranges::RangeRows;
+use super::row_batch::Batch;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
 use crate::expr::Bound;
 use crate::planner::plan::{Access, Range, Scan};
 use crate::types::Datum;
+use clearway_base::memory::Held;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::scan::{IndexScan, TableScan};
 use clearway_engine::value::{Value, ValueRef};
 use clearway_storage::btree::{Direction, KeyRange};
+use std::collections::HashSet;
 
 /// The byte after which no present value of an ascending column sorts (it begins a null), and the one that begins
 /// a present value: the key encoding's.
@@ -29,7 +32,12 @@ pub enum TableRows {
     Index(Box<IndexScan>),
     /// Several walks.
     Ranges(Box<RangeRows>),
+    /// A row that has been found, or none: no filter is left to be met.
+    Found(Option<Row>),
 }
+
+/// Keys of rows that have been given, where one row may be found twice.
+pub(super) type Given = (HashSet<Vec<u8>>, Held);
 
 pub(super) fn key_columns(scan: &Scan) -> Vec<KeyColumn> {
     let shape = &scan.table.shape;
@@ -208,61 +216,119 @@ impl Cx<'_> {
         Ok(End::At(bytes))
     }
 
-    /// The next row of a scan behind `prefix`, its key last (PLN-1).
-    pub async fn next_row(self, rows: &mut TableRows, scan: &Scan, prefix: &[Datum]) -> Result<Option<Row>> {
-        self.breathe().await?;
-        if let TableRows::Table(walk) = rows {
-            if !self.run.core.engine.take().fill(walk).await.map_err(from_engine)? {
-                return Ok(None);
+    /// Appends some `want` rows that meet the scan's filter; false: there are no more.
+    pub(super) async fn read_rows(
+        self,
+        rows: &mut TableRows,
+        scan: &Scan,
+        prefix: &[Datum],
+        want: usize,
+        out: &mut Batch,
+    ) -> Result<bool> {
+        if let TableRows::Found(row) = rows {
+            if let Some(row) = row.take() {
+                out.push(&row, &[]);
             }
-            return walk.buffered().map(|(key, value)| row_of(scan, key, value, prefix)).transpose();
+            return Ok(false);
         }
-        if let TableRows::Ranges(ranges) = rows {
-            return self.next_of_ranges(ranges, scan, prefix).await;
+        let (filter, enough) = (scan.filter.as_ref(), out.len() + want);
+        let waits = filter.is_some_and(Bound::may_wait);
+        while out.len() < enough {
+            let there = match rows {
+                TableRows::Ranges(ranges) => self.next_of_ranges(ranges, scan, prefix, out).await?,
+                _ => self.next_row(rows, scan, prefix, None, out).await?,
+            };
+            if !there {
+                return Ok(false);
+            }
+            if filter.is_some() && !self.judge(filter, waits, out.last()).await? {
+                out.truncate(out.len() - 1);
+            }
         }
-        let table = &scan.table;
-        let (key, found) = {
-            let mut session = self.run.core.engine.take();
+        Ok(true)
+    }
+
+    /// Appends the next row of a scan whose key has not been given, behind `prefix`, its key last (PLN-1); false: there is none.
+    pub(super) async fn next_row(
+        self,
+        rows: &mut TableRows,
+        scan: &Scan,
+        prefix: &[Datum],
+        mut given: Option<&mut Given>,
+        out: &mut Batch,
+    ) -> Result<bool> {
+        let shape = &scan.table.shape;
+        loop {
+            self.breathe().await?;
             match rows {
-                TableRows::Key(key) => {
-                    let Some(key) = key.take() else { return Ok(None) };
-                    let found = session.get(&table.shape, &self.run.view, &key).await.map_err(from_engine)?;
-                    let Some(row) = found else { return Ok(None) };
-                    (key, row)
-                }
-                TableRows::Keys(keys) => loop {
-                    let Some(key) = keys.next() else { return Ok(None) };
-                    let found = session.get(&table.shape, &self.run.view, &key).await.map_err(from_engine)?;
-                    if let Some(row) = found {
-                        break (key, row);
+                TableRows::Table(walk) => {
+                    if let Some((key, value)) = walk.buffered() {
+                        if !is_new(&mut given, key)? {
+                            continue;
+                        }
+                        append_row(scan, key, value, prefix, out.begin())?;
+                        break;
                     }
-                },
-                TableRows::Table(_) | TableRows::Ranges(_) => return Ok(None),
-                TableRows::Index(walk) => match session.next_by_index(walk).await.map_err(from_engine)? {
-                    Some(found) => (found.key, found.row),
-                    None => return Ok(None),
-                },
+                    if !self.run.core.engine.take().fill(walk).await.map_err(from_engine)? {
+                        return Ok(false);
+                    }
+                }
+                TableRows::Index(walk) => {
+                    if !self.run.core.engine.take().advance(walk).await.map_err(from_engine)? {
+                        return Ok(false);
+                    }
+                    let (key, value) = walk.current();
+                    if is_new(&mut given, key)? {
+                        append_row(scan, key, value, prefix, out.begin())?;
+                        break;
+                    }
+                }
+                TableRows::Key(_) | TableRows::Keys(_) => {
+                    let key = match rows {
+                        TableRows::Key(key) => key.take(),
+                        TableRows::Keys(keys) => keys.next(),
+                        _ => None,
+                    };
+                    let Some(key) = key else { return Ok(false) };
+                    let mut session = self.run.core.engine.take();
+                    if let Some(value) = session.find(shape, &self.run.view, &key).await.map_err(from_engine)? {
+                        append_row(scan, &key, value, prefix, out.begin())?;
+                        break;
+                    }
+                }
+                TableRows::Ranges(_) | TableRows::Found(_) => return Ok(false),
             }
-        };
-        let mut row = Vec::with_capacity(prefix.len() + table.types.len() + 1);
-        row.extend_from_slice(prefix);
-        read_row(&found, &table.types, &mut row)?;
-        row.push(Datum::Bytea(key.into()));
-        Ok(Some(row))
+        }
+        out.end();
+        Ok(true)
     }
 }
 
+/// Whether a row has not been given, and it is now.
+fn is_new(given: &mut Option<&mut Given>, key: &[u8]) -> Result<bool> {
+    let Some((given, held)) = given else { return Ok(true) };
+    let is_new = given.insert(key.to_vec());
+    held.grow()?;
+    Ok(is_new)
+}
+
 /// A row behind `prefix`, as far as the plan wants it; its key last (PLN-1).
-pub fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row> {
+fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result<Row> {
+    let mut row = Vec::with_capacity(prefix.len() + scan.table.types.len() + 1);
+    append_row(scan, key, value, prefix, &mut row)?;
+    Ok(row)
+}
+
+/// Appends it to a list.
+fn append_row(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum], row: &mut Vec<Datum>) -> Result<()> {
     let table = &scan.table;
-    let from = prefix.len();
-    let mut row = Vec::with_capacity(from + table.types.len() + 1);
+    let from = row.len() + prefix.len();
     row.extend_from_slice(prefix);
     let Some(wanted) = &scan.wanted else {
         let found = table.shape.row(key, value).map_err(from_engine)?;
-        read_row(&found, &table.types, &mut row)?;
+        read_row(&found, &table.types, row)?;
         row.push(Datum::Bytea(key.into()));
-        return Ok(row);
+        return Ok(());
     };
     row.resize(from + table.types.len() + 1, Datum::Null);
     let mut damage = Ok(());
@@ -271,5 +337,5 @@ pub fn row_of(scan: &Scan, key: &[u8], value: &[u8], prefix: &[Datum]) -> Result
         Err(e) => damage = Err(e),
     };
     wanted.read(&table.shape, key, value, put).map_err(from_engine)?;
-    damage.map(|()| row)
+    damage
 }

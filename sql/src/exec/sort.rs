@@ -1,6 +1,8 @@
-//! Sorting, with breaths: pieces that are short enough are sorted by the library, then merged two by two. Where only the first rows are
+//! Sorting, with breaths; what exceeds `work_mem` goes to temporary files in sorted runs (`external`): pieces that are short enough are sorted by the library, then merged two by two. Where only the first rows are
 //! asked for, the others are dropped on the way.
 
+use super::external::{Merge, Runs};
+use super::row_batch::Batch;
 use super::{Cx, Row};
 use crate::error::Result;
 use crate::planner::plan::SortKey;
@@ -61,28 +63,86 @@ pub struct Sorter<'a> {
     /// Sort values that a row must stay below to be among the first.
     bound: Option<Row>,
     key: Row,
+    /// What did not fit the memory.
+    runs: Option<Runs>,
+    work_bytes: i64,
+}
+
+/// Rows in their order.
+pub enum SortedRows {
+    /// In memory.
+    List(std::vec::IntoIter<Row>),
+    /// In temporary files.
+    Merged(Box<Merge>),
+}
+
+impl From<Vec<Row>> for SortedRows {
+    fn from(rows: Vec<Row>) -> Self {
+        Self::List(rows.into_iter())
+    }
+}
+
+impl SortedRows {
+    /// The next one.
+    pub async fn next(&mut self) -> Result<Option<Row>> {
+        match self {
+            Self::List(rows) => Ok(rows.next()),
+            Self::Merged(merge) => Ok(merge.next().await?.map(|(_, row)| row)),
+        }
+    }
+
+    /// Those that are left.
+    pub async fn all(mut self) -> Result<Vec<Row>> {
+        match self {
+            Self::List(rows) => Ok(rows.collect()),
+            Self::Merged(_) => {
+                let mut out = Vec::new();
+                while let Some(row) = self.next().await? {
+                    clearway_base::memory::check()?;
+                    out.push(row);
+                }
+                Ok(out)
+            }
+        }
+    }
 }
 
 impl<'a> Sorter<'a> {
     /// An empty one.
-    pub fn new(keys: &'a [SortKey], width: Option<usize>, first: Option<usize>) -> Self {
+    pub fn new(keys: &'a [SortKey], width: Option<usize>, first: Option<usize>, cx: Cx<'_>) -> Self {
         let by = keys.iter().map(|k| (k.descending, k.nulls_first)).collect();
         let first = first.filter(|n| *n <= FIRST_MAX);
-        Self { keys, by, width, first, rows: Vec::new(), bound: None, key: Row::new() }
+        let work_bytes = cx.work_bytes() as i64;
+        Self { keys, by, width, first, rows: Vec::new(), bound: None, key: Row::new(), runs: None, work_bytes }
+    }
+
+    /// Takes a row out of a batch.
+    pub async fn push_of(&mut self, rows: &mut Batch, at: usize, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+        if self.is_among(rows.row(at), cx).await? {
+            self.keep(rows.take(at), cx, held).await?;
+        }
+        Ok(())
     }
 
     /// Takes a row.
     pub async fn push(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+        if self.is_among(&row, cx).await? {
+            self.keep(row, cx, held).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row may be among the first; its key is at hand then.
+    async fn is_among(&mut self, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
         self.key.clear();
         let values = self.width.and_then(|w| row.get(w..)).unwrap_or(&[]);
         for k in self.keys {
-            self.key.push(cx.value_with(&k.expr, &row, values).await?);
+            self.key.push(cx.value_with(&k.expr, row, values).await?);
         }
-        if let Some(bound) = &self.bound
-            && order_of(&self.key, bound, &self.by).is_ge()
-        {
-            return Ok(());
-        }
+        Ok(self.bound.as_ref().is_none_or(|bound| order_of(&self.key, bound, &self.by).is_lt()))
+    }
+
+    async fn keep(&mut self, row: Row, cx: Cx<'_>, held: &mut Held) -> Result<()> {
         self.rows.push((std::mem::take(&mut self.key), row));
         held.grow()?;
         if let Some(first) = self.first
@@ -90,6 +150,22 @@ impl<'a> Sorter<'a> {
         {
             self.keep_first(first).await?;
         }
+        if held.bytes() > self.work_bytes && self.rows.len() >= PIECE {
+            self.write_run(cx, held).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a run in a temporary file of the rows in memory.
+    async fn write_run(&mut self, cx: Cx<'_>, held: &mut Held) -> Result<()> {
+        let rows = sort_keyed(std::mem::take(&mut self.rows), &self.by).await?;
+        let mut runs = match self.runs.take() {
+            Some(runs) => runs,
+            None => Runs::create(&self.by, cx).await?,
+        };
+        runs.add(rows).await?;
+        self.runs = Some(runs);
+        held.measure();
         Ok(())
     }
 
@@ -101,12 +177,19 @@ impl<'a> Sorter<'a> {
     }
 
     /// The rows in their order.
-    pub async fn finish(mut self) -> Result<Vec<Row>> {
+    pub async fn finish(mut self, cx: Cx<'_>, held: &mut Held) -> Result<SortedRows> {
+        if self.runs.is_some() && !self.rows.is_empty() {
+            self.write_run(cx, held).await?;
+        }
+        if let Some(runs) = self.runs {
+            return Ok(SortedRows::Merged(Box::new(runs.merged().await?)));
+        }
         if let Some(first) = self.first {
             self.keep_first(first).await?;
-            return Ok(self.rows.into_iter().map(|(_, row)| row).collect());
+        } else {
+            self.rows = sort_keyed(self.rows, &self.by).await?;
         }
-        Ok(sort_keyed(self.rows, &self.by).await?.into_iter().map(|(_, row)| row).collect())
+        Ok(self.rows.into_iter().map(|(_, row)| row).collect::<Vec<Row>>().into())
     }
 }
 
@@ -121,16 +204,16 @@ pub async fn sorted(
     first: Option<usize>,
     cx: Cx<'_>,
     held: &mut Held,
-) -> Result<Vec<Row>> {
+) -> Result<SortedRows> {
     if sort.is_empty() {
-        return Ok(rows);
+        return Ok(rows.into());
     }
-    let mut sorter = Sorter::new(sort, width, first);
+    let mut sorter = Sorter::new(sort, width, first, cx);
     for row in rows {
         cx.breathe().await?;
         sorter.push(row, cx, held).await?;
     }
-    sorter.finish().await
+    sorter.finish(cx, held).await
 }
 
 /// Puts a value behind the slots of a row.

@@ -87,7 +87,7 @@ impl Planner<'_> {
         serve(&mut source, select, &query.sort, few, &figures);
         (select.source, select.filter, select.width) = (source, filter, width);
         self.split_extremes(select, &mut query.sort, &figures);
-        wanted::narrow(query);
+        wanted::narrow(query, &self.subplans);
     }
 
     /// Arranges a level.

@@ -1,42 +1,50 @@
-//! Which columns of a table a query reads: the other columns need not be decoded.
+//! Which columns of its tables a query reads: the other columns need not be decoded.
 //!
-//! Only levels that read one table and hold no subquery are judged: there every use of a slot stands in the level's own expressions
-//! (PLN-6).
+//! Every use of a slot is looked for: in the level's own expressions, in lateral queries and in subqueries of expressions (PLN-6). A level that
+//! locks rows reads whole rows.
 
-use super::plan::{Body, Node, Query};
-use super::walk;
-use crate::expr::BoundKind;
+use super::plan::{Body, Node, Query, Scan, Subplan};
+use super::{rewrite, walk};
 use clearway_engine::table::pick::Picker;
 use std::sync::Arc;
 
-/// Notes in a query's scan which columns it has to give.
-pub fn narrow(query: &mut Query) {
-    let Some(columns) = used(query) else { return };
+/// Notes in a query's scans which columns they have to give.
+pub fn narrow(query: &mut Query, subplans: &[Subplan]) {
+    let Body::Select(select) = &query.body else { return };
+    if !select.locks.is_empty() || matches!(&*select.source, Node::One) {
+        return;
+    }
+    let mut used = vec![false; select.width];
+    walk::query_exprs(query, 0, &mut |e, depth| {
+        rewrite::expr_slots(e, depth, subplans, &mut |slot| {
+            if let Some(used) = used.get_mut(slot) {
+                *used = true;
+            }
+        });
+    });
     let Body::Select(select) = &mut query.body else { return };
-    if let Some(Node::Scan(scan)) = Arc::get_mut(&mut select.source) {
-        scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
+    narrow_node(&mut select.source, &used);
+}
+
+fn narrow_node(node: &mut Arc<Node>, used: &[bool]) {
+    // A node that somebody else has too is left as it is.
+    let Some(node) = Arc::get_mut(node) else { return };
+    match node {
+        Node::Scan(scan) => narrow_scan(scan, used),
+        Node::Join(join) => clearway_base::stack::deeper(|| {
+            narrow_node(&mut join.left, used);
+            narrow_node(&mut join.right, used);
+        }),
+        Node::Filter { input, .. } => clearway_base::stack::deeper(|| narrow_node(input, used)),
+        Node::One | Node::System(_) | Node::Function(_) | Node::Derived(_) | Node::Work(_) => {}
     }
 }
 
-/// The positions in its table of the columns that a level names; none: all must be there.
-fn used(query: &Query) -> Option<Vec<usize>> {
-    let Body::Select(select) = &query.body else { return None };
-    let Node::Scan(scan) = &*select.source else { return None };
-    if !select.locks.is_empty() {
-        return None;
+fn narrow_scan(scan: &mut Scan, used: &[bool]) {
+    if used.get(scan.table.key_slot()) == Some(&true) {
+        return;
     }
-    let width = scan.table.types.len();
-    let (mut used, mut all) = (vec![false; width], false);
-    walk::query_exprs(query, 0, &mut |e, _| {
-        walk::each(e, &mut |e| match e.kind {
-            BoundKind::Column { index, level: 0 } => match index.checked_sub(scan.table.base).filter(|c| *c < width) {
-                Some(column) => used[column] = true,
-                None => all = true,
-            },
-            BoundKind::Subquery { .. } => all = true,
-            _ => {}
-        });
-    });
-    let columns: Vec<usize> = (0..width).filter(|c| used[*c]).collect();
-    (!all && columns.len() < width).then_some(columns)
+    let columns: Vec<usize> =
+        (0..scan.table.types.len()).filter(|c| used.get(scan.table.base + c) == Some(&true)).collect();
+    scan.wanted = Some(Picker::new(&scan.table.shape, &columns));
 }

@@ -1,0 +1,35 @@
+-- What exceeds work_mem gives the same answers.
+create table big(a int primary key, b int, c text, d numeric(10,2), e date, f int[], g jsonb);
+insert into big select i, (i * 7919) % 5003, case when i % 11 = 0 then null else 'text ' || (i * 31) % 9973 end,
+  (i % 777) / 4.0, date '2020-01-01' + i % 400, array[i, null, i % 3], jsonb_build_object('k', i % 13)
+  from generate_series(1, 20000) i;
+create table other(k int, v text);
+insert into other select case when i % 50 = 0 then null else i end, 'v' || i from generate_series(1, 12000) i;
+analyze;
+set work_mem = '64kB';
+show work_mem;
+set work_mem = 100;
+show work_mem;
+set work_mem = '32kB';
+set work_mem = 'much';
+-- sorts
+select count(*), sum(a * n), md5(string_agg(a::text, ',' order by n)) from (select a, row_number() over () n from (select a from big order by c nulls first, d desc, a) x) y;
+select a, b, c, d, e, f, g from big order by b, a offset 19995;
+select c, d, a from big order by c desc nulls last, d, a limit 5;
+-- groups
+select count(*), sum(n), sum(s), min(x), max(y), sum(z) from (select b, count(*) n, sum(d) s, min(c) x, max(c) y, count(distinct a) z from big group by b) q;
+select count(*), sum(n) from (select c, e, count(*) n from big group by c, e having count(*) > 1) q;
+select b, string_agg(a::text, ',' order by a desc) from big group by b order by b limit 3;
+select count(*), sum(n), count(b), count(e) from (select b, e, count(*) n from big group by grouping sets ((b), (e), (b, e), ())) q;
+-- joins
+select count(*), sum(a), sum(length(v)) from big join other on a = k;
+select count(*), sum(a), sum(length(v)) from big left join other on a = k;
+select count(*), sum(a), sum(length(v)) from big full join other on b = k;
+select count(*), sum(a), sum(length(v)), sum(k) from big full join other on a = k and v <> 'v77';
+select count(*), sum(a) from big where exists (select 1 from other where k = b);
+select count(*), sum(a) from big where not exists (select 1 from other where k = b);
+select x.b, count(*) from big x join big y on x.b = y.b and x.a < y.a group by x.b order by 2 desc, 1 limit 3;
+-- all in one
+select e, count(*), sum(d) from big join other on a = k left join (select b bb, max(a) m from big group by b) g on g.bb = big.b group by e order by 3 desc, 1 limit 4;
+reset work_mem;
+drop table big, other;
