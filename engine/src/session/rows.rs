@@ -116,7 +116,10 @@ impl Session {
     /// # Errors
     /// From the trees.
     pub async fn advance(&mut self, scan: &mut IndexScan) -> Result<bool, EngineError> {
-        scan.advance(self.db.transactions(), &mut self.dep_lsn).await
+        let begins = scan.begins();
+        let found = scan.advance(self.db.transactions(), &mut self.dep_lsn).await?;
+        self.used.walked_index(scan.table(), scan.index().oid, begins, found);
+        Ok(found)
     }
 
     /// Puts a row in and returns its key.
