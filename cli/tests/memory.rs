@@ -167,7 +167,8 @@ fn texts_plans_and_prepared_statements_are_charged_too() {
 #[test]
 fn the_servers_account_refuses_the_greedy_and_not_the_small() {
     let directory = scratch("server-account");
-    let arguments = ["-c", "server_memory=160MB", "-c", "statement_memory=1GB", "-c", "cache_size=16MB", "-c", "work_mem=1GB"];
+    let arguments =
+        ["-c", "server_memory=160MB", "-c", "statement_memory=1GB", "-c", "cache_size=16MB", "-c", "work_mem=1GB"];
     let running = start_with(&directory, &arguments.map(str::to_owned));
     block_on(async {
         let (greedy, small) = (connect(&running).await, connect(&running).await);
