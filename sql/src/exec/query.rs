@@ -421,17 +421,7 @@ async fn collect(
             groups(source, select, grouping, cx, held, &mut Sink::List(&mut rows)).await?;
             rows
         }
-        None => {
-            let mut rows = Vec::new();
-            while let Some(row) = source.pull(cx).await? {
-                cx.breathe().await?;
-                if cx.holds(select.filter.as_ref(), &row).await? {
-                    rows.push(row);
-                    held.grow()?;
-                }
-            }
-            rows
-        }
+        None => filtered(source, select, cx, held).await?,
     };
     for stage in &select.windows {
         rows = computed(stage, rows, select.width, cx, held).await?;
@@ -450,6 +440,19 @@ async fn collect(
     }
     let rows = sorted(rows, sort, width, first, cx, held).await?;
     held.measure();
+    Ok(rows)
+}
+
+/// The rows of a source that meet the condition of a level.
+async fn filtered(mut source: Rows, select: &Select, cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    while let Some(row) = source.pull(cx).await? {
+        cx.breathe().await?;
+        if cx.holds(select.filter.as_ref(), &row).await? {
+            rows.push(row);
+            held.grow()?;
+        }
+    }
     Ok(rows)
 }
 
