@@ -100,7 +100,15 @@ impl JoinRows {
             }
             cx.breathe().await?;
             let mark = out.len();
-            let more = self.candidates(join, cx, enough, out).await?;
+            let more = match self.candidates(join, cx, enough, out).await {
+                Ok(more) => more,
+                Err(failed) => {
+                    if matches!(join.kind, JoinType::Semi | JoinType::Anti) {
+                        out.truncate(mark);
+                    }
+                    return Err(failed);
+                }
+            };
             self.matched |= out.len() > mark;
             let decided = self.matched && matches!(join.kind, JoinType::Semi | JoinType::Anti);
             if decided {
@@ -192,9 +200,11 @@ impl JoinRows {
                     }
                     cx.breathe().await?;
                     out.push(left, table.row(row));
-                    if !cx.judge(join.on.as_ref(), self.on_waits, out.last()).await? {
+                    let judged = cx.judge(join.on.as_ref(), self.on_waits, out.last()).await;
+                    if !matches!(judged, Ok(true)) {
                         out.truncate(out.len() - 1);
-                    } else {
+                    }
+                    if judged? {
                         table.meet(row);
                     }
                     *next = table.after(row);

@@ -10,6 +10,7 @@
 //! - EXE-1 The engine's session is lent to one piece at a time, never across the evaluation of an expression.
 //! - EXE-2 A statement changes only rows that it has judged by their newest version: what has changed since it was
 //!   read is locked, read again and judged again (read committed), or the statement fails (repeatable read).
+//! - EXE-17 Rows that are read ahead of an error are given before it: the error of a row comes after those of the rows before it.
 
 mod backup;
 mod batch;
@@ -319,9 +320,16 @@ impl<'a> Cx<'a> {
         let mut kept = mark;
         for at in mark..rows.len() {
             self.breathe().await?;
-            if self.judge(e, waits, rows.row(at)).await? {
-                rows.put_at(kept, at);
-                kept += 1;
+            match self.judge(e, waits, rows.row(at)).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    rows.put_at(kept, at);
+                    kept += 1;
+                }
+                Err(failed) => {
+                    rows.truncate(kept);
+                    return Err(failed);
+                }
             }
         }
         rows.truncate(kept);

@@ -6,7 +6,7 @@ use super::query::QueryRows;
 use super::row_batch::{Batch, ROWS};
 use super::scan::TableRows;
 use super::{BoxFuture, Cx, Row};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Derived, Node};
 use crate::types::Datum;
@@ -22,6 +22,8 @@ pub struct Rows {
     ready: Batch,
     taken: usize,
     ask: usize,
+    /// What failed behind the rows that were given last (EXE-17).
+    failed: Option<SqlError>,
 }
 
 enum State {
@@ -41,7 +43,7 @@ enum State {
 impl Rows {
     /// Begins to read a node; its rows begin with `prefix`.
     pub fn new(node: Arc<Node>, prefix: Row) -> Self {
-        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1 }
+        Self { node, prefix, state: State::Start, ready: Batch::default(), taken: 0, ask: 1, failed: None }
     }
 
     /// Says that so many rows will be taken at once.
@@ -111,63 +113,74 @@ impl Rows {
 
     fn fill_rows<'a>(&'a mut self, cx: Cx<'a>, want: usize, out: &'a mut Batch) -> BoxFuture<'a, Result<bool>> {
         Box::pin(stack::deeper_polls(async move {
-            if matches!(self.state, State::Start) {
-                self.state = self.open(cx).await?;
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
             }
-            let node = self.node.clone();
             let mark = out.len();
-            let more = match (&mut self.state, &*node) {
-                (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
-                (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
-                (State::Derived(rows), Node::Derived(d)) => {
-                    let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
-                    let more = rows.fill(Cx { run: cx.run, outer: &outer }, want, &self.prefix, out).await?;
-                    keep(d.filter.as_ref(), mark, out, cx).await?;
-                    more
-                }
-                (State::Inner(rows), Node::Filter { filter, .. }) => {
-                    let more = rows.fill(cx, want, out).await?;
-                    keep(Some(filter), mark, out, cx).await?;
-                    more
-                }
-                (State::List(rows), _) => {
-                    for row in rows.take(want) {
-                        cx.breathe().await?;
-                        out.push(&row, &[]);
-                    }
-                    rows.len() > 0
-                }
-                (State::Functions(sets, given), Node::Function(_)) => {
-                    let mut more = true;
-                    while more && out.len() < mark + want {
-                        cx.breathe().await?;
-                        match function_row(&node, sets, given, &self.prefix, cx)? {
-                            Some(row) => out.push(&row, &[]),
-                            None => more = false,
-                        }
-                    }
-                    more
-                }
-                (State::Kept(id, at), Node::Derived(d)) => {
-                    let mut more = true;
-                    while more && out.len() < mark + want {
-                        cx.breathe().await?;
-                        match cx.kept_row(d, *id, *at).await? {
-                            Some(columns) => out.push(&self.prefix, &columns),
-                            None => more = false,
-                        }
-                        *at += 1;
-                    }
-                    keep(d.filter.as_ref(), mark, out, cx).await?;
-                    more
-                }
-                _ => false,
-            };
-            if !more {
-                self.state = State::End;
-            }
-            Ok(more)
+            let filled = self.fill_by_kind(cx, want, out).await;
+            self.failed = out.failed_behind(mark, filled)?;
+            Ok(!matches!(self.state, State::End) || self.failed.is_some())
         }))
+    }
+
+    /// The same by the kind of the node. After an error `out` has the rows before it, and no other.
+    async fn fill_by_kind(&mut self, cx: Cx<'_>, want: usize, out: &mut Batch) -> Result<()> {
+        if matches!(self.state, State::Start) {
+            self.state = self.open(cx).await?;
+        }
+        let node = self.node.clone();
+        let mark = out.len();
+        let more = match (&mut self.state, &*node) {
+            (State::Table(rows), Node::Scan(scan)) => cx.read_rows(rows, scan, &self.prefix, want, out).await?,
+            (State::Join(rows), Node::Join(join)) => rows.fill(join, cx, want, out).await?,
+            (State::Derived(rows), Node::Derived(d)) => {
+                let outer: Vec<&[Datum]> = lateral_outer(d, &self.prefix, cx);
+                let more = rows.fill(Cx { run: cx.run, outer: &outer }, want, &self.prefix, out).await?;
+                keep(d.filter.as_ref(), mark, out, cx).await?;
+                more
+            }
+            (State::Inner(rows), Node::Filter { filter, .. }) => {
+                let more = rows.fill(cx, want, out).await?;
+                keep(Some(filter), mark, out, cx).await?;
+                more
+            }
+            (State::List(rows), _) => {
+                for row in rows.take(want) {
+                    cx.breathe().await?;
+                    out.push(&row, &[]);
+                }
+                rows.len() > 0
+            }
+            (State::Functions(sets, given), Node::Function(_)) => {
+                let mut more = true;
+                while more && out.len() < mark + want {
+                    cx.breathe().await?;
+                    match function_row(&node, sets, given, &self.prefix, cx)? {
+                        Some(row) => out.push(&row, &[]),
+                        None => more = false,
+                    }
+                }
+                more
+            }
+            (State::Kept(id, at), Node::Derived(d)) => {
+                let mut more = true;
+                while more && out.len() < mark + want {
+                    cx.breathe().await?;
+                    match cx.kept_row(d, *id, *at).await? {
+                        Some(columns) => out.push(&self.prefix, &columns),
+                        None => more = false,
+                    }
+                    *at += 1;
+                }
+                keep(d.filter.as_ref(), mark, out, cx).await?;
+                more
+            }
+            _ => false,
+        };
+        if !more {
+            self.state = State::End;
+        }
+        Ok(())
     }
 
     async fn open(&mut self, cx: Cx<'_>) -> Result<State> {

@@ -35,6 +35,8 @@ pub struct QueryRows {
     left: Option<i64>,
     /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
     held: Option<Held>,
+    /// What failed behind the rows that were given last (EXE-17).
+    failed: Option<SqlError>,
 }
 
 enum Source {
@@ -60,6 +62,7 @@ impl QueryRows {
             skip: 0,
             left: None,
             held: None,
+            failed: None,
         }
     }
 
@@ -83,26 +86,39 @@ impl QueryRows {
         out: &'a mut Batch,
     ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(stack::deeper_polls(async move {
-            let enough = out.len() + want;
-            while out.len() < enough {
-                let row = match self.buffered(cx) {
-                    Some(row) => row?,
-                    None if cx.run.state.measured.is_some() => match self.next(cx).await? {
-                        Some(row) => row,
-                        None => return Ok(false),
-                    },
-                    None => match self.advance(cx).await? {
-                        Some(row) => row,
-                        None => return Ok(false),
-                    },
-                };
-                let values = out.begin();
-                values.extend_from_slice(prefix);
-                values.extend(row);
-                out.end();
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
             }
-            Ok(true)
+            let (mark, mut more) = (out.len(), true);
+            let filled = self.fill_outputs(cx, (mark + want, &mut more), prefix, out).await;
+            self.failed = out.failed_behind(mark, filled)?;
+            Ok(more)
         }))
+    }
+
+    async fn fill_outputs(
+        &mut self,
+        cx: Cx<'_>,
+        (enough, more): (usize, &mut bool),
+        prefix: &[Datum],
+        out: &mut Batch,
+    ) -> Result<()> {
+        while out.len() < enough {
+            let row = match self.buffered(cx) {
+                Some(row) => Some(row?),
+                None if cx.run.state.measured.is_some() => self.next(cx).await?,
+                None => self.advance(cx).await?,
+            };
+            let Some(row) = row else {
+                *more = false;
+                return Ok(());
+            };
+            let values = out.begin();
+            values.extend_from_slice(prefix);
+            values.extend(row);
+            out.end();
+        }
+        Ok(())
     }
 
     async fn advance(&mut self, cx: Cx<'_>) -> Result<Option<Row>> {

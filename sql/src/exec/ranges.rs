@@ -247,10 +247,14 @@ impl Cx<'_> {
             }
             if rows.whole
                 && let crate::planner::plan::Access::Ranges(ranges) = &scan.access
-                && !self.holds(ranges.guarantees.as_ref(), out.last()).await?
             {
-                out.truncate(out.len() - 1);
-                continue;
+                let judged = self.holds(ranges.guarantees.as_ref(), out.last()).await;
+                if !matches!(judged, Ok(true)) {
+                    out.truncate(out.len() - 1);
+                }
+                if !judged? {
+                    continue;
+                }
             }
             return Ok(true);
         }

@@ -1,6 +1,7 @@
 //! Rows of one width, side by side in one list: what nodes hand to each other.
 
 use super::Row;
+use crate::error::{Result, SqlError};
 use crate::types::Datum;
 
 /// The most rows that a node is asked for at a time.
@@ -75,6 +76,17 @@ impl Batch {
     pub fn truncate(&mut self, rows: usize) {
         self.values.truncate(rows * self.width);
         self.rows = rows;
+    }
+
+    /// What failed, if there are rows from `mark` on that go before it.
+    ///
+    /// # Errors
+    /// The same if there are none.
+    pub fn failed_behind(&mut self, mark: usize, filled: Result<()>) -> Result<Option<SqlError>> {
+        let Err(failed) = filled else { return Ok(None) };
+        // The values of half a row go.
+        self.truncate(self.rows);
+        if self.rows > mark { Ok(Some(failed)) } else { Err(failed) }
     }
 
     /// Puts a row at an earlier place, where nobody needs the old one.

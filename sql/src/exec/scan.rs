@@ -241,9 +241,14 @@ impl Cx<'_> {
             if !there {
                 return Ok(false);
             }
-            if filter.is_some() && !self.judge(filter, waits, out.last()).await? {
+            if filter.is_none() {
+                continue;
+            }
+            let judged = self.judge(filter, waits, out.last()).await;
+            if !matches!(judged, Ok(true)) {
                 out.truncate(out.len() - 1);
             }
+            judged?;
         }
         Ok(true)
     }
