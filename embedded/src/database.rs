@@ -73,6 +73,8 @@ const AHEAD_BYTES: u64 = 384 << 10;
 const FLOOR_BYTES: usize = 128 << 10;
 /// Pages by which files grow.
 const EXTENT_PAGES: u32 = 32;
+/// Pages that only DELETE, TRUNCATE and DROP may take on a full disk: fewer than a server keeps, since a small database is to stay small.
+const SPARE_PAGES: u32 = 32;
 
 /// What tells a new database from every other: the standard library's hasher begins with random numbers.
 fn seed() -> u64 {
@@ -170,6 +172,7 @@ impl Builder {
         store.wal.ahead_bytes = AHEAD_BYTES;
         store.wal.floor_bytes = FLOOR_BYTES;
         store.space.extent_pages = EXTENT_PAGES;
+        store.space.spare_pages = SPARE_PAGES;
         store.database_seed = seed();
         store
     }

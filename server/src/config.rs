@@ -480,10 +480,24 @@ mod tests {
     /// What a reload takes is what says so of itself, and nothing else.
     #[test]
     fn a_reload_takes_what_it_says() {
-        for setting in SETTINGS {
+        // What that one switches stands outside of the configuration.
+        for setting in SETTINGS.iter().filter(|setting| setting.name != "performance_schema_instrument") {
             let mut new = Config::default();
-            let another =
-                ["7s", "on", "off", "7", "64kB", "7ms", "x", "error", "jsonlog", "127.0.0.1:7", "break", "64MB"];
+            let another = [
+                "7s",
+                "on",
+                "off",
+                "7",
+                "64kB",
+                "7ms",
+                "x",
+                "error",
+                "jsonlog",
+                "127.0.0.1:7",
+                "break",
+                "sync",
+                "64MB",
+            ];
             let taken = another.iter().any(|value| new.set(setting.name, value).is_ok() && new != Config::default());
             assert!(taken, "{}: no other value", setting.name);
             let mut running = Config::default();

@@ -283,8 +283,8 @@ fn checks(sql: &str) -> Vec<String> {
             }
             _ if is_check(sql, at) => {
                 let open = at + 5 + bytes[at + 5..].iter().position(|byte| *byte == b'(').unwrap_or(0);
-                let close = past_paren(bytes, open);
-                found.extend(sql.get(open + 1..close.saturating_sub(1)).map(str::to_owned));
+                let Some(close) = past_paren(bytes, open) else { break };
+                found.extend(sql.get(open + 1..close - 1).map(str::to_owned));
                 at = close;
             }
             _ => at += 1,
@@ -306,8 +306,8 @@ fn past_quote(bytes: &[u8], at: usize) -> usize {
     bytes[at + 1..].iter().position(|byte| *byte == quote).map_or(bytes.len(), |end| at + end + 2)
 }
 
-/// The place behind the parenthesis that closes the one at `at`.
-fn past_paren(bytes: &[u8], mut at: usize) -> usize {
+/// The place behind the parenthesis that closes the one at `at`, if there is one.
+fn past_paren(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -321,10 +321,10 @@ fn past_paren(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 1;
         if depth == 0 {
-            break;
+            return Some(at);
         }
     }
-    at
+    None
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use super::Row;
 use crate::error::{Result, SqlError};
 use crate::types::Datum;
 
-/// The most rows that a node is asked for at a time.
-pub const ROWS: usize = 256;
+/// The most rows that a node is asked for at a time. The rows of a batch are in memory together, also while a client does not read.
+pub const ROWS: usize = 64;
 
 /// Rows.
 #[derive(Default)]
