@@ -74,7 +74,7 @@ const FLOOR_BYTES: usize = 128 << 10;
 /// Pages by which files grow.
 const EXTENT_PAGES: u32 = 32;
 /// Pages that only DELETE, TRUNCATE and DROP may take on a full disk: fewer than a server keeps, since a small database is to stay small.
-const SPARE_PAGES: u32 = 32;
+const SPARE_PAGES: u32 = 16;
 
 /// What tells a new database from every other: the standard library's hasher begins with random numbers.
 fn seed() -> u64 {
