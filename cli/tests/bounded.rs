@@ -127,8 +127,7 @@ fn messages_that_claim_more_than_they_bring() {
         let mut watcher = session(running);
         assert_eq!(query(&mut watcher, "select count(*) from pg_stat_activity where state = 'idle'").0, "TDCZ");
         let grown = resident_kib(running).saturating_sub(before);
-        // A session of an unoptimized program, its batch of rows and its buffer.
-        assert!(grown < CLIENTS * 768, "{grown} KiB for {CLIENTS} clients that claim 60 MB each");
+        assert!(grown < CLIENTS * 512, "{grown} KiB for {CLIENTS} clients that claim 60 MB each");
     });
 }
 
