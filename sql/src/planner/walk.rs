@@ -29,10 +29,16 @@ pub fn stays_above(e: &Bound) -> bool {
 
 /// Calls `f` for every expression of a query, with the levels between the expression and the query.
 pub fn query_exprs(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
-    stack::deeper(|| query_exprs_here(q, depth, f));
+    stack::deeper(|| query_exprs_here(q, (depth, true), f));
 }
 
-fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+/// The same of those expressions that may name a slot of this level: an item of FROM that is not lateral sees none of them. So an expression of WITH
+/// that many levels refer to twice is not walked once for each way to it.
+pub fn level_exprs(q: &Query, f: &mut dyn FnMut(&Bound, u16)) {
+    query_exprs_here(q, (0, false), f);
+}
+
+fn query_exprs_here(q: &Query, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
     q.sort.iter().for_each(|k| f(&k.expr, depth));
     q.limit.iter().chain(&q.offset).for_each(|e| f(e, depth));
     match &q.body {
@@ -46,7 +52,7 @@ fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
             query_exprs(step, depth, f);
         }
         Body::Select(s) => {
-            node_exprs(&s.source, depth, f);
+            node_exprs(&s.source, (depth, all), f);
             s.filter.iter().chain(&s.recheck).chain(&s.targets).for_each(|e| f(e, depth));
             if let Some(g) = &s.grouping {
                 g.keys.iter().chain(&g.having).for_each(|e| f(e, depth));
@@ -63,11 +69,11 @@ fn query_exprs_here(q: &Query, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
     }
 }
 
-fn node_exprs(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
-    stack::deeper(|| node_exprs_here(node, depth, f));
+fn node_exprs(node: &Node, at: (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
+    stack::deeper(|| node_exprs_here(node, at, f));
 }
 
-fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
+fn node_exprs_here(node: &Node, (depth, all): (u16, bool), f: &mut dyn FnMut(&Bound, u16)) {
     match node {
         Node::One => {}
         Node::Scan(s) => {
@@ -79,18 +85,20 @@ fn node_exprs_here(node: &Node, depth: u16, f: &mut dyn FnMut(&Bound, u16)) {
         Node::Function(s) => s.calls.iter().flat_map(|c| &c.args).for_each(|e| f(e, depth)),
         Node::Derived(d) => {
             d.filter.iter().for_each(|e| f(e, depth));
-            query_exprs(&d.query, depth + u16::from(d.lateral), f);
+            if all || d.lateral {
+                query_exprs(&d.query, depth + u16::from(d.lateral), f);
+            }
         }
         Node::Join(j) => {
-            node_exprs(&j.left, depth, f);
-            node_exprs(&j.right, depth, f);
+            node_exprs(&j.left, (depth, all), f);
+            node_exprs(&j.right, (depth, all), f);
             j.on.iter().for_each(|e| f(e, depth));
             if let Some((l, r)) = &j.hash {
                 l.iter().chain(r).for_each(|e| f(e, depth));
             }
         }
         Node::Filter { input, filter } => {
-            node_exprs(input, depth, f);
+            node_exprs(input, (depth, all), f);
             f(filter, depth);
         }
     }

@@ -15,7 +15,7 @@ pub fn narrow(query: &mut Query, subplans: &[Subplan]) {
         return;
     }
     let mut used = vec![false; select.width];
-    walk::query_exprs(query, 0, &mut |e, depth| {
+    walk::level_exprs(query, &mut |e, depth| {
         rewrite::expr_slots(e, depth, subplans, &mut |slot| {
             if let Some(used) = used.get_mut(slot) {
                 *used = true;
