@@ -9,58 +9,22 @@ of a round a restored server archives a history of its own beside the first one,
 `N passed, N failed`, counted in rounds. The long form is 50 rounds with 10 moments.
 Needs pgbench and psql of PostgreSQL 15.
 """
-import os, random, re, shutil, signal, subprocess, sys, tempfile, threading, time
+import os, random, re, shutil, subprocess, sys, tempfile, threading, time
+
+import cluster
+from cluster import PSQL, Failed
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
 MOMENTS = int(sys.argv[2]) if len(sys.argv) > 2 else 4
 CLEARWAY = sys.argv[3] if len(sys.argv) > 3 else os.environ.get("CARGO_TARGET_DIR", "target") + "/debug/clearway"
 SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
-PSQL = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres", "postgres"]
-os.environ["PGOPTIONS"] = ""
 
 
-class Failed(Exception):
-    pass
-
-
-class Server:
+class Server(cluster.Server):
     """A server on a directory; it has an archive if a target is given."""
 
     def __init__(self, data, target=None):
-        self.log = open(data + ".log", "ab+")
-        where = self.log.seek(0, os.SEEK_END)
-        archive = ["-c", f"archive={target}", "-c", "archive_timeout=1s"] if target else []
-        # A small cache and short recovery: pages are written, and checkpoints taken, all the time.
-        small = ["-c", "cache_size=4MB", "-c", "recovery_target=1s"]
-        self.process = subprocess.Popen([CLEARWAY, "serve", "--data", data, "--listen", "127.0.0.1:0", *small, *archive],
-                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        while True:
-            self.log.seek(where)
-            said = self.log.read().decode(errors="replace")
-            found = re.search(r"connect with: psql .* -p (\d+)", said)
-            if found:
-                break
-            if self.process.poll() is not None:
-                raise Failed(f"the server did not start: {said[-500:]}")
-            time.sleep(0.05)
-        self.port = found[1]
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-
-    def sql(self, text):
-        done = subprocess.run([*PSQL, "-p", self.port, "-c", text], capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(f"{text}: {done.stderr.strip()}")
-        return done.stdout.strip()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        if self.process.wait() != 0:
-            self.log.seek(0)
-            raise Failed(f"the server did not stop cleanly: {self.log.read().decode(errors='replace')[-500:]}")
+        super().__init__(CLEARWAY, data, [f"archive={target}", "archive_timeout=1s"] if target else [])
 
 
 class Marks(threading.Thread):

@@ -11,7 +11,10 @@ machine is lost: the server is killed, its directory removed. What is restored f
 agree, and `verify` finds every object whole and the log without a hole; a second server archives what follows beside it.
 The last line is `N passed, N failed`, counted in rounds.
 """
-import os, random, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import os, random, re, shutil, socket, subprocess, sys, tempfile, threading, time
+
+import cluster
+from cluster import PSQL, Failed
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 6
@@ -19,12 +22,6 @@ CLEARWAY = sys.argv[3] if len(sys.argv) > 3 else os.environ.get("CARGO_TARGET_DI
 SEED = int(os.environ.get("SEED", random.randrange(1 << 32)))
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 KEY, SECRET, BUCKET = "clearway", "clearway-secret", "shop"
-PSQL = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", "postgres", "postgres"]
-os.environ["PGOPTIONS"] = ""
-
-
-class Failed(Exception):
-    pass
 
 
 def free_port():
@@ -187,44 +184,16 @@ class Proxy(threading.Thread):
         return True
 
 
-class Server:
+class Server(cluster.Server):
     """A server whose log goes to the bucket."""
 
     def __init__(self, data, target, environment):
-        self.data, self.log = data, open(data + ".log", "ab+")
-        where = self.log.seek(0, os.SEEK_END)
-        settings = ["cache_size=4MB", "recovery_target=1s", f"archive={target}", "archive_timeout=1s", "archive_mode=sync"]
-        arguments = [word for setting in settings for word in ("-c", setting)]
-        self.process = subprocess.Popen([CLEARWAY, "serve", "--data", data, "--listen", "127.0.0.1:0", *arguments],
-                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment)
-        while True:
-            self.log.seek(where)
-            said = self.log.read().decode(errors="replace")
-            found = re.search(r"connect with: psql .* -p (\d+)", said)
-            if found:
-                break
-            if self.process.poll() is not None:
-                raise Failed(f"the server did not start: {said[-500:]}")
-            time.sleep(0.05)
-        self.port = found[1]
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-
-    def sql(self, text):
-        done = subprocess.run([*PSQL, "-p", self.port, "-c", text], capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(f"{text}: {done.stderr.strip()}")
-        return done.stdout.strip()
+        super().__init__(CLEARWAY, data, [f"archive={target}", "archive_timeout=1s", "archive_mode=sync"], environment)
 
     def burn(self):
         """The machine is lost, with all that is on it."""
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         shutil.rmtree(self.data)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        if self.process.wait() != 0:
-            raise Failed("the server did not stop cleanly")
 
 
 class Marks(threading.Thread):

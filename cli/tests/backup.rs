@@ -5,19 +5,7 @@ mod program;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use program::{Running, scratch, start, stop};
-use tokio_postgres::{Client, NoTls};
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
-}
-
-async fn connect(running: &Running, user: &str) -> Client {
-    let text = format!("host=127.0.0.1 port={} user={user} dbname=postgres", running.port);
-    let (client, connection) = tokio_postgres::connect(&text, NoTls).await.expect("connects");
-    tokio::spawn(connection);
-    client
-}
+use program::{Running, connect_as, run, scratch, start, stop};
 
 fn url(running: &Running, user: &str) -> String {
     format!("postgresql://{user}@127.0.0.1:{}/postgres", running.port)
@@ -61,7 +49,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 fn rows_in(dir: &Path) -> i64 {
     let server = start(dir);
     let rows = run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         client.query_one("select count(*) from t", &[]).await.expect("counts").get(0)
     });
     stop(server);
@@ -75,7 +63,7 @@ fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
     let (data, repo) = (base.join("data"), base.join("repo"));
     let server = start(&data);
     run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         client.batch_execute("create table t (id int primary key, v text); checkpoint").await.expect("creates");
         client
             .batch_execute("insert into t select i, repeat('x', 200) from generate_series(1, 5000) i")
@@ -88,12 +76,12 @@ fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
     assert!(errors.contains("permission denied"), "{errors}");
     says(&["backup", text(&repo), "--server", &url_of("copier")]);
     run(async {
-        let client = connect(&server, "copier").await;
+        let client = connect_as(&server, "copier", "postgres").await;
         let refused = client.batch_execute("select pg_create_restore_point('x')").await.expect_err("as in PostgreSQL");
         assert_eq!(refused.code().expect("a code").code(), "42501");
     });
     run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         client
             .batch_execute("insert into t select i, 'later' from generate_series(5001, 5100) i; checkpoint")
             .await
@@ -176,7 +164,7 @@ fn a_directory_at_rest_is_backed_up_if_it_was_closed() {
     let (data, repo, restored) = (base.join("data"), base.join("repo"), base.join("restored"));
     let server = start(&data);
     run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         client
             .batch_execute("create table t (id int primary key); insert into t select generate_series(1, 300)")
             .await

@@ -8,19 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use program::{Running, scratch, start, start_with, stop};
-use tokio_postgres::{Client, NoTls};
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
-}
-
-async fn connect(running: &Running) -> Client {
-    let text = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", running.port);
-    let (client, connection) = tokio_postgres::connect(&text, NoTls).await.expect("connects");
-    tokio::spawn(connection);
-    client
-}
+use program::{Running, connect, run, scratch, start, start_with, stop};
+use tokio_postgres::NoTls;
 
 fn url(running: &Running) -> String {
     format!("postgresql://postgres@127.0.0.1:{}/postgres", running.port)

@@ -7,8 +7,8 @@ mod program;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use program::{Running, scratch, start_command, start_with, stop};
-use tokio_postgres::{Client, NoTls};
+use program::{Running, connect, scratch, start_command, start_with, stop};
+use tokio_postgres::Client;
 
 /// The server under a limit of addresses: what is allocated beyond it aborts the process.
 fn start_under(directory: &PathBuf, kib: usize, arguments: &[&str]) -> Running {
@@ -17,13 +17,6 @@ fn start_under(directory: &PathBuf, kib: usize, arguments: &[&str]) -> Running {
     command.args(["-c", &script, env!("CARGO_BIN_EXE_clearway"), "serve", "--listen", "127.0.0.1:0", "--data"]);
     command.arg(directory).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     start_command(&mut command)
-}
-
-async fn connect(running: &Running) -> Client {
-    let config = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", running.port);
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.expect("connects");
-    tokio::spawn(connection);
-    client
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {

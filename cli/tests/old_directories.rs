@@ -6,19 +6,8 @@ mod program;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use program::{Running, scratch, start, stop};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
-}
-
-async fn connect(running: &Running, database: &str) -> Client {
-    let text = format!("host=127.0.0.1 port={} user=postgres dbname={database}", running.port);
-    let (client, connection) = tokio_postgres::connect(&text, NoTls).await.expect("connects");
-    tokio::spawn(connection);
-    client
-}
+use program::{connect_as, run, scratch, start, stop};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// Rows as `psql -At` prints them.
 async fn rows(client: &Client, sql: &str) -> Vec<String> {
@@ -52,7 +41,7 @@ fn opens(name: &str, there: &[&str]) {
     let expected = std::fs::read_to_string(kept("state.out")).expect("the answers");
     let server = start(&directory);
     run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         let mut found = Vec::new();
         for query in queries.lines() {
             found.extend(rows(&client, query).await);
@@ -60,7 +49,10 @@ fn opens(name: &str, there: &[&str]) {
         assert_eq!(found, expected.lines().collect::<Vec<_>>());
         let next = rows(&client, "select nextval('counter')").await[0].parse::<i64>().expect("a number");
         assert!(next > 110 && next % 5 == 0, "{next} was given out before");
-        assert_eq!(rows(&connect(&server, "second").await, "select x from there order by x").await, there);
+        assert_eq!(
+            rows(&connect_as(&server, "postgres", "second").await, "select x from there order by x").await,
+            there
+        );
         // Indexes, constraints and rights still work.
         let found = rows(&client, "select id from accounts where owner = 'owner 3' and born = date '2000-03-02'").await;
         assert_eq!(found, ["3"]);
@@ -81,7 +73,7 @@ fn opens(name: &str, there: &[&str]) {
     stop(server);
     let server = start(&directory);
     run(async {
-        let client = connect(&server, "postgres").await;
+        let client = connect_as(&server, "postgres", "postgres").await;
         assert_eq!(rows(&client, "select count(*) from accounts").await, ["490"]);
         assert_eq!(rows(&client, "select n, total from totals where owner = 'new'").await, ["1|1.00"]);
         let check = rows(&client, "select count(*) from heap where b = 'lost'").await;

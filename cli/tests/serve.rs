@@ -2,21 +2,11 @@
 
 mod program;
 
+use std::io::BufRead as _;
 use std::process::Command;
 
-use program::{Running, command, scratch, start, stop};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
-}
-
-async fn connect(running: &Running) -> Client {
-    let text = format!("host=127.0.0.1 port={} user=postgres dbname=postgres", running.port);
-    let (client, connection) = tokio_postgres::connect(&text, NoTls).await.expect("connects");
-    tokio::spawn(connection);
-    client
-}
+use program::{command, connect, run, scratch, start, stop};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 async fn value(client: &Client, sql: &str) -> String {
     let messages = client.simple_query(sql).await.expect("runs");
@@ -66,5 +56,24 @@ fn what_was_committed_is_there_after_a_stop_and_after_a_kill() {
     let checked = Command::new(env!("CARGO_BIN_EXE_clearway")).arg("check").arg(&directory).output().expect("runs");
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(checked.status.success(), "{said}");
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn a_signal_to_read_the_settings_again_does_not_end_a_server_that_starts() {
+    let directory = scratch("early-signal");
+    let mut child = command(&directory).spawn().expect("starts");
+    // The directory is locked before it is recovered; sessions are served long after.
+    while !directory.join("LOCK").exists() {
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    let mut said = std::io::BufReader::new(child.stdout.take().expect("piped")).lines();
+    for _ in 0..20 {
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill runs").success());
+    }
+    assert!(said.any(|line| line.is_ok_and(|line| line.starts_with("connect with: "))), "{:?}", child.wait());
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+    assert!(child.wait().expect("ends").success());
     let _ = std::fs::remove_dir_all(&directory);
 }

@@ -22,7 +22,7 @@ use clearway_sql::context::log_line::Severity;
 use clearway_sql::session::Backends;
 use clearway_storage::buffer::PoolOptions;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::access::Rules;
 use crate::archive::Archive;
@@ -123,13 +123,18 @@ fn run_logged(
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
     config.archive.check()?;
+    // From here on: a SIGHUP that comes during recovery is obeyed when the server serves, instead of killing it.
+    let hangup = {
+        let _of_this_runtime = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
     let db = open(config, vfs, log)?;
     let archive = Archive::start(config, vfs, &db, log.clone())?;
     let backends = Arc::new(Backends::default());
     let _ = backends.directory.set(config.data.display().to_string());
     observe::restore(&db, &backends);
     let sampler = Sampler::start(&db, &backends, log)?;
-    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), say));
+    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), hangup, say));
     sampler.stop();
     // No session is left when the database is closed.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -223,10 +228,10 @@ async fn serve(
     vfs: &Arc<dyn Vfs>,
     db: &Arc<Db>,
     (log, backends): (&Log, &Arc<Backends>),
+    mut hangup: Signal,
     say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<(), RunError> {
     let configured = Configured::new(config, Arc::clone(vfs)).await.map_err(RunError::Settings)?;
-    let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (door, mut errors) = Door::read(config, vfs, None).await;
@@ -249,17 +254,17 @@ async fn serve(
     remove_stale_socket(config, vfs).await;
     let bound = server.bind()?;
     let mut sockets: Vec<_> = bound.unix_path.iter().cloned().collect();
+    // Programs that open the directory with the library find this server there; without it they are told its process number.
+    let within = if config.memory { None } else { Some(listen::bind_in(&**vfs, &config.data).await) };
     announce(config, &bound, (encrypted, &rules), say); // RUN-1
     server.serve(bound);
-    if !config.memory {
-        // Programs that open the directory with the library find this server there; without it they are told its process number.
-        match listen::bind_in(&**vfs, &config.data).await {
-            Ok(bound) => {
-                sockets.extend(bound.unix_path.clone());
-                server.serve(bound);
-            }
-            Err(error) => log.say(Severity::Warning, error.to_string()),
+    match within {
+        Some(Ok(bound)) => {
+            sockets.extend(bound.unix_path.clone());
+            server.serve(bound);
         }
+        Some(Err(error)) => log.say(Severity::Warning, error.to_string()),
+        None => {}
     }
     log.say(Severity::Log, "database system is ready to accept connections");
     loop {

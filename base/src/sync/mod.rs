@@ -37,6 +37,6 @@ pub use lsn::{Closed, LsnWaiters, WaitLsn};
 pub use mutex::{Condvar, Mutex, MutexGuard};
 pub use queue::{WaitQueue, Waiter};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
-pub use thread::{JoinHandle, Parker, block_on, spawn_thread, yield_now};
+pub use thread::{JoinHandle, Parker, block_on, spawn_thread, thread_number, yield_now};
 #[cfg(not(loom))]
 pub use timer::{Sleep, TimedOut, Timeout, pause, sleep, sleep_until_ns, timeout};

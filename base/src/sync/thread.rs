@@ -1,8 +1,10 @@
 //! Threads, and futures driven on the calling one.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::shim::Signal;
@@ -115,4 +117,23 @@ pub async fn yield_now() {
         Poll::Pending
     })
     .await;
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The calling thread's number: threads that ask are counted from 0. What is kept in shards takes the shard of this number, so that threads
+/// seldom meet at one.
+pub fn thread_number() -> usize {
+    let number = NUMBER.try_with(|number| {
+        if number.get() == usize::MAX {
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    });
+    // A thread that ends has none any more.
+    number.unwrap_or(0)
 }

@@ -62,6 +62,25 @@ fn rest(child: &mut Child, output: &mut impl std::io::Read) -> String {
     said
 }
 
+/// Drives a test with a client in it.
+#[allow(dead_code, reason = "not every test has such a client")]
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
+}
+
+#[allow(dead_code, reason = "not every test has such a client")]
+pub async fn connect(running: &Running) -> tokio_postgres::Client {
+    connect_as(running, "postgres", "postgres").await
+}
+
+#[allow(dead_code, reason = "not every test has such a client")]
+pub async fn connect_as(running: &Running, role: &str, database: &str) -> tokio_postgres::Client {
+    let text = format!("host=127.0.0.1 port={} user={role} dbname={database}", running.port);
+    let (client, connection) = tokio_postgres::connect(&text, tokio_postgres::NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
 pub fn stop(mut running: Running) {
     let pid = running.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());

@@ -12,11 +12,9 @@
 //! Pages read from disk: the page cache counts them by tree. What a walk reads is counted a leaf at a time: a walk that stops early has read
 //! the rest of its leaf too.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, thread_number};
 
 use crate::catalog::{Catalog, Oid};
 
@@ -230,22 +228,6 @@ impl Default for Usage {
     }
 }
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-fn shard_number() -> usize {
-    let number = NUMBER.try_with(|number| {
-        if number.get() == usize::MAX {
-            number.set(THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS);
-        }
-        number.get()
-    });
-    number.unwrap_or(0)
-}
-
 impl Usage {
     /// Adds what a session has done.
     pub(crate) fn add(
@@ -255,7 +237,7 @@ impl Usage {
         ended: Ended,
         catalog: impl FnOnce() -> std::sync::Arc<Catalog>,
     ) {
-        let mut shard = self.shards[shard_number()].lock();
+        let mut shard = self.shards[thread_number() % SHARDS].lock();
         let shard = &mut *shard;
         if shard.of.len() + used.of.len() > ENTRIES_MAX {
             let catalog = catalog();

@@ -8,13 +8,12 @@
 //! - STM-1: a shard has no more than [`ENTRIES_MAX`] entries; when it is full, the entry with the fewest calls is evicted, and `evicted` counts it.
 //! - STM-2: only a reader, or another thread of the same number, can make a thread wait for its shard.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Mutex, thread_number};
 use clearway_base::waits::{self, WaitEvent};
 
 /// Digests per shard.
@@ -291,22 +290,6 @@ impl Default for Statements {
     }
 }
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-fn shard_number() -> usize {
-    let number = NUMBER.try_with(|number| {
-        if number.get() == usize::MAX {
-            number.set(THREADS.fetch_add(1, Relaxed) % SHARDS);
-        }
-        number.get()
-    });
-    number.unwrap_or(0)
-}
-
 /// One execution.
 pub struct Execution<'a> {
     /// Its entry.
@@ -328,7 +311,7 @@ pub struct Execution<'a> {
 impl Statements {
     /// Counts an execution and what it has waited for.
     pub fn ran(&self, execution: &Execution<'_>, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
-        let mut shard = self.shards[shard_number()].lock(); // STM-2
+        let mut shard = self.shards[thread_number() % SHARDS].lock(); // STM-2
         let cost = match shard.get_mut(&execution.key) {
             Some(cost) => cost,
             None => self.enter(&mut shard, execution),
@@ -339,7 +322,7 @@ impl Statements {
 
     /// Counts waits that came after an execution: those of its commit.
     pub fn waited(&self, key: &Key, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
-        let mut shard = self.shards[shard_number()].lock();
+        let mut shard = self.shards[thread_number() % SHARDS].lock();
         match shard.get_mut(key) {
             Some(cost) => waited(&mut |event, count, ns| cost.waited(event, count, ns)),
             None => waited(&mut |_, _, _| {}),

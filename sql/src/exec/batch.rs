@@ -14,7 +14,7 @@ use super::lock::key_of;
 use super::{Cx, Row};
 use crate::context::errors::from_engine;
 use crate::error::Result;
-use crate::planner::plan::{Delete, Update};
+use crate::planner::plan::{Delete, Target, Update};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::batch::Replaced;
 use clearway_engine::table::batch::EntryBatch;
@@ -105,8 +105,13 @@ impl Cx<'_> {
         if !batch.rows.is_empty() {
             self.update_gathered(batch, update, pending, out).await?;
         }
+        self.apply_index_entries(&mut batch.entries, &update.target).await
+    }
+
+    /// The end of a batch: the changes of the indexes, each index at once.
+    async fn apply_index_entries(self, entries: &mut EntryBatch, target: &Target) -> Result<()> {
         let mut session = self.run.core.engine.take();
-        let applied = session.apply_entries(&mut batch.entries, &update.target.table.shape);
+        let applied = session.apply_entries(entries, &target.table.shape);
         self.run.core.lock_wait(pin!(applied)).await.map_err(from_engine)
     }
 
@@ -191,9 +196,7 @@ impl Cx<'_> {
         if !batch.rows.is_empty() {
             self.delete_gathered(batch, delete, pending, out).await?;
         }
-        let mut session = self.run.core.engine.take();
-        let applied = session.apply_entries(&mut batch.entries, &delete.target.table.shape);
-        self.run.core.lock_wait(pin!(applied)).await.map_err(from_engine)
+        self.apply_index_entries(&mut batch.entries, &delete.target).await
     }
 
     async fn delete_gathered(

@@ -1,7 +1,7 @@
 //! pg_stat_activity.
 
 use super::locks::Lines;
-use super::{ViewOf, opt, text};
+use super::{ViewOf, opt, text, time};
 use crate::context::privileges::{Judge, role_by_oid};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
@@ -10,11 +10,6 @@ use std::sync::atomic::Ordering;
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_stat_activity", activity)];
-
-/// A time from microseconds since 1970; 0 stands for none.
-fn time(us: i64) -> Datum {
-    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - 946_684_800_000_000) }
-}
 
 /// What a role that may not watch a session sees none of: the client, the times, the waits and the state.
 const HIDDEN: std::ops::Range<usize> = 7..17;

@@ -1,8 +1,8 @@
 //! `clearway_deadlocks`, `clearway_deadlock_counters`: the archive of deadlocks, in full.
 
-use super::ViewOf;
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::locked::Namer;
+use super::{ViewOf, int};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_txn::lockmgr::report::{DeadlockReport, Participant};
@@ -10,10 +10,6 @@ use clearway_txn::lockmgr::report::{DeadlockReport, Participant};
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] =
     &[("pg_catalog", "clearway_deadlocks", deadlocks), ("pg_catalog", "clearway_deadlock_counters", counters)];
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
 
 fn counters(run: &Run<'_>) -> Vec<Row> {
     let archive = run.core.db.transactions().locks().archive();

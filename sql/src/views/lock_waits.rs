@@ -2,7 +2,7 @@
 
 use super::activity::{HIDDEN_TEXT, may_watch};
 use super::locked::Namer;
-use super::{ViewOf, opt, text};
+use super::{EPOCH_US, ViewOf, int, opt, text};
 use crate::context::backend::Backend;
 use crate::context::core::now;
 use crate::exec::{Row, Run};
@@ -21,14 +21,8 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "clearway_transactions", transactions),
 ];
 
-const EPOCH_US: i64 = 946_684_800_000_000;
-
 pub(super) fn ms(ns: u64) -> Datum {
     Datum::Float8((ns / 1_000) as f64 / 1e3)
-}
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 fn number(n: u32) -> Datum {

@@ -1,7 +1,7 @@
 //! clearway_log, clearway_log_holders, clearway_archive: where the write-ahead log stands, who keeps old parts of it, what of it is in the
 //! archive.
 
-use super::ViewOf;
+use super::{ViewOf, int};
 use crate::exec::{Row, Run};
 use crate::types::Datum;
 use clearway_storage::backup::ARCHIVE_HOLDER;
@@ -12,10 +12,6 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "clearway_log_holders", holders),
     ("pg_catalog", "clearway_archive", archive),
 ];
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
 
 fn log(run: &Run<'_>) -> Vec<Row> {
     let wal = run.core.db.transactions().store().wal();

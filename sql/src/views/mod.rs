@@ -104,6 +104,19 @@ impl ViewRows for SystemViews {
     }
 }
 
+/// 2000-01-01, from which SQL's timestamps count, in microseconds since 1970.
+const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// A count; what does not fit a bigint shows as the greatest.
+fn int(n: u64) -> Datum {
+    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// A time from microseconds since 1970; 0 stands for none.
+fn time(us: i64) -> Datum {
+    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - EPOCH_US) }
+}
+
 fn text(s: &str) -> Datum {
     Datum::text(s)
 }

@@ -1,7 +1,7 @@
 //! The rows of performance_schema that are no queries over other views; times are picoseconds (`crate::context::instruments` has the names).
 
 use super::activity::{HIDDEN_TEXT, may_watch};
-use super::{ViewOf, opt, text};
+use super::{ViewOf, int, opt, text};
 use crate::context::backend::Mode;
 use crate::context::instruments::{all as all_instruments, name_of, name_of_class};
 use crate::context::recorded::Ran;
@@ -24,10 +24,6 @@ pub const ROWS: &[ViewOf] = &[
     ("performance_schema", "events_statements_history_long", history),
     ("pg_catalog", "clearway_transaction_modes", modes),
 ];
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
 
 /// Nanoseconds as picoseconds.
 fn ps(ns: u64) -> Datum {

@@ -2,7 +2,7 @@
 //! databases and sessions.
 
 use super::activity::may_watch;
-use super::{ViewOf, opt, text};
+use super::{ViewOf, int, opt, text, time};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::numeric::Numeric;
@@ -23,16 +23,6 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_stat_ssl", ssl),
     ("pg_catalog", "pg_prepared_statements", prepared),
 ];
-
-const EPOCH_US: i64 = 946_684_800_000_000;
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
-fn time(us: i64) -> Datum {
-    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - EPOCH_US) }
-}
 
 fn ms(us: i64) -> Datum {
     Datum::Float8(us as f64 / 1e3)

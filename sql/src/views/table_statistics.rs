@@ -4,7 +4,7 @@
 //! table's. Blocks are leaves: one that was visited and not read from disk was found.
 
 use super::catalog::{local, schema_name};
-use super::{ViewOf, text};
+use super::{ViewOf, int, text, time};
 use crate::context::views::all;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
@@ -22,17 +22,6 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_statio_all_indexes", index_blocks),
     ("pg_catalog", "pg_statio_all_sequences", sequences),
 ];
-
-const EPOCH_US: i64 = 946_684_800_000_000;
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
-/// A time from microseconds since 1970; 0 stands for none.
-fn time(us: i64) -> Datum {
-    if us == 0 { Datum::Null } else { Datum::TimestampTz(us - EPOCH_US) }
-}
 
 type Uses = HashMap<u32, Use>;
 

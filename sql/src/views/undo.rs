@@ -1,7 +1,7 @@
 //! clearway_undo, clearway_undo_holders, clearway_undo_alarms: what undo takes, who holds it, and who was named when it exceeded its memory.
 
 use super::activity::{HIDDEN_TEXT, may_watch};
-use super::{ViewOf, opt};
+use super::{ViewOf, int, opt};
 use crate::context::privileges::Judge;
 use crate::exec::{Row, Run};
 use crate::types::Datum;
@@ -13,10 +13,6 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "clearway_undo_holders", holders),
     ("pg_catalog", "clearway_undo_alarms", alarms),
 ];
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
 
 fn undo(run: &Run<'_>) -> Vec<Row> {
     let all = run.core.db.transactions();

@@ -2,7 +2,7 @@
 
 use super::activity::{HIDDEN_TEXT, may_watch, role_name};
 use super::lock_waits::{ms, quantile};
-use super::{ViewOf, opt, text};
+use super::{EPOCH_US, ViewOf, int, opt, text};
 use crate::context::privileges::Judge;
 use crate::context::statements::Cost;
 use crate::exec::{Row, Run};
@@ -23,12 +23,6 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_stat_statements", pg_stat_statements),
     ("pg_catalog", "pg_stat_statements_info", pg_stat_statements_info),
 ];
-
-const EPOCH_US: i64 = 946_684_800_000_000;
-
-fn int(n: u64) -> Datum {
-    Datum::Int8(i64::try_from(n).unwrap_or(i64::MAX))
-}
 
 fn class_of(event: WaitEvent) -> Datum {
     text(event.class().name())
