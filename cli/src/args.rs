@@ -32,6 +32,8 @@ pub enum Command {
     Sql(crate::sql::Target),
     /// The contention lab.
     Lab(Vec<std::ffi::OsString>),
+    /// The console of a server.
+    Watch(crate::watch::Command),
     /// Backups and restores.
     Backup(crate::backup::Command),
     /// Another database's file.
@@ -97,6 +99,12 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
                                 server stays up, unless nobody sits at a terminal or --no-wait is given
   clearway sql [URL]            a small shell for SQL [postgresql://postgres@127.0.0.1:5433/clearway]
   clearway sql --data DIR       the same on a directory that nobody serves
+  clearway watch [URL]          the console of a server, Clearway or PostgreSQL, as a page and as metrics for Prometheus
+    --http ADDRESS:PORT         where, on this machine [127.0.0.1:9187]
+    --queries FILE              queries in YAML whose results become metrics, as the exporters read them
+    --interval SECONDS          how often they run [60]
+    --cancel                    the page may end the session that blocks others
+  clearway metrics check FILE   check a file of queries
   clearway settings             every setting of server and sessions, with default and meaning
   clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
   clearway lab run NAME         one of them against several servers
@@ -121,6 +129,8 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 Some(other) => Err(other.unexpected()),
             },
             Some("lab") => Ok(Command::Lab(parser.raw_args()?.collect())),
+            Some("watch") => Ok(crate::watch::parse(parser)?.map_or(Command::Help, Command::Watch)),
+            Some("metrics") => Ok(crate::watch::parse_metrics(parser)?.map_or(Command::Help, Command::Watch)),
             Some("backup") => help_or(crate::backup::parse_backup(parser)),
             Some("import") => Ok(crate::import::parse(parser)?.map_or(Command::Help, Command::Import)),
             Some("restore") => help_or(crate::backup::parse_restore(parser)),

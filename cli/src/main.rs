@@ -1,9 +1,8 @@
 //! The `clearway` command.
 //!
-//! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of a
-//! directory), `demo` (what it is for, in a minute),
-//! `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings` (the
-//! reference), `sql` (a shell); serving is `clearway_server::run`.
+//! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
+//! a directory), `demo` (what it is for, in a minute), `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings`
+//! (the reference), `sql` (a shell), `watch` (the console); serving is `clearway_server::run`.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -15,6 +14,7 @@ mod import;
 mod lab;
 mod settings;
 mod sql;
+mod watch;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         }
         Command::Sql(target) => sql::run(&target),
         Command::Lab(lab) => lab::run(&lab),
+        Command::Watch(command) => watch::run(command),
         Command::Backup(command) => backup::run(&command),
         Command::Import(import) => import::run(&import, &mut |line| println!("{line}")),
     };

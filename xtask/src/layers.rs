@@ -19,7 +19,7 @@ pub const LAYERS: [(&str, &str); 11] = [
 ];
 
 /// Crates of tools: what they may depend on.
-const TOOLS: [(&str, &str, &[&str]); 7] = [
+const TOOLS: [(&str, &str, &[&str]); 8] = [
     ("embedded/c", "clearway-c", &["clearway-base", "clearway"]),
     // The library for Python; it sees what every program sees.
     ("embedded/python", "clearway-python", &["clearway-base", "clearway"]),
@@ -27,6 +27,8 @@ const TOOLS: [(&str, &str, &[&str]); 7] = [
     ("embedded/derive", "clearway-derive", &[]),
     // The lab reads every server through its SQL views (and starts Clearway as a process).
     ("bench/lab", "clearway-lab", &["clearway-base", "clearway-mysql"]),
+    // A client of any server, ours included: it knows only what SQL shows.
+    ("console", "clearway-console", &["clearway-base"]),
     // A client of another server: it knows nothing of ours.
     ("cli/mysql", "clearway-mysql", &[]),
     ("xtask", "xtask", &[]),
@@ -47,6 +49,7 @@ const TOOLS: [(&str, &str, &[&str]); 7] = [
             "clearway-cli",
             "clearway-lab",
             "clearway-mysql",
+            "clearway-console",
         ],
     ),
 ];
@@ -56,11 +59,11 @@ fn allowed(dir: &str) -> Option<Vec<&'static str>> {
     if let Some(level) = LAYERS.iter().position(|(layer, _)| *layer == dir) {
         // The command line watches servers, those of others too.
         let tools = match dir {
-            "cli" => Some("clearway-mysql"),
-            "embedded" => Some("clearway-derive"),
-            _ => None,
+            "cli" => &["clearway-mysql", "clearway-console"][..],
+            "embedded" => &["clearway-derive"],
+            _ => &[],
         };
-        return Some(LAYERS[..level].iter().map(|(_, name)| *name).chain(tools).collect());
+        return Some(LAYERS[..level].iter().map(|(_, name)| *name).chain(tools.iter().copied()).collect());
     }
     let tool = TOOLS.iter().find(|(tool, _, _)| *tool == dir);
     tool.map(|(_, _, allowed)| allowed.to_vec())
@@ -158,8 +161,8 @@ const RULES: [Rule; 3] = [
             "rustix::net",
             "socket2",
         ],
-        places: &["server/", "embedded/src/wire.rs", "bench/lab/", "cli/", "xtask/"],
-        why: "only the server (and the clients in cli, lab and the library) opens sockets",
+        places: &["server/", "embedded/src/wire.rs", "bench/lab/", "console/", "cli/", "xtask/"],
+        why: "only the server (and the clients in cli, console, lab and the library) opens sockets",
     },
     Rule {
         patterns: &[

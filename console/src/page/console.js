@@ -1,0 +1,220 @@
+// The page: asks the console once a second and draws what it says. Texts of the server are put in as text, never as HTML.
+"use strict";
+const byId = (id) => document.getElementById(id);
+const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
+const CLASSES = ["CPU", "Lock", "LWLock", "IO", "Scheduler", "IPC", "Timeout"];
+const SVG = "http://www.w3.org/2000/svg";
+const SECONDS = 600, NODES = 500, ROWS = 200;
+let history_ = [];      // seconds, oldest first
+let shown = null;       // the second that is shown, in microseconds; null: now
+let asked = null;       // what a confirmation is about
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+function drawn(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+const colour = (name) => `var(--${CLASSES.includes(name) ? name : "Other"})`;
+const seconds = (s) => s === null || s === undefined ? "" : s < 1 ? `${Math.round(s * 1000)} ms` : s < 120 ? `${s.toFixed(1)} s` : `${Math.round(s / 60)} min`;
+const clock = (us) => new Date(us / 1000).toLocaleTimeString();
+
+async function get(path) {
+  const answer = await fetch(path, { cache: "no-store" });
+  return answer.json();
+}
+
+// The chart: one bar a second; the right edge is now or the shown moment's surroundings.
+function drawChart() {
+  const end = shown && history_.length && shown < history_[history_.length - 1].at - SECONDS * 1e6 ? shown + SECONDS * 5e5 : history_.length ? history_[history_.length - 1].at : 0;
+  const part = history_.filter((s) => s.at > end - SECONDS * 1e6 && s.at <= end);
+  const total = (s) => Object.values(s.classes).reduce((a, b) => a + b, 0);
+  const top = Math.max(4, ...part.map(total));
+  const svg = drawn("svg", { viewBox: `0 0 ${SECONDS} 100`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  const names = new Set();
+  for (const s of part) {
+    const x = SECONDS - 1 - Math.round((end - s.at) / 1e6);
+    let y = 100;
+    for (const name of [...CLASSES, ...Object.keys(s.classes).filter((c) => !CLASSES.includes(c))]) {
+      const n = s.classes[name];
+      if (!n) continue;
+      names.add(name);
+      const height = 100 * n / top;
+      y -= height;
+      svg.append(drawn("rect", { x, y, width: 1.05, height, fill: colour(name) }));
+    }
+    if (shown && s.at === shown) svg.append(drawn("rect", { x: x - 0.5, y: 0, width: 2, height: 100, fill: "var(--text)", opacity: 0.5 }));
+  }
+  byId("chart").replaceChildren(svg);
+  byId("legend").replaceChildren(...[...names].map((name) => {
+    const box = drawn("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" });
+    box.append(drawn("rect", { width: 1, height: 1, fill: colour(name) }));
+    return element("li", {}, box, name);
+  }), element("li", {}, `top of the scale: ${top} sessions`));
+  byId("chart").secondAt = (share) => {
+    const at = end - (1 - share) * SECONDS * 1e6;
+    return part.reduce((best, s) => best === null || Math.abs(s.at - at) < Math.abs(best.at - at) ? s : best, null);
+  };
+}
+
+// The tree of blockers. A session that several others block stands below the first of them.
+function drawTree(second) {
+  const sessions = second ? second.sessions : [];
+  const byPid = new Map(sessions.map((s) => [s.pid, s]));
+  const below = new Map();
+  for (const s of sessions) {
+    const parent = s.blocked_by.length ? s.blocked_by[0] : null;
+    if (parent === null) continue;
+    if (!below.has(parent)) below.set(parent, []);
+    below.get(parent).push(s);
+  }
+  const seen = new Set();
+  const count = (pid, on = new Set()) => on.has(pid) ? 0 : (on.add(pid), (below.get(pid) || []).reduce((n, s) => n + 1 + count(s.pid, on), 0));
+  let left = NODES;
+  const node = (pid, isRoot) => {
+    const s = byPid.get(pid);
+    const item = element("li", { class: "node" });
+    const line = element("span", {}, element("strong", {}, `${pid}`));
+    if (s) line.append(` ${s.user} ${s.application ? `(${s.application}) ` : ""}${s.state}${s.event ? `, waits for ${s.class}: ${s.event}` : ""}, ${seconds(s.in_state_s)}`);
+    else line.append(" not a client's session, or gone");
+    item.append(line);
+    const place = s && s.lock && s.lock.object ? `${s.lock.object}${s.lock.key ? ` ${s.lock.key}` : ""}` : "";
+    if (place && s.blocked_by.length) item.append(element("span", { class: "sql" }, `wants ${s.lock.mode} on ${place}`));
+    if (s && s.lock && s.lock.taken_by) {
+      const ago = s.lock.taken_ago > 0 ? ` (${s.lock.taken_ago} statement${s.lock.taken_ago === 1 ? "" : "s"} ago)` : "";
+      item.append(element("span", { class: "sql taken" }, `took what others wait for by: ${s.lock.taken_by}${ago}`));
+    }
+    if (s && s.query) item.append(element("span", { class: "sql" }, `${s.state === "active" ? "runs" : "ran last"}: ${s.query}`));
+    const freed = count(pid);
+    if (isRoot) line.append(element("span", { class: "bad" }, ` blocks ${freed} session${freed === 1 ? "" : "s"}`));
+    if (isRoot && meta("cancel") === "yes" && shown === null) {
+      const button = element("button", { type: "button", "data-pid": pid }, "End it");
+      button.addEventListener("click", () => confirmEnd(pid, s, freed));
+      line.append(" ", button);
+    }
+    const children = (below.get(pid) || []).filter((child) => !seen.has(child.pid));
+    children.forEach((child) => seen.add(child.pid));
+    const drawnNow = children.slice(0, Math.max(left, 0));
+    left -= drawnNow.length;
+    if (drawnNow.length) item.append(element("ul", {}, ...drawnNow.map((child) => node(child.pid, false))));
+    if (drawnNow.length < children.length) item.append(element("span", { class: "help" }, `and ${children.length - drawnNow.length} more`));
+    return item;
+  };
+  const roots = [...below.keys()].filter((pid) => !(byPid.get(pid) && byPid.get(pid).blocked_by.length)).sort((a, b) => count(b) - count(a));
+  const rings = [...below.keys()].filter((pid) => !roots.some((root) => { const on = new Set(); count(root, on); return on.has(pid); }));
+  const parts = [];
+  if (roots.length) parts.push(element("ul", {}, ...roots.map((pid) => node(pid, true))));
+  if (rings.length) parts.push(element("p", { class: "bad" }, `A ring: sessions ${rings.join(", ")} wait for each other.`));
+  if (!parts.length) parts.push(element("p", {}, "Nobody waits for anybody."));
+  byId("tree").replaceChildren(...parts);
+}
+
+function rowsTable(columns, rows) {
+  const numeric = (text) => text !== null && /^-?[0-9.]+$/.test(text);
+  const head = element("tr", {}, ...columns.map((c) => element("th", { scope: "col" }, c)));
+  const body = rows.slice(0, ROWS).map((row) => element("tr", {}, ...row.map((text, i) =>
+    element("td", { class: ["query", "statements", "latest_statement"].includes(columns[i]) ? "sql" : numeric(text) ? "number" : "" }, text === null ? "" : `${text}`))));
+  const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+  return rows.length > ROWS ? [table, element("p", { class: "help" }, `and ${rows.length - ROWS} more`)] : [table];
+}
+
+function drawSessions(second) {
+  const columns = ["pid", "user", "application", "state", "waits for", "in state", "transaction", "query"];
+  const rows = (second ? second.sessions : []).map((s) => [`${s.pid}`, s.user, s.application, s.state,
+    s.event ? `${s.class}: ${s.event}` : "", seconds(s.in_state_s), seconds(s.transaction_s), s.query]);
+  byId("sessions").replaceChildren(...(rows.length ? rowsTable(columns, rows) : [element("p", {}, "No session is at work.")]));
+}
+
+async function drawTable(name) {
+  const table = await get(`/api/table/${name}`);
+  const parts = table.error ? [element("p", {}, table.error)] : table.rows.length ? rowsTable(table.columns, table.rows) : [element("p", {}, "Nothing.")];
+  if (table.sql) parts.push(element("details", {}, element("summary", {}, "The SQL behind it"), element("pre", {}, table.sql.replace(/ {2,}/g, " "))));
+  const old = byId(name).querySelector("details");
+  if (old && old.open) parts[parts.length - 1].open = true;
+  byId(name).replaceChildren(...parts);
+}
+
+function show(at) {
+  shown = at;
+  window.history.replaceState(null, "", at ? `#at=${at}` : "#");
+  tick();
+}
+
+function confirmEnd(pid, s, freed) {
+  asked = pid;
+  const what = s && s.state === "active" ? "Its statement is cancelled." : "It runs nothing: its connection is ended and its transaction rolled back.";
+  byId("confirm-text").textContent = `Session ${pid}${s ? ` of ${s.user}` : ""} blocks ${freed}. ${what}`;
+  byId("confirm").showModal();
+}
+
+async function end() {
+  byId("confirm").close();
+  const answer = await fetch(`/api/cancel?pid=${asked}`, { method: "POST", headers: { "x-clearway-token": meta("token") } });
+  const said = await answer.json();
+  if (said.error) byId("server").textContent = said.error;
+  tick();
+}
+
+async function tick() {
+  try {
+    const now = await get(shown ? `/api/now?at=${shown}` : "/api/now");
+    const server = byId("server");
+    server.className = now.connected ? "" : "bad";
+    server.textContent = now.connected ? `${now.server}, ${now.version.split(",")[0]}` : `${now.server}: ${now.error || "connecting ..."}`;
+    if (now.query_errors.length) server.append(element("span", { class: "bad" }, ` query ${now.query_errors[0].query}: ${now.query_errors[0].error}`));
+    byId("moment").hidden = shown === null;
+    if (shown) byId("moment-text").textContent = `as of ${clock(shown)}`;
+    drawTree(now.second);
+    drawSessions(now.second);
+    const since = history_.length ? history_[history_.length - 1].at : 0;
+    history_ = history_.concat(await get(`/api/history?since=${since}`)).slice(-3600);
+    drawChart();
+    const behind = shown && history_.length ? Math.round((shown - history_[history_.length - 1].at) / 1e6) : 0;
+    byId("hour").value = behind;
+    byId("chart").setAttribute("aria-valuenow", Math.max(0, SECONDS + behind));
+    byId("chart").setAttribute("aria-valuetext", shown ? clock(shown) : "now");
+  } catch (error) {
+    byId("server").className = "bad";
+    byId("server").textContent = `the console does not answer: ${error.message}`;
+  }
+}
+
+function move(by) {
+  const at = shown === null ? history_.length - 1 : history_.findIndex((s) => s.at === shown);
+  const next = at + by;
+  if (next >= history_.length - 1) show(null);
+  else if (next >= 0) show(history_[next].at);
+}
+
+byId("chart").addEventListener("click", (event) => {
+  const box = byId("chart").getBoundingClientRect();
+  const second = byId("chart").secondAt && byId("chart").secondAt((event.clientX - box.left) / box.width);
+  if (second) show(second.at);
+});
+byId("chart").addEventListener("keydown", (event) => {
+  const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -60, PageDown: 60 }[event.key];
+  if (by) { event.preventDefault(); move(by); }
+  if (event.key === "End") show(null);
+});
+byId("hour").addEventListener("input", (event) => {
+  const behind = Number(event.target.value);
+  if (behind === 0 || !history_.length) return show(null);
+  const at = history_[history_.length - 1].at + behind * 1e6;
+  const second = history_.find((s) => s.at >= at);
+  show(second ? second.at : null);
+});
+byId("live").addEventListener("click", () => show(null));
+byId("confirm-no").addEventListener("click", () => byId("confirm").close());
+byId("confirm-yes").addEventListener("click", end);
+const wanted = /^#at=(\d+)$/.exec(location.hash);
+if (wanted) shown = Number(wanted[1]);
+tick();
+setInterval(() => { if (!byId("confirm").open) tick(); }, 1000);
+const tables = () => ["statements", "transactions", "latches"].forEach((name) => drawTable(name).catch(() => {}));
+tables();
+setInterval(tables, 5000);

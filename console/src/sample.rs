@@ -1,0 +1,353 @@
+//! What the watched server did, second by second, for the last hour.
+//!
+//! # Structure
+//! Each second one query reads all sessions. Of each second the number of sessions by wait class is kept, and the first
+//! `SESSIONS_KEPT` sessions at work; the newest second is kept whole.
+
+use crate::source::{Kind, Source, told};
+use clearway_base::sync::{Mutex, sleep};
+use clearway_base::waits::wall_us;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_postgres::{Client, Row};
+
+/// Seconds that are kept (CON-3).
+const SECONDS_KEPT: usize = 3600;
+/// Sessions of an earlier second that are kept.
+const SESSIONS_KEPT: usize = 64;
+/// Different texts of statements that are kept once each.
+const TEXTS_KEPT: usize = 4096;
+/// Bytes of a statement that are shown.
+const TEXT_BYTES: usize = 1000;
+
+/// Sessions and whom each waits for, as both kinds of server tell it.
+const SESSIONS: &str = "select pid, coalesce(usename, '')::text, coalesce(datname, '')::text, coalesce(application_name, ''), \
+     coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), \
+     extract(epoch from clock_timestamp() - xact_start)::float8, extract(epoch from clock_timestamp() - state_change)::float8, \
+     coalesce(left(query, 1000), ''), case when wait_event_type = 'Lock' then pg_blocking_pids(pid) end \
+     from pg_stat_activity where backend_type = 'client backend' and application_name is distinct from 'clearway watch' \
+     and (state <> 'idle' or state is null)";
+
+/// What Clearway knows besides: the lock that a session waits for, and the statement by which it took the one that others wait for.
+const TREE: &str = "select pid, coalesce(object, ''), coalesce(key, ''), coalesce(mode, ''), coalesce(waited_ms, 0)::float8, \
+     coalesce(taken_by, ''), coalesce(taken_ago, 0) from clearway_lock_tree limit 10000";
+
+/// A session at work, or one that others wait for.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pid: i32,
+    user: Arc<str>,
+    database: Arc<str>,
+    application: Arc<str>,
+    state: Arc<str>,
+    class: Arc<str>,
+    event: Arc<str>,
+    transaction_s: Option<f64>,
+    in_state_s: Option<f64>,
+    query: Arc<str>,
+    blocked_by: Vec<i32>,
+    lock: Option<Arc<Lock>>,
+}
+
+/// The lock that a session waits for; of a root, the one that the others wait for.
+#[derive(Debug)]
+struct Lock {
+    object: String,
+    key: String,
+    mode: String,
+    waited_ms: f64,
+    /// The session's own statement that took the lock that others wait for, and how many statements ago.
+    taken_by: String,
+    taken_ago: i32,
+}
+
+/// A second.
+struct Sample {
+    at_us: i64,
+    /// Sessions by wait class; `CPU` for those that wait for nothing.
+    classes: BTreeMap<Arc<str>, u32>,
+    blocked: u32,
+    sessions: Vec<Session>,
+}
+
+#[derive(Default)]
+struct Kept {
+    samples: VecDeque<Sample>,
+    texts: HashSet<Arc<str>>,
+}
+
+impl Kept {
+    /// The same text, once.
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        if self.texts.len() >= TEXTS_KEPT {
+            self.texts.clear();
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&text));
+        text
+    }
+
+    fn keep(&mut self, sample: Sample) {
+        if let Some(last) = self.samples.back_mut() {
+            last.sessions.truncate(SESSIONS_KEPT);
+            last.sessions.shrink_to_fit();
+        }
+        if self.samples.len() == SECONDS_KEPT {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+}
+
+/// The last hour.
+pub(crate) struct History(Mutex<Kept>);
+
+impl Default for History {
+    fn default() -> Self {
+        History(Mutex::new("console/history", Kept::default()))
+    }
+}
+
+impl History {
+    /// Sessions by wait class for each second after a moment, oldest first.
+    pub(crate) fn since(&self, at_us: i64) -> Value {
+        let kept = self.0.lock();
+        let seconds = kept.samples.iter().filter(|sample| sample.at_us > at_us);
+        seconds.map(|s| json!({"at": s.at_us, "classes": classes(s), "blocked": s.blocked})).collect()
+    }
+
+    /// The newest second, or the last one at a moment; null where there is none.
+    pub(crate) fn second(&self, at_us: Option<i64>) -> Value {
+        let kept = self.0.lock();
+        let found = match at_us {
+            None => kept.samples.back(),
+            Some(at) => kept.samples.iter().rev().find(|sample| sample.at_us <= at),
+        };
+        found.map_or(Value::Null, |s| {
+            let sessions: Vec<Value> = s.sessions.iter().map(shown).collect();
+            json!({"at": s.at_us, "classes": classes(s), "blocked": s.blocked, "sessions": sessions})
+        })
+    }
+
+    /// The newest second's sessions by class, how many are blocked, and the longest wait for a lock in seconds.
+    pub(crate) fn newest(&self) -> Option<(BTreeMap<Arc<str>, u32>, u32, f64)> {
+        let kept = self.0.lock();
+        let last = kept.samples.back()?;
+        let waits = last.sessions.iter().filter(|s| !s.blocked_by.is_empty());
+        let longest = waits.filter_map(|s| s.in_state_s).fold(0.0, f64::max);
+        Some((last.classes.clone(), last.blocked, longest))
+    }
+}
+
+fn classes(sample: &Sample) -> Value {
+    sample.classes.iter().map(|(class, n)| (class.to_string(), json!(n))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn shown(s: &Session) -> Value {
+    let lock = s.lock.as_ref().map(|lock| {
+        json!({"object": lock.object, "key": lock.key, "mode": lock.mode, "waited_ms": lock.waited_ms,
+            "taken_by": lock.taken_by, "taken_ago": lock.taken_ago})
+    });
+    json!({"pid": s.pid, "user": &*s.user, "database": &*s.database, "application": &*s.application, "state": &*s.state,
+        "class": &*s.class, "event": &*s.event, "transaction_s": s.transaction_s, "in_state_s": s.in_state_s,
+        "query": &*s.query, "blocked_by": s.blocked_by, "lock": lock})
+}
+
+/// Samples until the process ends.
+pub(crate) async fn run(source: &Source, history: &History) {
+    loop {
+        let (client, kind) = source.attach().await;
+        loop {
+            sleep(Duration::from_secs(1)).await;
+            match sample(&client, kind, history).await {
+                Ok(()) => source.answers(),
+                Err(error) => {
+                    source.lost(&error);
+                    if client.is_closed() || error.as_db_error().is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn sample(client: &Client, kind: Kind, history: &History) -> Result<(), tokio_postgres::Error> {
+    let rows = client.query(SESSIONS, &[]).await?;
+    let blocked = rows.iter().any(|row| row.get::<_, Option<Vec<i32>>>(10).is_some_and(|pids| !pids.is_empty()));
+    // A role without the right to see it, or an older version: the tree stands without these.
+    let tree = match kind {
+        Kind::Clearway if blocked => client.query(TREE, &[]).await.unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let mut locks: BTreeMap<i32, Arc<Lock>> = tree.iter().map(|row| (row.get(0), Arc::new(lock_of(row)))).collect();
+    let mut kept = history.0.lock();
+    let mut sessions: Vec<Session> = rows.iter().map(|row| session_of(row, &mut kept)).collect();
+    let holders: HashSet<i32> = sessions.iter().flat_map(|s| s.blocked_by.iter().copied()).collect();
+    let (mut classes, mut blocked) = (BTreeMap::new(), 0);
+    for session in &mut sessions {
+        session.lock = locks.remove(&session.pid);
+        blocked += u32::from(!session.blocked_by.is_empty());
+        if is_at_work(session) {
+            *classes.entry(Arc::clone(&session.class)).or_insert(0) += 1;
+        }
+    }
+    sessions.sort_by_key(|s| place(s, &holders));
+    kept.keep(Sample { at_us: wall_us(), classes, blocked, sessions });
+    Ok(())
+}
+
+/// Roots of trees first, then blockers that wait themselves, then other waiters: of an earlier second only the first sessions are kept.
+fn place(session: &Session, holders: &HashSet<i32>) -> (u8, i32) {
+    let rank = match (holders.contains(&session.pid), session.blocked_by.is_empty()) {
+        (true, true) => 0,
+        (true, false) => 1,
+        (false, false) => 2,
+        (false, true) => 3,
+    };
+    (rank, session.pid)
+}
+
+/// Idle ones in a transaction hold locks and do no work.
+fn is_at_work(session: &Session) -> bool {
+    &*session.state == "active" && &*session.class != "Client"
+}
+
+fn lock_of(row: &Row) -> Lock {
+    Lock {
+        object: row.get(1),
+        key: row.get(2),
+        mode: row.get(3),
+        waited_ms: row.get(4),
+        taken_by: cut(row.get(5)),
+        taken_ago: row.get(6),
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES {
+        let end = (0..=TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+fn session_of(row: &Row, kept: &mut Kept) -> Session {
+    let mut text = |column: usize| kept.text(row.get(column));
+    let (state, mut class) = (text(4), text(5));
+    if class.is_empty() {
+        class = kept.text("CPU");
+    }
+    let mut text = |column: usize| kept.text(row.get(column));
+    Session {
+        pid: row.get(0),
+        user: text(1),
+        database: text(2),
+        application: text(3),
+        state,
+        class,
+        event: text(6),
+        transaction_s: row.get(7),
+        in_state_s: row.get(8),
+        query: text(9),
+        blocked_by: row.get::<_, Option<Vec<i32>>>(10).unwrap_or_default(),
+        lock: None,
+    }
+}
+
+/// A table for the page: the columns' names and the rows as texts.
+pub(crate) async fn table(source: &Source, sql: &str) -> Result<Value, String> {
+    let client = source.connect().await.map_err(|error| told(&error))?;
+    let messages = client.simple_query(sql).await.map_err(|error| told(&error))?;
+    let mut columns: Vec<String> = Vec::new();
+    let mut rows: Vec<Vec<Option<String>>> = Vec::new();
+    for message in &messages {
+        match message {
+            tokio_postgres::SimpleQueryMessage::RowDescription(named) => {
+                columns = named.iter().map(|column| column.name().to_owned()).collect();
+            }
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                rows.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({"columns": columns, "rows": rows, "sql": sql}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_kept_and_of_earlier_seconds_few_sessions() {
+        // CON-3
+        let history = History::default();
+        let mut kept = history.0.lock();
+        let text = kept.text("x");
+        let session = Session {
+            pid: 1,
+            user: text.clone(),
+            database: text.clone(),
+            application: text.clone(),
+            state: text.clone(),
+            class: text.clone(),
+            event: text.clone(),
+            transaction_s: None,
+            in_state_s: None,
+            query: text,
+            blocked_by: vec![],
+            lock: None,
+        };
+        for at_us in 0..SECONDS_KEPT as i64 + 10 {
+            let sessions = vec![session.clone(); SESSIONS_KEPT + 5];
+            kept.keep(Sample { at_us, classes: BTreeMap::new(), blocked: 0, sessions });
+        }
+        assert_eq!((kept.samples.len(), kept.samples[0].at_us), (SECONDS_KEPT, 10));
+        assert_eq!(kept.samples[5].sessions.len(), SESSIONS_KEPT);
+        for n in 0..TEXTS_KEPT * 2 {
+            kept.text(&n.to_string());
+        }
+        assert!(kept.texts.len() <= TEXTS_KEPT);
+        drop(kept);
+        assert_eq!(history.second(Some(100))["at"], 100);
+        assert_eq!(history.second(Some(5)), Value::Null);
+    }
+
+    #[test]
+    fn of_an_earlier_second_the_roots_are_kept() {
+        let history = History::default();
+        let mut kept = history.0.lock();
+        let text = kept.text("x");
+        let session = |pid: i32, blocked_by: Vec<i32>| Session {
+            pid,
+            user: text.clone(),
+            database: text.clone(),
+            application: text.clone(),
+            state: text.clone(),
+            class: text.clone(),
+            event: text.clone(),
+            transaction_s: None,
+            in_state_s: None,
+            query: text.clone(),
+            blocked_by,
+            lock: None,
+        };
+        // 1 waits for 2, which waits for 9; 3 is alone.
+        let mut sessions = [session(1, vec![2]), session(2, vec![9]), session(3, vec![]), session(9, vec![])];
+        let holders = HashSet::from([2, 9]);
+        sessions.sort_by_key(|s| place(s, &holders));
+        assert_eq!(sessions.map(|s| s.pid), [9, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        let text = cut("é".repeat(TEXT_BYTES));
+        assert_eq!((text.len() <= TEXT_BYTES, text.chars().all(|c| c == 'é')), (true, true));
+    }
+}
