@@ -76,8 +76,8 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Query>, Problem> {
         return Err(reader.problem(1, "the file is empty"));
     }
     let root = marked_yaml::parse_yaml(0, text).map_err(|error| {
-        let line = text_line(&error.to_string());
-        reader.problem(line, format!("not YAML: {error}"))
+        let (line, what) = place_of(&error.to_string());
+        reader.problem(line, format!("not YAML: {what}"))
     })?;
     let mut queries: Vec<Query> = Vec::new();
     for (name, body) in reader.pairs(&root, "the file is no mapping of names to queries")? {
@@ -92,10 +92,13 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Query>, Problem> {
     Ok(queries)
 }
 
-/// The line that an error of the parser names.
-fn text_line(error: &str) -> usize {
-    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
-    error.split_once("line ").and_then(|(_, rest)| digits(rest)).unwrap_or(0)
+/// The line that an error of the parser begins with (`LINE:COLUMN: text`), and the rest.
+fn place_of(error: &str) -> (usize, String) {
+    let parts: Vec<&str> = error.splitn(3, ':').collect();
+    match (parts.first().and_then(|line| line.trim().parse().ok()), parts.get(2)) {
+        (Some(line), Some(what)) => (line, what.trim().to_owned()),
+        _ => (0, error.to_owned()),
+    }
 }
 
 fn line_of(span: &Span) -> usize {
@@ -253,8 +256,8 @@ mysql_global_status_innodb_mutex:
             (MUTEX.replace("COUNTER", "HISTOGRAM"), 9, "the usage HISTOGRAM is not supported"),
             (MUTEX.replace("- SUM_TIMER_WAIT", "- count_star"), 12, "stands twice"),
             (MUTEX.replace("mysql_global_status_innodb_mutex", "my-mutex"), 3, "is no name for a metric"),
-            ("a: [".to_owned(), 0, "not YAML"),
-            ("- 1".to_owned(), 1, "no mapping"),
+            ("a: b\nc: [".to_owned(), 3, "not YAML: while parsing"),
+            ("- 1".to_owned(), 1, "not YAML: Top level must be a mapping"),
             (String::new(), 1, "empty"),
         ] {
             let problem = parse("q.yaml", &wrong).expect_err("refused");
