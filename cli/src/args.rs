@@ -60,6 +60,7 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
     --data DIR                  the directory; made if it does not exist [clearway-data]
     --listen ADDRESS:PORT       where; port 0 takes a free one; several with commas [127.0.0.1:5433]
     --config FILE               lines of name = value; options of the command line win
+    --http ADDRESS:PORT         also serve the console (a page) and /metrics there, on this machine
     --memory                    keep everything in memory
     --unix-socket-directory DIR also listen at DIR/.s.PGSQL.PORT
     --allow-plaintext-beyond-loopback
@@ -105,6 +106,9 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
     --interval SECONDS          how often they run [60]
     --cancel                    the page may end the session that blocks others
   clearway metrics check FILE   check a file of queries
+  clearway top [URL]            a server's sessions in a terminal: who is at work, who waits for whom, statements
+    --cancel                    x may end what a session does
+    --once, --size 80x24        print one screen and end
   clearway settings             every setting of server and sessions, with default and meaning
   clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
   clearway lab run NAME         one of them against several servers
@@ -130,6 +134,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             },
             Some("lab") => Ok(Command::Lab(parser.raw_args()?.collect())),
             Some("watch") => Ok(crate::watch::parse(parser)?.map_or(Command::Help, Command::Watch)),
+            Some("top") => Ok(crate::watch::parse_top(parser)?.map_or(Command::Help, Command::Watch)),
             Some("metrics") => Ok(crate::watch::parse_metrics(parser)?.map_or(Command::Help, Command::Watch)),
             Some("backup") => help_or(crate::backup::parse_backup(parser)),
             Some("import") => Ok(crate::import::parse(parser)?.map_or(Command::Help, Command::Import)),
@@ -186,6 +191,7 @@ fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("allow-plaintext-beyond-loopback") => ("allow_plaintext_beyond_loopback".to_owned(), "on".to_owned()),
             Long("data") => ("data".to_owned(), parser.value()?.string()?),
             Long("listen") => ("listen".to_owned(), parser.value()?.string()?),
+            Long("http") => ("http".to_owned(), parser.value()?.string()?),
             Long("unix-socket-directory") => ("unix_socket_directory".to_owned(), parser.value()?.string()?),
             Short('c') | Long("set") => {
                 let text = parser.value()?.string()?;

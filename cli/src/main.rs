@@ -2,7 +2,7 @@
 //!
 //! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
 //! a directory), `demo` (what it is for, in a minute), `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings`
-//! (the reference), `sql` (a shell), `watch` (the console); serving is `clearway_server::run`.
+//! (the reference), `serve` (the server and its console), `sql` (a shell), `watch` (the console of any server).
 #![forbid(unsafe_code)]
 
 mod access;
@@ -12,11 +12,12 @@ mod check;
 mod demo;
 mod import;
 mod lab;
+mod serve;
 mod settings;
 mod sql;
 mod watch;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use args::Command;
@@ -52,11 +53,7 @@ fn main() -> ExitCode {
             println!("clearway {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        Command::Serve(config) => {
-            // Nobody may be reading any more: that is no reason to stop.
-            let mut say = |line: &str| _ = writeln!(std::io::stdout(), "{line}");
-            clearway_server::run::run(&config, &mut say).map_err(|error| error.to_string())
-        }
+        Command::Serve(config) => serve::run(&config),
         Command::Check(directory) => check::check(&directory),
         Command::CheckAccess(question) => access::check(&question),
         Command::Demo(args::Demo::Show { no_wait }) => {

@@ -2,7 +2,7 @@
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};
-use clearway_console::{Options, custom};
+use clearway_console::{Entry, Listener, Options, custom};
 use lexopt::prelude::*;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,15 @@ pub enum Command {
         interval_s: u64,
         /// Whether the page may cancel.
         may_cancel: bool,
+    },
+    /// Sessions in a terminal.
+    Top {
+        /// Whose.
+        server: String,
+        /// Whether sessions may be ended.
+        may_cancel: bool,
+        /// Print one screen of this many columns and lines.
+        once: Option<(usize, usize)>,
     },
     /// Look at a file of queries.
     CheckQueries(PathBuf),
@@ -69,6 +78,30 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Erro
     Ok(Some(Command::Watch { server, listen, queries, interval_s, may_cancel }))
 }
 
+/// Reads what follows `top`; nothing: help is asked for.
+///
+/// # Errors
+/// What can't be understood.
+pub fn parse_top(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Error> {
+    let (mut server, mut may_cancel, mut once) = (None, false, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Long("cancel") => may_cancel = true,
+            Long("once") => once = Some((80, 24)),
+            Long("size") => {
+                let text = parser.value()?.string()?;
+                let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+                let size = size.filter(|(w, h)| (20..=1000).contains(w) && (5..=1000).contains(h));
+                once = Some(size.ok_or_else(|| format!("--size: expected COLUMNSxLINES, found \"{text}\""))?);
+            }
+            Value(url) if server.is_none() => server = Some(url.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Some(Command::Top { server: server.unwrap_or_else(|| SERVER.to_owned()), may_cancel, once }))
+}
+
 /// Reads what follows `metrics`; nothing: help is asked for.
 ///
 /// # Errors
@@ -102,25 +135,56 @@ pub fn run(command: Command) -> Result<(), String> {
             }
             Ok(())
         }
-        Command::Watch { server, listen, queries, interval_s, may_cancel } => {
-            let queries = match queries {
-                Some(file) => Some((file.display().to_string(), read(&file)?)),
-                None => None,
-            };
+        Command::Top { server, may_cancel, once } => {
             let options = Options {
                 server,
                 password: std::env::var("PGPASSWORD").ok(),
-                listen,
-                queries,
+                queries: None,
+                interval: Duration::from_secs(INTERVAL_S),
+                may_cancel,
+                entry: Entry::Everybody,
+            };
+            runtime()?.block_on(clearway_console::top(options, once)).map_err(|error| error.to_string())
+        }
+        Command::Watch { server, listen, queries, interval_s, may_cancel } => {
+            let options = Options {
+                server,
+                password: std::env::var("PGPASSWORD").ok(),
+                queries: queries.as_deref().map(named).transpose()?,
                 interval: Duration::from_secs(interval_s),
                 may_cancel,
+                entry: Entry::Everybody,
             };
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-            let watched = runtime.block_on(clearway_console::watch(options, &mut |line| println!("{line}")));
+            let watched = runtime()?.block_on(async {
+                let listener = Listener::bind(listen).await?;
+                clearway_console::watch(options, listener, &mut |line| println!("{line}")).await
+            });
             watched.map_err(|error| error.to_string())
         }
     }
+}
+
+/// What the console runs on.
+pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
+}
+
+/// A file of queries, with its name.
+pub fn named(path: &Path) -> Result<(String, String), String> {
+    Ok((path.display().to_string(), read(path)?))
+}
+
+/// The password in a file that its owner alone may read.
+///
+/// # Errors
+/// It can't be read, or others can read it as well.
+pub fn secret(path: &Path) -> Result<String, String> {
+    let mode = block_on(RealVfs::inline().mode(path)).map_err(|error| format!("{}: {error}", path.display()))?;
+    if mode & 0o077 != 0 {
+        return Err(format!("{} can be read by others: chmod 600 {}", path.display(), path.display()));
+    }
+    let text = read(path)?;
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -1,10 +1,14 @@
 //! HTTP: which requests there are, who may make them, and what they are answered.
 
 use crate::metrics::Metrics;
+use crate::panels;
 use crate::sample::{self, History};
 use crate::source::{Kind, Source, told};
-use http_body_util::Full;
+use crate::visitors::{Denied, Entry, Visitor, Visitors};
+use clearway_base::waits::wall_us;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
+use hyper::http::request::Parts;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,52 +28,27 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The header that names a visitor's session.
+const SESSION: &str = "x-clearway-session";
+/// A login's body.
+const LOGIN_BYTES_MAX: usize = 4 << 10;
+const ONLY_THE_PAGE: &str = "only the console's own page may ask for this";
+
 const PAGE: &str = include_str!("page/index.html");
 const SCRIPT: &str = include_str!("page/console.js");
+const PANELS: &str = include_str!("page/panels.js");
 const STYLE: &str = include_str!("page/console.css");
-
-const STATEMENTS_CLEARWAY: &str = "select calls, round(total_ms::numeric, 1) as total_ms, round(mean_ms::numeric, 3) as mean_ms, \
-     round(p99_ms::numeric, 3) as p99_ms, round(max_ms::numeric, 3) as max_ms, round(wait_ms::numeric, 1) as wait_ms, waits, \
-     application_name, left(query, 300) as query from clearway_statements \
-     where application_name is distinct from 'clearway watch' order by clearway_statements.total_ms desc limit 25";
-const STATEMENTS_POSTGRESQL: &str = "select calls, round(total_exec_time::numeric, 1) as total_ms, \
-     round(mean_exec_time::numeric, 3) as mean_ms, round(max_exec_time::numeric, 3) as max_ms, rows, left(query, 300) as query \
-     from pg_stat_statements order by total_exec_time desc limit 25";
-const TRANSACTIONS_CLEARWAY: &str = "select pid, application_name, usename, state, round(age_ms::numeric / 1000, 1) as age_s, \
-     round(in_state_ms::numeric / 1000, 1) as in_state_s, locks, undo_bytes, left(statements, 600) as statements \
-     from clearway_transactions where application_name is distinct from 'clearway watch' order by age_ms desc limit 25";
-const TRANSACTIONS_POSTGRESQL: &str = "select pid, application_name, usename, state, \
-     round(extract(epoch from clock_timestamp() - xact_start)::numeric, 1) as age_s, \
-     round(extract(epoch from clock_timestamp() - state_change)::numeric, 1) as in_state_s, left(query, 300) as latest_statement \
-     from pg_stat_activity where xact_start is not null and application_name <> 'clearway watch' order by xact_start limit 25";
-const LATCHES: &str = "select name, waits, round(spin_ms::numeric, 1) as spin_ms, round(park_ms::numeric, 1) as park_ms, \
-     round(max_ms::numeric, 2) as max_ms, waiting, holder, taken_at from clearway_latches order by spin_ms + park_ms desc limit 15";
 
 /// What the requests are answered from.
 pub(crate) struct Site {
-    at: SocketAddr,
-    may_cancel: bool,
+    pub(crate) at: SocketAddr,
+    pub(crate) may_cancel: bool,
     /// The page knows it; another website can't read it.
-    token: String,
-    source: Arc<Source>,
-    history: Arc<History>,
-    metrics: Arc<Metrics>,
-}
-
-impl Site {
-    pub(crate) fn new(
-        at: SocketAddr,
-        may_cancel: bool,
-        source: &Arc<Source>,
-        history: &Arc<History>,
-        metrics: &Arc<Metrics>,
-    ) -> Result<Site, getrandom::Error> {
-        let mut random = [0_u8; 24];
-        getrandom::fill(&mut random)?;
-        let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (source, history, metrics) = (Arc::clone(source), Arc::clone(history), Arc::clone(metrics));
-        Ok(Site { at, may_cancel, token, source, history, metrics })
-    }
+    pub(crate) token: String,
+    pub(crate) visitors: Visitors,
+    pub(crate) source: Arc<Source>,
+    pub(crate) history: Arc<History>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// Answers requests until the process ends.
@@ -137,36 +116,100 @@ impl Site {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let (request, body) = request.into_parts();
+        let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
         // CON-2: a website that points its own name at this machine is another host.
         if !header("host").is_some_and(|host| self.is_own(host)) {
             return refused(StatusCode::MISDIRECTED_REQUEST, format!("the console is at http://{}/", self.at));
         }
-        let number = |name: &str| {
-            let query = request.uri().query().unwrap_or("");
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<i64>().ok())
-        };
-        match (request.method(), request.uri().path()) {
-            (&Method::GET, "/") => {
-                let page = PAGE
-                    .replace("{{token}}", &self.token)
-                    .replace("{{cancel}}", if self.may_cancel { "yes" } else { "no" });
-                answer(StatusCode::OK, "text/html; charset=utf-8", page)
-            }
+        match (&request.method, request.uri.path()) {
+            (&Method::GET, "/") => answer(StatusCode::OK, "text/html; charset=utf-8", self.page()),
             (&Method::GET, "/console.js") => answer(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
+            (&Method::GET, "/panels.js") => answer(StatusCode::OK, "text/javascript; charset=utf-8", PANELS),
             (&Method::GET, "/console.css") => answer(StatusCode::OK, "text/css; charset=utf-8", STYLE),
             (&Method::GET, "/health") => answer(StatusCode::OK, "text/plain; charset=utf-8", "the console runs\n"),
             (&Method::GET, "/ready") => self.ready(),
-            (&Method::GET, "/metrics") => self.metrics(header("accept").unwrap_or("")),
-            (&Method::GET, "/api/now") => json_of(&self.now(number("at"))),
-            (&Method::GET, "/api/history") => json_of(&self.history.since(number("since").unwrap_or(0))),
-            (&Method::GET, path) if path.starts_with("/api/table/") => self.table(&path["/api/table/".len()..]).await,
-            (&Method::POST, "/api/cancel") => {
-                self.cancel(header("x-clearway-token"), header("origin"), number("pid")).await
+            (&Method::POST, "/api/login") if self.is_from_page(&request) => self.login(body).await,
+            (&Method::POST, "/api/login") => refused(StatusCode::FORBIDDEN, ONLY_THE_PAGE),
+            (_, "/" | "/api/login") => refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method"),
+            (_, path) if path == "/metrics" || path.starts_with("/api/") => {
+                match self.visitors.of(header(SESSION), header("authorization")).await {
+                    Ok(visitor) => self.answer_visitor(&request, &visitor).await,
+                    Err(denied) => self.denied(denied, path == "/metrics"),
+                }
             }
-            (_, "/" | "/api/cancel" | "/metrics") => refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method"),
             _ => refused(StatusCode::NOT_FOUND, "there is no such page"),
         }
+    }
+
+    /// What only those get who may see the server's statements.
+    async fn answer_visitor(&self, request: &Parts, visitor: &Visitor) -> Answer {
+        let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
+        let number = |name: &str| {
+            let query = request.uri.query().unwrap_or("");
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<i64>().ok())
+        };
+        match (&request.method, request.uri.path()) {
+            (&Method::GET, "/metrics") => self.metrics(header("accept").unwrap_or("")),
+            (&Method::GET, "/api/now") => json_of(&self.now(number("at"), visitor)),
+            (&Method::GET, "/api/history") => json_of(&self.history.since(number("since").unwrap_or(0))),
+            (&Method::GET, path) if path.starts_with("/api/table/") => {
+                self.table(&path["/api/table/".len()..], number("at"), visitor).await
+            }
+            (&Method::POST, "/api/cancel" | "/api/logout") if !self.is_from_page(request) => {
+                refused(StatusCode::FORBIDDEN, ONLY_THE_PAGE)
+            }
+            (&Method::POST, "/api/cancel") => self.cancel(visitor, number("pid")).await,
+            (&Method::POST, "/api/logout") => {
+                self.visitors.logout(header(SESSION).unwrap_or_default());
+                json_of(&json!({"done": true}))
+            }
+            (_, "/api/cancel" | "/api/logout" | "/metrics") => {
+                refused(StatusCode::METHOD_NOT_ALLOWED, "not by this method")
+            }
+            _ => refused(StatusCode::NOT_FOUND, "there is no such page"),
+        }
+    }
+
+    fn page(&self) -> String {
+        PAGE.replace("{{token}}", &self.token).replace("{{cancel}}", if self.may_cancel { "yes" } else { "no" })
+    }
+
+    /// Whether the console's own page asks (CON-2).
+    fn is_from_page(&self, request: &Parts) -> bool {
+        let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| self.is_own(host));
+        // A browser names the origin; other programs need not.
+        request.headers.get("origin").is_none_or(|_| header("origin").is_some_and(is_own))
+            && header("x-clearway-token") == Some(self.token.as_str())
+    }
+
+    async fn login(&self, body: Incoming) -> Answer {
+        let Ok(body) = Limited::new(body, LOGIN_BYTES_MAX).collect().await else {
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "this is no login");
+        };
+        let asked: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+        let (Some(role), Some(password)) = (asked["role"].as_str(), asked["password"].as_str()) else {
+            return refused(StatusCode::BAD_REQUEST, "a login has a role and a password");
+        };
+        match self.visitors.login(role, password).await {
+            Ok(session) => json_of(&json!({"session": session})),
+            Err(denied) => self.denied(denied, false),
+        }
+    }
+
+    fn denied(&self, denied: Denied, is_for_scrapers: bool) -> Answer {
+        let (status, why) = match denied {
+            Denied::Login(why) => (StatusCode::UNAUTHORIZED, why),
+            Denied::Rights(why) => (StatusCode::FORBIDDEN, why),
+            Denied::Away(why) => (StatusCode::BAD_GATEWAY, why),
+        };
+        let mut answer = refused(status, why);
+        if is_for_scrapers && status == StatusCode::UNAUTHORIZED {
+            let asks = HeaderValue::from_static("Basic realm=\"a role of the server\"");
+            answer.headers_mut().insert(HeaderName::from_static("www-authenticate"), asks);
+        }
+        answer
     }
 
     fn ready(&self) -> Answer {
@@ -187,59 +230,48 @@ impl Site {
         answer(StatusCode::OK, kind, self.metrics.text(&self.source, &self.history, open_metrics))
     }
 
-    fn now(&self, at_us: Option<i64>) -> Value {
+    fn now(&self, at_us: Option<i64>, visitor: &Visitor) -> Value {
         let seen = self.source.seen();
         let errors: Vec<Value> =
             self.metrics.errors().into_iter().map(|(query, error)| json!({"query": query, "error": error})).collect();
         json!({"server": self.source.place(), "version": seen.version, "connected": seen.connected, "error": seen.error,
             "kind": match seen.kind { Some(Kind::Clearway) => "clearway", Some(Kind::PostgreSql) => "postgresql", None => "" },
-            "query_errors": errors, "second": self.history.second(at_us)})
+            "role": visitor.role, "may_log_in": self.visitors.entry() == Entry::Login, "query_errors": errors, "second": self.history.second(at_us)})
     }
 
-    async fn table(&self, name: &str) -> Answer {
-        let clearway = self.source.seen().kind == Some(Kind::Clearway);
-        let sql = match (name, clearway) {
-            ("statements", true) => STATEMENTS_CLEARWAY,
-            ("statements", false) => STATEMENTS_POSTGRESQL,
-            ("transactions", true) => TRANSACTIONS_CLEARWAY,
-            ("transactions", false) => TRANSACTIONS_POSTGRESQL,
-            ("latches", true) => LATCHES,
-            ("latches", false) => return refused(StatusCode::OK, "PostgreSQL does not record its latches' waits"),
-            _ => return refused(StatusCode::NOT_FOUND, "there is no such table"),
+    async fn table(&self, name: &str, at_us: Option<i64>, visitor: &Visitor) -> Answer {
+        let kind = self.source.seen().kind.unwrap_or(Kind::Clearway);
+        let sql = match panels::statement(name, kind, at_us, wall_us()) {
+            None => return refused(StatusCode::NOT_FOUND, "there is no such table"),
+            Some(Err(why)) => return refused(StatusCode::OK, why),
+            Some(Ok(sql)) => sql,
         };
-        match sample::table(&self.source, sql).await {
+        let asked = match self.visitors.connect(visitor).await {
+            Ok(client) => panels::ask(&client, &sql).await,
+            Err(error) => Err(told(&error)),
+        };
+        match asked {
             Ok(table) => json_of(&table),
             Err(error) => answer(StatusCode::OK, "application/json", json!({"error": error, "sql": sql}).to_string()),
         }
     }
 
-    /// Cancels what a session runs, with the rights of the console's role.
-    async fn cancel(&self, token: Option<&str>, origin: Option<&str>, pid: Option<i64>) -> Answer {
+    /// Cancels what a session runs, with the visitor's rights.
+    async fn cancel(&self, visitor: &Visitor, pid: Option<i64>) -> Answer {
         if !self.may_cancel {
             return refused(StatusCode::FORBIDDEN, "the console was started without --cancel");
-        }
-        // CON-2
-        let from_here =
-            origin.is_none_or(|origin| origin.strip_prefix("http://").is_some_and(|host| self.is_own(host)));
-        if !from_here || token != Some(self.token.as_str()) {
-            return refused(StatusCode::FORBIDDEN, "only the console's own page may ask for this");
         }
         let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else {
             return refused(StatusCode::BAD_REQUEST, "which session? ?pid=NUMBER");
         };
-        let client = match self.source.connect().await {
+        let client = match self.visitors.connect(visitor).await {
             Ok(client) => client,
             Err(error) => return refused(StatusCode::BAD_GATEWAY, told(&error)),
         };
-        // A session that is idle in its transaction runs nothing that could be cancelled: it is ended.
-        let ends = "select case when state = 'active' then pg_cancel_backend(pid) else pg_terminate_backend(pid) end, state \
-             from pg_stat_activity where pid = $1";
-        match client.query_opt(ends, &[&pid]).await {
-            Ok(Some(row)) => {
-                json_of(&json!({"done": row.get::<_, Option<bool>>(0), "state": row.get::<_, Option<String>>(1)}))
-            }
+        match sample::end(&client, pid).await {
+            Ok(Some(state)) => json_of(&json!({"done": true, "state": state})),
             Ok(None) => refused(StatusCode::OK, format!("session {pid} has ended already")),
-            Err(error) => refused(StatusCode::OK, told(&error)),
+            Err(error) => refused(StatusCode::OK, error),
         }
     }
 }

@@ -4,12 +4,14 @@
 //! views with the rights of the role that it was given, and serves what it saw over HTTP on this machine.
 //!
 //! # Structure
-//! `options` (what is asked for, and why it can't be done), `source` (the connection to the watched server), `sample` (what each second looked like, for an hour), `custom` (the file of queries whose
-//! results become metrics), `metrics` (their values, and the text that Prometheus reads), `http` (requests, and who may make them).
+//! `options` (what is asked for, and why it can't be done), `source` (the connection to the watched server), `sample` (what each second looked
+//! like, for an hour), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
+//! reads), `panels` (the page's tables and their SQL), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
+//! terminal).
 //!
 //! # Invariants
-//! - CON-1: nothing is changed on the watched server but by `POST /api/cancel`, which exists only if the user asked for it: every session of
-//!   the console is read only.
+//! - CON-1: nothing is changed on the watched server but by `POST /api/cancel`, which exists only if the user asked for it, and
+//!   with the rights of who asks: every session of the console is read only.
 //! - CON-2: an answer is given only to a request whose `Host` is an address of this machine; a request that changes something also needs the
 //!   page's token and, where a browser names it, the page's own origin.
 //! - CON-3: what is kept is bounded: seconds, sessions of a second, series of a query.
@@ -19,37 +21,64 @@ pub mod custom;
 mod http;
 mod metrics;
 mod options;
+mod panels;
 mod sample;
 mod source;
+mod top;
+mod visitors;
 
 pub use options::{Options, WatchError};
+pub use top::top;
+pub use visitors::Entry;
 
 use std::sync::Arc;
+
+/// Where the console is reached.
+pub struct Listener {
+    tcp: tokio::net::TcpListener,
+    at: std::net::SocketAddr,
+}
+
+impl Listener {
+    /// Binds an address of this machine; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// It can't be bound, or can be reached from other machines.
+    pub async fn bind(address: std::net::SocketAddr) -> Result<Listener, WatchError> {
+        if !address.ip().is_loopback() {
+            return Err(WatchError::Open(address));
+        }
+        let bound = tokio::net::TcpListener::bind(address).await;
+        let bound = bound.and_then(|tcp| Ok((tcp.local_addr()?, tcp)));
+        let (at, tcp) = bound.map_err(|error| WatchError::Listen(address, error))?;
+        Ok(Listener { tcp, at })
+    }
+}
 
 /// Watches a server until the process ends. `say` is told where the console is.
 ///
 /// # Errors
-/// See [`WatchError`]; none after the console listens: a server that goes away is named on the page and connected to again.
-pub async fn watch(options: Options, say: &mut dyn FnMut(&str)) -> Result<(), WatchError> {
-    if !options.listen.ip().is_loopback() {
-        return Err(WatchError::Open(options.listen));
-    }
-    let source = Arc::new(source::Source::new(&options)?);
-    let custom = match &options.queries {
-        Some((name, text)) => custom::parse(name, text).map_err(WatchError::Queries)?,
-        None => Vec::new(),
-    };
-    let listener = tokio::net::TcpListener::bind(options.listen).await;
-    let listener = listener.map_err(|error| WatchError::Listen(options.listen, error))?;
-    let at = listener.local_addr().map_err(|error| WatchError::Listen(options.listen, error))?;
-    say(&format!("watching {}; the console is at http://{at}/", source.place()));
+/// See [`WatchError`]; none after the console has begun: a server that goes away is named on the page and connected to again.
+pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&str)) -> Result<(), WatchError> {
+    let source = Arc::new(source::Source::of(&options.server, options.password.as_deref())?);
+    let custom = options.custom()?;
+    let at = listener.at;
+    say(&format!("the console of {} is at http://{at}/", source.place()));
     let history = Arc::new(sample::History::default());
     let metrics = Arc::new(metrics::Metrics::new(custom));
-    let site = http::Site::new(at, options.may_cancel, &source, &history, &metrics).map_err(WatchError::Random)?;
+    let site = http::Site {
+        at,
+        may_cancel: options.may_cancel,
+        token: visitors::random().map_err(WatchError::Random)?,
+        visitors: visitors::Visitors::new(options.entry, &source),
+        source: Arc::clone(&source),
+        history: Arc::clone(&history),
+        metrics: Arc::clone(&metrics),
+    };
     tokio::join!(
         sample::run(&source, &history),
         metrics::run(&source, &metrics, options.interval),
-        http::serve(listener, Arc::new(site)),
+        http::serve(listener.tcp, Arc::new(site)),
     );
     Ok(())
 }

@@ -7,11 +7,13 @@ use crate::sample::History;
 use crate::source::{Kind, Source, told};
 use clearway_base::sync::{Mutex, sleep};
 use clearway_base::waits::now_ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+/// The classes of waits that active sessions have, and none.
+const CLASSES: [&str; 7] = ["CPU", "Lock", "LWLock", "IO", "Scheduler", "IPC", "Timeout"];
 /// Series that one query may have (CON-3).
 const SERIES_MAX: usize = 10_000;
 
@@ -65,7 +67,10 @@ impl Metrics {
         let mut out = Text { out: String::new(), open_metrics };
         out.one("clearway_watch_up", "1 if the watched server answers", f64::from(u8::from(source.seen().connected)));
         if let Some((classes, blocked, longest)) = history.newest() {
-            let by_class = classes.iter().map(|(class, n)| (label("class", class), f64::from(*n))).collect();
+            // A class without sessions is 0: a series that comes and goes makes holes in a graph.
+            let mut all: BTreeMap<&str, u32> = CLASSES.iter().map(|class| (*class, 0)).collect();
+            all.extend(classes.iter().map(|(class, n)| (&**class, *n)));
+            let by_class = all.iter().map(|(class, n)| (label("class", class), f64::from(*n))).collect();
             out.family(&Family {
                 name: "clearway_watch_active_sessions".to_owned(),
                 is_counter: false,
@@ -186,6 +191,11 @@ async fn values(client: &Client, query: &Query) -> Result<Vec<Family>, String> {
         let labels = places.iter().filter(|(column, _)| column.usage == Usage::Label);
         labels.map(|(column, at)| label(&column.name, row.get(*at).unwrap_or(""))).collect::<Vec<_>>().join(",")
     };
+    // Prometheus refuses a page on which one series has two values.
+    let mut known = HashSet::new();
+    if let Some(row) = rows.iter().find(|row| !known.insert(labels(row))) {
+        return Err(format!("two rows have the same labels: {{{}}}", labels(row)));
+    }
     let mut families = Vec::new();
     for (column, at) in &places {
         let mut series = Vec::new();

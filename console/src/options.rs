@@ -1,23 +1,41 @@
-//! What `clearway watch` is asked to do, and why it may not be possible.
+//! What the console is asked to do, and why it may not be possible.
 
 use crate::custom;
+use crate::visitors::Entry;
 use std::net::SocketAddr;
 
-/// What `clearway watch` is asked to do.
+/// What the console is asked to do.
 #[derive(Debug)]
 pub struct Options {
     /// The server to watch, as a URL or as `name=value` pairs.
     pub server: String,
     /// The server's password, where the URL has none: a URL stands in the list of processes.
     pub password: Option<String>,
-    /// Where the console listens; an address of this machine.
-    pub listen: SocketAddr,
     /// The text of a file of queries and its name.
     pub queries: Option<(String, String)>,
     /// How often the queries run.
     pub interval: std::time::Duration,
-    /// Whether the page may cancel statements.
+    /// Whether the page may cancel statements, as far as the visitor's role may.
     pub may_cancel: bool,
+    /// Who gets to see the page.
+    pub entry: Entry,
+}
+
+impl Options {
+    /// Whether the console can run with these.
+    ///
+    /// # Errors
+    /// The file of queries has a mistake.
+    pub fn check(&self) -> Result<(), WatchError> {
+        self.custom().map(|_| ())
+    }
+
+    pub(crate) fn custom(&self) -> Result<Vec<custom::Query>, WatchError> {
+        match &self.queries {
+            Some((name, text)) => custom::parse(name, text).map_err(WatchError::Queries),
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 /// Why the console does not run.
@@ -32,12 +50,15 @@ pub enum WatchError {
     Listen(SocketAddr, std::io::Error),
     /// The address is reached from other machines.
     #[error(
-        "{0} can be reached from other machines, and the console asks nobody for a password: give an address of this machine, such as 127.0.0.1:9187, and let a proxy with TLS and a login stand before it"
+        "{0} can be reached from other machines, and the console speaks HTTP without TLS: give an address of this machine, such as 127.0.0.1:9187, and reach it through a tunnel (ssh -L 9187:127.0.0.1:9187)"
     )]
     Open(SocketAddr),
     /// The file of queries.
     #[error("{0}")]
     Queries(custom::Problem),
+    /// The terminal of `clearway top`.
+    #[error("{0}")]
+    Terminal(String),
     /// No random numbers for the token.
     #[error("the operating system gives no random numbers: {0}")]
     Random(getrandom::Error),

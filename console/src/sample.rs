@@ -37,18 +37,52 @@ const TREE: &str = "select pid, coalesce(object, ''), coalesce(key, ''), coalesc
 /// A session at work, or one that others wait for.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    pid: i32,
-    user: Arc<str>,
+    pub(crate) pid: i32,
+    pub(crate) user: Arc<str>,
     database: Arc<str>,
-    application: Arc<str>,
-    state: Arc<str>,
-    class: Arc<str>,
-    event: Arc<str>,
-    transaction_s: Option<f64>,
-    in_state_s: Option<f64>,
-    query: Arc<str>,
-    blocked_by: Vec<i32>,
+    pub(crate) application: Arc<str>,
+    pub(crate) state: Arc<str>,
+    pub(crate) class: Arc<str>,
+    pub(crate) event: Arc<str>,
+    pub(crate) transaction_s: Option<f64>,
+    pub(crate) in_state_s: Option<f64>,
+    pub(crate) query: Arc<str>,
+    pub(crate) blocked_by: Vec<i32>,
     lock: Option<Arc<Lock>>,
+}
+
+impl Session {
+    /// The lock that it waits for, and the statement by which it took the one that others wait for.
+    pub(crate) fn lock_text(&self) -> Vec<String> {
+        let Some(lock) = &self.lock else { return Vec::new() };
+        let mut lines = Vec::new();
+        if !self.blocked_by.is_empty() && !lock.object.is_empty() {
+            lines.push(format!("wants {} on {} {}", lock.mode, lock.object, lock.key));
+        }
+        if !lock.taken_by.is_empty() {
+            lines.push(format!("took what others wait for {} statements ago by: {}", lock.taken_ago, lock.taken_by));
+        }
+        lines
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(pid: i32, blocked_by: Vec<i32>, in_state_s: f64, query: &str) -> Session {
+        let text: Arc<str> = "x".into();
+        Session {
+            pid,
+            user: text.clone(),
+            database: text.clone(),
+            application: text.clone(),
+            state: text.clone(),
+            class: text.clone(),
+            event: text,
+            transaction_s: None,
+            in_state_s: Some(in_state_s),
+            query: query.into(),
+            blocked_by,
+            lock: None,
+        }
+    }
 }
 
 /// The lock that a session waits for; of a root, the one that the others wait for.
@@ -134,6 +168,16 @@ impl History {
         })
     }
 
+    /// The newest second's sessions.
+    pub(crate) fn sessions(&self) -> Vec<Session> {
+        self.0.lock().samples.back().map_or_else(Vec::new, |sample| sample.sessions.clone())
+    }
+
+    /// Sessions at work, second by second, oldest first.
+    pub(crate) fn active(&self) -> Vec<u32> {
+        self.0.lock().samples.iter().map(|sample| sample.classes.values().sum()).collect()
+    }
+
     /// The newest second's sessions by class, how many are blocked, and the longest wait for a lock in seconds.
     pub(crate) fn newest(&self) -> Option<(BTreeMap<Arc<str>, u32>, u32, f64)> {
         let kept = self.0.lock();
@@ -213,6 +257,21 @@ fn place(session: &Session, holders: &HashSet<i32>) -> (u8, i32) {
     (rank, session.pid)
 }
 
+/// Ends what a session does: cancels its statement, or ends the session if it is idle and there is nothing to cancel. Its state before that;
+/// none: it has ended already.
+pub(crate) async fn end(client: &Client, pid: i32) -> Result<Option<String>, String> {
+    let sql = "select case when state = 'active' then pg_cancel_backend(pid) else pg_terminate_backend(pid) end, state \
+         from pg_stat_activity where pid = $1";
+    match client.query_opt(sql, &[&pid]).await {
+        Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => {
+            Ok(Some(row.get::<_, Option<String>>(1).unwrap_or_default()))
+        }
+        Ok(Some(_)) => Err(format!("session {pid} could not be ended")),
+        Ok(None) => Ok(None),
+        Err(error) => Err(told(&error)),
+    }
+}
+
 /// Idle ones in a transaction hold locks and do no work.
 fn is_at_work(session: &Session) -> bool {
     &*session.state == "active" && &*session.class != "Client"
@@ -260,26 +319,6 @@ fn session_of(row: &Row, kept: &mut Kept) -> Session {
     }
 }
 
-/// A table for the page: the columns' names and the rows as texts.
-pub(crate) async fn table(source: &Source, sql: &str) -> Result<Value, String> {
-    let client = source.connect().await.map_err(|error| told(&error))?;
-    let messages = client.simple_query(sql).await.map_err(|error| told(&error))?;
-    let mut columns: Vec<String> = Vec::new();
-    let mut rows: Vec<Vec<Option<String>>> = Vec::new();
-    for message in &messages {
-        match message {
-            tokio_postgres::SimpleQueryMessage::RowDescription(named) => {
-                columns = named.iter().map(|column| column.name().to_owned()).collect();
-            }
-            tokio_postgres::SimpleQueryMessage::Row(row) => {
-                rows.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
-            }
-            _ => {}
-        }
-    }
-    Ok(json!({"columns": columns, "rows": rows, "sql": sql}))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,21 +328,7 @@ mod tests {
         // CON-3
         let history = History::default();
         let mut kept = history.0.lock();
-        let text = kept.text("x");
-        let session = Session {
-            pid: 1,
-            user: text.clone(),
-            database: text.clone(),
-            application: text.clone(),
-            state: text.clone(),
-            class: text.clone(),
-            event: text.clone(),
-            transaction_s: None,
-            in_state_s: None,
-            query: text,
-            blocked_by: vec![],
-            lock: None,
-        };
+        let session = Session::for_test(1, vec![], 1.0, "x");
         for at_us in 0..SECONDS_KEPT as i64 + 10 {
             let sessions = vec![session.clone(); SESSIONS_KEPT + 5];
             kept.keep(Sample { at_us, classes: BTreeMap::new(), blocked: 0, sessions });
@@ -321,23 +346,7 @@ mod tests {
 
     #[test]
     fn of_an_earlier_second_the_roots_are_kept() {
-        let history = History::default();
-        let mut kept = history.0.lock();
-        let text = kept.text("x");
-        let session = |pid: i32, blocked_by: Vec<i32>| Session {
-            pid,
-            user: text.clone(),
-            database: text.clone(),
-            application: text.clone(),
-            state: text.clone(),
-            class: text.clone(),
-            event: text.clone(),
-            transaction_s: None,
-            in_state_s: None,
-            query: text.clone(),
-            blocked_by,
-            lock: None,
-        };
+        let session = |pid: i32, blocked_by: Vec<i32>| Session::for_test(pid, blocked_by, 1.0, "x");
         // 1 waits for 2, which waits for 9; 3 is alone.
         let mut sessions = [session(1, vec![2]), session(2, vec![9]), session(3, vec![]), session(9, vec![])];
         let holders = HashSet::from([2, 9]);

@@ -1,6 +1,6 @@
 //! The watched server: connections to it, and what it calls things.
 
-use crate::options::{Options, WatchError};
+use crate::options::WatchError;
 use clearway_base::sync::Mutex;
 use std::time::Duration;
 use tokio_postgres::config::Host;
@@ -9,6 +9,10 @@ use tokio_postgres::{Client, Config, NoTls, Row};
 
 /// What a query of the console may take at most.
 const STATEMENT_TIMEOUT: &str = "5s";
+/// What the console's sessions call themselves; its tables leave them out.
+pub(crate) const APPLICATION: &str = "clearway watch";
+/// After a login that was refused.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// Between two attempts to connect, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
@@ -21,7 +25,10 @@ pub(crate) enum Kind {
 
 /// The watched server.
 pub(crate) struct Source {
+    /// The console's own login.
     config: Config,
+    /// The same without its password.
+    bare: Config,
     seen: Mutex<Seen>,
 }
 
@@ -37,17 +44,29 @@ pub(crate) struct Seen {
 }
 
 impl Source {
-    pub(crate) fn new(options: &Options) -> Result<Source, WatchError> {
-        let mut config: Config = options.server.parse().map_err(WatchError::Url)?;
-        if let (None, Some(password)) = (config.get_password(), &options.password) {
-            config.password(password);
-        }
-        config.application_name("clearway watch").connect_timeout(Duration::from_secs(5));
+    /// A server by its URL or its `name=value` pairs; the password is taken where these have none.
+    pub(crate) fn of(server: &str, password: Option<&str>) -> Result<Source, WatchError> {
+        let mut config: Config = server.parse().map_err(WatchError::Url)?;
+        config.application_name(APPLICATION).connect_timeout(Duration::from_secs(5));
         // CON-1
         let session = format!("-c default_transaction_read_only=on -c statement_timeout={STATEMENT_TIMEOUT}");
         let given = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
         config.options(format!("{given}{session}"));
-        Ok(Source { config, seen: Mutex::new("console/source", Seen::default()) })
+        let bare = config.clone();
+        if let (None, Some(password)) = (config.get_password(), password) {
+            config.password(password);
+        }
+        Ok(Source { config, bare, seen: Mutex::new("console/source", Seen::default()) })
+    }
+
+    /// The console's own login.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Server and role without a password, unless the URL itself has one.
+    pub(crate) fn bare(&self) -> &Config {
+        &self.bare
     }
 
     /// Host and port, without the password.
@@ -64,9 +83,9 @@ impl Source {
         self.seen.lock().clone()
     }
 
-    /// One attempt.
-    pub(crate) async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
-        let (client, connection) = self.config.connect(NoTls).await?;
+    /// One attempt, with a login.
+    pub(crate) async fn connect_by(config: &Config) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = config.connect(NoTls).await?;
         // It ends with the client; why is what the client's next call says.
         tokio::spawn(async move { drop(connection.await) });
         Ok(client)
@@ -76,7 +95,7 @@ impl Source {
     pub(crate) async fn attach(&self) -> (Client, Kind) {
         let mut pause = PAUSE.0;
         loop {
-            let error = match self.connect().await {
+            let error = match Source::connect_by(&self.config).await {
                 Ok(client) => match version_of(&client).await {
                     Ok((kind, version)) => {
                         *self.seen.lock() = Seen { kind: Some(kind), version, error: None, connected: true };
@@ -87,6 +106,9 @@ impl Source {
                 Err(error) => error,
             };
             self.lost(&error);
+            // Each wrong password makes the next login from this machine wait longer.
+            let is_refused = error.code().is_some_and(|code| code.code().starts_with("28"));
+            pause = if is_refused { REFUSED_PAUSE } else { pause };
             clearway_base::sync::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clearway_storage::store::RECOVERY_TARGET;
 
 use crate::configuration::file;
+use crate::http::HttpConfig;
 use crate::log::{Form, LogConfig};
 use crate::options::ListenOptions;
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub workers: usize,
     /// Where the log is archived, and how.
     pub archive: ArchiveConfig,
+    /// The console.
+    pub http: HttpConfig,
     /// Settings that sessions begin with.
     pub settings: Vec<(String, String)>,
     /// Where all that was read from, to be read again.
@@ -118,6 +121,7 @@ impl Default for Config {
             lock_history_min: Duration::from_millis(1),
             workers: 0,
             archive: ArchiveConfig::default(),
+            http: HttpConfig::default(),
             settings: Vec::new(),
             sources: Sources::default(),
         }
@@ -188,6 +192,11 @@ pub static SETTINGS: &[Described] = &[
     r("log_connections", "off", "on, off", "Sessions are logged when they begin."),
     r("log_disconnections", "off", "on, off", "Sessions are logged when they end, with how long they were."),
     d("performance_schema_instrument", "", "PATTERN=ON, COUNTED or OFF", "Switches wait events at the start, by their names in performance_schema; `%` stands for anything."),
+    d("http", "", "ADDRESS:PORT", "Where the console and `/metrics` are, on this machine; empty: nowhere (`--http`, docs/console.md)."),
+    d("http_role", "postgres", "a role", "The role with which the console samples the sessions; visitors of the page log in with their own."),
+    d("http_password_file", "", "a file", "The password of `http_role`, where the server asks for one; only its owner may read the file."),
+    d("http_queries", "", "a YAML file", "Queries whose results become metrics, as the exporters for Prometheus read them."),
+    d("http_queries_interval", "60s", "seconds, 1 to 86400", "How often they run."),
     d("workers", "0", "a number", "Threads that run sessions; 0 is one per processor, at least two."),
 ];
 
@@ -275,6 +284,9 @@ impl Config {
             "log_destination" | "log_directory" | "log_rotation_size" | "log_file_count" | "log_line_prefix"
             | "log_min_messages" | "log_lock_waits" | "log_connections" | "log_disconnections" => {
                 set_log(&mut self.log, name, value).map_err(bad)?;
+            }
+            "http" | "http_role" | "http_password_file" | "http_queries" | "http_queries_interval" => {
+                self.http.set(name, value).map_err(bad)?;
             }
             "lock_history_min" => {
                 self.lock_history_min = short_time(value).ok_or_else(|| bad("us, ms or s"))?;

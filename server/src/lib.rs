@@ -4,6 +4,7 @@
 //! ```text
 //! run         directory, database, sockets, signals, end            config: what it can be told      tls
 //!   observe     samples of sessions; recovery, for the log
+//!   http        what may be chosen about the console, which the command runs beside the server
 //!   log         standard error or files, as text, CSV or JSON
 //!   configuration  the settings' files: read, read again, changed by ALTER SYSTEM
 //!     door        what decides who gets in: rules (access), TLS, limits; certificate: names and digests
@@ -27,6 +28,7 @@ pub mod connection;
 pub mod database;
 pub mod door;
 pub mod failures;
+pub mod http;
 pub mod listen;
 pub mod log;
 pub mod observe;

@@ -8,6 +8,7 @@
 //! - RUN-1: the line with the psql command is written after a statement has been answered and the sockets are bound, and only then.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -41,6 +42,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STACK_BYTES: usize = 8 << 20;
 /// Threads for file operations that would block a worker.
 const IO_THREADS: usize = 4;
+
+/// Takes what a user should see, a line at a time.
+pub type Say<'a> = dyn FnMut(&str) + Send + 'a;
+/// Takes the addresses at which the server listens.
+pub type Ready<'a> = dyn FnMut(&[SocketAddr]) + Send + 'a;
 
 /// Why a server does not run, or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -84,11 +90,12 @@ pub enum RunError {
     Close(String),
 }
 
-/// Runs a server until it is told to stop. What a user should see goes to `say`, line by line.
+/// Runs a server until it is told to stop. What a user should see goes to `say`, line by line; `ready` is told the addresses when the server
+/// listens.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), RunError> {
+pub fn run(config: &Config, say: &mut Say<'_>, ready: &mut Ready<'_>) -> Result<(), RunError> {
     raise_file_limit();
     let workers = match config.workers {
         0 => std::thread::available_parallelism().map_or(2, usize::from).max(2),
@@ -108,7 +115,7 @@ pub fn run(config: &Config, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Ru
     // The log is on disk also where nothing else is.
     let log_vfs: Arc<dyn Vfs> = if config.memory { Arc::new(RealVfs::pooled(1)?) } else { Arc::clone(&vfs) };
     let (log, writer) = Log::start(config.log.clone(), log_vfs)?;
-    let ran = run_logged(config, &vfs, runtime, &log, say);
+    let ran = run_logged(config, &vfs, runtime, &log, (say, ready));
     writer.stop();
     ran?;
     say("stopped");
@@ -120,7 +127,7 @@ fn run_logged(
     vfs: &Arc<dyn Vfs>,
     runtime: Runtime,
     log: &Log,
-    say: &mut (dyn FnMut(&str) + Send),
+    told: (&mut Say<'_>, &mut Ready<'_>),
 ) -> Result<(), RunError> {
     config.archive.check()?;
     // From here on: a SIGHUP that comes during recovery is obeyed when the server serves, instead of killing it.
@@ -134,7 +141,7 @@ fn run_logged(
     let _ = backends.directory.set(config.data.display().to_string());
     observe::restore(&db, &backends);
     let sampler = Sampler::start(&db, &backends, log)?;
-    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), hangup, say));
+    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), hangup, told));
     sampler.stop();
     // No session is left when the database is closed.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -229,7 +236,7 @@ async fn serve(
     db: &Arc<Db>,
     (log, backends): (&Log, &Arc<Backends>),
     mut hangup: Signal,
-    say: &mut (dyn FnMut(&str) + Send),
+    (say, ready): (&mut Say<'_>, &mut Ready<'_>),
 ) -> Result<(), RunError> {
     let configured = Configured::new(config, Arc::clone(vfs)).await.map_err(RunError::Settings)?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -257,7 +264,9 @@ async fn serve(
     // Programs that open the directory with the library find this server there; without it they are told its process number.
     let within = if config.memory { None } else { Some(listen::bind_in(&**vfs, &config.data).await) };
     announce(config, &bound, (encrypted, &rules), say); // RUN-1
+    let addresses = bound.addresses.clone();
     server.serve(bound);
+    ready(&addresses);
     match within {
         Some(Ok(bound)) => {
             sockets.extend(bound.unix_path.clone());

@@ -19,10 +19,10 @@ pub fn run(data: &Path, say: &mut (dyn FnMut(&str) + Send)) -> Result<(), Failur
             say(&format!("   {line}"));
         }
     };
-    match run_server(&config, &mut heard) {
+    match run_server(&config, &mut heard, &mut |_| ()) {
         Err(RunError::Listen(_)) => {
             config.set("listen", "127.0.0.1:0")?;
-            Ok(run_server(&config, &mut heard)?)
+            Ok(run_server(&config, &mut heard, &mut |_| ())?)
         }
         ended => Ok(ended?),
     }

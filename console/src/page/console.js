@@ -1,4 +1,5 @@
 // The page: asks the console once a second and draws what it says. Texts of the server are put in as text, never as HTML.
+// Those of the tables below the chart and the tree are in panels.js.
 "use strict";
 const byId = (id) => document.getElementById(id);
 const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
@@ -7,7 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const SECONDS = 600, NODES = 500, ROWS = 200;
 let history_ = [];      // seconds, oldest first
 let shown = null;       // the second that is shown, in microseconds; null: now
-let asked = null;       // what a confirmation is about
+let asked = null;       // the session that a confirmation is about
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -24,10 +25,18 @@ const colour = (name) => `var(--${CLASSES.includes(name) ? name : "Other"})`;
 const seconds = (s) => s === null || s === undefined ? "" : s < 1 ? `${Math.round(s * 1000)} ms` : s < 120 ? `${s.toFixed(1)} s` : `${Math.round(s / 60)} min`;
 const clock = (us) => new Date(us / 1000).toLocaleTimeString();
 
-async function get(path) {
-  const answer = await fetch(path, { cache: "no-store" });
-  return answer.json();
+// A request with the visitor's session; an answer of 401 asks for a login.
+async function ask(path, method = "GET", body = undefined) {
+  const headers = { "x-clearway-token": meta("token") };
+  const session = sessionStorage.getItem("session");
+  if (session) headers["x-clearway-session"] = session;
+  const answer = await fetch(path, { method, headers, body, cache: "no-store" });
+  const said = await answer.json();
+  if (answer.status === 401) throw Object.assign(new Error(said.error), { login: true });
+  if (!answer.ok) throw new Error(said.error || `${answer.status}`);
+  return said;
 }
+const get = (path) => ask(path);
 
 // The chart: one bar a second; the right edge is now or the shown moment's surroundings.
 function drawChart() {
@@ -114,15 +123,6 @@ function drawTree(second) {
   byId("tree").replaceChildren(...parts);
 }
 
-function rowsTable(columns, rows) {
-  const numeric = (text) => text !== null && /^-?[0-9.]+$/.test(text);
-  const head = element("tr", {}, ...columns.map((c) => element("th", { scope: "col" }, c)));
-  const body = rows.slice(0, ROWS).map((row) => element("tr", {}, ...row.map((text, i) =>
-    element("td", { class: ["query", "statements", "latest_statement"].includes(columns[i]) ? "sql" : numeric(text) ? "number" : "" }, text === null ? "" : `${text}`))));
-  const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
-  return rows.length > ROWS ? [table, element("p", { class: "help" }, `and ${rows.length - ROWS} more`)] : [table];
-}
-
 function drawSessions(second) {
   const columns = ["pid", "user", "application", "state", "waits for", "in state", "transaction", "query"];
   const rows = (second ? second.sessions : []).map((s) => [`${s.pid}`, s.user, s.application, s.state,
@@ -130,19 +130,11 @@ function drawSessions(second) {
   byId("sessions").replaceChildren(...(rows.length ? rowsTable(columns, rows) : [element("p", {}, "No session is at work.")]));
 }
 
-async function drawTable(name) {
-  const table = await get(`/api/table/${name}`);
-  const parts = table.error ? [element("p", {}, table.error)] : table.rows.length ? rowsTable(table.columns, table.rows) : [element("p", {}, "Nothing.")];
-  if (table.sql) parts.push(element("details", {}, element("summary", {}, "The SQL behind it"), element("pre", {}, table.sql.replace(/ {2,}/g, " "))));
-  const old = byId(name).querySelector("details");
-  if (old && old.open) parts[parts.length - 1].open = true;
-  byId(name).replaceChildren(...parts);
-}
-
 function show(at) {
   shown = at;
   window.history.replaceState(null, "", at ? `#at=${at}` : "#");
   tick();
+  drawPanels(true);
 }
 
 function confirmEnd(pid, s, freed) {
@@ -154,9 +146,12 @@ function confirmEnd(pid, s, freed) {
 
 async function end() {
   byId("confirm").close();
-  const answer = await fetch(`/api/cancel?pid=${asked}`, { method: "POST", headers: { "x-clearway-token": meta("token") } });
-  const said = await answer.json();
-  if (said.error) byId("server").textContent = said.error;
+  try {
+    const said = await ask(`/api/cancel?pid=${asked}`, "POST");
+    byId("done").textContent = said.error ? said.error : said.done ? `Session ${asked}: done.` : `Session ${asked} could not be ended.`;
+  } catch (error) {
+    byId("done").textContent = error.message;
+  }
   tick();
 }
 
@@ -178,9 +173,12 @@ async function tick() {
     byId("hour").value = behind;
     byId("chart").setAttribute("aria-valuenow", Math.max(0, SECONDS + behind));
     byId("chart").setAttribute("aria-valuetext", shown ? clock(shown) : "now");
+    byId("logout").hidden = !sessionStorage.getItem("session");
+    byId("role").textContent = now.may_log_in ? `as ${now.role}` : "";
   } catch (error) {
     byId("server").className = "bad";
-    byId("server").textContent = `the console does not answer: ${error.message}`;
+    byId("server").textContent = error.message;
+    if (error.login) askForLogin(error.message);
   }
 }
 
@@ -214,7 +212,4 @@ byId("confirm-yes").addEventListener("click", end);
 const wanted = /^#at=(\d+)$/.exec(location.hash);
 if (wanted) shown = Number(wanted[1]);
 tick();
-setInterval(() => { if (!byId("confirm").open) tick(); }, 1000);
-const tables = () => ["statements", "transactions", "latches"].forEach((name) => drawTable(name).catch(() => {}));
-tables();
-setInterval(tables, 5000);
+setInterval(() => { if (!byId("confirm").open && !byId("login").open) tick(); }, 1000);

@@ -109,6 +109,8 @@ pub(super) const OF_FILES: &[&str] = &[
     "access_file",
     "archive",
     "data",
+    "http_password_file",
+    "http_queries",
     "log_directory",
     "tls_certificate",
     "tls_client_ca",

@@ -1,0 +1,243 @@
+//! The tables of the page: for each its SQL, which the page shows beside the answer.
+
+use crate::source::{Kind, told};
+use serde_json::{Value, json};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// Rows that a table may have at most.
+const ROWS_MAX: usize = 1000;
+
+/// A table of the page.
+pub(crate) struct Panel {
+    pub(crate) name: &'static str,
+    clearway: Sql,
+    postgresql: Sql,
+}
+
+/// What a table is read with.
+enum Sql {
+    /// A statement; `{from}` and `{to}` stand for seconds since 1970.
+    Query(&'static str),
+    /// The server does not record it.
+    Missing(&'static str),
+}
+
+use Sql::{Missing, Query};
+
+/// All tables.
+pub(crate) static PANELS: &[Panel] = &[
+    Panel { name: "statements", clearway: Query(STATEMENTS), postgresql: Query(STATEMENTS_POSTGRESQL) },
+    Panel { name: "transactions", clearway: Query(TRANSACTIONS), postgresql: Query(TRANSACTIONS_POSTGRESQL) },
+    Panel { name: "findings", clearway: Query(FINDINGS), postgresql: Query(FINDINGS_POSTGRESQL) },
+    Panel {
+        name: "deadlocks",
+        clearway: Query(DEADLOCKS),
+        postgresql: Missing("PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them."),
+    },
+    Panel {
+        name: "lock_waits",
+        clearway: Query(LOCK_WAITS),
+        postgresql: Missing("PostgreSQL keeps no history of waits for locks; the chart above holds what was sampled since the console began."),
+    },
+    Panel {
+        name: "waits",
+        clearway: Query(WAITS),
+        postgresql: Missing("PostgreSQL does not measure its waits; the chart above counts sampled seconds."),
+    },
+    Panel {
+        name: "latches",
+        clearway: Query(LATCHES),
+        postgresql: Missing("PostgreSQL does not record its latches' waits."),
+    },
+    Panel { name: "tables", clearway: Query(TABLES), postgresql: Query(TABLES) },
+    Panel { name: "indexes", clearway: Query(INDEXES), postgresql: Query(INDEXES) },
+    Panel {
+        name: "files",
+        clearway: Query(FILES),
+        postgresql: Missing("PostgreSQL 15 does not count its I/O by kind of file."),
+    },
+];
+
+const STATEMENTS: &str = "\
+SELECT calls, round(total_ms::numeric, 1) AS total_ms, round(mean_ms::numeric, 3) AS mean_ms, round(p99_ms::numeric, 3) AS p99_ms,
+  round(max_ms::numeric, 3) AS max_ms, round(wait_ms::numeric, 1) AS wait_ms, waits, errors, application_name, left(query, 300) AS query
+FROM clearway_statements WHERE application_name IS DISTINCT FROM 'clearway watch'
+ORDER BY clearway_statements.total_ms DESC LIMIT 25";
+
+const STATEMENTS_POSTGRESQL: &str = "\
+SELECT calls, round(total_exec_time::numeric, 1) AS total_ms, round(mean_exec_time::numeric, 3) AS mean_ms,
+  round(max_exec_time::numeric, 3) AS max_ms, rows, left(query, 300) AS query
+FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 25";
+
+const TRANSACTIONS: &str = "\
+SELECT pid, application_name, usename, state, round(age_ms::numeric / 1000, 1) AS age_s, round(in_state_ms::numeric / 1000, 1) AS in_state_s,
+  locks, undo_bytes, left(statements, 600) AS statements
+FROM clearway_transactions WHERE application_name IS DISTINCT FROM 'clearway watch'
+ORDER BY age_ms DESC LIMIT 25";
+
+const TRANSACTIONS_POSTGRESQL: &str = "\
+SELECT pid, application_name, usename, state, round(extract(epoch FROM clock_timestamp() - xact_start)::numeric, 1) AS age_s,
+  round(extract(epoch FROM clock_timestamp() - state_change)::numeric, 1) AS in_state_s, left(query, 300) AS latest_statement
+FROM pg_stat_activity WHERE xact_start IS NOT NULL AND application_name <> 'clearway watch' ORDER BY xact_start LIMIT 25";
+
+const DEADLOCKS: &str = "\
+SELECT number, happened, place, victim, pid, application_name, usename, wants, wants_mode, waits_for, holds, held_by_statement,
+  left(statements, 1000) AS statements
+FROM clearway_deadlocks ORDER BY number DESC, place LIMIT 200";
+
+const LOCK_WAITS: &str = "\
+SELECT began, round(waited_ms::numeric, 1) AS waited_ms, outcome, waits, object, key, mode, pid, application_name, left(query, 300) AS query,
+  blocked_by, left(taken_by, 300) AS taken_by, taken_ago, depth, root_pid, root_application, left(root_taken_by, 300) AS root_taken_by,
+  root_state, round(root_idle_ms::numeric, 1) AS root_idle_ms
+FROM clearway_lock_waits WHERE began <= to_timestamp({to}) AND ended >= to_timestamp({from})
+ORDER BY clearway_lock_waits.waited_ms DESC LIMIT 50";
+
+const WAITS: &str = "\
+SELECT wait_event_type, wait_event, waits, round(total_ms::numeric, 1) AS total_ms, round(mean_ms::numeric, 3) AS mean_ms,
+  round(p99_ms::numeric, 3) AS p99_ms, round(max_ms::numeric, 1) AS max_ms, description
+FROM clearway_waits WHERE wait_event_type NOT IN ('Activity', 'Client') ORDER BY clearway_waits.total_ms DESC LIMIT 25";
+
+const LATCHES: &str = "\
+SELECT name, waits, round(spin_ms::numeric, 1) AS spin_ms, round(park_ms::numeric, 1) AS park_ms, round(max_ms::numeric, 2) AS max_ms, waiting,
+  holder, taken_at
+FROM clearway_latches ORDER BY clearway_latches.spin_ms + clearway_latches.park_ms DESC LIMIT 15";
+
+const TABLES: &str = "\
+SELECT schemaname || '.' || relname AS \"table\", pg_size_pretty(pg_total_relation_size(relid)) AS size, seq_scan AS full_scans,
+  seq_tup_read AS rows_by_full_scans, idx_scan AS index_scans, n_tup_ins AS inserted, n_tup_upd AS updated, n_tup_del AS deleted
+FROM pg_stat_user_tables ORDER BY pg_total_relation_size(relid) DESC LIMIT 25";
+
+const INDEXES: &str = "\
+SELECT schemaname || '.' || indexrelname AS index, relname AS \"table\", pg_size_pretty(pg_relation_size(indexrelid)) AS size,
+  idx_scan AS scans, idx_tup_read AS rows_read
+FROM pg_stat_user_indexes ORDER BY pg_relation_size(indexrelid) DESC LIMIT 25";
+
+const FILES: &str = "\
+SELECT event_name AS file, count_read AS reads, sum_number_of_bytes_read AS bytes_read, round(sum_timer_read / 1e9, 1) AS read_ms,
+  count_write AS writes, sum_number_of_bytes_write AS bytes_written, round(sum_timer_write / 1e9, 1) AS write_ms,
+  count_misc AS syncs_and_others, round(sum_timer_misc / 1e9, 1) AS other_ms, round(max_timer_misc / 1e9, 1) AS longest_other_ms
+FROM performance_schema.file_summary_by_event_name WHERE count_star > 0 ORDER BY sum_timer_wait DESC LIMIT 25";
+
+/// What both kinds of server tell of a schema.
+macro_rules! schema_findings {
+    () => {
+        "SELECT 'Unused index', s.schemaname || '.' || s.indexrelname,
+  pg_size_pretty(pg_relation_size(s.indexrelid)) || ', no query has used it since the statistics began; each write to ' || s.relname || ' maintains it',
+  'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname)
+FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
+WHERE s.idx_scan = 0 AND NOT i.indisunique AND NOT i.indisprimary
+UNION ALL
+SELECT 'Duplicate index', a.indexrelid::regclass::text, 'its columns are the first columns of ' || b.indexrelid::regclass::text
+    || ', which answers the same queries; it takes ' || pg_size_pretty(pg_relation_size(a.indexrelid)),
+  'DROP INDEX ' || a.indexrelid::regclass::text
+FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid
+WHERE a.indpred IS NULL AND b.indpred IS NULL AND a.indexprs IS NULL AND b.indexprs IS NULL AND NOT a.indisunique
+  AND (b.indkey::text LIKE a.indkey::text || ' %'
+    OR b.indkey::text = a.indkey::text AND (b.indisunique OR a.indexrelid > b.indexrelid))
+UNION ALL
+SELECT 'No primary key', c.oid::regclass::text, 'rows can be named by no key: an UPDATE or DELETE of one row reads the table, and so does a replica',
+  'ALTER TABLE ' || c.oid::regclass::text || ' ADD PRIMARY KEY (...)'
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_%'
+  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+LIMIT 200"
+    };
+}
+
+const FINDINGS: &str = concat!(
+    "SELECT 'Idle blocker' AS finding, 'session ' || pid || coalesce(' of ' || application_name, '') AS object,
+  'does nothing in its transaction and blocks ' || blocks || ' sessions; it took the lock by: ' || coalesce(left(taken_by, 300), 'a statement that is not known')
+    AS evidence,
+  'Commit before the program waits for a user or another server. To end it now: SELECT pg_terminate_backend(' || pid || ')' AS what_to_do
+FROM clearway_lock_tree WHERE depth = 0 AND blocks > 0 AND state LIKE 'idle in transaction%'
+UNION ALL
+SELECT 'Transaction left open', 'session ' || pid || coalesce(' of ' || application_name, ''),
+  'open for ' || round(age_ms::numeric / 1000) || ' s and idle for ' || round(in_state_ms::numeric / 1000) || ' s, with ' || locks || ' locks',
+  'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
+FROM clearway_transactions WHERE state LIKE 'idle in transaction%' AND in_state_ms > 60000
+UNION ALL
+SELECT 'N+1 queries', coalesce(application_name, ''), n_plus_one_calls || ' executions in ' || n_plus_one_series || ' series of one statement for one row each: '
+    || left(query, 300),
+  'Ask for all rows at once: WHERE key = ANY ($1), or a join'
+FROM clearway_statements WHERE n_plus_one_calls >= 20 AND application_name IS DISTINCT FROM 'clearway watch'
+UNION ALL
+SELECT 'Missing index', coalesce(application_name, ''), missed_indexes || ' of ' || calls || ' executions read a whole table for few rows, '
+    || rows_examined || ' rows in all: ' || left(query, 300),
+  'CREATE INDEX on the columns of its WHERE; look at EXPLAIN before and after'
+FROM clearway_statements WHERE missed_indexes > 0 AND rows_examined > 10000 AND application_name IS DISTINCT FROM 'clearway watch'
+UNION ALL
+",
+    schema_findings!()
+);
+
+const FINDINGS_POSTGRESQL: &str = concat!(
+    "SELECT 'Idle blocker' AS finding, 'session ' || pid || coalesce(' of ' || application_name, '') AS object,
+  'does nothing in its transaction and blocks others; it ran last: ' || left(query, 300) AS evidence,
+  'Commit before the program waits for a user or another server. To end it now: SELECT pg_terminate_backend(' || pid || ')' AS what_to_do
+FROM pg_stat_activity b WHERE state LIKE 'idle in transaction%'
+  AND EXISTS (SELECT FROM pg_stat_activity w WHERE w.wait_event_type = 'Lock' AND b.pid = ANY (pg_blocking_pids(w.pid)))
+UNION ALL
+SELECT 'Transaction left open', 'session ' || pid || coalesce(' of ' || application_name, ''),
+  'idle in its transaction for ' || round(extract(epoch FROM clock_timestamp() - state_change)) || ' s',
+  'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
+FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND clock_timestamp() - state_change > interval '1 minute'
+UNION ALL
+SELECT 'Full scans', schemaname || '.' || relname, seq_scan || ' scans have read ' || seq_tup_read || ' rows',
+  'Find the statement in pg_stat_statements and look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
+FROM pg_stat_user_tables WHERE seq_scan > 100 AND seq_tup_read / seq_scan > 10000
+UNION ALL
+",
+    schema_findings!()
+);
+
+/// The statement of a table, or why there is none; `None`: no such table.
+pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64) -> Option<Result<String, &'static str>> {
+    let panel = PANELS.iter().find(|panel| panel.name == name)?;
+    let sql = match kind {
+        Kind::Clearway => &panel.clearway,
+        Kind::PostgreSql => &panel.postgresql,
+    };
+    // A moment's surroundings, or the last hour.
+    let (from_us, to_us) = match at_us {
+        Some(at) => (at.saturating_sub(30_000_000), at.saturating_add(30_000_000)),
+        None => (now_us.saturating_sub(3_600_000_000), now_us.saturating_add(60_000_000)),
+    };
+    Some(match sql {
+        Missing(why) => Err(*why),
+        Query(sql) => Ok(sql
+            .replace("{from}", &(from_us / 1_000_000).to_string())
+            .replace("{to}", &(to_us / 1_000_000 + 1).to_string())),
+    })
+}
+
+/// A table for the page: the columns' names and the rows as texts.
+pub(crate) async fn ask(client: &Client, sql: &str) -> Result<Value, String> {
+    let messages = client.simple_query(sql).await.map_err(|error| told(&error))?;
+    let mut columns: Vec<String> = Vec::new();
+    let mut rows: Vec<Vec<Option<String>>> = Vec::new();
+    for message in &messages {
+        match message {
+            SimpleQueryMessage::RowDescription(named) => {
+                columns = named.iter().map(|column| column.name().to_owned()).collect();
+            }
+            SimpleQueryMessage::Row(row) if rows.len() < ROWS_MAX => {
+                rows.push((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect());
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({"columns": columns, "rows": rows, "sql": sql}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_stands_in_the_statement() {
+        let sql = statement("lock_waits", Kind::Clearway, Some(100_000_000), 0).expect("a table").expect("a query");
+        assert!(sql.contains("to_timestamp(131)") && sql.contains("to_timestamp(70)"), "{sql}");
+        assert!(statement("lock_waits", Kind::PostgreSql, None, 0).expect("a table").is_err());
+        assert!(statement("nothing", Kind::Clearway, None, 0).is_none());
+    }
+}

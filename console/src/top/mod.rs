@@ -1,0 +1,100 @@
+//! `clearway top`: who is at work and who waits for whom, in a terminal.
+//!
+//! # Structure
+//! `screen` (lines from what was sampled; knows no terminal), `terminal` (raw mode, keys). Each second, and after each key, the whole screen is
+//! drawn anew.
+//!
+//! # Invariants
+//! - TOP-1: the terminal is as it was when the program ends, also where it ends by an error.
+//! - TOP-2: a session is ended only after `y` has answered the question that names it.
+
+mod screen;
+mod terminal;
+
+use crate::options::{Options, WatchError};
+use crate::panels;
+use crate::sample::{self, History};
+use crate::source::{Kind, Source, told};
+use clearway_base::sync::sleep;
+use clearway_base::waits::wall_us;
+use screen::{Screen, View};
+use std::time::Duration;
+use terminal::{Key, Terminal};
+
+/// Shows a server's sessions until `q`, or once if `once`: then the size is given, and nothing is asked of the terminal.
+///
+/// # Errors
+/// There is no terminal, or the server's URL is wrong.
+pub async fn top(options: Options, once: Option<(usize, usize)>) -> Result<(), WatchError> {
+    let source = Source::of(&options.server, options.password.as_deref())?;
+    let history = History::default();
+    tokio::select! {
+        () = sample::run(&source, &history) => Ok(()),
+        ended = async {
+            match once {
+                Some(size) => print_once(&source, &history, size).await,
+                None => interact(&source, &history, options.may_cancel).await,
+            }
+        } => ended,
+    }
+}
+
+async fn print_once(source: &Source, history: &History, size: (usize, usize)) -> Result<(), WatchError> {
+    let mut screen = Screen::default();
+    loop {
+        let seen = source.seen();
+        if history.newest().is_some() || seen.error.is_some() {
+            screen.take(&seen, source.place(), history);
+            terminal::print(&screen.lines(size))?;
+            return Ok(());
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn interact(source: &Source, history: &History, may_cancel: bool) -> Result<(), WatchError> {
+    let mut terminal = Terminal::open()?;
+    let mut screen = Screen::new(may_cancel);
+    let mut ticks = 0_u32;
+    loop {
+        screen.take(&source.seen(), source.place(), history);
+        if screen.view == View::Statements && ticks % 25 == 0 {
+            screen.table = Some(statements(source).await);
+        }
+        terminal.draw(&screen.lines(terminal.size()))?;
+        // Keys are looked at five times a second; a second's sample comes by itself.
+        for _ in 0..2 {
+            while let Some(key) = terminal.key() {
+                match key {
+                    Key::Char('q') => return Ok(()),
+                    Key::Char('y') if screen.asks.is_some() => screen.said = end(source, &mut screen).await,
+                    key => screen.press(key),
+                }
+                ticks = 0;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        ticks = ticks.wrapping_add(1);
+    }
+}
+
+async fn statements(source: &Source) -> Result<serde_json::Value, String> {
+    let kind = source.seen().kind.unwrap_or(Kind::Clearway);
+    let sql = panels::statement("statements", kind, None, wall_us());
+    let sql = sql.unwrap_or(Err("this server has no such table"))?;
+    let client = Source::connect_by(source.config()).await.map_err(|error| told(&error))?;
+    panels::ask(&client, &sql).await
+}
+
+/// Ends the session that was asked about (TOP-2).
+async fn end(source: &Source, screen: &mut Screen) -> String {
+    let Some(pid) = screen.asks.take() else { return String::new() };
+    match Source::connect_by(source.config()).await {
+        Ok(client) => match sample::end(&client, pid).await {
+            Ok(Some(state)) => format!("session {pid}, which was {state}, was told to end"),
+            Ok(None) => format!("session {pid} has ended already"),
+            Err(error) => error,
+        },
+        Err(error) => told(&error),
+    }
+}
