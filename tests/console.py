@@ -229,6 +229,16 @@ def in_a_browser(server, browser):
     check("nothing is wider than the page", [browser.size(390), browser.js("return document.documentElement.scrollWidth")][1] <= 390)
     pictures(browser, "console")
 
+    # 5,000 sessions, each behind the one before, and 5,000 behind one: drawn from what a console would send.
+    for name, blocker in [("in a chain", "n - 1"), ("behind one", "0")]:
+        drawn = browser.js("""
+            const sessions = Array.from({length: 5000}, (_, n) => ({pid: n, user: 'u', application: 'a', state: 'active', event: 'tuple', class: 'Lock',
+                in_state_s: 1, transaction_s: 1, query: 'update t set v = v + 1 where id = 1', blocked_by: n ? [%s] : [], lock: null}));
+            const began = performance.now();
+            drawTree({sessions}); drawSessions({sessions});
+            return [document.querySelector('#tree').innerText.slice(0, 100), document.querySelectorAll('#tree .node').length, performance.now() - began]""" % blocker)
+        check(f"5,000 sessions {name} are drawn ({drawn[2]:.0f} ms)", "blocks 4999 sessions" in drawn[0] and 100 < drawn[1] <= 501, drawn)
+
     # The moment before: the slider goes back, the address names it, and the button leads back to now.
     browser.js("const h = document.getElementById('hour'); h.value = -2; h.dispatchEvent(new Event('input'))")
     check("the slider shows an earlier second", until(lambda: "as of" in browser.text("#moment")) and browser.js("return location.hash").startswith("#at="))

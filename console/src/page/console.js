@@ -83,7 +83,12 @@ function drawTree(second) {
     below.get(parent).push(s);
   }
   const seen = new Set();
-  const count = (pid, on = new Set()) => on.has(pid) ? 0 : (on.add(pid), (below.get(pid) || []).reduce((n, s) => n + 1 + count(s.pid, on), 0));
+  // All sessions below one, itself included; a chain may have thousands.
+  const reach = (pid) => {
+    const on = new Set([pid]), open = [pid];
+    while (open.length) for (const s of below.get(open.pop()) || []) if (!on.has(s.pid)) { on.add(s.pid); open.push(s.pid); }
+    return on;
+  };
   let left = NODES;
   const node = (pid, isRoot) => {
     const s = byPid.get(pid);
@@ -99,7 +104,7 @@ function drawTree(second) {
       item.append(element("span", { class: "sql taken" }, `took what others wait for by: ${s.lock.taken_by}${ago}`));
     }
     if (s && s.query) item.append(element("span", { class: "sql" }, `${s.state === "active" ? "runs" : "ran last"}: ${s.query}`));
-    const freed = count(pid);
+    const freed = isRoot ? freedBy.get(pid) : 0;
     if (isRoot) line.append(element("span", { class: "bad" }, ` blocks ${freed} session${freed === 1 ? "" : "s"}`));
     if (isRoot && meta("cancel") === "yes" && shown === null) {
       const button = element("button", { type: "button", "data-pid": pid }, "End it");
@@ -114,8 +119,15 @@ function drawTree(second) {
     if (drawnNow.length < children.length) item.append(element("span", { class: "help" }, `and ${children.length - drawnNow.length} more`));
     return item;
   };
-  const roots = [...below.keys()].filter((pid) => !(byPid.get(pid) && byPid.get(pid).blocked_by.length)).sort((a, b) => count(b) - count(a));
-  const rings = [...below.keys()].filter((pid) => !roots.some((root) => { const on = new Set(); count(root, on); return on.has(pid); }));
+  const roots = [...below.keys()].filter((pid) => !(byPid.get(pid) && byPid.get(pid).blocked_by.length));
+  const freedBy = new Map(), reached = new Set();
+  for (const root of roots) {
+    const on = reach(root);
+    freedBy.set(root, on.size - 1);
+    on.forEach((pid) => reached.add(pid));
+  }
+  roots.sort((a, b) => freedBy.get(b) - freedBy.get(a));
+  const rings = [...below.keys()].filter((pid) => !reached.has(pid));
   const parts = [];
   if (roots.length) parts.push(element("ul", {}, ...roots.map((pid) => node(pid, true))));
   if (rings.length) parts.push(element("p", { class: "bad" }, `A ring: sessions ${rings.join(", ")} wait for each other.`));
