@@ -322,6 +322,24 @@ def with_passwords(browser):
     check("logging out ends it", until(lambda: browser.js("return document.getElementById('login').open")))
 
 
+def findings(server):
+    """Each planted defect is found, and what is no defect is not."""
+    server.psql("create table no_key (a int)", "create table d (id int primary key, a int, b int, c int unique)", "create index d_a on d (a)",
+                "create index d_a_b on d (a, b)", "create index d_used on d (b, id)", "insert into d select g, g, g, g from generate_series(1, 5000) g", "analyze d",
+                *["select count(*) from d where c + 0 = 3"] * 5, *["select id from d where b = 7"] * 3)
+    script = f"{scratch}/one.sql"
+    with open(script, "w") as file:
+        file.write("\\set id random(1, 5000)\nselect a from d where id = :id;\n")
+    subprocess.run(["pgbench", "-n", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-c", "1", "-t", "1000", "-f", script, "postgres"],
+                   capture_output=True, env=os.environ | {"PGAPPNAME": "row by row"}, check=True)
+    table = json.loads(http(server.console + "/api/table/findings")[1])
+    found = {(row[0], row[1].removeprefix("public.")) for row in table.get("rows", [])}
+    for wanted in [("No primary key", "no_key"), ("Duplicate index", "d_a"), ("Unused index", "d_a_b"), ("N+1 queries", "row by row"), ("Missing index", "viewer")]:
+        check(f"a finding: {wanted[0].lower()}", wanted in found, table)
+    wrong = [one for one in found if one[1] in ("d_used", "d_pkey", "d_c_key", "t_pkey", "d", "t") or one == ("Duplicate index", "d_a_b")]
+    check("and no wrong ones", not wrong, wrong)
+
+
 def in_a_terminal(server):
     """`clearway top` on a terminal of 80 by 24, which answers where its cursor is."""
     holder, waiter = Session(server, "top holder"), Session(server, "top waiter")
@@ -380,6 +398,7 @@ try:
     in_a_browser(server, browser)
     who_may(server)
     in_a_terminal(server)
+    findings(server)
     with_passwords(browser)
     _, watch = run([BINARY, "watch", f"postgresql://postgres@127.0.0.1:{server.port}/postgres", "--http", "127.0.0.1:0"], r"console of \S+ is at (http://\S+)/")
     check("clearway watch serves the same page", until(lambda: '"connected":true' in http(watch + "/api/now")[1]))

@@ -37,15 +37,17 @@ pub fn run(config: &Config) -> Result<(), String> {
 fn console(config: &Config) -> Result<Option<Console>, String> {
     let Some(address) = config.http.address else { return Ok(None) };
     if !config.listen.addresses.iter().any(|at| own(*at).is_some()) {
-        return Err("http needs an address of this machine in listen, such as 127.0.0.1:5433: the console connects there".into());
+        return Err(
+            "http needs an address of this machine in listen, such as 127.0.0.1:5433: the console connects there"
+                .into(),
+        );
     }
     let password = config.http.password_file.as_deref().map(crate::watch::secret).transpose()?;
     let queries = config.http.queries.as_deref().map(crate::watch::named).transpose()?;
     let runtime = crate::watch::runtime()?;
     let listener = runtime.block_on(Listener::bind(address)).map_err(|error| error.to_string())?;
     let interval = config.http.interval;
-    let options =
-        Options { server: String::new(), password, queries, interval, may_cancel: true, entry: Entry::Login };
+    let options = Options { server: String::new(), password, queries, interval, may_cancel: true, entry: Entry::Login };
     options.check().map_err(|error| error.to_string())?;
     Ok(Some(Console { runtime, listener, options, role: config.http.role.clone() }))
 }

@@ -32,12 +32,16 @@ pub(crate) static PANELS: &[Panel] = &[
     Panel {
         name: "deadlocks",
         clearway: Query(DEADLOCKS),
-        postgresql: Missing("PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them."),
+        postgresql: Missing(
+            "PostgreSQL counts deadlocks (pg_stat_database) and writes them to its log; it has no table of them.",
+        ),
     },
     Panel {
         name: "lock_waits",
         clearway: Query(LOCK_WAITS),
-        postgresql: Missing("PostgreSQL keeps no history of waits for locks; the chart above holds what was sampled since the console began."),
+        postgresql: Missing(
+            "PostgreSQL keeps no history of waits for locks; the chart above holds what was sampled since the console began.",
+        ),
     },
     Panel {
         name: "waits",
@@ -191,7 +195,12 @@ UNION ALL
 );
 
 /// The statement of a table, or why there is none; `None`: no such table.
-pub(crate) fn statement(name: &str, kind: Kind, at_us: Option<i64>, now_us: i64) -> Option<Result<String, &'static str>> {
+pub(crate) fn statement(
+    name: &str,
+    kind: Kind,
+    at_us: Option<i64>,
+    now_us: i64,
+) -> Option<Result<String, &'static str>> {
     let panel = PANELS.iter().find(|panel| panel.name == name)?;
     let sql = match kind {
         Kind::Clearway => &panel.clearway,

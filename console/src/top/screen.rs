@@ -141,7 +141,8 @@ impl Screen {
         roots.sort_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(std::cmp::Ordering::Equal));
         let (mut order, mut known) = (Vec::new(), HashSet::new());
         // First those who wait for nobody; what is left then stands in a ring, or behind somebody who is not seen.
-        let starts = roots.iter().filter(|s| s.blocked_by.is_empty()).chain(roots.iter().filter(|s| !s.blocked_by.is_empty()));
+        let starts =
+            roots.iter().filter(|s| s.blocked_by.is_empty()).chain(roots.iter().filter(|s| !s.blocked_by.is_empty()));
         for start in starts {
             let mut stack = vec![(0, *start)];
             while let Some((depth, session)) = stack.pop() {
@@ -181,10 +182,15 @@ impl Screen {
             let waits = if s.event.is_empty() { s.state.to_string() } else { format!("{}: {}", s.class, s.event) };
             let name = format!("{}{}", "  ".repeat(depth.min(10)), s.pid);
             let who = if s.application.is_empty() { &s.user } else { &s.application };
-            let text =
-                line_of(&name, who, &waits, &seconds(s.in_state_s), &seconds(s.transaction_s), &s.query, width);
+            let text = line_of(&name, who, &waits, &seconds(s.in_state_s), &seconds(s.transaction_s), &s.query, width);
             let is_chosen = self.chosen == Some(s.pid);
-            let colour = if is_chosen { INVERSE } else if s.blocked_by.is_empty() { "" } else { RED };
+            let colour = if is_chosen {
+                INVERSE
+            } else if s.blocked_by.is_empty() {
+                ""
+            } else {
+                RED
+            };
             lines.push(format!("{colour}{text}{END}"));
             if is_chosen && self.shows_all {
                 let lock = s.lock_text().into_iter().chain([s.query.to_string()]);
