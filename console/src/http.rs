@@ -1,10 +1,11 @@
 //! HTTP: which requests there are, who may make them, and what they are answered.
 
 use crate::metrics::Metrics;
+use crate::options::Entry;
 use crate::panels;
 use crate::sample::{self, History};
 use crate::source::{Kind, Source, told};
-use crate::visitors::{Denied, Entry, Visitor, Visitors};
+use crate::visitors::{Denied, Visitor, Visitors};
 use clearway_base::waits::wall_us;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};

@@ -27,9 +27,8 @@ mod source;
 mod top;
 mod visitors;
 
-pub use options::{Options, WatchError};
+pub use options::{Entry, Options, WatchError};
 pub use top::top;
-pub use visitors::Entry;
 
 use std::sync::Arc;
 

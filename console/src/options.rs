@@ -1,7 +1,6 @@
 //! What the console is asked to do, and why it may not be possible.
 
 use crate::custom;
-use crate::visitors::Entry;
 use std::net::SocketAddr;
 
 /// What the console is asked to do.
@@ -36,6 +35,15 @@ impl Options {
             None => Ok(Vec::new()),
         }
     }
+}
+
+/// Who gets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Whoever reaches the page has the rights of the console's own login.
+    Everybody,
+    /// Those whom the watched server lets in.
+    Login,
 }
 
 /// Why the console does not run.

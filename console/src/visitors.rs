@@ -13,6 +13,7 @@
 //! - VIS-3: at most `VISITORS_MAX` sessions are remembered, each for `SESSION_S` seconds without a request; the server is asked again after
 //!   `VERIFIED_S` seconds, so a role that lost its rights loses the page as well.
 
+use crate::options::Entry;
 use crate::source::{Source, told};
 use base64::Engine as _;
 use clearway_base::sync::Mutex;
@@ -31,15 +32,6 @@ const VERIFIED_S: u64 = 60;
 /// For so long the server's word counts that it asks nobody for a password.
 const OPEN_S: u64 = 10;
 const NS: u64 = 1_000_000_000;
-
-/// Who gets in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Whoever reaches the page has the rights of the console's own login.
-    Everybody,
-    /// Those whom the watched server lets in.
-    Login,
-}
 
 /// Somebody whom the server has let in.
 pub(crate) struct Visitor {

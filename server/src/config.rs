@@ -294,9 +294,7 @@ impl Config {
             "workers" => self.workers = number()?,
             "archive" => self.archive.target = Some(value.to_owned()).filter(|target| !target.is_empty()),
             "archive_mode" => {
-                let choices = [("async", false), ("sync", true)];
-                let chosen = choices.iter().find(|(word, _)| *word == value);
-                self.archive.sync = chosen.ok_or_else(|| bad("async or sync"))?.1;
+                self.archive.sync = is_second(value, ["async", "sync"]).ok_or_else(|| bad("async or sync"))?;
             }
             "archive_timeout" => {
                 let seconds = value.strip_suffix('s').unwrap_or(value).parse::<u64>().ok();
@@ -307,9 +305,7 @@ impl Config {
                 self.archive.max_lag = bytes(value).ok_or_else(|| bad("bytes, kB, MB or GB"))? as u64;
             }
             "archive_on_lag" => {
-                let choices = [("hold", true), ("break", false)];
-                let chosen = choices.iter().find(|(word, _)| *word == value);
-                self.archive.holds = chosen.ok_or_else(|| bad("hold or break"))?.1;
+                self.archive.holds = is_second(value, ["break", "hold"]).ok_or_else(|| bad("hold or break"))?;
             }
             _ => self.settings.push((name.to_owned(), value.to_owned())),
         }
@@ -427,6 +423,11 @@ fn short_time(value: &str) -> Option<Duration> {
         "min" => Some(Duration::from_secs(number.checked_mul(60)?)),
         _ => None,
     }
+}
+
+/// Whether the value is the second of two words; none: it is neither.
+fn is_second(value: &str, words: [&str; 2]) -> Option<bool> {
+    words.iter().position(|word| *word == value).map(|at| at == 1)
 }
 
 fn boolean(value: &str) -> Option<bool> {

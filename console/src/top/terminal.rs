@@ -1,12 +1,13 @@
 //! The terminal: raw mode, keys, and lines on the screen.
 
 use crate::options::WatchError;
-use clearway_base::sync::spawn_thread;
+use clearway_base::sync::{Mutex, spawn_thread};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Read as _, Write as _};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::Arc;
 
-/// Keys that wait to be looked at.
+/// Keys that wait to be looked at; what is beyond is dropped.
 const KEYS_MAX: usize = 64;
 /// Alternate screen, no cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -27,7 +28,7 @@ pub(super) enum Key {
 /// A terminal in raw mode; dropping it puts it back (TOP-1).
 pub(super) struct Terminal {
     before: Termios,
-    keys: Receiver<u8>,
+    keys: Arc<Mutex<VecDeque<u8>>>,
     /// A sequence of which the end has not come yet.
     sequence: Vec<u8>,
     /// Columns and lines.
@@ -66,12 +67,18 @@ impl Terminal {
         let before = tcgetattr(std::io::stdin()).map_err(fail)?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
-        let (send, keys) = sync_channel(KEYS_MAX);
+        let keys = Arc::new(Mutex::new("console/keys", VecDeque::new()));
+        let pressed = Arc::clone(&keys);
         spawn_thread("keys", move || {
             let mut stdin = std::io::stdin().lock();
             let mut byte = [0];
             // It ends with the program, or with the terminal.
-            while stdin.read_exact(&mut byte).is_ok() && send.send(byte[0]).is_ok() {}
+            while stdin.read_exact(&mut byte).is_ok() {
+                let mut keys = pressed.lock();
+                if keys.len() < KEYS_MAX {
+                    keys.push_back(byte[0]);
+                }
+            }
         })
         .map_err(fail)?;
         tcsetattr(std::io::stdin(), SetArg::TCSAFLUSH, &raw).map_err(fail)?;
@@ -98,7 +105,7 @@ impl Terminal {
     /// The next key; none: nobody has pressed one.
     pub(super) fn key(&mut self) -> Option<Key> {
         loop {
-            let byte = self.keys.try_recv().ok()?;
+            let byte = self.keys.lock().pop_front()?;
             match (self.sequence.len(), byte) {
                 (0, 3 | 4) => return Some(Key::Char('q')),
                 (0, 0x1b) | (1, b'[') => self.sequence.push(byte),
