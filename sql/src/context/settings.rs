@@ -204,6 +204,8 @@ pub struct Settings {
     acting: Option<Identity>,
     /// Formats of values.
     pub format: Format,
+    /// Changes with each change of `format`.
+    pub format_changes: u64,
     /// What `set` notes with a value.
     pub source: Source,
     changed: Vec<&'static str>,
@@ -239,6 +241,7 @@ impl Default for Settings {
             role: None,
             acting: None,
             format: Format::default(),
+            format_changes: 0,
             source: Source::Session,
             changed: Vec::new(),
         }
@@ -464,6 +467,7 @@ impl Settings {
             "transaction_read_only" => self.modes.1 = value == "on",
             "role" | "session_authorization" => self.identify(),
             "DateStyle" => {
+                self.format_changes += 1;
                 for word in list_items(&value) {
                     match word.as_str() {
                         "iso" => self.format.date_style = DateStyle::Iso,
@@ -475,6 +479,7 @@ impl Settings {
                 }
             }
             "IntervalStyle" => {
+                self.format_changes += 1;
                 self.format.interval_style = match value.as_str() {
                     "postgres_verbose" => IntervalStyle::PostgresVerbose,
                     _ => IntervalStyle::Postgres,
@@ -483,7 +488,7 @@ impl Settings {
             "TimeZone" => {
                 // The name of a POSIX zone says hours west of Greenwich, also where the setting was a number.
                 if let Some(zone) = datetime::zone(&value) {
-                    self.format.zone = zone;
+                    (self.format.zone, self.format_changes) = (zone, self.format_changes + 1);
                 }
             }
             _ => {}

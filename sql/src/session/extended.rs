@@ -72,6 +72,7 @@ impl Session {
                 types: Vec::new(),
                 columns: None,
                 digest: Digest::of(sql),
+                constants: Arc::from([]),
                 plan: Mutex::new("sql/plan", None),
             });
         };
@@ -109,6 +110,7 @@ impl Session {
         };
         Ok(Prepared {
             digest: Digest::of(&text),
+            constants: Arc::from([]),
             text,
             statement: Some(Arc::new(statement)),
             types,

@@ -1,7 +1,7 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
 //! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements, `portals` its portals; `run` one execution
-//! of a planned statement, `point` the short way of those that read one row; `statement` chooses: `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
+//! of a planned statement, `point` the short way of those that read one row, `template` that of texts that differ in integers only; `statement` chooses: `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
 //! What the planner and the executor need of a session stands below them, in `context`.
 
 mod alter_system;
@@ -29,6 +29,7 @@ mod series;
 #[allow(clippy::module_inception)]
 pub mod session;
 mod statement;
+mod template;
 mod utility;
 mod watch;
 

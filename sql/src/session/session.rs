@@ -18,6 +18,7 @@ use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
+use super::template::Templates;
 use super::watch::Watch;
 use crate::context::backend::Backend;
 use crate::context::backend::redacted;
@@ -122,6 +123,8 @@ pub struct Prepared {
     pub columns: Option<Vec<OutputColumn>>,
     /// Its digest.
     pub digest: Arc<Digest>,
+    /// Values of its parameters, where they stand for constants of the text (`template`).
+    pub constants: Arc<[Datum]>,
     pub(super) plan: Mutex<Option<Arc<Cached>>>,
 }
 
@@ -140,6 +143,9 @@ pub struct Session {
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
+    pub(super) templates: Templates,
+    /// The change of formats (DateStyle, TimeZone) that `cache` and `templates` go back to: constants mean what these say.
+    pub(super) cache_formats: u64,
     /// Statements run in the implicit transaction so far.
     pub(super) in_batch: u32,
     /// Rows or an error have been given since the last wait for durability.
@@ -213,6 +219,8 @@ impl Session {
             result_formats: Vec::new(),
             scratch: Scratch::default(),
             cache: HashMap::default(),
+            templates: Templates::default(),
+            cache_formats: 0,
             in_batch: 0,
             told: false,
             archived: None,
@@ -359,10 +367,23 @@ impl Session {
     }
 
     pub(super) fn prepare_text(&mut self, sql: &str) -> Result<Arc<Vec<Arc<Prepared>>>> {
+        let formats = self.core.settings.lock().format_changes;
+        if std::mem::replace(&mut self.cache_formats, formats) != formats {
+            self.cache.clear();
+            self.templates.clear();
+        }
         if let Some(list) = self.cache.get(sql) {
             return Ok(list.clone());
         }
+        if sql.len() <= CACHED_TEXT_MAX
+            && let Some(prepared) = self.templates.statement(&self.core, sql)
+        {
+            return Ok(Arc::new(vec![Arc::new(prepared)]));
+        }
         self.prepared_held.resume();
+        if sql.len() <= CACHED_TEXT_MAX && !names_a_day(sql) {
+            self.templates.learn(&self.core, sql);
+        }
         let list: Vec<Arc<Prepared>> = parse(sql)?.into_iter().map(|p| Arc::new(unplanned(p, sql))).collect();
         let list = Arc::new(list);
         if sql.len() <= CACHED_TEXT_MAX && !names_a_day(sql) {
@@ -390,7 +411,7 @@ impl Session {
         let core = self.core.clone();
         let interrupt = &core.backend.interrupt;
         let limit_ms = core.settings.lock().statement_timeout_ms;
-        let body = pin!(self.statement(prepared, &statement, Arc::from([]), client));
+        let body = pin!(self.statement(prepared, &statement, prepared.constants.clone(), client));
         let ended = interrupt.timed(limit_ms, pin!(interrupt.guard(body))).await;
         ended.map_err(|e| obstacle::explained(&core, e))?.map(Some)
     }
@@ -501,6 +522,7 @@ fn unplanned(parsed: Parsed, sql: &str) -> Prepared {
         statement: Some(Arc::new(parsed.statement)),
         types: Vec::new(),
         columns: None,
+        constants: Arc::from([]),
         plan: Mutex::new("sql/plan", None),
     }
 }
