@@ -4,8 +4,11 @@
 //! - HELD-1: the count of a thread is the number of its latch guards; guards are not `Send`, so a thread's own.
 //! - HELD-2: in debug builds, a thread waits for a ranked class only while all ranked classes that it holds rank lower,
 //!   or are the same one and coupled. Tries are exempt: they never wait.
+//! - HELD-3: in debug builds, a thread within a [`Bare`] section takes no mutex and no latch and waits for nothing, and, where the
+//!   program's allocator is [`crate::memory::Accounted`], it allocates and frees nothing.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 /// The name of a class of latches or mutexes, and its place in the order.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub fn latches_held() -> u32 {
 #[inline]
 #[track_caller]
 pub fn assert_no_latches() {
+    bare::refuse("a wait");
     let held = LATCHES.try_with(Cell::get).unwrap_or(0);
     assert!(held == 0, "a wait under {held} latch(es){}", order::names());
 }
@@ -42,6 +46,7 @@ pub(crate) fn latch_taken(place: &'static Place) {
     if cfg!(loom) {
         return; // all threads of a model share one thread-local
     }
+    bare::refuse(place.name);
     LATCHES.with(|latches| latches.set(latches.get() + 1));
     order::taken(place);
 }
@@ -58,6 +63,7 @@ pub(crate) fn latch_given_back(place: &'static Place) {
 #[inline]
 pub(crate) fn mutex_taken(place: &'static Place) {
     if !cfg!(loom) {
+        bare::refuse(place.name);
         order::taken(place);
     }
 }
@@ -74,8 +80,102 @@ pub(crate) fn mutex_given_back(place: &'static Place) {
 #[track_caller]
 pub(crate) fn check_order(place: &'static Place) {
     if !cfg!(loom) {
+        bare::refuse(place.name);
         order::check(place);
     }
+}
+
+/// A section of code in which the thread allocates and frees nothing, takes no mutex and no latch and waits for nothing (HELD-3). Release
+/// builds check nothing.
+#[must_use = "the section ends when this is dropped"]
+pub struct Bare {
+    _section: bare::Section,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Bare {
+    /// The section begins; `name` stands in the message of the check.
+    #[inline]
+    pub fn begin(name: &'static str) -> Bare {
+        Bare { _section: bare::Section::begin(name), not_send: PhantomData }
+    }
+}
+
+/// The allocator was called: HELD-3.
+#[inline(always)]
+#[cfg_attr(loom, allow(dead_code, reason = "the allocator's hook is not part of the models"))]
+pub(crate) fn note_allocator_call() {
+    bare::note_allocator_call();
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+mod bare {
+    use std::cell::Cell;
+
+    thread_local! {
+        static NAME: Cell<Option<&'static str>> = const { Cell::new(None) };
+        /// Calls of the allocator within sections.
+        static CALLS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub struct Section {
+        name: &'static str,
+    }
+
+    impl Section {
+        pub fn begin(name: &'static str) -> Section {
+            CALLS.with(|calls| calls.set(0));
+            let outer = NAME.with(|now| now.replace(Some(name)));
+            assert!(outer.is_none(), "{name} begins within {outer:?}");
+            Section { name }
+        }
+    }
+
+    impl Drop for Section {
+        fn drop(&mut self) {
+            NAME.with(|now| now.set(None));
+            let calls = CALLS.with(Cell::get);
+            if !std::thread::panicking() {
+                assert!(calls == 0, "{} called the allocator {calls} times (HELD-3)", self.name);
+            }
+        }
+    }
+
+    /// Called by the allocator: it only counts, because an allocator must not unwind.
+    #[inline(always)]
+    pub fn note_allocator_call() {
+        let _ = NAME.try_with(|now| {
+            if now.get().is_some() {
+                CALLS.with(|calls| calls.set(calls.get() + 1));
+            }
+        });
+    }
+
+    #[inline]
+    #[track_caller]
+    pub fn refuse(what: &str) {
+        let within = NAME.try_with(Cell::take).ok().flatten();
+        if let Some(name) = within.filter(|_| !std::thread::panicking()) {
+            panic!("{name} takes or waits for {what} (HELD-3)");
+        }
+    }
+}
+
+#[cfg(any(not(debug_assertions), loom))]
+mod bare {
+    pub struct Section;
+
+    impl Section {
+        #[inline]
+        pub fn begin(_name: &'static str) -> Section {
+            Section
+        }
+    }
+
+    #[inline(always)]
+    pub fn note_allocator_call() {}
+    #[inline]
+    pub fn refuse(_what: &str) {}
 }
 
 #[cfg(debug_assertions)]

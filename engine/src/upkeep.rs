@@ -34,7 +34,7 @@ pub(crate) async fn run_upkeep(db: std::sync::Weak<Db>) {
         let (waits, urgent) = db.transactions().locks().history().take_changed();
         errors.note("saving what was observed", db.kept().step(waits, urgent).await);
         let store = db.transactions().store();
-        if store.pending_chains() > 0 || !store.pending_drops().is_empty() {
+        if store.pending_chains() > 0 || !store.pending_drops().is_empty() || store.drop_is_stuck() {
             store.drops_changed();
         }
         store.tick();

@@ -1,12 +1,20 @@
 //! The engine through its public face: on files in memory with threads, and on a simulated disk with crashes.
 
+/// So that debug builds see what allocates in the commit section (HELD-3).
+#[global_allocator]
+static ALLOCATOR: clearway_base::memory::Accounted = clearway_base::memory::Accounted;
+
 mod it {
     pub mod basics;
     pub mod bulk_build;
     pub mod bulk_change;
     pub mod bulk_load;
+    pub mod commit_section;
+    pub mod damage;
+    pub mod damage_sweep;
     pub mod indexes;
     pub mod many_tables;
+    pub mod opening;
     pub mod space;
     pub mod spilled;
     pub mod statistics;

@@ -1,6 +1,6 @@
 //! What watches the server itself: samples of its sessions, what is kept of statements over restarts, and recovery as the log tells it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use clearway_engine::db::Db;
 use clearway_sql::context::log_line::Severity;
 use clearway_sql::context::observed;
 use clearway_sql::session::Backends;
+use clearway_storage::recovery::progress;
 use clearway_storage::recovery::taken::Taken;
 
 use crate::log::Log;
@@ -18,8 +19,8 @@ use crate::log::Log;
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a stop is waited for between two looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often recovery tells that it goes on.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// How often recovery tells that it goes on; one that is shorter tells nothing.
+const PROGRESS_EVERY: Duration = SECOND;
 
 /// A thread that does something again and again until it is stopped.
 struct Ticker {
@@ -131,7 +132,7 @@ pub fn restore(db: &Arc<Db>, backends: &Arc<Backends>) {
     db.kept().add("samples", move || observed::write_samples(&of_samples.samples.all()));
 }
 
-/// Tells the log while recovery goes on.
+/// Tells the log, and the terminal where the log goes to files, while recovery goes on.
 pub struct Progress(Ticker);
 
 impl Progress {
@@ -139,12 +140,17 @@ impl Progress {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(log: &Log) -> io::Result<Progress> {
+    pub fn start(log: &Log, opening: Arc<progress::Progress>) -> io::Result<Progress> {
         let log = log.clone();
         let began_ns = waits::now_ns();
         let work = move || {
             let seconds = (waits::now_ns() - began_ns) as f64 / 1e9;
-            log.say(Severity::Log, format!("recovery in progress, elapsed time: {seconds:.2} s"));
+            let line = progress_line(&opening.shown(), seconds);
+            if log.config().directory.is_some() {
+                // Whoever waits at the terminal; it may be closed.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+            log.say(Severity::Log, line);
         };
         Ok(Progress(Ticker::start("recovery log", PROGRESS_EVERY, work)?))
     }
@@ -152,6 +158,20 @@ impl Progress {
     /// The database is open, or does not open.
     pub fn stop(self) {
         self.0.stop();
+    }
+}
+
+fn progress_line(shown: &progress::Shown, seconds: f64) -> String {
+    let progress::Shown { phase, done, all } = *shown;
+    let name = phase.name();
+    match phase {
+        // Analysis looks for the end of the log, and only knows where it lies at least.
+        progress::Phase::Analysis | progress::Phase::Redo => format!(
+            "recovery in progress: {name}, {} of {} MB of log, elapsed time: {seconds:.2} s",
+            done >> 20,
+            all.div_ceil(1 << 20)
+        ),
+        _ => format!("recovery in progress: {name}, elapsed time: {seconds:.2} s"),
     }
 }
 
@@ -185,5 +205,20 @@ pub fn log_recovery(db: &Db, log: &Log) {
     let (count, last) = db.background_errors().seen();
     if count > 0 {
         log.say(Severity::Warning, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::progress_line;
+    use clearway_storage::recovery::progress::{Phase, Shown};
+
+    #[test]
+    fn progress_names_the_phase_and_the_part_of_the_log() {
+        let at = |phase, done, all| progress_line(&Shown { phase, done, all }, 2.049);
+        let mb = 1 << 20;
+        let redo = at(Phase::Redo, 134 * mb + 5, 270 * mb + 1);
+        assert_eq!(redo, "recovery in progress: redo, 134 of 271 MB of log, elapsed time: 2.05 s");
+        assert_eq!(at(Phase::Loading, 0, 0), "recovery in progress: loading, elapsed time: 2.05 s");
     }
 }

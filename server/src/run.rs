@@ -174,7 +174,7 @@ fn open(config: &Config, vfs: &Arc<dyn Vfs>, log: &Log) -> Result<Arc<Db>, RunEr
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|_| ListenError::NoRandom)?;
     options.store.database_seed = u64::from_le_bytes(seed);
-    let progress = Progress::start(log)?;
+    let progress = Progress::start(log, Arc::clone(&options.store.progress))?;
     let opened = block_on(Db::open(options, |name, body| {
         let started = spawn_thread(name, move || {
             // What commits wait for is not handed to yet another thread; the others may have many operations under way.

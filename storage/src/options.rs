@@ -1,8 +1,10 @@
 //! Sizes and habits of a database.
 
 use crate::buffer::PoolOptions;
+use crate::recovery::progress::Progress;
 use crate::space::SpaceOptions;
 use crate::wal::WalOptions;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long opening may take after a crash if nothing else is said.
@@ -35,6 +37,8 @@ pub struct StoreOptions {
     pub create: bool,
     /// A random number that tells the files of two databases apart; used when one is made.
     pub database_seed: u64,
+    /// Where opening says how far it is.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for StoreOptions {
@@ -48,6 +52,7 @@ impl Default for StoreOptions {
             archive_bytes: None,
             create: true,
             database_seed: 1,
+            progress: Arc::default(),
         }
         .recover_within(RECOVERY_TARGET)
     }

@@ -26,11 +26,14 @@ use crate::space::TreeState;
 use crate::store::Store;
 use clearway_base::sync::Mutex;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The list.
 pub(crate) struct Pending {
     lists: Mutex<Lists>,
+    /// There was no space for the last step.
+    stuck: AtomicBool,
 }
 
 #[derive(Default)]
@@ -38,7 +41,46 @@ struct Lists {
     drops: Vec<PendingDrop>,
     /// Temporary trees: checkpoints save them as dropped, so that a crash drops them, but nothing frees them before they are released.
     held: Vec<PendingDrop>,
-    chains: VecDeque<PendingChain>,
+    chains: VecDeque<Chain>,
+}
+
+/// The commit of a chain on the list whose transaction has not committed yet.
+const NOT_YET: u64 = u64::MAX;
+
+/// A superseded chain: on the list before its transaction commits, so that the commit section need not put it there.
+struct Chain {
+    tree: TreeId,
+    reference: [u8; 16],
+    commit: Arc<AtomicU64>,
+}
+
+impl Chain {
+    /// As it is saved and freed, once its transaction has committed.
+    fn committed(&self) -> Option<PendingChain> {
+        let commit = self.commit.load(Ordering::SeqCst);
+        (commit != NOT_YET).then_some(PendingChain { tree: self.tree, reference: self.reference, commit: Lsn(commit) })
+    }
+}
+
+impl From<PendingChain> for Chain {
+    fn from(chain: PendingChain) -> Chain {
+        let PendingChain { tree, reference, commit } = chain;
+        Chain { tree, reference, commit: Arc::new(AtomicU64::new(commit.0)) }
+    }
+}
+
+/// The chains on the list of a transaction that is about to commit.
+#[must_use = "the chains are never freed if their commit is not told"]
+pub struct Superseded {
+    commit: Arc<AtomicU64>,
+}
+
+impl Superseded {
+    /// The transaction commits at `commit`. Called in the commit section: in the step from which on
+    /// [`crate::seams::Versions::for_checkpoint`] does not report the transaction any more (PND-1). It stores one word.
+    pub fn committed(&self, commit: Lsn) {
+        self.commit.store(commit.0, Ordering::SeqCst);
+    }
 }
 
 enum Next {
@@ -51,21 +93,26 @@ impl Pending {
     /// What recovery found. A tree in which an unfinished transaction has something to undo is held until that is done.
     pub(crate) fn new(drops: Vec<PendingDrop>, chains: Vec<PendingChain>, changed: &HashSet<TreeId>) -> Pending {
         let (held, drops) = drops.into_iter().partition(|drop| changed.contains(&drop.tree));
-        Pending { lists: Mutex::new("storage/store/pending", Lists { drops, held, chains: chains.into() }) }
+        let chains = chains.into_iter().map(Chain::from).collect();
+        let lists = Mutex::new("storage/store/pending", Lists { drops, held, chains });
+        Pending { lists, stuck: AtomicBool::new(false) }
     }
 
     /// For a checkpoint.
     pub(crate) fn saved(&self) -> (Vec<PendingDrop>, Vec<PendingChain>) {
         let lists = self.lists.lock();
-        (lists.drops.iter().chain(&lists.held).copied().collect(), lists.chains.iter().copied().collect())
+        (
+            lists.drops.iter().chain(&lists.held).copied().collect(),
+            lists.chains.iter().filter_map(Chain::committed).collect(),
+        )
     }
 
     fn next(&self, horizon: Lsn, dropping: impl FnOnce() -> Option<TreeId>) -> Option<Next> {
         let lists = self.lists.lock();
-        let chain = lists.chains.front().filter(|chain| chain.commit <= horizon);
+        let chain = lists.chains.iter().find_map(Chain::committed).filter(|chain| chain.commit <= horizon);
         let settled = || lists.drops.iter().find(|drop| drop.commit <= horizon);
         match chain {
-            Some(chain) => Some(Next::Chain(*chain)),
+            Some(chain) => Some(Next::Chain(chain)),
             None => match settled() {
                 Some(drop) => Some(Next::Mark(drop.tree)),
                 None => dropping().map(Next::Dismantle),
@@ -106,13 +153,18 @@ impl Store {
         self.drops_changed();
     }
 
-    /// The commit at `commit` superseded these overflow chains, given with their trees: they are freed once every
-    /// snapshot is above it. They are those of the before-images of all changes that it did not roll back. Called in
-    /// the commit section: in the step from which on [`crate::seams::Versions::for_checkpoint`] does not report the
-    /// transaction any more (PND-1).
-    pub fn chains_superseded(&self, chains: &[(TreeId, [u8; 16])], commit: Lsn) {
-        let chains = chains.iter().map(|(tree, reference)| PendingChain { tree: *tree, reference: *reference, commit });
-        self.pending.lists.lock().chains.extend(chains);
+    /// A transaction that is about to commit superseded these overflow chains, given with their trees: they are freed once it has
+    /// committed and every snapshot is above its commit. They are those of the before-images of all changes that it did not roll back.
+    /// Called before the commit section; from here on the commit can't fail.
+    pub fn chains_superseded(&self, chains: &[(TreeId, [u8; 16])]) -> Superseded {
+        let commit = Arc::new(AtomicU64::new(NOT_YET));
+        let of_list = |(tree, reference): &(TreeId, [u8; 16])| Chain {
+            tree: *tree,
+            reference: *reference,
+            commit: commit.clone(),
+        };
+        self.pending.lists.lock().chains.extend(chains.iter().map(of_list));
+        Superseded { commit }
     }
 
     /// Drops that are not begun.
@@ -142,6 +194,17 @@ impl Store {
     /// # Errors
     /// A failed read, no space for the records, poisoned. What was begun is gone on with at the next call.
     pub async fn drop_step(&self) -> Result<bool, StorageError> {
+        let step = self.drop_one().await;
+        self.pending.stuck.store(matches!(step, Err(StorageError::NoSpace(_))), Ordering::SeqCst);
+        step
+    }
+
+    /// Whether there was no space for the records of the last step; the dropper tries again when it is rung.
+    pub fn drop_is_stuck(&self) -> bool {
+        self.pending.stuck.load(Ordering::SeqCst)
+    }
+
+    async fn drop_one(&self) -> Result<bool, StorageError> {
         let _turn = self.dropping.take().await;
         // Not "there is none": a tree may stand half dismantled.
         if let Some(err) = self.wal.poisoned() {
@@ -158,7 +221,7 @@ impl Store {
             Some(Next::Chain(chain)) => {
                 self.tree(chain.tree).free_overflow(&chain.reference).await?;
                 // PND-1: only now.
-                self.pending.lists.lock().chains.retain(|other| *other != chain);
+                self.pending.lists.lock().chains.retain(|other| other.committed() != Some(chain));
                 Ok(true)
             }
             Some(Next::Mark(tree)) => {

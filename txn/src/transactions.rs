@@ -13,12 +13,14 @@
 //! # Invariants
 //! - COM-1: `visible_lsn` only rises, and a snapshot at `visible_lsn` sees every transaction that committed at or below it: statuses are
 //!   stored before it is published, inside the section.
-//! - COM-2: nothing in the section waits, allocates or touches what the transaction wrote.
+//! - COM-2: the section takes no mutex and no latch, waits for nothing, allocates and frees nothing, and touches nothing that the
+//!   transaction wrote. What it needs is made before it; [`Bare`] checks that in debug builds. A checkpoint, which asks under the same
+//!   mutex who still runs, keeps to it too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_base::sync::yield_now;
+use clearway_base::sync::{Bare, yield_now};
 use clearway_storage::ids::Lsn;
 use clearway_storage::record::{Record, RecordKind, TxnLog};
 use clearway_storage::seams::Purpose;
@@ -110,14 +112,17 @@ impl Transactions {
         let bytes = Wal::record_bytes(&record);
         let wal = self.store.wal();
         let mut credit = wal.credit(Purpose::System, bytes).await?;
-        let superseded = txn.take_superseded();
+        let superseded = Some(txn.take_superseded()).filter(|chains| !chains.is_empty());
+        let superseded = superseded.map(|chains| self.store.chains_superseded(&chains));
+        Wal::make_room(bytes);
         // COM-1, COM-2
         let reservation = {
             let _section = self.book.section().lock();
+            let _bare = Bare::begin("the commit section");
             let reservation = wal.reserve(&mut credit, bytes);
             // TXN-5: before a checkpoint can find the transaction no longer active.
-            if !superseded.is_empty() {
-                self.store.chains_superseded(&superseded, reservation.range().end);
+            if let Some(chains) = &superseded {
+                chains.committed(reservation.range().end);
             }
             txn.committed(reservation.range().end);
             self.book.publish(reservation.range().end);
@@ -133,6 +138,24 @@ impl Transactions {
         self.book.retire(txn, lsn);
         self.upkeep();
         Ok(lsn)
+    }
+
+    /// Freed pages wait until every snapshot is above the record that freed them (SPC-4), and snapshots are as old as the last commit. If
+    /// nobody commits, because there is no page for what is to be committed, snapshots must get above that record all the same.
+    fn pass_freed_pages(&self) {
+        if self.store.space().withheld_since().is_none_or(|freed| freed <= self.visible_lsn()) {
+            return;
+        }
+        let wal = self.store.wal();
+        let end = {
+            let _section = self.book.section().lock();
+            let _bare = Bare::begin("the commit section, for freed pages"); // COM-2
+            // COM-1: no commit is between its record and its status now, so whoever committed below the end of the log is visible.
+            let end = wal.end_lsn();
+            self.book.publish(end);
+            end
+        };
+        wal.flush_later(end);
     }
 
     /// Prunes old versions after every so many commits, unless another thread is pruning.
@@ -155,6 +178,7 @@ impl Transactions {
             let turn = self.book.prune_turn();
             self.book.prune(&turn, self.prunable())
         };
+        self.pass_freed_pages();
         if self.book.has_moved() {
             let mut left = self.book.held();
             while left > 0 {

@@ -44,6 +44,7 @@ pub use allocator::{Accounted, give_back};
 pub use granted::granted_bytes;
 pub use held::Held;
 
+use crate::held as held_by_thread;
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
@@ -74,6 +75,7 @@ thread_local! {
 
 #[inline(always)]
 fn allocated(bytes: usize) {
+    held_by_thread::note_allocator_call();
     HERE.with(|here| {
         let balance = here.balance.get() + bytes as isize;
         here.balance.set(balance);
@@ -85,6 +87,7 @@ fn allocated(bytes: usize) {
 
 #[inline(always)]
 fn freed(bytes: usize) {
+    held_by_thread::note_allocator_call();
     HERE.with(|here| {
         let balance = here.balance.get() - bytes as isize;
         here.balance.set(balance);

@@ -29,7 +29,7 @@ mod thread;
 #[cfg(not(loom))]
 mod timer;
 
-pub use crate::held::{assert_no_latches, latches_held};
+pub use crate::held::{Bare, assert_no_latches, latches_held};
 pub use class::{Class, ClassStats, Holder, classes, track_holders};
 pub use class::{note_latch_given_back, note_latch_taken};
 pub use latch::{Exclusive, Latch, Shared, Version};

@@ -1,12 +1,14 @@
 //! What changes leave behind is given back: superseded values, ghosts, undo; also when the world ends in between.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_base::for_each_seed;
 use clearway_base::sync::sleep;
 use clearway_base::testkit::{self, Rng, Sim, SimOptions, Stop};
-use clearway_base::vfs::sim::SimDisk;
+use clearway_base::vfs::OpKind;
+use clearway_base::vfs::sim::{Fault, SimDisk};
 use clearway_engine::db::Db;
 use clearway_engine::session::{Durability, Session, TxnOptions};
 use clearway_engine::table::shape::TableShape;
@@ -182,4 +184,63 @@ fn ghosts_that_a_crash_left_are_purged_after_the_restart() {
             db.close().await.expect("closed");
         })
         .expect("the run ends");
+}
+
+/// Rows of a kilobyte, each in a transaction of its own, until there is no page for one more; how many there are.
+async fn fill_up(session: &mut Session, shape: &TableShape, from: i64) -> i64 {
+    for id in from.. {
+        session.begin(TxnOptions::default());
+        match session.insert(shape, &row(id, id, &"x".repeat(1000))).await {
+            Ok(_) => session.commit(Durability::Wait).await.expect("committed"),
+            Err(error) => {
+                assert!(error.to_string().contains("no space"), "{error}");
+                session.roll_back().await.expect("rolled back");
+                return id;
+            }
+        }
+    }
+    unreachable!("a disk without end")
+}
+
+#[test]
+fn pages_of_a_dropped_table_are_used_on_a_full_disk_though_nobody_commits() {
+    // SPC-4: every snapshot gets above the freeing records, also when what would be committed waits for a page.
+    for_each_seed!(3, |seed| {
+        let run = Sim::with_options(seed, SimOptions { steps_max: 20_000_000 }).block_on(async move {
+            let disk = SimDisk::new(seed);
+            let db = simulated(&disk).await;
+            let mut session = db.session(1, DATABASE);
+            let (kept, dropped) = (create(&mut session, true, false).await, create(&mut session, true, false).await);
+            fill_some(&mut session, &dropped, 400).await;
+            disk.plant(Fault::on(OpKind::Preallocate, ErrorKind::StorageFull).path(".dat").times(u64::MAX));
+            let next = fill_up(&mut session, &kept, 0).await;
+            let before = pages(&db);
+            session.begin(TxnOptions::default());
+            session.drop_object(dropped.oid).await.expect("dropped");
+            session.drop_tree_at_commit(dropped.rows(db.transactions()).id());
+            session.commit(Durability::Wait).await.expect("committed");
+            while pages(&db) + 40 > before {
+                testkit::sleep(Duration::from_millis(50)).await;
+            }
+            // Nothing commits from here on but what finds pages.
+            let mut tries = 0;
+            while fill_up(&mut session, &kept, next).await == next {
+                tries += 1;
+                assert!(tries < 100, "after {tries} tries, {} of {before} pages are in use", pages(&db));
+                testkit::sleep(Duration::from_millis(100)).await;
+            }
+            disk.clear_faults();
+            drop(session);
+            db.close().await.expect("closed");
+        });
+        run.expect("the run ends");
+    });
+}
+
+async fn fill_some(session: &mut Session, shape: &TableShape, rows: i64) {
+    for id in 0..rows {
+        session.begin(TxnOptions::default());
+        session.insert(shape, &row(id, id, &"x".repeat(1000))).await.expect("inserted");
+        session.commit(Durability::Wait).await.expect("committed");
+    }
 }

@@ -21,6 +21,8 @@
 //! # Invariants
 //! NEW-1..3 in [`create`], REC-1, REC-11 in [`control`], REC-2 in [`saved`], REC-3..4 in [`analysis`], REC-5..6 in [`redo`], REC-7..8 in
 //! [`checkpoint`], REC-9 in [`undo`], REC-10 in [`analysis`].
+//! - REC-12: redo applies every record up to the end that analysis has found. If the log can't be read so far the second time, opening
+//!   fails.
 //!
 //! # Crash safety
 //! After a crash at any step the next recovery starts from the same state, or from one that is further on: the tail is
@@ -34,6 +36,7 @@ mod checkpoints;
 pub mod control;
 pub mod create;
 mod open;
+pub mod progress;
 mod redo;
 pub mod saved;
 pub mod taken;

@@ -3,6 +3,7 @@
 use super::analysis::{Analysis, Findings, Loser};
 use super::control::{Control, ControlFile};
 use super::create::{FIRST_LSN, is_databases, look, prepare_new, sync_parent};
+use super::progress::{Phase, Progress};
 use super::redo::RedoPass;
 use super::saved::Saved;
 use super::saved::{PendingChain, PendingDrop};
@@ -20,7 +21,7 @@ use crate::temp_files;
 use crate::wal::mark::{self, DurableMark};
 use crate::wal::reader::{End, LogReader};
 use crate::wal::repair::{Known, check_end, settle_tail};
-use crate::wal::segments::{Layout, Segments};
+use crate::wal::segments::{Layout, Segments, check_lengths};
 use crate::wal::{StartAt, Wal, WalOptions, format};
 use clearway_base::vfs::{FileKind, OpenHow, Vfs, VfsFile};
 use clearway_base::waits::now_ns;
@@ -122,7 +123,7 @@ async fn recover(
     let saved = last_checkpoint(vfs, &paths, &control).await?;
     let mut report = RecoveryReport { clean: control.clean, ..RecoveryReport::default() };
     let began_ns = now_ns();
-    let (mut findings, end) = analyse(&known, &control, saved, &mut report).await?;
+    let (mut findings, end) = analyse(&known, &control, saved, &mut report, &options.progress).await?;
     report.analysis_ns = now_ns() - began_ns;
     if control.clean && end.lsn != control.durable {
         let found = format!("records up to {}", end.lsn);
@@ -131,6 +132,7 @@ async fn recover(
     }
     // An empty log has no segment yet.
     let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
+    check_lengths(vfs, &paths.wal, layout, control.scan, end.lsn).await?;
     let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
     // Records name later syncs than the control file: the LSN that a record calls durable had been synced when it was appended.
     let tail = Known { durable: control.durable.max(end.durable_hint), ..known };
@@ -160,7 +162,8 @@ async fn recover(
     let pool = Pool::new(options.pool.clone(), wal.clone(), space.clone(), DoubleWrite::new(double_write));
     space.attach(&pool);
     let began_ns = now_ns();
-    redo(&known, &control, end.lsn, &pool, &mut report).await?;
+    redo(&known, &control, end.lsn, &pool, &mut report, &options.progress).await?;
+    options.progress.begin(Phase::Loading, end.lsn, end.lsn);
     report.redo_ns = now_ns() - began_ns;
     if nothing {
         space.create().await?;
@@ -220,12 +223,17 @@ async fn analyse(
     control: &Control,
     saved: Saved,
     report: &mut RecoveryReport,
+    progress: &Progress,
 ) -> Result<(Findings, End), StorageError> {
     let mut analysis = Analysis::new(saved);
+    progress.begin(Phase::Analysis, control.scan, known.durable);
     let mut reader = reader(known, control, control.scan);
     let end = loop {
         let (start, record) = match reader.next().await? {
-            Ok((range, bytes)) => (range.start, format::decode(bytes, range.start, "", 0)),
+            Ok((range, bytes)) => {
+                progress.reached(range.end);
+                (range.start, format::decode(bytes, range.start, "", 0))
+            }
             Err(end) => break *end,
         };
         let place = || reader_place(known, start);
@@ -252,17 +260,28 @@ async fn redo(
     end: Lsn,
     pool: &Arc<Pool>,
     report: &mut RecoveryReport,
+    progress: &Progress,
 ) -> Result<(), StorageError> {
+    progress.begin(Phase::Redo, control.redo, end);
     let mut pass = RedoPass::new(pool.clone(), Box::new(btree::TreeRedo), Box::new(SpaceRedo));
     let mut reader = reader(known, control, control.redo);
-    loop {
+    let mut reached = control.redo;
+    while reached < end {
         match reader.next().await? {
-            Ok((range, bytes)) if range.end <= end => {
+            Ok((range, bytes)) => {
+                // REC-12: analysis has read up to `end`, so there is a record that ends there.
                 let (file, offset) = reader_place(known, range.start);
                 pass.take(&format::decode(bytes, range.start, &file, offset)?).await?;
+                reached = range.end;
+                progress.reached(reached);
             }
-            _ => break,
+            Err(stopped) => return Err(stopped.damage.into()),
         }
+    }
+    if reached != end {
+        let (file, offset) = reader_place(known, end);
+        let (expected, found) = ("the end of a record".to_owned(), format!("a record that ends at {reached}"));
+        return Err(Corruption { file, offset: Some(offset), page: None, lsn: Some(end), expected, found }.into());
     }
     (report.ops_seen, report.ops_applied) = (pass.seen, pass.applied);
     Ok(())

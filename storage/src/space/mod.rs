@@ -190,6 +190,11 @@ impl Space {
         state.bitmaps.iter().chain(&state.directory).map(|pin| pin.id()).collect()
     }
 
+    /// The freeing record of the pages that wait the longest for SPC-4 to hold.
+    pub fn withheld_since(&self) -> Option<Lsn> {
+        self.state.lock().withheld.front().map(|(lsn, _)| *lsn)
+    }
+
     /// Gives back freed pages whose time has come (SPC-4).
     pub fn release_withheld(&self) {
         let settled = self.wal.durable_lsn().min(self.versions.horizon());

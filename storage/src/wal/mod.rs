@@ -308,15 +308,14 @@ impl Wal {
     }
 
     /// Reserves the position of a record of `len` bytes ([`Wal::record_bytes`]): the first half of an append, for the
-    /// commit section. Between this call and [`Wal::fill`] nothing may wait, allocate or panic.
+    /// commit section, after [`Wal::make_room`]. Between this call and [`Wal::fill`] nothing may wait, allocate or panic.
     pub fn reserve(&self, credit: &mut Credit<'_>, len: usize) -> Reservation {
         assert!(len % 8 == 0 && len >= format::HEADER_BYTES, "no record has {len} bytes");
         credit.spend(len);
-        // So that the buffer in which `fill` encodes is large enough (WAL-5).
-        SCRATCH.with_borrow_mut(|scratch| {
-            scratch.clear();
-            scratch.reserve(len);
-        });
+        debug_assert!(
+            SCRATCH.with_borrow(|scratch| scratch.capacity() >= len),
+            "WAL-5: no room was made for {len} bytes"
+        );
         Reservation { range: self.ring.reserve(len) }
     }
 

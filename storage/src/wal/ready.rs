@@ -1,9 +1,18 @@
-//! Prepares the log space that the undo of losers was promised, at the opening of a database.
+//! What is made ready before it is needed: log space for the undo of losers, and the buffer in which a thread encodes a record.
 
 use super::Wal;
 use crate::error::StorageError;
 
 impl Wal {
+    /// Has this thread's buffer, in which [`Wal::fill`] encodes, hold a record of `len` bytes. The caller does so before the commit section,
+    /// which allocates nothing.
+    pub fn make_room(len: usize) {
+        super::SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            scratch.reserve(len);
+        });
+    }
+
     /// Prepares the log space that the undo of losers was promised by force. After a crash the space is normally there, since it was set
     /// aside with each change (WAL-7). A restored directory, or one whose prepared segments were lost in a crash, lacks it.
     ///

@@ -96,6 +96,36 @@ fn is_spare(name: &str, before: &str, after: &str) -> bool {
     stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Checks that the segments in which the log stands between two positions are as long as segments are. [`Segments::adopt`] would take
+/// another one for a spare, and all behind it, and have them written over.
+///
+/// # Errors
+/// `Corruption` with the file's name; a directory that can't be listed.
+pub async fn check_lengths(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    layout: Layout,
+    from: Lsn,
+    end: Lsn,
+) -> Result<(), StorageError> {
+    let used = layout.number(from)..=layout.number(end);
+    for entry in vfs.list(dir).await? {
+        let is_used = Layout::parse_name(&entry.name).is_some_and(|number| used.contains(&number));
+        if is_used && entry.size != layout.segment_bytes {
+            return Err(Corruption {
+                file: dir.join(&entry.name).display().to_string(),
+                offset: None,
+                page: None,
+                lsn: None,
+                expected: format!("a log segment of {} bytes", layout.segment_bytes),
+                found: format!("{} bytes", entry.size),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// How log segments are opened.
 pub fn how() -> OpenHow {
     OpenHow::existing(FileKind::Wal).direct()
@@ -119,7 +149,8 @@ impl Segments {
     }
 
     /// Adopts the files that an earlier process left: the segments from `first` on without a hole stay live, all others become
-    /// spares. Unfinished files are removed. Returns the number behind the last live segment.
+    /// spares. Unfinished files, and those that are not as long as a segment, are removed: a spare is written over without being prepared
+    /// again. [`check_lengths`] has seen before that none of them holds log. Returns the number behind the last live segment.
     ///
     /// # Errors
     /// A failed file operation.
@@ -142,8 +173,12 @@ impl Segments {
                     live.insert(number, file);
                     next += 1;
                 }
-                Some(_) => spares.push(path),
-                None if is_spare(&entry.name, "spare-", ".wal") => spares.push(path),
+                Some(_) if entry.size == self.layout.segment_bytes => spares.push(path),
+                None if is_spare(&entry.name, "spare-", ".wal") && entry.size == self.layout.segment_bytes => {
+                    spares.push(path);
+                }
+                Some(_) => self.vfs.remove(&path).await?,
+                None if is_spare(&entry.name, "spare-", ".wal") => self.vfs.remove(&path).await?,
                 None if is_spare(&entry.name, "parked-", ".tmp") || entry.name == UNFINISHED => {
                     self.vfs.remove(&path).await?;
                 }

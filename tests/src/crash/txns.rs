@@ -279,11 +279,13 @@ impl Txn {
         let len = Wal::record_bytes(&record);
         let mut credit = wal.credit(Purpose::System, len).await?;
         // The commit section.
+        Wal::make_room(len);
+        // The commit section.
         let reservation = wal.reserve(&mut credit, len);
         let commit = reservation.range().end;
         self.over = true;
         // Before a checkpoint learns that it is not active any more.
-        self.store.chains_superseded(&self.superseded(), commit);
+        self.store.chains_superseded(&self.superseded()).committed(commit);
         self.book.end(self.log.txn, &self.tags, Some(commit));
         at(commit);
         wal.fill(reservation, &record);

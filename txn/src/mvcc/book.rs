@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clearway_base::sync::Mutex;
+use clearway_base::sync::{Bare, Mutex};
 use clearway_storage::error::StorageError;
 use clearway_storage::ids::{Lsn, Tag, TxnId};
 use clearway_storage::record::{BeforeImage, UndoEntry};
@@ -114,7 +114,7 @@ impl VersionBook {
     }
 
     /// The commit section: under it one transaction at a time reserves its commit record and stores its status. A checkpoint lists the
-    /// active transactions under it, too.
+    /// active transactions under it, too. Whoever has it keeps to COM-2.
     pub fn section(&self) -> &Mutex<()> {
         &self.section
     }
@@ -372,18 +372,31 @@ impl VersionBook {
         state.all_changes().into_iter().filter_map(undo).filter(logged).collect()
     }
 
-    /// The active transactions with their undo, as of one moment. Reads no file, so spilled records are read afterwards.
+    /// The transactions that are active at one moment, each with its undo up to a log record that is no older than the checkpoint's begin
+    /// or that was its last at that moment. Later records are found in the log (REC-2). Reads no file, so spilled records are read
+    /// afterwards.
+    ///
+    /// The undo is gathered before the moment, outside the commit section: a transaction with a million changes would hold up every
+    /// commit. If the transaction ends meanwhile, what was gathered may have gaps; it is thrown away.
     fn active_with_undo(&self, previous: Lsn) -> (ActiveTxns, Vec<Vec<Undo>>) {
-        let _section = self.section.lock();
-        let (mut txns, mut undos) = (Vec::new(), Vec::new());
+        let mut gathered = Vec::new();
         for state in self.active() {
             let log = state.log();
             if state.status() != Status::Active || log.first_lsn == Lsn::ZERO {
                 continue;
             }
-            undos.push(if log.first_lsn < previous { self.undo_of(&state, log.last_lsn) } else { Vec::new() });
-            txns.push(ActiveTxn { log, undo: Vec::new() });
+            let undo = if log.first_lsn < previous { self.undo_of(&state, log.last_lsn) } else { Vec::new() };
+            gathered.push((state, log, undo, false));
         }
+        {
+            let _section = self.section.lock();
+            let _bare = Bare::begin("a checkpoint in the commit section"); // COM-2
+            for (state, _, _, runs) in &mut gathered {
+                *runs = state.status() == Status::Active;
+            }
+        }
+        let still = gathered.into_iter().filter(|(_, _, _, runs)| *runs);
+        let (txns, undos) = still.map(|(_, log, undo, _)| (ActiveTxn { log, undo: Vec::new() }, undo)).unzip();
         let next = self.next_txn().0;
         let txn_high_water = TxnId(next - 1);
         (ActiveTxns { txns, tag_high_water: self.undo.high_water(), txn_high_water }, undos)

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/db";
-const SEGMENT_BYTES: u64 = 64 << 10;
+pub const DIR: &str = "/db";
+pub const SEGMENT_BYTES: u64 = 64 << 10;
 /// What names stand for: their content.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-fn options() -> StoreOptions {
+pub fn options() -> StoreOptions {
     let pool = PoolOptions { frames: 256, batch_pages: 16, free_target: 16 };
     let mut options = StoreOptions { pool, ..StoreOptions::default() };
     options.wal.segment_bytes = SEGMENT_BYTES;
@@ -29,7 +29,7 @@ fn options() -> StoreOptions {
 }
 
 /// Every file of the database as a process that dies now leaves it.
-fn photograph(vfs: &MemVfs) -> Files {
+pub fn photograph(vfs: &MemVfs) -> Files {
     let mut files = Files::new();
     let mut dirs = vec![PathBuf::from(DIR)];
     while let Some(dir) = dirs.pop() {
@@ -47,7 +47,7 @@ fn photograph(vfs: &MemVfs) -> Files {
     files
 }
 
-fn disk_of(files: &Files) -> Arc<MemVfs> {
+pub fn disk_of(files: &Files) -> Arc<MemVfs> {
     let vfs = MemVfs::new();
     for dir in ["", "wal", "data", "checkpoint"] {
         block_on(vfs.create_dir(&Path::new(DIR).join(dir))).expect("a directory");
@@ -122,7 +122,7 @@ fn open(files: &Files, rows: i64) -> Answer {
     }
 }
 
-fn place(end: u64) -> (PathBuf, usize) {
+pub fn place(end: u64) -> (PathBuf, usize) {
     let layout = Layout { segment_bytes: SEGMENT_BYTES };
     let lsn = clearway_storage::ids::Lsn(end);
     (Path::new(DIR).join("wal").join(Layout::file_name(layout.number(lsn))), layout.offset(lsn) as usize)
