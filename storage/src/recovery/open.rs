@@ -132,7 +132,6 @@ async fn recover(
     }
     // An empty log has no segment yet.
     let nothing = end.lsn == FIRST_LSN && control.durable == FIRST_LSN;
-    check_lengths(vfs, &paths.wal, layout, control.scan, end.lsn).await?;
     let rewrite = !control.clean && !mutation::active(Mutation::NoTailRewrite);
     // Records name later syncs than the control file: the LSN that a record calls durable had been synced when it was appended.
     let tail = Known { durable: control.durable.max(end.durable_hint), ..known };
@@ -163,7 +162,6 @@ async fn recover(
     space.attach(&pool);
     let began_ns = now_ns();
     redo(&known, &control, end.lsn, &pool, &mut report, &options.progress).await?;
-    options.progress.begin(Phase::Loading, end.lsn, end.lsn);
     report.redo_ns = now_ns() - began_ns;
     if nothing {
         space.create().await?;
@@ -244,6 +242,7 @@ async fn analyse(
         analysis.take(&record, place)?;
     };
     check_end(known, &end).await?;
+    check_lengths(known.vfs, known.dir, known.layout, control.scan, end.lsn).await?;
     report.records = analysis.records;
     report.log_bytes = end.lsn.0 - control.scan.0;
     Ok((analysis.finish(&known.dir.display().to_string())?, end))
@@ -284,6 +283,7 @@ async fn redo(
         return Err(Corruption { file, offset: Some(offset), page: None, lsn: Some(end), expected, found }.into());
     }
     (report.ops_seen, report.ops_applied) = (pass.seen, pass.applied);
+    progress.begin(Phase::Loading, end, end);
     Ok(())
 }
 
