@@ -12,6 +12,7 @@ BINARY = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DASHBOARDS = f"{HERE}/dashboards"
 scratch = tempfile.mkdtemp()
+own = f"{scratch}/own.yaml"
 started = []
 passed = failed = 0
 
@@ -71,7 +72,8 @@ def answered(expression):
 
 def server():
     log = open(f"{scratch}/server.log", "w")
-    settings = ["-c", f"http_queries={DASHBOARDS}/innodb-mutex.yaml", "-c", "http_queries_interval=1s"]
+    shutil.copy(f"{DASHBOARDS}/innodb-mutex.yaml", own)
+    settings = ["-c", f"http_queries={own}", "-c", "http_queries_interval=1s"]
     started.append(subprocess.Popen([BINARY, "serve", "--data", f"{scratch}/data", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", *settings],
                                     stdout=log, stderr=log))
     text = lambda: open(log.name).read()
@@ -116,6 +118,13 @@ try:
         process.wait()
     for name, expression in expressions():
         check(name, until(lambda: answered(expression)), expression)
+    # The file of queries is read again while the server runs; a mistake in it is told.
+    with open(own, "w") as file:
+        file.write("mine:\n  query: select 7 as answer\n  metrics:\n    - answer: {usage: GAUGE}\n")
+    check("queries that change are taken", until(lambda: "\nmine_answer 7\n" in get(scraped)), get(scraped)[-500:])
+    with open(own, "w") as file:
+        file.write("mine: [\n")
+    check("and a mistake is told", until(lambda: "own.yaml:2: not YAML" in get(f"http://{host}/api/now")), get(f"http://{host}/api/now")[:500])
     targets = json.loads(get(f"{prometheus}/api/v1/targets"))["data"]["activeTargets"]
     check("Prometheus takes every line", [t["health"] for t in targets] == ["up"] and not targets[0]["lastError"], targets)
     complaints = [line for line in open(f"{scratch}/prometheus.log") if "level=warn" in line or "level=error" in line]

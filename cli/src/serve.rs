@@ -43,7 +43,7 @@ fn console(config: &Config) -> Result<Option<Console>, String> {
         );
     }
     let password = config.http.password_file.as_deref().map(crate::watch::secret).transpose()?;
-    let queries = config.http.queries.as_deref().map(crate::watch::named).transpose()?;
+    let queries = config.http.queries.clone().map(crate::watch::named);
     let runtime = crate::watch::runtime()?;
     let listener = runtime.block_on(Listener::bind(address)).map_err(|error| error.to_string())?;
     let interval = config.http.interval;

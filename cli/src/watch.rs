@@ -2,7 +2,7 @@
 
 use clearway_base::sync::block_on;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, RealVfs, Vfs};
-use clearway_console::{Entry, Listener, Options, custom};
+use clearway_console::{Entry, Listener, Options, Queries, custom};
 use lexopt::prelude::*;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub fn run(command: Command) -> Result<(), String> {
             let options = Options {
                 server,
                 password: std::env::var("PGPASSWORD").ok(),
-                queries: queries.as_deref().map(named).transpose()?,
+                queries: queries.map(named),
                 interval: Duration::from_secs(interval_s),
                 may_cancel,
                 entry: Entry::Everybody,
@@ -169,9 +169,9 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
 }
 
-/// A file of queries, with its name.
-pub fn named(path: &Path) -> Result<(String, String), String> {
-    Ok((path.display().to_string(), read(path)?))
+/// A file of queries.
+pub fn named(path: PathBuf) -> Queries {
+    Queries { name: path.display().to_string(), read: Box::new(move || read(&path)) }
 }
 
 /// The password in a file that its owner alone may read.

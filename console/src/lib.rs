@@ -27,7 +27,7 @@ mod source;
 mod top;
 mod visitors;
 
-pub use options::{Entry, Options, WatchError};
+pub use options::{Entry, Options, Queries, WatchError};
 pub use top::top;
 
 use std::sync::Arc;
@@ -60,11 +60,11 @@ impl Listener {
 /// See [`WatchError`]; none after the console has begun: a server that goes away is named on the page and connected to again.
 pub async fn watch(options: Options, listener: Listener, say: &mut dyn FnMut(&str)) -> Result<(), WatchError> {
     let source = Arc::new(source::Source::of(&options.server, options.password.as_deref())?);
-    let custom = options.custom()?;
+    options.check()?;
     let at = listener.at;
     say(&format!("the console of {} is at http://{at}/", source.place()));
     let history = Arc::new(sample::History::default());
-    let metrics = Arc::new(metrics::Metrics::new(custom));
+    let metrics = Arc::new(metrics::Metrics::new(options.queries));
     let site = http::Site {
         at,
         may_cancel: options.may_cancel,

@@ -3,6 +3,7 @@
 //! Source of the format: the Prometheus text exposition format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
 
 use crate::custom::{Query, Usage, parse};
+use crate::options::Queries;
 use crate::sample::History;
 use crate::source::{Kind, Source, told};
 use clearway_base::sync::{Mutex, sleep};
@@ -47,13 +48,31 @@ struct Family {
 
 /// All metrics.
 pub(crate) struct Metrics {
-    custom: Vec<Query>,
+    file: Option<Queries>,
     outcomes: Mutex<BTreeMap<String, Outcome>>,
 }
 
 impl Metrics {
-    pub(crate) fn new(custom: Vec<Query>) -> Metrics {
-        Metrics { custom, outcomes: Mutex::new("console/metrics", BTreeMap::new()) }
+    pub(crate) fn new(file: Option<Queries>) -> Metrics {
+        Metrics { file, outcomes: Mutex::new("console/metrics", BTreeMap::new()) }
+    }
+
+    /// The queries of the next run: those that come along, and those of the file as it is now. A mistake in the file is told as the error
+    /// of a query with the file's name, and the queries of `before` stay.
+    fn queries(&self, kind: Kind, before: Vec<Query>) -> Vec<Query> {
+        let Some(file) = &self.file else { return if before.is_empty() { built_in(kind) } else { before } };
+        let queries: Vec<Query> = match file.parse() {
+            Ok(own) => built_in(kind).into_iter().chain(own).collect(),
+            Err(problem) => {
+                let mut outcomes = self.outcomes.lock();
+                let outcome = outcomes.entry(file.name.clone()).or_default();
+                outcome.errors += 1;
+                outcome.error = Some(problem.to_string());
+                return if before.is_empty() { built_in(kind) } else { before };
+            }
+        };
+        self.outcomes.lock().retain(|name, _| queries.iter().any(|query| query.name == *name));
+        queries
     }
 
     /// What stands in the way of the queries, by query.
@@ -150,8 +169,9 @@ fn label(name: &str, value: &str) -> String {
 pub(crate) async fn run(source: &Source, metrics: &Metrics, interval: Duration) {
     loop {
         let (client, kind) = source.attach().await;
-        let queries: Vec<Query> = built_in(kind).into_iter().chain(metrics.custom.iter().cloned()).collect();
+        let mut queries = Vec::new();
         while !client.is_closed() {
+            queries = metrics.queries(kind, queries);
             for query in &queries {
                 let began = now_ns();
                 let ran = values(&client, query).await;
@@ -235,6 +255,27 @@ mod tests {
         for kind in [Kind::Clearway, Kind::PostgreSql] {
             assert!(!built_in(kind).is_empty(), "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_leaves_the_queries_that_ran() {
+        use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+        let reads = AtomicUsize::new(0);
+        let read = Box::new(move || match reads.fetch_add(1, Relaxed) {
+            0 => Ok("mine:\n  query: select 1 as a\n  metrics:\n    - a: {usage: GAUGE}\n".to_owned()),
+            1 => Ok("mine: [".to_owned()),
+            _ => Ok("other:\n  query: select 1 as a\n  metrics:\n    - a: {usage: GAUGE}\n".to_owned()),
+        });
+        let metrics = Metrics::new(Some(Queries { name: "q.yaml".to_owned(), read }));
+        let has = |queries: &[Query], name: &str| queries.iter().any(|query| query.name == name);
+        let first = metrics.queries(Kind::Clearway, Vec::new());
+        assert!(has(&first, "mine") && has(&first, "clearway_wait"));
+        let second = metrics.queries(Kind::Clearway, first);
+        assert!(has(&second, "mine"));
+        assert_eq!(metrics.errors().first().map(|(name, _)| name.as_str()), Some("q.yaml"));
+        let third = metrics.queries(Kind::Clearway, second);
+        assert!(has(&third, "other") && !has(&third, "mine"));
+        assert!(metrics.errors().is_empty());
     }
 
     #[test]

@@ -3,6 +3,31 @@
 use crate::custom;
 use std::net::SocketAddr;
 
+/// A file of queries, which is read again before each run of them.
+pub struct Queries {
+    /// Its name.
+    pub name: String,
+    /// Reads it; else says why not.
+    pub read: Box<dyn Fn() -> Result<String, String> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Queries {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Queries({})", self.name)
+    }
+}
+
+impl Queries {
+    /// What stands in the file now.
+    ///
+    /// # Errors
+    /// It can't be read, or has a mistake.
+    pub(crate) fn parse(&self) -> Result<Vec<custom::Query>, custom::Problem> {
+        let text = (self.read)().map_err(|what| custom::Problem { file: self.name.clone(), line: 0, what })?;
+        custom::parse(&self.name, &text)
+    }
+}
+
 /// What the console is asked to do.
 #[derive(Debug)]
 pub struct Options {
@@ -10,8 +35,8 @@ pub struct Options {
     pub server: String,
     /// The server's password, where the URL has none: a URL stands in the list of processes.
     pub password: Option<String>,
-    /// The text of a file of queries and its name.
-    pub queries: Option<(String, String)>,
+    /// A file of queries.
+    pub queries: Option<Queries>,
     /// How often the queries run.
     pub interval: std::time::Duration,
     /// Whether the page may cancel statements, as far as the visitor's role may.
@@ -26,14 +51,7 @@ impl Options {
     /// # Errors
     /// The file of queries has a mistake.
     pub fn check(&self) -> Result<(), WatchError> {
-        self.custom().map(|_| ())
-    }
-
-    pub(crate) fn custom(&self) -> Result<Vec<custom::Query>, WatchError> {
-        match &self.queries {
-            Some((name, text)) => custom::parse(name, text).map_err(WatchError::Queries),
-            None => Ok(Vec::new()),
-        }
+        self.queries.as_ref().map_or(Ok(()), |queries| queries.parse().map(|_| ())).map_err(WatchError::Queries)
     }
 }
 
