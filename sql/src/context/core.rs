@@ -1,5 +1,6 @@
 //! What a session is, apart from its statements: its engine session, settings, sequences, notices.
 
+use super::archived::Archived;
 use super::backend::{Backend, Backends};
 use super::configuration::Shown;
 use super::deferred::Deferred;
@@ -102,6 +103,8 @@ pub struct Core {
     pub row_written: AtomicU64,
     /// What the transaction notifies, and to what the session listens.
     pub notifying: Mutex<Notifying>,
+    /// Whether the transaction's commit waits for the archive.
+    pub archived: Archived,
     /// Checks of constraints that wait for the end of the transaction.
     pub deferred: Mutex<Deferred>,
     /// The session has used what leaves work for the end of a transaction: cursors, notifications, constraints that are checked late,
@@ -143,6 +146,7 @@ impl Core {
             prepared: Mutex::new("sql/prepared", BTreeMap::new()),
             row_written: AtomicU64::new(0),
             notifying: Mutex::new("sql/notifying", Notifying::default()),
+            archived: Archived::default(),
             deferred: Mutex::new("sql/deferred", Deferred::default()),
             end_work: AtomicBool::new(false),
             notices: Mutex::new("sql/notices", (Vec::new(), None)),

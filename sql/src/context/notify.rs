@@ -10,13 +10,15 @@
 //! - NTF-1: what a transaction notifies reaches an inbox only when its commit is durable; a rollback, also to a savepoint, takes it back.
 //! - NTF-2: a session gets a notification while it is outside a transaction, before the ReadyForQuery or while it waits for its client.
 //! - NTF-3: inboxes hold at most [`QUEUE_BYTES`] together: a NOTIFY beyond that fails.
+//! - NTF-4: a session knows the highest commit of which notifications have told it: its replies may depend on that (ARS-1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
 use clearway_base::sync::Mutex;
+use clearway_storage::ids::Lsn;
 
 use super::backend::Backend;
 use crate::error::{Result, SqlError, code};
@@ -37,6 +39,8 @@ pub struct Notification {
     pub channel: Arc<str>,
     /// The payload.
     pub payload: Arc<str>,
+    /// The commit that sent it; everything before it is durable.
+    pub commit: Lsn,
 }
 
 impl Notification {
@@ -49,6 +53,7 @@ impl Notification {
 #[derive(Debug)]
 pub struct Inbox {
     any: AtomicBool,
+    heard: AtomicU64,
     list: Mutex<Vec<Notification>>,
     waker: Mutex<Waker>,
 }
@@ -57,6 +62,7 @@ impl Default for Inbox {
     fn default() -> Self {
         Inbox {
             any: AtomicBool::new(false),
+            heard: AtomicU64::new(0),
             list: Mutex::new("sql/inbox", Vec::new()),
             waker: Mutex::new("sql/inbox_waker", Waker::noop().clone()),
         }
@@ -68,6 +74,11 @@ impl Inbox {
     #[inline]
     pub fn has_any(&self) -> bool {
         self.any.load(Ordering::Acquire)
+    }
+
+    /// The highest commit of which the session was told (NTF-4).
+    pub fn heard(&self) -> Lsn {
+        Lsn(self.heard.load(Ordering::Relaxed))
     }
 
     /// Ready when there is something; else the waker is woken then.
@@ -162,6 +173,8 @@ impl Channels {
             std::mem::take(&mut *list)
         };
         self.bytes.fetch_sub(list.iter().map(Notification::bytes).sum(), Ordering::Relaxed);
+        let last = list.iter().map(|notification| notification.commit.0).max().unwrap_or(0);
+        inbox.heard.fetch_max(last, Ordering::Relaxed);
         list
     }
 
@@ -234,7 +247,7 @@ impl Notifying {
         }
         let key: (Arc<str>, Arc<str>) = (channel.into(), payload.into());
         if self.seen.insert(key.clone()) {
-            let notification = Notification { pid, channel: key.0, payload: key.1 };
+            let notification = Notification { pid, channel: key.0, payload: key.1, commit: Lsn::ZERO };
             self.bytes += notification.bytes();
             self.pending.push(notification);
         }
@@ -269,7 +282,7 @@ impl Notifying {
     }
 
     /// The transaction has committed, and that is durable.
-    pub fn committed(&mut self, channels: &Channels, database: u32, backend: &Arc<Backend>) {
+    pub fn committed(&mut self, channels: &Channels, database: u32, backend: &Arc<Backend>, commit: Lsn) {
         for change in self.changes.drain(..) {
             match change {
                 Change::Listen(channel) => {
@@ -288,7 +301,7 @@ impl Notifying {
             }
         }
         for notification in self.pending.drain(..) {
-            channels.send(database, &notification);
+            channels.send(database, &Notification { commit, ..notification });
         }
         self.seen.clear();
         self.bytes = 0;
@@ -316,7 +329,7 @@ mod tests {
         let channels = &backends.channels;
         let mut listener = Notifying::default();
         listener.listen("a");
-        listener.committed(channels, 1, two.backend());
+        listener.committed(channels, 1, two.backend(), Lsn(100));
         let mut sender = Notifying::default();
         sender.notify(channels, 1, "a", "first").expect("noted");
         let mark = sender.mark();
@@ -326,16 +339,16 @@ mod tests {
         sender.notify(channels, 1, "a", "taken back").expect("said anew");
         sender.notify(channels, 1, "b", "nobody listens").expect("noted");
         assert!(!two.backend().inbox.has_any(), "NTF-1");
-        sender.committed(channels, 1, one.backend());
+        sender.committed(channels, 1, one.backend(), Lsn(100));
         assert!(two.backend().inbox.has_any());
         assert_eq!(payloads(channels, two.backend()), ["first", "taken back"]);
         assert!(!two.backend().inbox.has_any() && !one.backend().inbox.has_any());
         sender.notify(channels, 1, "a", "another database").expect("noted");
-        sender.committed(channels, 2, one.backend());
+        sender.committed(channels, 2, one.backend(), Lsn(200));
         assert!(!two.backend().inbox.has_any());
         sender.notify(channels, 1, "a", "rolled back").expect("noted");
         sender.roll_back();
-        sender.committed(channels, 1, one.backend());
+        sender.committed(channels, 1, one.backend(), Lsn(100));
         assert!(!two.backend().inbox.has_any(), "NTF-1");
     }
 
@@ -346,12 +359,12 @@ mod tests {
         let channels = &backends.channels;
         let mut both = Notifying::default();
         both.listen("a");
-        both.committed(channels, 1, two.backend());
+        both.committed(channels, 1, two.backend(), Lsn(100));
         let payload = "x".repeat(PAYLOAD_MAX - 10);
         let mut sent = 0;
         let full = loop {
             match both.notify(channels, 1, "a", &format!("{sent:06}{payload}")) {
-                Ok(()) => both.committed(channels, 1, two.backend()),
+                Ok(()) => both.committed(channels, 1, two.backend(), Lsn(100)),
                 Err(e) => break e,
             }
             sent += 1;

@@ -62,7 +62,7 @@ impl Session {
         let (relaxed, archived) = (settings.commits_later, settings.commits_archived);
         drop(settings);
         // What it asks for is refused when it commits.
-        let _ = self.set_archived(archived);
+        let _ = self.core.set_archived(archived);
         let repeatable = if matches!(level, "repeatable read" | "serializable") { Mode::REPEATABLE } else { 0 };
         self.core.backend.mode.store(repeatable | (u8::from(read_only) * Mode::READ_ONLY) | Mode::BLOCK, Relaxed);
         self.core.transaction_begins();
@@ -299,8 +299,8 @@ impl Session {
             let settings = self.core.settings.lock();
             (settings.commits_later, settings.commits_archived)
         };
-        if let Err(e) = self.set_archived(archived) {
-            self.archived = None;
+        if let Err(e) = self.core.set_archived(archived) {
+            self.core.archived.end();
             self.roll_back().await?;
             return Err(e);
         }
@@ -318,12 +318,14 @@ impl Session {
                 engine.commit(durability).await.map_err(from_engine)?;
             }
         }
+        // ARS-1: before listeners hear of it. The commit stands, and they do, whatever becomes of the wait.
+        let archived = self.core.wait_archived().await;
         if self.core.has_end_work() {
             self.core.deferred.lock().clear();
             self.notify_committed().await?;
         }
         self.committed();
-        self.wait_archived().await
+        archived
     }
 
     /// The transaction is rolled back: what was left for its end goes.

@@ -18,7 +18,6 @@ use super::client::Client;
 use super::run::{self, Execution};
 use super::session::{Block, Prepared, Session};
 use crate::context::core::Core;
-use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError};
 use crate::exec::Row;
@@ -240,7 +239,7 @@ impl Fetching<'_> {
             run::write_row(&conversion, &self.columns, &self.formats, row, &mut **client);
         }
         if client.is_full() {
-            self.core.engine.take().wait_reply().await.map_err(from_engine)?;
+            self.core.wait_told().await?;
             client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))?;
         }
         Ok(())

@@ -5,7 +5,6 @@
 //! What the planner and the executor need of a session stands below them, in `context`.
 
 mod alter_system;
-mod archived;
 mod block;
 mod checkpoint;
 pub mod client;

@@ -36,8 +36,9 @@ impl Session {
         }
         let core = self.core.clone();
         let durable = core.engine.take().commit_durable();
+        let commit = durable.dep_lsn;
         durable.wait(&core.db).await.map_err(from_engine)?;
-        core.notifying.lock().committed(&core.backends.channels, core.database, &core.backend);
+        core.notifying.lock().committed(&core.backends.channels, core.database, &core.backend, commit);
         Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use super::client::{Client, Column};
 use super::point::{Point, write_integer};
 use crate::context::core::{Core, now};
-use crate::context::errors::from_engine;
 use crate::context::names::CatalogNames;
 use crate::context::privileges;
 use crate::error::{Result, SqlError};
@@ -443,7 +442,7 @@ impl Execution {
                     write_row(&Conversion { format, now, names: &run.names }, &columns, formats, &row, client);
                 }
                 if client.is_full() {
-                    core.engine.take().wait_reply().await.map_err(from_engine)?;
+                    core.wait_told().await?;
                     client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))?;
                 }
             }

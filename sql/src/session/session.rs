@@ -44,7 +44,6 @@ use clearway_base::sync::Mutex;
 use clearway_engine::catalog::{Catalog, Database, Role};
 use clearway_engine::db::Db;
 use clearway_engine::session::Mark;
-use clearway_storage::ids::Lsn;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::pin::pin;
@@ -158,8 +157,6 @@ pub struct Session {
     pub(super) watch: Watch,
     /// The number of the server's defaults that the settings have followed.
     pub(super) followed: u64,
-    /// The policy of the transaction is `synchronous_commit = archive`; up to this LSN a cancel has ended the wait (ARS-1).
-    pub(super) archived: Option<Lsn>,
 }
 
 impl Session {
@@ -223,7 +220,6 @@ impl Session {
             cache_formats: 0,
             in_batch: 0,
             told: false,
-            archived: None,
             changes: 0,
             prepared_held: Held::new(Kind::Prepared),
             watch: Watch::default(),
@@ -280,7 +276,7 @@ impl Session {
         let durable = self.core.engine.take().wait_reply().await.map_err(from_engine);
         self.settle_waits();
         durable?;
-        self.wait_archived().await
+        self.core.wait_archived().await
     }
 
     /// Ends the session: its transaction is rolled back, its locks go.

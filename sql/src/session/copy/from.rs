@@ -4,7 +4,6 @@ use super::binary::Rows;
 use super::lines::{Fields, Lines};
 use super::options::{Form, Format, Header, forced_columns};
 use crate::context::core::Core;
-use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError, code};
 use crate::exec::change::Feed;
 use crate::session::client::{Client, CopyFormat, CopyIn};
@@ -247,7 +246,7 @@ pub(super) async fn copy_from(
         let message = "COPY FROM not supported with row-level security";
         return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).hint("Use INSERT statements instead."));
     }
-    core.engine.take().wait_reply().await.map_err(from_engine)?;
+    core.wait_told().await?;
     client.copy_in(CopyFormat { binary: form.format == Format::Binary, columns: into.columns.len() });
     let source = match form.format {
         Format::Binary => Source::Binary(Rows::default()),

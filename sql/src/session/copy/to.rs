@@ -2,7 +2,6 @@
 
 use super::options::{Form, Format};
 use super::write::Writer;
-use crate::context::errors::from_engine;
 use crate::context::names::quote;
 use crate::error::{Result, SqlError};
 use crate::exec::{BoxFuture, Row, Run};
@@ -36,7 +35,7 @@ impl Sink for Out<'_> {
 
     fn flush(&mut self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
-            self.core.engine.take().wait_reply().await.map_err(from_engine)?;
+            self.core.wait_told().await?;
             self.client.drain().await.map_err(|_| SqlError::new("08006", "connection to client lost"))
         })
     }
@@ -91,7 +90,7 @@ pub(super) async fn copy_to(
     let writer = Writer::new(form, columns)?;
     let mut execution = session.start(&inner, &statement, Arc::from([])).await?;
     let core = session.core.clone();
-    core.engine.take().wait_reply().await.map_err(from_engine)?;
+    core.wait_told().await?;
     client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });
     let mut out = Out { writer, core: core.clone(), client, line: Vec::new() };
     out.writer.begin(&mut out.line);
