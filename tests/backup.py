@@ -69,7 +69,8 @@ drop table ddl{n};
 
 def load(server, clients=4):
     """TPC-B and DDL; both end with the server."""
-    bench = ["pgbench", "-n", "-c", str(clients), "-j", "1", "-T", "600", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "postgres"]
+    # No more than a slow machine does: each restore reads all log again.
+    bench = ["pgbench", "-n", "-c", str(clients), "-j", "1", "-T", "600", "-R", "500", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "postgres"]
     ddl = subprocess.Popen([*PSQL, "-p", server.port], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
 
     def feed():
@@ -187,7 +188,9 @@ def branch(work, target, marks, moment):
     count = look(server, marks, moment)
     server.sql("create table only_here (id int); insert into only_here values (1)")
     server.stop()
-    clearway("restore", target, new)
+    said = clearway("restore", target, new)
+    if f"there is log of others: --epoch {max(epochs)}" not in said:
+        raise Failed(f"the restore does not say that there is another history: {said}")
     server = Server(new)
     if server.sql("select count(*) from only_here") != "1" or look(server, marks, moment) != count:
         raise Failed("the history of the restored server is not what it wrote")

@@ -12,6 +12,7 @@ use crate::expire;
 use crate::manifest::Manifest;
 use crate::names;
 use crate::pieces::{self, Joined, Piece};
+use crate::take::known;
 use crate::target::{Listed, Target};
 use clearway_storage::backup::{Moment, Stream};
 use clearway_storage::ids::Lsn;
@@ -57,6 +58,8 @@ pub struct Plan {
     pub epoch: u32,
     /// The epoch of the history that was followed.
     pub history: u32,
+    /// Epochs with log that this history leaves out: of databases that were restored from here, or go on beside them.
+    pub others: Vec<u32>,
 }
 
 /// What stands in a repository.
@@ -73,8 +76,9 @@ impl Contents {
     /// Reads what stands there.
     ///
     /// # Errors
-    /// A damaged manifest; the target's.
+    /// Nothing was ever put there; a damaged manifest; the target's.
     pub async fn read(target: &dyn Target) -> Result<Contents> {
+        known(target).await?;
         let backups = expire::manifests(target).await?;
         let (epochs, log) = (epochs::all(target).await?, target.list(names::LOG).await?);
         Ok(Contents { backups, epochs, log })
@@ -84,6 +88,17 @@ impl Contents {
     pub fn epoch_max(&self) -> u32 {
         let of_backups = self.backups.iter().map(|manifest| manifest.epoch);
         self.epochs.iter().map(|epoch| epoch.epoch).chain(of_backups).max().unwrap_or(0)
+    }
+
+    /// Epochs with archived log that is no part of a history.
+    pub fn others(&self, history: &Timeline) -> Vec<u32> {
+        let left_out = |epoch: &&epochs::Epoch| {
+            let stretch = history.stretches.iter().find(|stretch| stretch.epoch == epoch.epoch);
+            let limit = stretch.map_or(epoch.begins, |stretch| stretch.to);
+            let of_epoch = self.log.iter().filter(|object| names::epoch_of(&object.name) == Some(epoch.epoch));
+            of_epoch.filter_map(|object| names::range(&object.name)).any(|(_, to)| to > limit)
+        };
+        self.epochs.iter().filter(left_out).map(|epoch| epoch.epoch).collect()
     }
 
     /// A backup and what it rests on, the full one first.
@@ -153,7 +168,8 @@ pub async fn plan(target: &dyn Target, goal: &Goal, history: Option<u32>) -> Res
                 let epoch = contents.epoch_max();
                 let on_it = timeline.covers(backup.epoch, backup.end);
                 let history = if on_it { timeline.last() } else { backup.epoch };
-                return Ok(Plan { chain, pieces, cut: at, last_commit, page_max, epoch, history });
+                let others = if on_it { contents.others(&timeline) } else { Vec::new() };
+                return Ok(Plan { chain, pieces, cut: at, last_commit, page_max, epoch, history, others });
             }
             // An older backup may lie before the name.
             Err(error @ BackupError::Refused(_)) if matches!(goal, Goal::Name(_)) => why = error,
@@ -163,6 +179,12 @@ pub async fn plan(target: &dyn Target, goal: &Goal, history: Option<u32>) -> Res
     if let (Goal::Time(us), Some(first)) = (goal, contents.backups.first()) {
         let (asked, ended) = (clock::show(*us), clock::show(first.ended_us));
         return Err(BackupError::Refused(format!("{asked} lies before the end of the oldest backup, {ended}")));
+    }
+    if let (Goal::Lsn(lsn), Some(first)) = (goal, contents.backups.first())
+        && first.end > *lsn
+    {
+        let what = format!("LSN {lsn} lies before the end of the oldest backup, {}", first.end);
+        return Err(BackupError::Refused(what));
     }
     if let (Goal::Backup(id), true) = (goal, !contents.backups.is_empty()) {
         return Err(BackupError::Refused(format!("{} holds no backup {id}", target.place())));

@@ -27,7 +27,12 @@ pub trait Source: Send {
 
 impl Source for Arc<Store> {
     fn begin(&mut self) -> BoxFuture<'_, Result<Start>> {
-        Box::pin(async { Ok(self.begin_copy().await?) })
+        Box::pin(async {
+            if self.checkpoint_spares_log() {
+                self.checkpoint().await?;
+            }
+            Ok(self.begin_copy().await?)
+        })
     }
 
     fn pages(&mut self, lease: u64, first: PageId, count: u32, since: Lsn) -> BoxFuture<'_, Result<Vec<u8>>> {

@@ -302,25 +302,41 @@ impl Taking<'_> {
     }
 }
 
+fn owner_text(database: u64) -> Vec<u8> {
+    format!("clearway repository 1\ndatabase {database:016x}\n").into_bytes()
+}
+
 /// Makes the repository the database's, or finds that it is.
 ///
 /// # Errors
 /// It is another database's.
 pub async fn belongs(target: &dyn Target, database: u64) -> Result<()> {
-    let text = format!("clearway repository 1\ndatabase {database:016x}\n");
+    let text = owner_text(database);
     let found = match find(target, names::REPOSITORY).await? {
         Some(found) => found,
-        None => match target.put_new(names::REPOSITORY, text.as_bytes()).await {
+        None => match target.put_new(names::REPOSITORY, &text).await {
             Ok(()) => return Ok(()),
             Err(BackupError::Exists(_)) => target.get(names::REPOSITORY).await?,
             Err(error) => return Err(error),
         },
     };
-    if found == text.as_bytes() {
+    if found == text {
         return Ok(());
     }
     let what = format!("{} holds backups of another database, or of a newer format", target.place());
     Err(BackupError::Refused(what))
+}
+
+/// Refuses a place where nothing was ever put: a name that was mistyped is not taken for a repository without backups.
+///
+/// # Errors
+/// Nothing is there; the target's.
+pub async fn known(target: &dyn Target) -> Result<()> {
+    let there = find(target, names::REPOSITORY).await?.is_some()
+        || !target.list(names::BACKUPS).await?.is_empty()
+        || !target.list(names::LOG).await?.is_empty();
+    let nothing = || BackupError::Refused(format!("{} holds no backups and no archive", target.place()));
+    there.then_some(()).ok_or_else(nothing)
 }
 
 /// The number of the database whose repository it is.
@@ -331,7 +347,8 @@ pub async fn owner(target: &dyn Target) -> Result<u64> {
     let found = target.get(names::REPOSITORY).await?;
     let text = std::str::from_utf8(&found).ok();
     let number = text.and_then(|text| text.strip_prefix("clearway repository 1\ndatabase ")?.strip_suffix('\n'));
-    let number = number.filter(|hex| hex.len() == 16).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    // Exactly as it was written: a letter that became a capital is damage, too.
+    let number = number.and_then(|hex| u64::from_str_radix(hex, 16).ok()).filter(|number| found == owner_text(*number));
     let expected = "the number of a database, of format version 1";
     number.ok_or_else(|| BackupError::damaged(names::REPOSITORY, expected, String::from_utf8_lossy(&found)))
 }

@@ -45,6 +45,24 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// Whoever mistypes a name, or asks for a moment too early, is told so.
+fn a_wrong_name_is_no_empty_repository(repo: &Path, base: &Path) {
+    let (wrong, none) = (base.join("rep"), base.join("none"));
+    let (wrong, none) = (text(&wrong), text(&none));
+    for command in [
+        &["backup", "list", wrong][..],
+        &["backup", "verify", wrong],
+        &["backup", "expire", wrong, "--keep", "7d"],
+        &["restore", "--list", wrong],
+        &["restore", wrong, none],
+    ] {
+        let errors = refuses(command);
+        assert!(errors.contains("holds no backups and no archive"), "{command:?}: {errors}");
+    }
+    let errors = refuses(&["restore", text(repo), none, "--to-lsn", "8"]);
+    assert!(errors.contains("LSN 8 lies before the end of the oldest backup"), "{errors}");
+}
+
 /// How many rows a restored directory has in `t`.
 fn rows_in(dir: &Path) -> i64 {
     let server = start(dir);
@@ -91,6 +109,7 @@ fn a_backup_of_a_running_server_is_restored_and_damage_in_it_is_found() {
     assert!(said.contains("-incremental"), "{said}");
     stop(server);
     assert!(says(&["backup", "list", text(&repo)]).ends_with("2 backups\n"));
+    a_wrong_name_is_no_empty_repository(&repo, &base);
     let open = says(&["backup", "verify", text(&repo), "--open"]);
     assert!(open.contains("objects in the catalog: no damage"), "{open}");
 
@@ -180,5 +199,42 @@ fn a_directory_at_rest_is_backed_up_if_it_was_closed() {
     assert!(before == after, "a backup changes nothing");
     says(&["restore", text(&repo), text(&restored)]);
     assert_eq!(rows_in(&restored), 300);
+    std::fs::remove_dir_all(&base).expect("removed");
+}
+
+/// A number of a backup's manifest.
+fn number(repo: &Path, kind: &str, field: &str) -> u64 {
+    let is_its = |path: &PathBuf| path.ends_with("manifest") && text(path).contains(kind);
+    let manifest = files(&repo.join("backups")).into_iter().rfind(is_its).expect("one");
+    let lines = std::fs::read_to_string(manifest).expect("reads");
+    let value = lines.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).expect("a number")
+}
+
+/// A copy takes the log from the checkpoint before the last one on. A checkpoint at its beginning spares it what has come to rest.
+#[test]
+fn a_backup_does_not_take_the_log_of_work_that_has_come_to_rest() {
+    let base = scratch("backup-log");
+    std::fs::create_dir_all(&base).expect("made");
+    let (data, repo, restored) = (base.join("data"), base.join("repo"), base.join("restored"));
+    let server = start(&data);
+    let sql = |text: &str| {
+        run(async { connect_as(&server, "postgres", "postgres").await.batch_execute(text).await.expect("runs") });
+    };
+    sql("create table t (id int primary key, v text)");
+    sql("insert into t select i, repeat('x', 400) from generate_series(1, 40000) i; checkpoint");
+    says(&["backup", text(&repo), "--server", &url(&server, "postgres")]);
+    let written = number(&repo, "-full", "end");
+    assert!(written > 16_000_000, "{written} bytes of log");
+    let log = written - number(&repo, "-full", "scan");
+    assert!(log < written / 2, "{log} of {written} bytes of log");
+    sql("update t set v = repeat('y', 400); checkpoint");
+    says(&["backup", text(&repo), "--server", &url(&server, "postgres"), "--incremental"]);
+    let later = number(&repo, "-incremental", "end");
+    let log = later - number(&repo, "-incremental", "scan");
+    assert!(log < (later - written) / 2, "{log} of {} bytes of log", later - written);
+    stop(server);
+    says(&["restore", text(&repo), text(&restored)]);
+    assert_eq!(rows_in(&restored), 40_000);
     std::fs::remove_dir_all(&base).expect("removed");
 }

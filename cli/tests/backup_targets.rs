@@ -83,7 +83,7 @@ fn a_backup_is_one_file_or_a_stream() {
     assert!(String::from_utf8_lossy(&piped.stderr).contains("-full"), "what it says goes to standard error");
     stop(server);
 
-    assert!(says(&["backup", "list", text(&file)]).ends_with("1 backups\n"));
+    assert!(says(&["backup", "list", text(&file)]).ends_with("1 backup\n"));
     assert!(says(&["backup", "verify", text(&file), "--open"]).contains("no damage"));
     let (one, two) = (base.join("one"), base.join("two"));
     says(&["restore", text(&file), text(&one)]);

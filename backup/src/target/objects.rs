@@ -86,6 +86,13 @@ fn requests() -> Result<Handle> {
     started.clone().map_err(BackupError::Refused)
 }
 
+/// The endpoint is one without TLS, and that is not allowed.
+fn plain_http(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let endpoint = variable("AWS_ENDPOINT_URL").or_else(|| variable("AWS_ENDPOINT"));
+    let allowed = variable("AWS_ALLOW_HTTP").is_some_and(|value| matches!(&*value.to_ascii_lowercase(), "1" | "true" | "on" | "yes" | "y"));
+    endpoint.is_some_and(|url| url.starts_with("http://")) && !allowed
+}
+
 impl Objects {
     /// The store at an address.
     ///
@@ -97,6 +104,9 @@ impl Objects {
         let (bucket, prefix) = rest.trim_end_matches('/').split_once('/').unwrap_or((rest.trim_end_matches('/'), ""));
         if bucket.is_empty() {
             return Err(refused(&"expected a bucket, as in s3://bucket/prefix"));
+        }
+        if scheme == "s3" && plain_http(|name| std::env::var(name).ok()) {
+            return Err(refused(&"AWS_ENDPOINT_URL is without TLS, which only AWS_ALLOW_HTTP=true allows"));
         }
         let requests = requests()?;
         let _inside = requests.enter();
@@ -247,5 +257,24 @@ impl Target for Objects {
                 removed => removed,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_without_tls_is_refused_unless_that_is_allowed() {
+        let refused = |endpoint: &'static str, allowed: Option<&'static str>| {
+            plain_http(|name| match name {
+                "AWS_ENDPOINT_URL" => Some(endpoint.to_owned()),
+                "AWS_ALLOW_HTTP" => allowed.map(str::to_owned),
+                _ => None,
+            })
+        };
+        assert!(refused("http://127.0.0.1:7070", None) && refused("http://127.0.0.1:7070", Some("false")));
+        assert!(!refused("http://127.0.0.1:7070", Some("True")) && !refused("https://s3.example", None));
+        assert!(!plain_http(|_| None));
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clearway_backup::expire::{Keep, expire, manifests};
 use clearway_backup::plan::{Contents, Goal, plan};
 use clearway_backup::source::{Source, at_rest};
-use clearway_backup::take::{TakeOptions, take};
+use clearway_backup::take::{TakeOptions, known, take};
 use clearway_backup::target::{Target, open};
 use clearway_backup::verify::verify;
 use clearway_backup::{clock, restore};
@@ -54,7 +54,11 @@ async fn dispatch(command: &Command) -> Result<(), String> {
         }
         Command::List { target } => {
             let source = place::to_read(&files(), target, &scratch("list")).await.map_err(words)?;
-            let all = manifests(source.target()).await.map_err(words);
+            let all = async {
+                known(source.target()).await?;
+                manifests(source.target()).await
+            };
+            let all = all.await.map_err(words);
             source.close().await;
             show::backups(&all?);
             Ok(())
@@ -127,8 +131,8 @@ async fn verify_source(target: &dyn Target, open_it: bool) -> Result<(), String>
         eprintln!("{damage}");
     }
     println!(
-        "{} backups, {} objects, {}: {} pages and {} log records are whole",
-        verified.backups,
+        "{}, {} objects, {}: {} pages and {} log records are whole",
+        show::count(verified.backups),
         verified.objects,
         show::bytes(verified.bytes),
         verified.pages,
@@ -156,6 +160,7 @@ async fn verify_source(target: &dyn Target, open_it: bool) -> Result<(), String>
 }
 
 async fn expire_some(target: &dyn Target, keep: Keep) -> Result<(), String> {
+    known(target).await.map_err(words)?;
     let expired = expire(target, keep, wall_us()).await.map_err(words)?;
     for id in &expired.backups {
         println!("removed backup {id}");
@@ -179,6 +184,10 @@ async fn restore_to(source: &dyn Target, dir: &Path, goal: &Goal, epoch: Option<
     match plan.last_commit {
         Some(commit) => println!("the last commit is LSN {}, {}", commit.lsn, clock::show(commit.wall_us)),
         None => println!("no commit lies between the backup's checkpoint and there"),
+    }
+    if let (None, [one, rest @ ..]) = (epoch, &*plan.others) {
+        let rest: String = rest.iter().map(|epoch| format!(", {epoch}")).collect();
+        println!("this is the history of epoch {}; there is log of others: --epoch {one}{rest}", plan.history);
     }
     println!("it opens in epoch {}", plan.epoch + 1);
     Ok(())

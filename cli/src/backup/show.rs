@@ -76,7 +76,12 @@ pub fn backups(all: &[Manifest]) {
             bytes(manifest.bytes())
         );
     }
-    println!("{} backups", all.len());
+    println!("{}", count(all.len()));
+}
+
+/// How many backups.
+pub fn count(backups: usize) -> String {
+    if backups == 1 { "1 backup".to_owned() } else { format!("{backups} backups") }
 }
 
 /// The epochs of the archive, how they follow each other, and the moments between which each can be restored.

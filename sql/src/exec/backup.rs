@@ -5,6 +5,7 @@
 //! What requests mean: `clearway_storage::backup`. Who sends them: `clearway backup`.
 
 use super::Cx;
+use crate::context::checkpoint;
 use crate::context::errors::from_engine;
 use clearway_storage::backup::Request;
 use clearway_syntax::{Result, SqlError};
@@ -38,6 +39,10 @@ impl Cx<'_> {
         let request = Request::parse(text);
         let request = request.ok_or_else(|| SqlError::new("22023", format!("\"{text}\" is no request of a backup")))?;
         let store = self.run.core.db.transactions().store();
+        if matches!(request, Request::Begin) && store.checkpoint_spares_log() {
+            // One that fails stops the database or leaves the one before, from which the copy begins then.
+            let _ = checkpoint::take(self.run.core).await;
+        }
         let answer = store.answer_copy(request).await.map_err(|error| from_engine(error.into()))?;
         Ok(Datum::Bytea(answer.into()))
     }

@@ -6,7 +6,6 @@
 
 mod alter_system;
 mod block;
-mod checkpoint;
 pub mod client;
 mod copy;
 mod cursor;

@@ -7,7 +7,7 @@ use super::session::Session;
 use crate::context::core::{Core, now};
 use crate::context::errors::from_engine;
 use crate::context::names::{self, Found};
-use crate::context::privileges;
+use crate::context::privileges::{self, Judge};
 use crate::context::settings::SETTINGS;
 use crate::error::{Result, SqlError};
 use crate::expr::{Params, Scope};
@@ -18,6 +18,7 @@ use crate::syntax::stmt::{LockTable, OptionValue, SetVariable, Statement, TableL
 use crate::types::cast::Context;
 use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
+use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -176,7 +177,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 "CLUSTER"
             }
             Statement::AlterSystem { set } => super::alter_system::alter_system(session, set).await?,
-            Statement::Checkpoint => super::checkpoint::checkpoint(&core).await?,
+            Statement::Checkpoint => checkpoint(&core).await?,
             _ => return Ok(None),
         }
         .to_owned(),
@@ -396,4 +397,13 @@ impl run::Sink for Nowhere {
     fn flush(&mut self) -> crate::exec::BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+}
+
+/// CHECKPOINT.
+async fn checkpoint(core: &Core) -> Result<&'static str> {
+    if !Judge::of(core, &core.catalog()).has_rights_of(CHECKPOINT) {
+        return Err(SqlError::new("42501", "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"));
+    }
+    crate::context::checkpoint::take(core).await?;
+    Ok("CHECKPOINT")
 }

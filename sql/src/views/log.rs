@@ -37,7 +37,8 @@ fn holders(run: &Run<'_>) -> Vec<Row> {
     let recovery = vec![Datum::text("recovery"), int(end - held.min(end)), int(held), Datum::Null, Datum::Bool(false)];
     let others = wal.retention().rows().into_iter().map(|row| {
         let held = if row.lost { 0 } else { end.saturating_sub(row.needs.0) };
-        vec![Datum::text(row.name), int(row.needs.0), int(held), int(row.limit_bytes), Datum::Bool(row.lost)]
+        let limit = if row.limit_bytes == u64::MAX { Datum::Null } else { int(row.limit_bytes) };
+        vec![Datum::text(row.name), int(row.needs.0), int(held), limit, Datum::Bool(row.lost)]
     });
     std::iter::once(recovery).chain(others).collect()
 }

@@ -1,6 +1,7 @@
 //! The beginning and the end of a copy: its lease (`crate::leases`) is taken and given back.
 
 use super::start::Start;
+use crate::buffer::PAGE_BYTES;
 use crate::error::StorageError;
 use crate::recovery::saved;
 use crate::store::Store;
@@ -11,7 +12,19 @@ use std::sync::Arc;
 /// The log that one lease may keep, in bytes; beyond it the copy is lost and the log goes on.
 const LEASE_LOG_BYTES: u64 = 256 << 30;
 
+/// The most that a checkpoint for the sake of a copy may write, in bytes of pages.
+const DIRTY_BYTES_MAX: u64 = 32 << 20;
+
 impl Store {
+    /// Whether a checkpoint now costs less than the log that a copy is spared by it. A copy takes the log from the begin of the
+    /// checkpoint before the last one on (REC-2): after work that has come to rest, that is far more than what is still dirty.
+    pub fn checkpoint_spares_log(&self) -> bool {
+        let control = self.checkpoints().control();
+        let spared = control.begin.0.saturating_sub(control.scan.0);
+        let dirty = (self.pool().dirty_pages() * PAGE_BYTES) as u64;
+        spared > control.segment_bytes / 4 && dirty < spared.min(DIRTY_BYTES_MAX)
+    }
+
     /// Begins a copy: from now on the log that it needs is kept, until [`Store::leave_copy`] or until nobody asks for five minutes.
     ///
     /// # Errors

@@ -154,7 +154,7 @@ impl Source for Breaks {
 }
 
 /// The workload with backups and archive, and a proper close.
-const KEEP: Doing = Doing { backup: true, ..sweep::WORK };
+pub(super) const KEEP: Doing = Doing { backup: true, ..sweep::WORK };
 
 /// One point of the sweep: lives that are stopped, one that is not, then SWB-1 to SWB-3.
 ///

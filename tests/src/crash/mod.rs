@@ -8,6 +8,7 @@
 //!   check     the state that the log's end implies, against the state that is there; and no page leaks
 //!   sweep     life after life of one database: open, recover, compare, work; crash at point n, and again in between
 //!   backups   backups and the archive beside the workload, and restores from them
+//!   damage    one byte of what they keep is another
 //!   faults    the n-th call fails; a sync fails and lies; the disk is full
 //!   flips     one bit of one file is another
 //!   stale     records of an earlier end of the log that fit behind a later one
@@ -25,6 +26,7 @@
 
 pub mod backups;
 mod check;
+pub mod damage;
 pub mod faults;
 pub mod flips;
 pub mod stale;

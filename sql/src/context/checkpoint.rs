@@ -1,4 +1,4 @@
-//! CHECKPOINT.
+//! A checkpoint that a statement takes: CHECKPOINT, and the beginning of a backup.
 //!
 //! # Invariants
 //! - CKP-1: a checkpoint that has begun runs to its end, also when the statement that asked for it is cancelled or its client is gone:
@@ -6,13 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::context::core::Core;
-use crate::context::errors::from_engine;
-use crate::context::privileges::Judge;
+use super::core::Core;
+use super::errors::from_engine;
 use crate::error::{Result, SqlError};
 use clearway_base::sync::{Mutex, WaitQueue, block_on, spawn_thread};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
-use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_storage::error::StorageError;
 
 /// What has come of it, for whoever still waits.
@@ -30,14 +28,11 @@ impl Drop for Ends {
     }
 }
 
-/// Takes a checkpoint at once, as fast as it can, on a thread of its own (CKP-1), and waits for it; the command tag.
+/// Takes a checkpoint at once, as fast as it can, on a thread of its own (CKP-1), and waits for it.
 ///
 /// # Errors
-/// 42501 for whoever is no superuser; those of the disk.
-pub async fn checkpoint(core: &Core) -> Result<&'static str> {
-    if !Judge::of(core, &core.catalog()).has_rights_of(CHECKPOINT) {
-        return Err(SqlError::new("42501", "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"));
-    }
+/// Those of the disk.
+pub async fn take(core: &Core) -> Result<()> {
     let store = Arc::clone(core.db.transactions().store());
     let outcome =
         Arc::new(Outcome { taken: Mutex::new("sql/checkpoint", None), done: WaitQueue::new("sql/checkpoint_done") });
@@ -51,7 +46,7 @@ pub async fn checkpoint(core: &Core) -> Result<&'static str> {
     in_wait(WaitEvent::CheckpointDone, Object::NONE, done).await;
     let taken = outcome.taken.lock().take();
     match taken {
-        Some(taken) => taken.map(|()| "CHECKPOINT").map_err(|e| from_engine(e.into())),
+        Some(taken) => taken.map_err(|e| from_engine(e.into())),
         None => Err(SqlError::internal("the checkpoint failed")),
     }
 }
