@@ -10,8 +10,8 @@ use clearway_base::sync::sleep;
 use clearway_base::testkit;
 use clearway_base::vfs::sim::SimDisk;
 use clearway_engine::db::Db;
-use clearway_sql::session::{Backends, Reason};
 use clearway_sql::session::client::{Client, ClientFuture, CopyFormat, CopyIn};
+use clearway_sql::session::{Backends, Reason};
 use clearway_storage::backup::Archive;
 use sim::{Connection, connect, open, simulate};
 

@@ -89,7 +89,8 @@ fn requests() -> Result<Handle> {
 /// The endpoint is one without TLS, and that is not allowed.
 fn plain_http(variable: impl Fn(&str) -> Option<String>) -> bool {
     let endpoint = variable("AWS_ENDPOINT_URL").or_else(|| variable("AWS_ENDPOINT"));
-    let allowed = variable("AWS_ALLOW_HTTP").is_some_and(|value| matches!(&*value.to_ascii_lowercase(), "1" | "true" | "on" | "yes" | "y"));
+    let allowed = variable("AWS_ALLOW_HTTP")
+        .is_some_and(|value| matches!(&*value.to_ascii_lowercase(), "1" | "true" | "on" | "yes" | "y"));
     endpoint.is_some_and(|url| url.starts_with("http://")) && !allowed
 }
 

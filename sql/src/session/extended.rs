@@ -397,7 +397,8 @@ impl Session {
 
     /// As `before_send`; true: what has been told may leave.
     pub fn may_send(&mut self) -> bool {
-        let may = (self.block == Block::Open && !self.told) || (self.core.engine.take().may_reply() && self.core.may_tell());
+        let may =
+            (self.block == Block::Open && !self.told) || (self.core.engine.take().may_reply() && self.core.may_tell());
         self.told &= !may;
         may
     }

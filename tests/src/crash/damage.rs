@@ -118,7 +118,9 @@ impl Kept {
     /// # Errors
     /// One of them is missing.
     pub fn has_it_all(&self) -> Result<(), String> {
-        for part in ["repository", "-full/manifest", "-incremental/manifest", "/begun", "/start", "/pages/", "/log/", "log/"] {
+        for part in
+            ["repository", "-full/manifest", "-incremental/manifest", "/begun", "/start", "/pages/", "/log/", "log/"]
+        {
             if !self.repository.keys().any(|name| name.contains(part)) {
                 return Err(format!("there is no {part} in {:?}", self.repository.keys()));
             }
@@ -148,13 +150,16 @@ impl Kept {
                 target.flip(name, at, bit);
                 looked += 1;
                 if found.is_empty() {
-                    return Err(format!("DMG-1: bit {bit} of byte {at} of {name} was flipped, and verify found nothing"));
+                    return Err(format!(
+                        "DMG-1: bit {bit} of byte {at} of {name} was flipped, and verify found nothing"
+                    ));
                 }
             }
         }
         let longest = together.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0);
         for at in (0..longest).filter(|at| *at < HEAD || *at % step == 0) {
-            let here: Vec<&String> = together.iter().filter(|(_, bytes)| at < bytes.len()).map(|(name, _)| *name).collect();
+            let here: Vec<&String> =
+                together.iter().filter(|(_, bytes)| at < bytes.len()).map(|(name, _)| *name).collect();
             here.iter().for_each(|name| target.flip(name, at, at % 8));
             let said = found(&target);
             here.iter().for_each(|name| target.flip(name, at, at % 8));
@@ -235,4 +240,3 @@ fn whole(target: &Objects) -> Result<(), String> {
         None => Ok(()),
     }
 }
-
