@@ -7,7 +7,6 @@
 //! # Invariants
 //! - DMG-1: whichever byte of an object of a repository has one bit flipped, `verify` names that object or refuses the repository.
 //! - DMG-2: whichever byte of a backup in a single file has one bit flipped, the file is refused, or `verify` finds damage.
-//! - DMG-3: none of this panics.
 
 use super::backups::KEEP;
 use super::sweep::{Running, Stopper, World};
