@@ -185,6 +185,22 @@ for _ in range(100):
         break
     time.sleep(0.1)
 check("a full run queue shows", int(lines) >= len(crowd) - os.cpu_count() - 2, lines)
+# Where the crowd's time goes: its processor time is that of the process, and nearly all the rest is the line for a processor.
+OF_CROWD = ("select sum(elapsed_ms), sum(cpu_ms), sum(run_queue_ms + wait_ms), sum(unaccounted_ms) from clearway_time"
+            " where scope = 'session' and application_name = 'crowd'")
+PROCESS = "select cpu_ms from clearway_time where scope = 'process'"
+
+
+def crowds_time():
+    process = float(psql(PROCESS))
+    return [process, *map(float, psql(OF_CROWD).split("|"))]
+
+
+first = crowds_time()
+time.sleep(4)
+process, elapsed, cpu, lines, unaccounted = (now - before for now, before in zip(crowds_time(), first))
+check("the crowd's time is divided: processor, the line for it, and less than 5 % that is unaccounted",
+      abs(unaccounted) < 0.05 * elapsed and lines > 0.5 * elapsed and abs(cpu - process) < 0.15 * process, (process, elapsed, cpu, lines, unaccounted))
 psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crowd'")
 for one in crowd:
     one.wait()
@@ -285,6 +301,64 @@ psql("begin; " + "; ".join("update big set w = repeat('w', 200) || v" for _ in r
 alarm = re.search(r"undo fills its memory .*", logged())
 check("the alarm of the undo memory names the oldest snapshot", alarm and f"process {pid}," in alarm[0], logged()[-2000:])
 pinner.end()
+stop(server)
+# A slow disk: a library before the system's own delays fdatasync, and says how long the calls took together.
+SLOW = r'''
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static long long total, calls;
+static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
+int fdatasync(int fd) {
+    static int (*real)(int);
+    if (!real) real = dlsym(RTLD_NEXT, "fdatasync");
+    long long began = now();
+    struct timespec delay = { 0, 30000000 };
+    nanosleep(&delay, 0);
+    int done = real(fd);
+    __sync_fetch_and_add(&total, now() - began);
+    __sync_fetch_and_add(&calls, 1);
+    FILE *out = fopen(getenv("SLOW_TOTAL"), "w");
+    if (out) { fprintf(out, "%lld %lld", calls, total); fclose(out); }
+    return done;
+}
+'''
+open(f"{scratch}/slow.c", "w").write(SLOW)
+subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{scratch}/slow.so", f"{scratch}/slow.c", "-ldl"], check=True)
+os.environ |= {"LD_PRELOAD": f"{scratch}/slow.so", "SLOW_TOTAL": f"{scratch}/slow.total"}
+server = start()
+del os.environ["LD_PRELOAD"]
+psql("create table slow (id int primary key, v int); insert into slow values (1, 0)")
+SYNCS = "select waits, total_ms from clearway_waits where wait_event = 'WALSync'"
+# Whoever commits alone writes and syncs the log by itself (IO); others wait for that (IPC).
+DURABLE = "select sum(elapsed_ms), sum(io_ms + durable_ms), sum(unaccounted_ms) from clearway_time join clearway_statements using (queryid) where scope = 'statement' and query like 'update slow%'"
+
+
+def planted():
+    calls, total = open(f"{scratch}/slow.total").read().split()
+    return int(calls), int(total) / 1e6
+
+
+before = planted(), psql(SYNCS)
+command = ["psql", "-XAtq", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-d", "postgres"]
+for _ in range(31):
+    command += ["-c", "update slow set v = v + 1 where id = 1"]
+subprocess.run(command, check=True, env=os.environ | {"PGAPPNAME": "writer"})
+after = planted(), psql(SYNCS)
+syncs = [float(now) - float(old) for now, old in zip(after[1].split("|"), before[1].split("|"))]
+slept = after[0][1] - before[0][1]
+check("a slow disk: the syncs of the log took what was planted, within 5 %", syncs[0] >= 31 and abs(syncs[1] - slept) < 0.05 * slept, f"{syncs} {slept}")
+elapsed, durable, unaccounted = map(float, psql(DURABLE).split("|"))
+check("and the statement that waits for them says so, within 5 %", 0.95 * slept < durable < 1.05 * elapsed and abs(unaccounted) < 0.05 * elapsed, f"{elapsed} {durable} {unaccounted} {slept}")
+timed = subprocess.run([BINARY, "time", "--target", f"postgresql://postgres@127.0.0.1:{port}/postgres", "--", *command], text=True, capture_output=True)
+told = re.search(r"database: ([\d.]+) s of ([\d.]+) s .*\nI/O: ([\d.]+) s .*\na memory file system would save at most ([\d.]+) s \((\d+) %\)\n$", timed.stderr)
+check("clearway time says it in three lines", timed.returncode == 0 and told and float(told[3]) > 0.9 and 0.8 * float(told[1]) < float(told[4]) <= float(told[2]), timed.stderr)
+shown = psql("explain (analyze, waits, costs off, timing off) update slow set v = v + 1 where id = 1; explain (analyze, waits, costs off) select pg_sleep(0.2)")
+slept = re.search(r"Waits: Timeout PgSleep (\d+\.\d+) ms in 1", shown)
+check("EXPLAIN (ANALYZE, WAITS) names what a statement waits for", slept and 200 <= float(slept[1])
+      and all(re.search(rf"{name} Time: -?\d+\.\d+ ms", shown) for name in ("CPU", "Run Queue", "Wait", "Unaccounted")), shown)
 stop(server)
 shutil.rmtree(scratch)
 print(f"{passed} passed, {failed} failed")

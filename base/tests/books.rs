@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use clearway_base::sync::{sleep, timeout, yield_now};
 use clearway_base::waits::clock::{self, VirtualClock};
 use clearway_base::waits::{
-    Books, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals, with_session,
+    Books, Measure, Object, SessionStats, Wait, WaitEvent, WaitShare, books, books_of, in_wait, totals, with_session,
 };
 use std::time::Duration;
 
@@ -187,4 +187,66 @@ fn a_future_that_is_ready_at_once_is_no_wait() {
     let ready = pin!(in_wait(WaitEvent::SnapshotDrain, Object::NONE, std::future::ready(3)));
     assert_eq!(ready.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(3));
     assert_eq!(totals()[WaitEvent::SnapshotDrain.index()].since(&before).count, 0);
+}
+
+/// Two reads side by side, the second one slower, and computing beside the first.
+#[test]
+fn waits_side_by_side_count_once_for_the_session() {
+    let (clock, _installed) = installed();
+    let session = SessionStats::new("client backend");
+    let read = |ns| Box::pin(in_wait(WaitEvent::DataFileRead, Object::NONE, sleep(Duration::from_nanos(ns))));
+    let task = with_session(Arc::clone(&session), async {
+        let (mut first, mut second) = (read(50_000), read(80_000));
+        let mut both = (false, false);
+        std::future::poll_fn(|cx| {
+            both.0 = both.0 || first.as_mut().poll(cx).is_ready();
+            clock.compute(1_000);
+            both.1 = both.1 || second.as_mut().poll(cx).is_ready();
+            if both == (true, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    });
+    drive(&clock, 0, task);
+    let time = session.time(clock.now_ns());
+    let (_, reads) =
+        session.totals().into_iter().find(|(event, _)| *event == WaitEvent::DataFileRead).expect("it waited");
+    assert_eq!(reads.count, 2);
+    assert_eq!((time.cpu_ns, time.io_ns, time.unaccounted_ns()), (3_000, time.elapsed_ns - 3_000, 0));
+}
+
+#[test]
+fn a_sessions_time_is_divided_as_well() {
+    let (clock, _installed) = installed();
+    let session = SessionStats::new("client backend");
+    let own = Arc::clone(&session);
+    let task = with_session(Arc::clone(&session), async {
+        // Short: its own time. Long and not measured: nothing. Then measured, and then with the scheduler's run delay.
+        clock.compute(40_000);
+        yield_now().await;
+        clock.compute(2_000_000);
+        clock.preempt(1_000);
+        yield_now().await;
+        clock.compute(3_000_000);
+        clock.preempt(7_000);
+        yield_now().await;
+        let io = Wait::begin(WaitEvent::DataFileRead, Object::NONE);
+        clock.advance(5_000);
+        drop(io);
+        in_wait(WaitEvent::ClientRead, Object::NONE, sleep(Duration::from_nanos(90_000))).await;
+        clock.compute(300_000);
+        clearway_base::waits::settle(&own, clock.now_ns(), Measure::Processor);
+        assert_eq!(own.time(clock.now_ns()).cpu_ns, 3_040_000, "300 us that nobody had measured");
+        clock.compute(200_000);
+    });
+    drive(&clock, 40, task);
+    let time = session.time(clock.now_ns());
+    let queued = 4 * 40 + 7_000;
+    let computed = 40_000 + 3_000_000 + 200_000;
+    let elapsed = 40_000 + 2_001_000 + 3_007_000 + 5_000 + 90_000 + 500_000 + 4 * 40;
+    assert_eq!((time.elapsed_ns, time.cpu_ns, time.run_queue_ns), (elapsed, computed, queued));
+    assert_eq!((time.wait_ns, time.io_ns, time.idle_ns, time.busy_ns()), (5_000, 5_000, 90_000, elapsed - 90_000));
+    assert_eq!(time.unaccounted_ns(), 2_001_000 + 300_000);
+    let before = clearway_base::waits::ended_time();
+    drop((session, own));
+    assert_eq!(clearway_base::waits::ended_time().elapsed_ns - before.elapsed_ns, elapsed);
 }

@@ -36,6 +36,8 @@ pub enum Command {
     Watch(crate::watch::Command),
     /// Backups and restores.
     Backup(crate::backup::Command),
+    /// Where a command's time goes.
+    Time(crate::time::Timed),
     /// Another database's file.
     Import(crate::import::Import),
 }
@@ -109,6 +111,9 @@ Clearway, a transactional SQL database that PostgreSQL's clients can talk to.
   clearway top [URL]            a server's sessions in a terminal: who is at work, who waits for whom, statements
     --cancel                    x may end what a session does
     --once, --size 80x24        print one screen and end
+  clearway time [--target URL] -- COMMAND
+                                run COMMAND and say how much of its time was database, how much of that I/O, and what a
+                                memory file system would save
   clearway settings             every setting of server and sessions, with default and meaning
   clearway lab list             the contention lab's scenarios; 'clearway lab --help' tells more
   clearway lab run NAME         one of them against several servers
@@ -137,6 +142,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Some("top") => Ok(crate::watch::parse_top(parser)?.map_or(Command::Help, Command::Watch)),
             Some("metrics") => Ok(crate::watch::parse_metrics(parser)?.map_or(Command::Help, Command::Watch)),
             Some("backup") => help_or(crate::backup::parse_backup(parser)),
+            Some("time") => Ok(crate::time::Timed::parse(parser)?.map_or(Command::Help, Command::Time)),
             Some("import") => Ok(crate::import::parse(parser)?.map_or(Command::Help, Command::Import)),
             Some("restore") => help_or(crate::backup::parse_restore(parser)),
             _ => Err(format!("unknown command {}", command.display()).into()),
@@ -196,7 +202,8 @@ fn serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Short('c') | Long("set") => {
                 let text = parser.value()?.string()?;
                 let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, found {text}"))?;
-                (name.trim().to_owned(), value.trim().to_owned())
+                // A prefix of lines ends with a blank.
+                (name.trim().to_owned(), value.trim_start().to_owned())
             }
             other => return Err(other.unexpected()),
         };

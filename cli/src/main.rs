@@ -2,7 +2,8 @@
 //!
 //! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
 //! a directory), `demo` (what it is for, in a minute), `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings`
-//! (the reference), `serve` (the server and its console), `sql` (a shell), `watch` (the console of any server).
+//! (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a command's time goes), `watch` (the console of any
+//! server).
 #![forbid(unsafe_code)]
 
 mod access;
@@ -15,6 +16,7 @@ mod lab;
 mod serve;
 mod settings;
 mod sql;
+mod time;
 mod watch;
 
 use std::io::IsTerminal as _;
@@ -69,6 +71,10 @@ fn main() -> ExitCode {
         Command::Lab(lab) => lab::run(&lab),
         Command::Watch(command) => watch::run(command),
         Command::Backup(command) => backup::run(&command),
+        Command::Time(timed) => match time::run(&timed) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Import(import) => import::run(&import, &mut |line| println!("{line}")),
     };
     match done {

@@ -8,7 +8,8 @@
 //! - TMF-2: a reader reads only bytes that were flushed before it was made, and nothing changes them afterwards.
 //! - TMF-3: a buffer holds a block, of the writer's or the reader's choice, or one frame if that is longer. It belongs to the account of the
 //!   statement that works on the file.
-//! - TMF-4: `bytes_in_use` counts what was written to files that still have a handle.
+//! - TMF-4: `bytes_in_use` counts what was written to files that still have a handle, and `open` lists these files.
+//! - TMF-5: each file and byte counts for its owner, the database whose statement has written it.
 //!
 //! # Crash safety
 //! A crash between the creation and the removal of the name leaves an empty file `temp-` and sixteen hexadecimal digits. The next
@@ -18,11 +19,14 @@
 //! Those of the file system; [`Corruption`] for a frame whose length does not fit the file.
 
 use crate::error::{Corruption, StorageError};
+use clearway_base::sync::Mutex;
 use clearway_base::vfs::{FileKind, IoBuf, OpenHow, Vfs, VfsFile};
+use clearway_base::waits::wall_us;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The block in which a writer writes, in bytes.
 pub const WRITE_BYTES: usize = 256 << 10;
@@ -36,6 +40,28 @@ pub struct TempFiles {
     created: AtomicU64,
     written_bytes: AtomicU64,
     in_use_bytes: AtomicU64,
+    open: Mutex<BTreeMap<u64, Weak<Opened>>>,
+    by_owner: Mutex<HashMap<u32, Written>>,
+}
+
+/// Files and bytes that an owner has ever written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Files.
+    pub files: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A file that exists now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFile {
+    /// The name that it was created with.
+    pub name: String,
+    /// Bytes that were written to it.
+    pub bytes: u64,
+    /// When it was written to last: wall clock, microseconds since 1970.
+    pub changed_us: i64,
 }
 
 /// Whether a temporary file may have this name.
@@ -58,20 +84,53 @@ impl TempFiles {
     /// The temporary files of the database in `dir`, of which there are none yet.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path) -> TempFiles {
         let zero = || AtomicU64::new(0);
-        TempFiles { vfs, dir: dir.to_owned(), created: zero(), written_bytes: zero(), in_use_bytes: zero() }
+        TempFiles {
+            vfs,
+            dir: dir.to_owned(),
+            created: zero(),
+            written_bytes: zero(),
+            in_use_bytes: zero(),
+            open: Mutex::new("storage/temp_files/open", BTreeMap::new()),
+            by_owner: Mutex::new("storage/temp_files/by_owner", HashMap::new()),
+        }
     }
 
-    /// A new, empty file.
+    /// A new, empty file of a database.
     ///
     /// # Errors
     /// A failed file operation; a full disk.
-    pub async fn create(self: &Arc<Self>) -> Result<TempFile, StorageError> {
+    pub async fn create(self: &Arc<Self>, owner: u32) -> Result<TempFile, StorageError> {
         let number = self.created.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.join(format!("temp-{number:016x}"));
         let file = self.vfs.open(&path, OpenHow::create_new(FileKind::Other)).await?;
         self.vfs.remove(&path).await?; // TMF-1
-        let opened = Opened { file, path, all: self.clone(), bytes: AtomicU64::new(0) };
-        Ok(TempFile { opened: Arc::new(opened), buffer: IoBuf::with_capacity(0), flushed: 0 })
+        let (all, bytes, changed_us) = (self.clone(), AtomicU64::new(0), AtomicI64::new(wall_us()));
+        let opened = Arc::new(Opened { file, path, number, owner, all, bytes, changed_us });
+        self.open.lock().insert(number, Arc::downgrade(&opened)); // TMF-4
+        self.by_owner.lock().entry(owner).or_default().files += 1; // TMF-5
+        Ok(TempFile { opened, buffer: IoBuf::with_capacity(0), flushed: 0 })
+    }
+
+    /// What a database has ever written.
+    pub fn written_by(&self, owner: u32) -> Written {
+        self.by_owner.lock().get(&owner).copied().unwrap_or_default()
+    }
+
+    /// A database's figures begin anew.
+    pub fn reset(&self, owner: u32) {
+        self.by_owner.lock().remove(&owner);
+    }
+
+    /// The files that exist now, the oldest first.
+    pub fn open_files(&self) -> Vec<OpenFile> {
+        // Upgraded handles are dropped behind the lock: the last one takes it.
+        let open: Vec<Arc<Opened>> = self.open.lock().values().filter_map(Weak::upgrade).collect();
+        let listed = open.iter().map(|file| OpenFile {
+            name: format!("temp-{:016x}", file.number),
+            bytes: file.bytes.load(Ordering::Relaxed),
+            changed_us: file.changed_us.load(Ordering::Relaxed),
+        });
+        listed.collect()
     }
 
     /// How many files were ever created.
@@ -94,12 +153,16 @@ impl TempFiles {
 struct Opened {
     file: Arc<dyn VfsFile>,
     path: PathBuf,
+    number: u64,
+    owner: u32,
     all: Arc<TempFiles>,
     bytes: AtomicU64,
+    changed_us: AtomicI64,
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
+        self.all.open.lock().remove(&self.number);
         let bytes = *self.bytes.get_mut();
         self.all.in_use_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -173,6 +236,8 @@ impl TempFile {
         self.opened.bytes.fetch_add(len, Ordering::Relaxed);
         self.opened.all.in_use_bytes.fetch_add(len, Ordering::Relaxed);
         self.opened.all.written_bytes.fetch_add(len, Ordering::Relaxed);
+        self.opened.changed_us.store(wall_us(), Ordering::Relaxed);
+        self.opened.all.by_owner.lock().entry(self.opened.owner).or_default().bytes += len; // TMF-5
         buffer.resize(0);
         // TMF-3: the buffer of a frame of many megabytes is not kept.
         if buffer.capacity() <= 2 * WRITE_BYTES {
@@ -325,7 +390,7 @@ mod tests {
         Sim::new(1)
             .block_on(async {
                 let all = files(Arc::new(MemVfs::new()));
-                let mut file = all.create().await.expect("create");
+                let mut file = all.create(7).await.expect("create");
                 let mut parts = Vec::new();
                 for part in 0..3 {
                     let from = file.end();
@@ -336,6 +401,9 @@ mod tests {
                 }
                 file.flush().await.expect("flush");
                 assert_eq!((all.bytes_in_use(), all.written_bytes()), (file.end(), file.end()), "TMF-4");
+                let listed = all.open_files();
+                assert_eq!((listed.len(), &*listed[0].name, listed[0].bytes), (1, "temp-0000000000000000", file.end()));
+                assert_eq!(all.written_by(7), Written { files: 1, bytes: file.end() }, "TMF-5");
                 let mut readers = Vec::new();
                 for (part, range) in (0..).zip(parts) {
                     for block in [1, 100, 4096, 1 << 20] {
@@ -349,7 +417,9 @@ mod tests {
                     }
                     assert_eq!(reader.next_frame().await.expect("end"), None);
                 }
-                assert_eq!((all.bytes_in_use(), all.created()), (0, 1), "TMF-4");
+                assert_eq!((all.bytes_in_use(), all.created(), all.open_files()), (0, 1, Vec::new()), "TMF-4");
+                all.reset(7);
+                assert_eq!(all.written_by(7), Written::default());
             })
             .expect("ends");
     }
@@ -358,7 +428,7 @@ mod tests {
     fn a_length_beyond_the_part_is_damage() {
         Sim::new(1)
             .block_on(async {
-                let mut file = files(Arc::new(MemVfs::new())).create().await.expect("create");
+                let mut file = files(Arc::new(MemVfs::new())).create(1).await.expect("create");
                 file.append(&[200, 0, 0, 0, 1, 2, 3]).await.expect("append");
                 file.flush().await.expect("flush");
                 for part in [0..7, 0..2] {
@@ -381,7 +451,7 @@ mod tests {
             disk.die_at(disk.points() + point);
             let all = files(vfs.clone());
             let died = Sim::new(point).block_on(async move {
-                let mut file = all.create().await?;
+                let mut file = all.create(1).await?;
                 file.append_frame(&[7; 300]).await?;
                 file.flush().await?;
                 file.reader(0..file.end(), 4096).next_frame().await.map(|frame| frame.map(<[u8]>::len))

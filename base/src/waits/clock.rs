@@ -89,6 +89,11 @@ pub fn run_delay_ns() -> Option<u64> {
     installed().map_or_else(kernel::run_delay_ns, |clock| clock.run_delay_ns())
 }
 
+/// Processor time of the whole process in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    kernel::process_cpu_ns()
+}
+
 /// Which clock answers, and why not a better one.
 pub fn description() -> String {
     match installed() {

@@ -14,6 +14,7 @@ use std::task::{Wake, Waker};
 use super::books::Ledger;
 use super::clock;
 use super::event::WaitEvent;
+use super::processor::Step;
 use super::session::SessionStats;
 
 pub(super) struct Context {
@@ -27,6 +28,8 @@ pub(super) struct Context {
     pub woke_ns: Cell<u64>,
     /// All sync waits of this thread so far, each moment once (CTX-1).
     pub waited_ns: Cell<u64>,
+    /// The part of the session's poll that runs.
+    pub step: Cell<Step>,
 }
 
 thread_local! {
@@ -37,6 +40,7 @@ thread_local! {
             pending: Cell::new(None),
             woke_ns: Cell::new(0),
             waited_ns: Cell::new(0),
+            step: Cell::new(Step::NONE),
         }
     };
 }

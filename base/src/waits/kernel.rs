@@ -22,6 +22,11 @@ pub(super) fn thread_cpu_ns() -> u64 {
     read_clock(ClockId::ThreadCPUTime)
 }
 
+/// Processor time that all threads of the process have used, in nanoseconds.
+pub(super) fn process_cpu_ns() -> u64 {
+    read_clock(ClockId::ProcessCPUTime)
+}
+
 fn read_clock(clock: ClockId) -> u64 {
     let t = clock_gettime(clock);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

@@ -7,6 +7,7 @@
 //! Wait, in_wait (wait) -------> session    the block that shows a wait while it lasts, totals per session
 //!                       \-----> totals     per thread, merged when read
 //!                        \----> books      one future's elapsed time, divided
+//! with_session --------------> processor  elapsed and processor time of each session
 //! ```
 //!
 //! # Invariants
@@ -21,6 +22,7 @@ pub mod clock;
 mod context;
 mod event;
 mod kernel;
+mod processor;
 mod session;
 mod totals;
 mod tsc;
@@ -29,7 +31,8 @@ mod wait;
 pub use books::{Books, InBooks, WaitShare, books, books_of};
 pub use clock::{VirtualClock, VirtualTime, now_ns, wall_us};
 pub use event::{WaitClass, WaitEvent, WaitEventRow, markdown};
-pub use session::{CurrentWait, Object, SessionStats, SessionTotals, session, sessions};
+pub use processor::{Measure, SessionTime, settle};
+pub use session::{CurrentWait, Object, SessionStats, SessionTotals, ended_time, session, sessions};
 pub use totals::{EventTotals, HISTOGRAM_BUCKETS, Instrument, bucket_of, instrument, set_instrument, totals};
 pub use wait::{
     InWait, Wait, WithSession, current_session, current_session_id, in_wait, set_thread_session, with_session,

@@ -10,10 +10,11 @@
 //! - SES-2: the block has one writer at a time: the thread that polls the session's futures.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::event::WaitEvent;
+use super::processor::{Measure, SessionTime};
 use super::totals::{add_single_writer, raise_single_writer};
 
 /// What a wait is for, in two words that the event explains (tree and key hash, file and block, lock class and
@@ -143,6 +144,10 @@ pub struct SessionStats {
     statement: Box<[(AtomicU64, AtomicU64)]>,
     /// When its task was woken and has not been polled since; 0: it has.
     ready_ns: AtomicU64,
+    /// While its work was under way; computing. See `processor`.
+    elapsed_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+    measured: AtomicU8,
 }
 
 const _: () = assert!(WaitEvent::COUNT <= 128, "two words have a bit for each event");
@@ -157,9 +162,11 @@ impl std::fmt::Debug for SessionStats {
 struct Registry {
     last_id: u64,
     live: BTreeMap<u64, Weak<SessionStats>>,
+    /// The time of sessions that have ended.
+    ended: SessionTime,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { last_id: 0, live: BTreeMap::new() });
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { last_id: 0, live: BTreeMap::new(), ended: SessionTime::NONE });
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,6 +188,9 @@ impl SessionStats {
             touched: [AtomicU64::new(0), AtomicU64::new(0)],
             statement: (0..WaitEvent::COUNT).map(|_| Default::default()).collect(),
             ready_ns: AtomicU64::new(0),
+            elapsed_ns: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+            measured: AtomicU8::new(0),
         });
         registry.live.insert(id, Arc::downgrade(&session));
         session
@@ -243,6 +253,21 @@ impl SessionStats {
         }
     }
 
+    /// Looks at the same events, which the next `take_statement` gives still.
+    #[inline]
+    pub fn peek_statement(&self, mut look: impl FnMut(WaitEvent, u64)) {
+        for (word, touched) in self.touched.iter().enumerate() {
+            let mut bits = touched.load(Relaxed);
+            while bits != 0 {
+                let index = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if let (Some((_, ns)), Some(event)) = (self.statement.get(index), WaitEvent::from_index(index)) {
+                    look(event, ns.load(Relaxed));
+                }
+            }
+        }
+    }
+
     /// The totals of each event that the session has waited for.
     pub fn totals(&self) -> Vec<(WaitEvent, SessionTotals)> {
         let read = |cell: &SessionCell| SessionTotals {
@@ -251,7 +276,36 @@ impl SessionStats {
             max_ns: cell.max_ns.load(Relaxed),
         };
         let events = WaitEvent::all().iter().zip(&self.totals).map(|(&event, cell)| (event, read(cell)));
-        events.filter(|(_, totals)| totals.count != 0).collect()
+        events.filter(|(_, totals)| totals.count != 0 || totals.total_ns != 0).collect()
+    }
+
+    /// Elapsed time and processor time until the latest step of its work (`settle`).
+    #[inline]
+    pub fn elapsed_and_cpu(&self) -> (u64, u64) {
+        (self.elapsed_ns.load(Relaxed), self.cpu_ns.load(Relaxed))
+    }
+
+    /// What its elapsed time consists of, the wait included that it is in.
+    pub fn time(&self, now_ns: u64) -> SessionTime {
+        let (elapsed_ns, cpu_ns) = self.elapsed_and_cpu();
+        let mut time = SessionTime { elapsed_ns, cpu_ns, ..SessionTime::NONE };
+        self.totals().iter().for_each(|(event, total)| time.waited(*event, total.total_ns));
+        if let Some(wait) = self.current_or_ready().filter(|wait| wait.since_ns != 0) {
+            let ns = now_ns.saturating_sub(wait.since_ns);
+            time.elapsed_ns += ns;
+            time.waited(wait.event, ns);
+        }
+        time
+    }
+
+    #[inline]
+    pub(super) fn measured(&self) -> Measure {
+        self.measured.load(Relaxed).into()
+    }
+
+    #[inline]
+    pub(super) fn set_measured(&self, how: Measure) {
+        self.measured.store(how as u8, Relaxed);
     }
 
     #[inline]
@@ -266,22 +320,46 @@ impl SessionStats {
 
     #[inline]
     pub(super) fn record(&self, event: WaitEvent, ns: u64) {
+        self.record_part(event, 1, ns);
+    }
+
+    /// Adds so many waits and so much time, which need not come together: of waits side by side each is one, and their time is that of one.
+    #[inline]
+    pub(super) fn record_part(&self, event: WaitEvent, waits: u64, ns: u64) {
         let cell = &self.totals[event.index()];
-        add_single_writer(&cell.count, 1);
+        add_single_writer(&cell.count, waits);
         add_single_writer(&cell.total_ns, ns);
         raise_single_writer(&cell.max_ns, ns);
         let (count, total_ns) = &self.statement[event.index()];
-        add_single_writer(count, 1);
+        add_single_writer(count, waits);
         add_single_writer(total_ns, ns);
         let touched = &self.touched[event.index() / 64];
         touched.store(touched.load(Relaxed) | 1 << (event.index() % 64), Relaxed);
     }
 }
 
+/// Adds to a session's elapsed time and processor time.
+#[inline]
+pub(super) fn add_time(session: &SessionStats, elapsed_ns: u64, cpu_ns: u64) {
+    add_single_writer(&session.elapsed_ns, elapsed_ns);
+    add_single_writer(&session.cpu_ns, cpu_ns);
+}
+
 impl Drop for SessionStats {
     fn drop(&mut self) {
-        registry().live.remove(&self.id);
+        let time = self.time(0);
+        let mut registry = registry();
+        registry.live.remove(&self.id);
+        // Threads that poll no session's work have no elapsed time.
+        if time.elapsed_ns > 0 {
+            registry.ended.add(&time);
+        }
     }
+}
+
+/// The time of all sessions that have ended.
+pub fn ended_time() -> SessionTime {
+    registry().ended
 }
 
 /// Every live session, by id.
@@ -326,6 +404,9 @@ mod tests {
         session.record(WaitEvent::WalSync, 5);
         session.record(WaitEvent::RunQueue, 1);
         session.record(WaitEvent::WalSync, 7);
+        let mut seen = Vec::new();
+        session.peek_statement(|event, ns| seen.push((event, ns)));
+        assert_eq!(seen, [(WaitEvent::WalSync, 12), (WaitEvent::RunQueue, 1)]);
         assert_eq!(taken(), [(WaitEvent::WalSync, 2, 12), (WaitEvent::RunQueue, 1, 1)]);
         assert_eq!(taken(), []);
         session.woken(9);

@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 
 use super::books::Mark;
 use super::event::{WaitClass, WaitEvent};
-use super::session::{CurrentWait, Object, SessionStats};
-use super::{clock, context, totals};
+use super::session::{CurrentWait, Object, SessionStats, add_time};
+use super::{clock, context, processor, totals};
 
 /// A wait that blocks the calling thread, from `begin` until the guard is dropped: around a system call, a join, a
 /// pause. Parking and spinning for a latch or a mutex open one of their own.
@@ -244,7 +244,9 @@ impl Drop for OpenWait {
         }
         totals::record(self.shown.event, waited_ns, 0);
         if let Some(session) = &self.session {
-            session.record(self.shown.event, waited_ns);
+            // The time between polls is booked where they are known.
+            let is_polled = context::with(|context| context.step.get().is_running()).unwrap_or(false);
+            session.record_part(self.shown.event, 1, if is_polled { 0 } else { waited_ns });
             let current = session.current();
             if current.is_some_and(|current| current.event == self.shown.event) {
                 session.show_nothing();
@@ -262,14 +264,16 @@ pin_project! {
         session: Option<Arc<SessionStats>>,
         stamp: Arc<context::Stamp>,
         suspended_ns: u64,
+        suspended_by: Option<WaitEvent>,
     }
 }
 
 /// Runs a future as work of a session: waits inside show in its block and count in its totals, and the time between a
-/// wake-up and the poll that follows counts as run queue.
+/// wake-up and the poll that follows counts as run queue. The time between a poll and the wake-up belongs to the first async wait
+/// that was pending in that poll: so waits side by side (read-ahead) count once.
 pub fn with_session<F: Future>(session: Arc<SessionStats>, future: F) -> WithSession<F> {
     let stamp = context::Stamp::new(Some(session.clone()));
-    WithSession { future, session: Some(session), stamp, suspended_ns: 0 }
+    WithSession { future, session: Some(session), stamp, suspended_ns: 0, suspended_by: None }
 }
 
 impl<F: Future> Future for WithSession<F> {
@@ -279,43 +283,68 @@ impl<F: Future> Future for WithSession<F> {
         let this = self.project();
         let mut woke_ns = this.stamp.rearm(cx.waker());
         let waker = Arc::clone(this.stamp).into();
-        if *this.suspended_ns != 0 && woke_ns != 0 {
-            woke_ns = woke_ns.max(*this.suspended_ns);
-            let queued_ns = clock::now_ns().saturating_sub(woke_ns);
-            totals::record(WaitEvent::RunQueue, queued_ns, 0);
-            if let Some(session) = this.session {
+        let now_ns = clock::now_ns();
+        if *this.suspended_ns != 0
+            && let Some(session) = this.session
+        {
+            add_time(session, now_ns.saturating_sub(*this.suspended_ns), 0);
+            if woke_ns != 0 {
+                woke_ns = woke_ns.max(*this.suspended_ns);
+            }
+            if let Some(event) = this.suspended_by.take().filter(|event| totals::instrument(*event).timed) {
+                let ended_ns = if woke_ns == 0 { now_ns } else { woke_ns };
+                session.record_part(event, 0, ended_ns.saturating_sub(*this.suspended_ns));
+            }
+            if woke_ns != 0 {
+                let queued_ns = now_ns.saturating_sub(woke_ns);
+                totals::record(WaitEvent::RunQueue, queued_ns, 0);
                 session.record(WaitEvent::RunQueue, queued_ns);
             }
         }
-        let entered = Entered::session(this.session, woke_ns);
+        let entered = Entered::session(this.session, woke_ns, now_ns, (this.suspended_ns, this.suspended_by));
         let polled = this.future.poll(&mut TaskContext::from_waker(&waker));
         drop(entered);
-        *this.suspended_ns = clock::now_ns();
         polled
     }
 }
 
-/// Puts a task's session into the thread's context and takes it out again, also when the poll panics.
+/// Puts a task's session into the thread's context and takes it out again, also when the poll panics; says when that was.
 struct Entered<'a> {
     slot: &'a mut Option<Arc<SessionStats>>,
     woke_before_ns: u64,
+    outer: processor::Step,
+    ended: (&'a mut u64, &'a mut Option<WaitEvent>),
 }
 
 impl<'a> Entered<'a> {
-    fn session(slot: &'a mut Option<Arc<SessionStats>>, woke_ns: u64) -> Self {
-        let woke_before_ns = context::with(|context| {
+    fn session(
+        slot: &'a mut Option<Arc<SessionStats>>,
+        woke_ns: u64,
+        now_ns: u64,
+        ended: (&'a mut u64, &'a mut Option<WaitEvent>),
+    ) -> Self {
+        let before = context::with(|context| {
+            let outer = slot.as_ref().map(|session| processor::begins(context, session, now_ns));
             std::mem::swap(&mut *context.session.borrow_mut(), slot);
-            context.woke_ns.replace(woke_ns)
+            context.pending.set(None);
+            (context.woke_ns.replace(woke_ns), outer)
         });
-        Self { slot, woke_before_ns: woke_before_ns.unwrap_or(0) }
+        let (woke_before_ns, outer) = before.unwrap_or((0, None));
+        Self { slot, woke_before_ns, outer: outer.unwrap_or(processor::Step::NONE), ended }
     }
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        let now_ns = clock::now_ns();
+        *self.ended.0 = now_ns;
         context::with(|context| {
             std::mem::swap(&mut *context.session.borrow_mut(), self.slot);
             context.woke_ns.set(self.woke_before_ns);
+            if let Some(session) = self.slot {
+                processor::ended(context, session, self.outer, now_ns);
+            }
+            *self.ended.1 = context.pending.get();
         });
     }
 }

@@ -264,7 +264,7 @@ fn tag(statement: &str, count: u64) -> String {
 }
 
 /// A server's words as psql prints them; of other errors the whole chain.
-fn chain(error: &tokio_postgres::Error) -> String {
+pub(crate) fn chain(error: &tokio_postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         let mut text = format!("{}:  {}", said.severity(), said.message());
         for (name, more) in [("DETAIL", said.detail()), ("HINT", said.hint()), ("CONTEXT", said.where_())] {

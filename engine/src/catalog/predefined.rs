@@ -16,7 +16,8 @@ pub const READ_ALL_STATS: Oid = 3375;
 pub const SIGNAL_BACKEND: Oid = 4200;
 /// May take checkpoints.
 pub const CHECKPOINT: Oid = 4544;
-const MONITOR: Oid = 3373;
+/// May look at what servers are watched by.
+pub const MONITOR: Oid = 3373;
 const STAT_SCAN_TABLES: Oid = 3377;
 
 const ROLES: [(Oid, &str); 12] = [

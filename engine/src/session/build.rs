@@ -63,7 +63,7 @@ impl Session {
     ) -> Result<(), EngineError> {
         let read_lsn = self.db.transactions().visible_lsn();
         let view = self.txn().view(read_lsn);
-        let mut runs = Runs::new(self.db.transactions().store().temp_files(), run_bytes);
+        let mut runs = Runs::new(self.db.transactions().store().temp_files(), self.database, run_bytes);
         let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
         while let Some(found) = self.next(&mut scan).await? {
             let row: &[Value] = &found.row;

@@ -120,7 +120,7 @@ impl Session {
         run_bytes: usize,
     ) -> Result<Rewritten, EngineError> {
         let mut scan = self.all_of(old);
-        let mut runs = Runs::new(self.db.transactions().store().temp_files(), run_bytes);
+        let mut runs = Runs::new(self.db.transactions().store().temp_files(), self.database, run_bytes);
         let mut long = false;
         while let Some(found) = self.next(&mut scan).await? {
             if let Some(column) = new.key.iter().find(|c| found.row[**c].is_null()) {

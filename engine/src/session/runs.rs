@@ -318,6 +318,8 @@ struct Spilled {
 /// Entries on their way into an order.
 pub(super) struct Runs {
     files: Arc<TempFiles>,
+    /// The database whose files these are.
+    owner: u32,
     run: Run,
     bytes_max: usize,
     /// The highest level first.
@@ -327,9 +329,9 @@ pub(super) struct Runs {
 
 impl Runs {
     /// For runs of at most so many bytes in memory.
-    pub(super) fn new(files: &Arc<TempFiles>, bytes_max: usize) -> Runs {
+    pub(super) fn new(files: &Arc<TempFiles>, owner: u32, bytes_max: usize) -> Runs {
         let held = Held::new(Kind::IndexBuild);
-        Runs { files: files.clone(), run: Run::default(), bytes_max, spilled: Vec::new(), held }
+        Runs { files: files.clone(), owner, run: Run::default(), bytes_max, spilled: Vec::new(), held }
     }
 
     /// An entry of an index.
@@ -367,7 +369,7 @@ impl Runs {
 
     /// Moves the run in memory to a file.
     async fn spill(&mut self) -> Result<(), StorageError> {
-        let mut file = self.files.create().await?;
+        let mut file = self.files.create(self.owner).await?;
         let mut merge = ChunkMerge::begin(std::mem::take(&mut self.run));
         let mut count = 0u64;
         while let Some(entry) = merge.next() {
@@ -392,7 +394,7 @@ impl Runs {
                 return Ok(());
             }
             let mut merge = FileMerge::begin(self.spilled.drain(from..).map(|run| run.file)).await?;
-            let (mut file, mut count) = (self.files.create().await?, 0u64);
+            let (mut file, mut count) = (self.files.create(self.owner).await?, 0u64);
             while let Some(entry) = merge.next().await? {
                 append(&mut file, &entry).await?;
                 count += 1;

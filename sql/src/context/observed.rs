@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 use clearway_base::waits::WaitEvent;
 
@@ -45,7 +46,7 @@ pub fn write_statements(all: &[Cost]) -> String {
         let waits = cost.waits.iter().map(|(event, count, ns)| format!("{}:{count}:{ns}", event.row().variant));
         let _ = writeln!(
             out,
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             cost.digest.id,
             cost.user,
             cost.database,
@@ -66,7 +67,9 @@ pub fn write_statements(all: &[Cost]) -> String {
             cost.work.missed_index,
             cost.work.repeated,
             cost.work.series,
-            escaped(&cost.digest.tags)
+            escaped(&cost.digest.tags),
+            cost.busy_ns,
+            cost.cpu_ns
         );
     }
     out
@@ -75,6 +78,23 @@ pub fn write_statements(all: &[Cost]) -> String {
 /// The entries of such lines.
 pub fn read_statements(text: &str) -> Vec<(Key, Cost)> {
     text.lines().filter_map(read_statement).collect()
+}
+
+/// What an execution has done, its tags, and its times; what an older version has written ends before one of them.
+fn read_work(fields: &[&str]) -> Option<(Work, String, u64, u64)> {
+    let n = |text: &str| text.parse::<u64>().ok();
+    let (busy_ns, cpu_ns) = match *fields {
+        [_, _, _, _, _, _, busy, cpu] => (n(busy)?, n(cpu)?),
+        _ => (0, 0),
+    };
+    let (work, tags) = match *fields {
+        [examined, full_scans, missed_index, repeated, series, tags, ..] => {
+            let [examined, full_scans, missed_index] = [n(examined)?, n(full_scans)?, n(missed_index)?];
+            (Work { examined, full_scans, missed_index, repeated: n(repeated)?, series: n(series)? }, unescaped(tags))
+        }
+        _ => (Work::default(), String::new()),
+    };
+    Some((work, tags, busy_ns, cpu_ns))
 }
 
 fn read_statement(line: &str) -> Option<(Key, Cost)> {
@@ -100,15 +120,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
     else {
         return None;
     };
-    // What an older version has written ends before.
-    let (work, tags) = match *work {
-        [examined, full_scans, missed_index, repeated, series, tags] => {
-            let n = |text: &str| text.parse::<u64>().ok();
-            let [examined, full_scans, missed_index] = [n(examined)?, n(full_scans)?, n(missed_index)?];
-            (Work { examined, full_scans, missed_index, repeated: n(repeated)?, series: n(series)? }, unescaped(tags))
-        }
-        _ => (Work::default(), String::new()),
-    };
+    let (work, tags, busy_ns, cpu_ns) = read_work(work)?;
     let mut counts = Box::new([0u32; BUCKETS]);
     for part in histogram.split(',').filter(|part| !part.is_empty()) {
         let (bucket, count) = part.split_once(':')?;
@@ -126,6 +138,7 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
             text: unescaped(text).into(),
             tags_hash: if tags.is_empty() { 0 } else { hash_of(&tags) },
             tags: tags.into(),
+            measure: AtomicU8::new(0),
         }),
         user: user.parse().ok()?,
         database: database.parse().ok()?,
@@ -139,6 +152,8 @@ fn read_statement(line: &str) -> Option<(Key, Cost)> {
         squares_ms: squares.parse().ok()?,
         first_us: first.parse().ok()?,
         histogram: counts,
+        busy_ns,
+        cpu_ns,
         waits: waits.collect(),
         application,
     };
@@ -207,6 +222,7 @@ mod tests {
                 text: "select\n'a\tb\\n'".into(),
                 tags: "a=b\tc".into(),
                 tags_hash: hash_of("a=b\tc"),
+                measure: AtomicU8::new(0),
             }),
             application: "a\\b".into(),
             user: 10,
@@ -220,6 +236,8 @@ mod tests {
             max_ns: 50,
             squares_ms: 0.25,
             histogram,
+            busy_ns: 120,
+            cpu_ns: 20,
             waits: vec![(WaitEvent::WalSync, 3, 99)],
             first_us: -1,
         };
@@ -228,6 +246,9 @@ mod tests {
         assert_eq!(read.len(), 1);
         let older = text.trim_end().split('\t').take(15).collect::<Vec<_>>().join("\t");
         assert_eq!(read_statements(&older).len(), 1, "what an older version has left");
+        let older = text.trim_end().split('\t').take(21).collect::<Vec<_>>().join("\t");
+        let read_older = read_statements(&older);
+        assert_eq!((&*read_older[0].1.digest.tags, read_older[0].1.cpu_ns), ("a=b\tc", 0), "one before the times");
         assert_eq!(format!("{:?}", read[0].1), format!("{cost:?}"));
         let sample = Sample {
             at_us: 1,

@@ -11,10 +11,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use clearway_base::sync::{Mutex, thread_number};
-use clearway_base::waits::{self, WaitEvent};
+use clearway_base::waits::{self, Measure, WaitEvent};
 
 /// Digests per shard.
 pub const ENTRIES_MAX: usize = 2_000;
@@ -37,6 +37,8 @@ pub struct Digest {
     pub tags: Arc<str>,
     /// See there.
     pub tags_hash: u64,
+    /// How the processor time of its next execution is measured: as the latest one would have had to be. A [`Measure`].
+    pub measure: AtomicU8,
 }
 
 impl Digest {
@@ -63,7 +65,8 @@ impl Digest {
         }
         let tags = super::tags::of(whole);
         let tags_hash = if tags.is_empty() { 0 } else { hash_of(&tags) };
-        Arc::new(Digest { id, text: text.into(), tags: tags.into(), tags_hash })
+        let measure = AtomicU8::new(Measure::RunDelay as u8);
+        Arc::new(Digest { id, text: text.into(), tags: tags.into(), tags_hash, measure })
     }
 }
 
@@ -158,6 +161,11 @@ pub struct Cost {
     pub squares_ms: f64,
     /// By duration.
     pub histogram: Box<[u32; BUCKETS]>,
+    /// What the executions took from the message to the reply, without waits for the client, and how much of that was computing; in
+    /// nanoseconds.
+    pub busy_ns: u64,
+    /// See there.
+    pub cpu_ns: u64,
     /// Waits, those of the commit included: event, how many, how long.
     pub waits: Vec<(WaitEvent, u64, u64)>,
     /// When it ran first: wall clock, microseconds since 1970.
@@ -199,16 +207,21 @@ impl Cost {
             max_ns: 0,
             squares_ms: 0.0,
             histogram: Box::new([0; BUCKETS]),
+            busy_ns: 0,
+            cpu_ns: 0,
             waits: Vec::new(),
             first_us: now_us,
         }
     }
 
-    fn ran(&mut self, ns: u64, rows: u64, failed: bool, work: &Work) {
-        self.work.add(work);
+    fn ran(&mut self, execution: &Execution<'_>) {
+        let ns = execution.ns;
+        self.work.add(&execution.work);
         self.calls += 1;
-        self.errors += u64::from(failed);
-        self.rows += rows;
+        self.errors += u64::from(execution.failed);
+        self.rows += execution.rows;
+        self.busy_ns += execution.busy_ns;
+        self.cpu_ns += execution.cpu_ns;
         self.total_ns += ns;
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -238,6 +251,8 @@ impl Cost {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.squares_ms += other.squares_ms;
+        self.busy_ns += other.busy_ns;
+        self.cpu_ns += other.cpu_ns;
         self.histogram.iter_mut().zip(other.histogram.iter()).for_each(|(a, b)| *a = a.saturating_add(*b));
         other.waits.iter().for_each(|(event, count, ns)| self.waited(*event, *count, *ns));
         self.first_us = self.first_us.min(other.first_us);
@@ -300,6 +315,10 @@ pub struct Execution<'a> {
     pub application: &'a Arc<str>,
     /// How long it took.
     pub ns: u64,
+    /// The same from the message on, without waits for the client; and how much of that was computing.
+    pub busy_ns: u64,
+    /// See there.
+    pub cpu_ns: u64,
     /// Rows given or changed.
     pub rows: u64,
     /// It ended with an error.
@@ -316,7 +335,7 @@ impl Statements {
             Some(cost) => cost,
             None => self.enter(&mut shard, execution),
         };
-        cost.ran(execution.ns, execution.rows, execution.failed, &execution.work);
+        cost.ran(execution);
         waited(&mut |event, count, ns| cost.waited(event, count, ns));
     }
 
@@ -324,7 +343,10 @@ impl Statements {
     pub fn waited(&self, key: &Key, waited: impl FnOnce(&mut dyn FnMut(WaitEvent, u64, u64))) {
         let mut shard = self.shards[thread_number() % SHARDS].lock();
         match shard.get_mut(key) {
-            Some(cost) => waited(&mut |event, count, ns| cost.waited(event, count, ns)),
+            Some(cost) => waited(&mut |event, count, ns| {
+                cost.waited(event, count, ns);
+                cost.busy_ns += ns;
+            }),
             None => waited(&mut |_, _, _| {}),
         }
     }
@@ -397,7 +419,8 @@ mod tests {
         let key = Key { query: digest.id, user, database: 5, application: 0, tags: 0 };
         let application = &Arc::from("app");
         let (failed, work) = (ns % 10 == 0, Work::default());
-        let execution = Execution { key, digest: &digest, application, ns, rows: 1, failed, work };
+        let (busy_ns, cpu_ns) = (ns + 5, ns / 2);
+        let execution = Execution { key, digest: &digest, application, ns, busy_ns, cpu_ns, rows: 1, failed, work };
         statements.ran(&execution, |wait| wait(WaitEvent::WalSync, 2, ns / 2));
     }
 
@@ -422,6 +445,7 @@ mod tests {
         let lists = &all[2];
         assert_eq!((lists.total_ns, lists.min_ns, lists.max_ns, lists.errors), (6_000_000, 1_000_000, 3_000_000, 3));
         assert_eq!(lists.waits, [(WaitEvent::WalSync, 6, 3_000_000)]);
+        assert_eq!((lists.busy_ns, lists.cpu_ns), (6_000_015, 3_000_000));
         assert!((lists.deviation_ms() - 0.8165).abs() < 0.001);
     }
 

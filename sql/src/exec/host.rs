@@ -2,7 +2,6 @@
 
 use super::Cx;
 use super::query::QueryRows;
-use super::sizes::Size;
 use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
 use crate::context::names::own_path;
@@ -240,10 +239,6 @@ impl Cx<'_> {
                     _ => Datum::text(format!("unknown (OID={oid})")),
                 }
             }
-            F::RelationSize => self.size_of(int(&args, 0) as u32, Size::Main).await?,
-            F::TableSize => self.size_of(int(&args, 0) as u32, Size::Table).await?,
-            F::IndexesSize => self.size_of(int(&args, 0) as u32, Size::Indexes).await?,
-            F::TotalRelationSize => self.size_of(int(&args, 0) as u32, Size::Total).await?,
             F::GetViewdef | F::GetViewdefPretty => self.view_definition(int(&args, 0) as u32),
             F::Catalog(name) => self.catalog_call(name, &args)?,
             F::ObjDescription
@@ -252,7 +247,7 @@ impl Cx<'_> {
             | F::ColDescription
             | F::PgNotify
             | F::NotificationQueueUsage => self.comment_call(function, &args)?,
-            _ => return self.advisory_call(function, &args).await,
+            _ => return self.size_call(function, &args).await,
         })
     }
 
@@ -402,7 +397,7 @@ impl Cx<'_> {
         Ok(Datum::Int8(value))
     }
 
-    async fn advisory_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+    pub(super) async fn advisory_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
         use HostFunction as F;
         let core = self.run.core;
         let tag = LockTag::Advisory { database: core.database, key: advisory(args) };

@@ -17,6 +17,7 @@ mod batch;
 pub mod catalog_functions;
 pub mod change;
 mod comments;
+mod database_size;
 pub mod deferred;
 mod expand;
 mod external;
@@ -251,8 +252,8 @@ impl<'a> Cx<'a> {
         Ok(row)
     }
 
-    fn temp_files(&self) -> &Arc<clearway_storage::temp_files::TempFiles> {
-        self.run.core.db.transactions().store().temp_files()
+    fn temp_files(&self) -> (&Arc<clearway_storage::temp_files::TempFiles>, u32) {
+        (self.run.core.db.transactions().store().temp_files(), self.run.core.database)
     }
 
     /// The memory that one sort, hash or the like may have before it goes to temporary files, in bytes.

@@ -35,6 +35,7 @@ impl Cx<'_> {
                     _ => false,
                 });
                 core.backends.reset_sessions_of(&core.database_name);
+                core.db.transactions().store().temp_files().reset(database);
             }
             F::StatResetShared => {
                 self.may_reset("pg_stat_reset_shared")?;

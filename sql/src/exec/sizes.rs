@@ -6,6 +6,7 @@
 use super::Cx;
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
+use crate::expr::HostFunction;
 use crate::types::Datum;
 use clearway_base::sync::sleep;
 use clearway_engine::catalog::Object;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 /// What of a relation is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Size {
+enum Size {
     /// The rows of a table, or the entries of an index, without long values.
     Main,
     /// The same with long values.
@@ -29,8 +30,23 @@ pub(super) enum Size {
 }
 
 impl Cx<'_> {
+    /// The functions about sizes, and what is none of them.
+    pub(super) async fn size_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
+        use HostFunction as F;
+        let size = match function {
+            F::RelationSize => Size::Main,
+            F::TableSize => Size::Table,
+            F::IndexesSize => Size::Indexes,
+            F::TotalRelationSize => Size::Total,
+            F::DatabaseSize | F::DatabaseSizeNamed => return self.database_size(&args[0]).await,
+            F::TablespaceSize | F::TablespaceSizeNamed => return self.tablespace_size(&args[0]).await,
+            _ => return self.advisory_call(function, args).await,
+        };
+        self.size_of(args.first().and_then(Datum::as_i64).unwrap_or(0) as u32, size).await
+    }
+
     /// Bytes; null: no such relation.
-    pub(super) async fn size_of(self, oid: u32, size: Size) -> Result<Datum> {
+    async fn size_of(self, oid: u32, size: Size) -> Result<Datum> {
         let catalog = &self.run.names.catalog;
         let own = match catalog.get(oid).map(|o| &**o) {
             Some(Object::Relation(r)) => r.tree,
@@ -59,7 +75,7 @@ impl Cx<'_> {
     }
 }
 
-async fn nodes(tree: &Tree) -> Result<u64> {
+pub(super) async fn nodes(tree: &Tree) -> Result<u64> {
     tree.count_nodes().await.map_err(|error| from_engine(error.into()))
 }
 

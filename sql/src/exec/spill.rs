@@ -38,8 +38,8 @@ pub struct Spilled {
 
 impl Spilled {
     /// An empty one.
-    pub async fn create(files: &Arc<TempFiles>) -> Result<Self> {
-        let file = files.create().await.map_err(failed)?;
+    pub async fn create((files, database): (&Arc<TempFiles>, u32)) -> Result<Self> {
+        let file = files.create(database).await.map_err(failed)?;
         Ok(Self { file, shapes: Shapes::default(), bytes: Vec::new(), rows: 0 })
     }
 

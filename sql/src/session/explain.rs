@@ -4,6 +4,7 @@ use super::client::Client;
 use super::run;
 use super::session::{Prepared, Session, is_planned};
 use super::utility::{Nowhere, text_row};
+use crate::context::core::Core;
 use crate::error::{Result, SqlError, code};
 use crate::expr::Params;
 use crate::planner::cost::Figures;
@@ -13,7 +14,7 @@ use crate::planner::plan::OutputColumn;
 use crate::syntax::stmt::{GenericOption, Statement};
 use crate::types::oid;
 use crate::types::text::Conversion;
-use clearway_base::waits::now_ns;
+use clearway_base::waits::{Measure, SessionTime, SessionTotals, WaitClass, WaitEvent, now_ns, settle};
 use std::sync::Arc;
 
 /// Reads the options of EXPLAIN.
@@ -21,8 +22,15 @@ use std::sync::Arc;
 /// # Errors
 /// 42601 for one that is not known, 22023 for one that has no sense.
 fn asked(options: &[GenericOption]) -> Result<Asked> {
-    let mut out =
-        Asked { analyze: false, verbose: false, costs: true, timing: true, summary: false, format: Format::Text };
+    let mut out = Asked {
+        analyze: false,
+        verbose: false,
+        costs: true,
+        timing: true,
+        summary: false,
+        waits: false,
+        format: Format::Text,
+    };
     let (mut timing, mut summary, mut wal) = (None, None, false);
     for o in options {
         let boolean = || {
@@ -37,6 +45,7 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
             "wal" => wal = boolean()?,
             "timing" => timing = Some(boolean()?),
             "summary" => summary = Some(boolean()?),
+            "waits" => out.waits = boolean()?,
             "format" => {
                 let name = o.as_str().unwrap_or("").to_ascii_lowercase();
                 out.format = match name.as_str() {
@@ -56,7 +65,7 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
             }
         }
     }
-    for (name, is_set) in [("WAL", wal), ("TIMING", timing == Some(true))] {
+    for (name, is_set) in [("WAL", wal), ("TIMING", timing == Some(true)), ("WAITS", out.waits)] {
         if is_set && !out.analyze {
             let message = format!("EXPLAIN option {name} requires ANALYZE");
             return Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
@@ -65,6 +74,51 @@ fn asked(options: &[GenericOption]) -> Result<Asked> {
     out.timing = out.analyze && timing.unwrap_or(true);
     out.summary = summary.unwrap_or(out.analyze);
     Ok(out)
+}
+
+/// For EXPLAIN (ANALYZE, WAITS): the session's clocks and waits when the statement began.
+struct Spent {
+    time: SessionTime,
+    waits: Vec<(WaitEvent, SessionTotals)>,
+}
+
+impl Spent {
+    fn begin(core: &Core) -> Spent {
+        let waits = &core.backend.waits;
+        let now = now_ns();
+        settle(waits, now, Measure::RunDelay);
+        Spent { time: waits.time(now), waits: waits.totals() }
+    }
+
+    /// What has come since: processor, run queue and waits, what is unaccounted, and each event with its time and number.
+    fn ended(self, core: &Core) -> Vec<(&'static str, Value)> {
+        let now = Spent::begin(core);
+        let since = now.time.since(&self.time);
+        let ms = |ns: u64| Value::Float(ns as f64 / 1e6, 3);
+        let mut events = Vec::new();
+        for (event, total) in &now.waits {
+            let before =
+                self.waits.iter().find(|(known, _)| known == event).map_or((0, 0), |(_, b)| (b.count, b.total_ns));
+            let (count, ns) = (total.count - before.0, total.total_ns - before.1);
+            if count > 0 && event.class() != WaitClass::Client {
+                events.push((
+                    ns,
+                    format!("{} {} {:.3} ms in {count}", event.class().name(), event.name(), ns as f64 / 1e6),
+                ));
+            }
+        }
+        events.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        let mut told = vec![
+            ("CPU Time", ms(since.cpu_ns)),
+            ("Run Queue Time", ms(since.run_queue_ns)),
+            ("Wait Time", ms(since.wait_ns)),
+            ("Unaccounted Time", Value::Float(since.unaccounted_ns() as f64 / 1e6, 3)),
+        ];
+        if !events.is_empty() {
+            told.push(("Waits", Value::List(events.into_iter().map(|(_, text)| text).collect())));
+        }
+        told
+    }
 }
 
 /// The column of the answer; JSON is of its type.
@@ -99,12 +153,14 @@ pub async fn explain(
     let (mut told, mut actuals): (Arc<run::Cached>, Option<Actuals>) = (Arc::new(cached), None);
     if asked.analyze {
         let inner = session.prepare_statement(statement.clone(), prepared.text.clone(), &[])?;
+        let spent = asked.waits.then(|| Spent::begin(&core));
         let began = now_ns();
         let mut execution = session.start_measured(&inner, statement).await?;
         execution.give_to(&core, &mut Nowhere).await?;
         if asked.summary {
             behind.push(("Execution Time", Value::Float((now_ns() - began) as f64 / 1e6, 3)));
         }
+        behind.extend(spent.into_iter().flat_map(|spent| spent.ended(&core)));
         actuals = execution.actuals();
         told = execution.cached.clone();
     }

@@ -3,6 +3,7 @@
 //! # Life of a statement's waits
 //! The run queue before the statement is its own. What it waits for until it ends counts with it; what comes after that and before the next
 //! one (the wait until its commit is durable) is added when the next one begins or the answer leaves. Waits for the client count nowhere.
+//! In the same way the time since the end of the last statement, without those waits, belongs to the next: its message was read in it.
 
 use super::series::Series;
 use super::session::Session;
@@ -11,7 +12,7 @@ use crate::context::recorded::{Ran, TEXT_MAX};
 use crate::context::statements::{Digest, Execution, Key, MISSED_ROWS, Work, hash_of};
 use crate::context::witness::parameters;
 use crate::error::SqlError;
-use clearway_base::waits::{self, WaitClass, WaitEvent};
+use clearway_base::waits::{self, Measure, WaitClass, WaitEvent};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,6 +23,10 @@ pub(super) struct Watch {
     last: Option<Key>,
     /// The run queue before the statement that comes next.
     queued: (u64, u64),
+    /// The session's elapsed time and processor time when the last statement ended.
+    ended: (u64, u64),
+    /// Of the time since then: waits for the client, and those that were added to the last statement.
+    elsewhere_ns: u64,
     application: Arc<str>,
     application_hash: u64,
     /// Rows of the statement that runs.
@@ -76,6 +81,12 @@ impl Session {
     /// A statement begins; when, by the clock of wait events.
     pub(super) fn watch(&mut self, digest: &Digest, text: &Arc<str>, portal: Option<&str>) -> u64 {
         self.settle_waits();
+        let began_ns = waits::now_ns();
+        // The processor clock is not read for statements that are over before it pays.
+        let measure = digest.measure.load(Relaxed).into();
+        if measure != Measure::Short {
+            waits::settle(&self.core.backend.waits, began_ns, measure);
+        }
         self.watch.rows = 0;
         let backend = &self.core.backend;
         backend.digest.store(digest.id, Relaxed);
@@ -88,17 +99,21 @@ impl Session {
             line.query_id = digest.id as i64;
             self.core.backends.log_line(line);
         }
-        waits::now_ns()
+        began_ns
     }
 
     /// Adds the waits since the last statement to that one.
     pub(super) fn settle_waits(&mut self) {
         let mut late: Vec<(WaitEvent, u64, u64)> = Vec::new();
-        let queued = &mut self.watch.queued;
+        let Watch { queued, elsewhere_ns, .. } = &mut self.watch;
         self.core.backend.waits.take_statement(|event, count, ns| match event.class() {
-            WaitClass::Client | WaitClass::Activity => {}
             WaitClass::Scheduler => *queued = (queued.0 + count, queued.1 + ns),
-            _ => late.push((event, count, ns)),
+            class => {
+                *elsewhere_ns += ns;
+                if !matches!(class, WaitClass::Client | WaitClass::Activity) {
+                    late.push((event, count, ns));
+                }
+            }
         });
         if let Some(last) = self.watch.last.filter(|_| !late.is_empty()) {
             let statements = &self.core.backends.statements;
@@ -136,16 +151,25 @@ impl Session {
         };
         let (queued, queued_ns) = std::mem::take(&mut watch.queued);
         let (application, rows, failed) = (&watch.application, watch.rows, failed.is_some());
-        let execution = Execution { key, digest, application, ns, rows, failed, work };
-        let mut lock_ns = 0;
+        let measure = waits::settle(&backend.waits, ended_ns, Measure::Short);
+        if digest.measure.load(Relaxed) != measure as u8 {
+            digest.measure.store(measure as u8, Relaxed);
+        }
+        let now = backend.waits.elapsed_and_cpu();
+        let before = std::mem::replace(&mut watch.ended, now);
+        let (mut lock_ns, mut client_ns) = (0, std::mem::take(&mut watch.elsewhere_ns));
+        backend.waits.peek_statement(|event, ns| match event.class() {
+            WaitClass::Lock => lock_ns += ns,
+            WaitClass::Client => client_ns += ns,
+            _ => {}
+        });
+        let (busy_ns, cpu_ns) = ((now.0 - before.0).saturating_sub(client_ns), now.1 - before.1);
+        let execution = Execution { key, digest, application, ns, busy_ns, cpu_ns, rows, failed, work };
         core.backends.statements.ran(&execution, |wait| {
             if queued > 0 {
                 wait(WaitEvent::RunQueue, queued, queued_ns);
             }
             backend.waits.take_statement(|event, count, ns| {
-                if event.class() == WaitClass::Lock {
-                    lock_ns += ns;
-                }
                 if event.class() != WaitClass::Client {
                     wait(event, count, ns);
                 }

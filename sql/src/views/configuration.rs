@@ -53,24 +53,47 @@ fn settings(run: &Run<'_>) -> Vec<Row> {
     rows
 }
 
+/// The type that a value has by its look, its unit, and the value in it: numbers are what monitoring takes.
+fn typed(value: &str) -> (&'static str, Option<&'static str>, String) {
+    let number = |text: &str| text.parse::<i64>().ok();
+    let sized = [("GB", 1 << 20), ("MB", 1 << 10), ("kB", 1)];
+    let kilobytes = || sized.iter().find_map(|(unit, kib)| number(value.strip_suffix(unit)?)?.checked_mul(*kib));
+    let seconds = || number(value.strip_suffix('s').filter(|rest| !rest.ends_with(['m', 'u']))?);
+    match value {
+        "on" | "off" => ("bool", None, value.to_owned()),
+        _ if number(value).is_some() => ("integer", None, value.to_owned()),
+        _ => match (kilobytes(), seconds()) {
+            (Some(kib), _) => ("integer", Some("kB"), kib.to_string()),
+            (None, Some(seconds)) => ("integer", Some("s"), seconds.to_string()),
+            (None, None) => ("string", None, value.to_owned()),
+        },
+    }
+}
+
 /// All but the last three columns.
 fn of_server(setting: &Shown) -> Row {
+    let (mut kind, mut unit, mut value) = typed(&setting.value);
+    // What may be a text is one whatever it is now.
+    if !setting.default.is_empty() && typed(setting.default).0 != kind {
+        (kind, unit, value) = ("string", None, setting.value.clone());
+    }
+    let in_its_unit = |text: &str| if kind == "integer" { typed(text).2 } else { text.to_owned() };
     let context = if setting.reloads { "sighup" } else { "postmaster" };
     vec![
         text(setting.name),
-        text(&setting.value),
-        Datum::Null,
+        text(&value),
+        opt(unit),
         text("Server"),
         text(setting.about),
         Datum::Null,
         text(context),
-        text("string"),
+        text(kind),
         text(setting.source),
         Datum::Null,
         Datum::Null,
         Datum::Null,
-        text(setting.default),
-        text(&setting.value),
+        text(&in_its_unit(setting.default)),
+        text(&value),
     ]
 }
 
@@ -84,7 +107,8 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Bytes => ("string", None),
         Kind::Real => ("real", None),
         Kind::Enum(_) => ("enum", None),
-        Kind::Text | Kind::Fixed => ("string", None),
+        Kind::Fixed => (typed(s.default).0, None),
+        Kind::Text => ("string", None),
     };
     let value = match s.kind {
         Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),

@@ -1,7 +1,7 @@
 //! The rows of the functions over the catalog (`crate::context::views::functions`).
 
-use super::text;
-use crate::context::privileges::role_by_oid;
+use super::{int, text, time};
+use crate::context::privileges::{Judge, role_by_oid};
 use crate::context::views::functions::{RowsFunction, find, view_of};
 use crate::error::{Result, SqlError, code};
 use crate::exec::{Row, Run};
@@ -58,10 +58,22 @@ pub fn rows(function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Ve
             });
             databases.collect()
         }
+        "pg_ls_tmpdir" => temporary_files(run, args.first().is_none_or(|_| number() == 1663))?,
         "_pg_expandarray" => list().into_iter().zip(1..).map(|(x, n)| vec![x, Datum::Int4(n)]).collect(),
-        // Nothing is partitioned, there are no publications, and no temporary files.
+        // Nothing is partitioned, and there are no publications.
         _ => Vec::new(),
     })
+}
+
+/// The temporary files that statements have open; all of them are in the default tablespace.
+fn temporary_files(run: &Run<'_>, in_default: bool) -> Result<Vec<Row>> {
+    use clearway_engine::catalog::predefined::MONITOR;
+    if !Judge::of(run.core, &run.names.catalog).has_rights_of(MONITOR) {
+        return Err(SqlError::new("42501", "permission denied for function pg_ls_tmpdir"));
+    }
+    let files = run.core.db.transactions().store().temp_files().open_files();
+    let files = files.into_iter().filter(|_| in_default);
+    Ok(files.map(|file| vec![text(&file.name), int(file.bytes), time(file.changed_us)]).collect())
 }
 
 /// `name=value`, or a name alone.

@@ -8,6 +8,7 @@
 
 mod activity;
 mod attributes;
+mod books;
 mod builtin;
 mod catalog;
 mod configuration;
@@ -49,6 +50,7 @@ const ROWS: &[&[ViewOf]] = &[
     locks::ROWS,
     lock_waits::ROWS,
     waits::ROWS,
+    books::ROWS,
     deadlocks::ROWS,
     undo::ROWS,
     log::ROWS,

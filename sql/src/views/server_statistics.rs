@@ -72,9 +72,11 @@ fn databases(run: &Run<'_>) -> Vec<Row> {
             [commits, rollbacks, read, all.leaves.saturating_sub(read), returned, all.lookup_rows + all.fetched];
         row.extend(counts.map(int));
         row.extend([all.inserted, all.updated, all.deleted].map(int));
-        // Nothing conflicts with a standby's replay. Temporary files are not written. Pages always have checksums; a page that fails its
+        let temporary = run.core.db.transactions().store().temp_files().written_by(oid);
+        // Nothing conflicts with a standby's replay. Pages always have checksums; a page that fails its
         // own is not counted, the statement that needs it fails.
-        row.extend([Datum::Int8(0), Datum::Int8(0), Datum::Int8(0), int(sessions.deadlocks), Datum::Null, Datum::Null]);
+        row.extend([Datum::Int8(0), int(temporary.files), int(temporary.bytes), int(sessions.deadlocks)]);
+        row.extend([Datum::Null, Datum::Null]);
         // Reads are timed for the whole server; each database has its part of them by number. It writes pages in the background.
         row.extend([Datum::Float8(read_ms * read as f64 / all_reads.max(1) as f64), Datum::Float8(0.0)]);
         row.extend([sessions.session_us, sessions.spent.active_us, sessions.spent.idle_us].map(ms));

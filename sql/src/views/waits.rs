@@ -102,17 +102,17 @@ fn latches(_: &Run<'_>) -> Vec<Row> {
 }
 
 /// What a role may see of statements: its own, or all.
-struct Seen<'r> {
+pub(super) struct Seen<'r> {
     run: &'r Run<'r>,
     all: bool,
 }
 
 impl<'r> Seen<'r> {
-    fn new(run: &'r Run<'r>) -> Self {
+    pub(super) fn new(run: &'r Run<'r>) -> Self {
         Seen { run, all: Judge::of(run.core, &run.names.catalog).may_watch(0) }
     }
 
-    fn may(&self, user: u32) -> bool {
+    pub(super) fn may(&self, user: u32) -> bool {
         self.all || self.run.core.login == user
     }
 

@@ -162,6 +162,13 @@ impl Space {
         PageId(file as u32 * self.options.pages_per_file + index)
     }
 
+    /// How many pages are not free: allocated, set aside, or freed too recently; the maps of the files included.
+    pub fn pages_in_use(&self) -> u64 {
+        let state = self.state.lock();
+        let pages: u64 = state.files.iter().map(|file| u64::from(file.pages())).sum();
+        pages.saturating_sub(state.free())
+    }
+
     /// Pages that are allocated, by number; the bitmap pages themselves included.
     pub fn allocated(&self) -> Vec<PageId> {
         let bitmaps = self.state.lock().bitmaps.clone();

@@ -6,6 +6,7 @@
 //! Not here: the rows (`crate::views`).
 
 mod activity;
+mod books;
 mod deadlocks;
 pub mod declared;
 pub mod functions;
@@ -109,7 +110,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemView> {
 /// The views that are declared in code.
 fn by_hand() -> impl Iterator<Item = &'static SystemView> {
     let of_sessions = activity::VIEWS.iter().chain(locks::VIEWS).chain(deadlocks::VIEWS);
-    let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS);
+    let of_waits = lock_waits::VIEWS.iter().chain(waits::VIEWS).chain(books::VIEWS);
     of_sessions.chain(undo::VIEWS).chain(log::VIEWS).chain(memory::VIEWS).chain(of_waits)
 }
 

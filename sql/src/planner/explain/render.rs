@@ -50,6 +50,8 @@ pub struct Asked {
     pub timing: bool,
     /// Times of the statement.
     pub summary: bool,
+    /// What the statement has waited for.
+    pub waits: bool,
     /// The form.
     pub format: Format,
 }

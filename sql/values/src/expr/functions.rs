@@ -184,8 +184,6 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_get_function_result"(OID) TEXT strict c::function_result; "pg_get_function_arguments"(OID) TEXT strict c::function_arguments;
     "pg_get_function_identity_arguments"(OID) TEXT strict c::function_identity_arguments;
     "pg_get_function_arg_default"(OID, INT4) TEXT strict c::function_arg_default;
-    "pg_database_size"(NAME) INT8 strict absent;
-    "pg_database_size"(OID) INT8 strict absent; "pg_tablespace_size"(OID) INT8 strict absent;
     "pg_tablespace_location"(OID) TEXT strict |_, _| Ok(Datum::text("")); "pg_size_pretty"(INT8) TEXT strict size_pretty;
     "pg_function_is_visible"(OID) BOOL strict visible; "pg_type_is_visible"(OID) BOOL strict visible;
     "pg_operator_is_visible"(OID) BOOL strict visible; "pg_opclass_is_visible"(OID) BOOL strict visible;
@@ -198,7 +196,7 @@ pub static FUNCTIONS: &[Function] = table! {
     "pg_typeof"(ANY) REGTYPE lenient |_, _| Err(SqlError::internal("pg_typeof is bound, not called"));
 };
 
-/// What is not kept: comments, definitions of objects that can't exist, and sizes (the trees of a database share its files).
+/// What is not kept: definitions of objects that can't exist.
 fn absent(_: &[Datum], _: &Env<'_>) -> Result<Datum> {
     Ok(Datum::Null)
 }

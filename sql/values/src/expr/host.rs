@@ -124,6 +124,10 @@ host_functions! {
     TotalRelationSize "pg_total_relation_size"(REGCLASS) -> INT8 true;
     TableSize "pg_table_size"(REGCLASS) -> INT8 true;
     IndexesSize "pg_indexes_size"(REGCLASS) -> INT8 true;
+    DatabaseSizeNamed "pg_database_size"(NAME) -> INT8 true;
+    DatabaseSize "pg_database_size"(OID) -> INT8 true;
+    TablespaceSizeNamed "pg_tablespace_size"(NAME) -> INT8 true;
+    TablespaceSize "pg_tablespace_size"(OID) -> INT8 true;
     GetViewdef "pg_get_viewdef"(OID) -> TEXT true;
     GetViewdefPretty "pg_get_viewdef"(OID, BOOL) -> TEXT true;
     ObjDescription "obj_description"(OID, NAME) -> TEXT true;

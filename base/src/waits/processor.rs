@@ -1,0 +1,209 @@
+//! Processor time and elapsed time of a session, measured while its future is polled.
+//!
+//! # Life of a poll
+//! begun -> (settled where a statement begins or ends) -> ended. At each step the time since the step before is divided: what sync waits took
+//! is theirs, what the thread computed is the session's processor time.
+//!
+//! # Invariants
+//! - CPU-1: processor time is never computed from elapsed time and waits of other polls. Where the thread's processor clock was read at both
+//!   ends it decides. It was not read for a short step, since reading it costs half a microsecond: a step of less than [`SHORT_NS`] counts as
+//!   a whole, for a thread that lost its processor would not be back so soon. A longer step that was not measured counts as nothing and
+//!   shows as unaccounted; the next one is measured.
+//! - CPU-2: no moment counts twice: sync waits are taken off, and of a session's poll that an inner session's interrupts only what comes after
+//!   that counts.
+
+use super::context::{self, Context};
+use super::event::{WaitClass, WaitEvent};
+use super::session::{SessionStats, add_time};
+use super::{clock, totals};
+
+/// Steps below this are not measured by the thread's processor clock.
+pub const SHORT_NS: u64 = 100_000;
+/// After a step of this length the session's next polls are measured by the thread's processor clock.
+const LONG_NS: u64 = 50_000;
+/// After one of this length the scheduler's run delay is read as well.
+const VERY_LONG_NS: u64 = 1_000_000;
+
+/// The step that runs on a thread: when it began, and what the clocks said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// 0: no session is polled.
+    began_ns: u64,
+    waited_ns: u64,
+    cpu_ns: Option<u64>,
+    delay_ns: Option<u64>,
+}
+
+/// How a step is measured, the dearest last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Measure {
+    /// It is short: by its own time.
+    #[default]
+    Short,
+    /// By the thread's processor clock.
+    Processor,
+    /// With the scheduler's run delay too.
+    RunDelay,
+}
+
+impl From<u8> for Measure {
+    fn from(n: u8) -> Measure {
+        match n {
+            0 => Measure::Short,
+            1 => Measure::Processor,
+            _ => Measure::RunDelay,
+        }
+    }
+}
+
+impl Step {
+    /// No session is polled.
+    pub const NONE: Step = Step { began_ns: 0, waited_ns: 0, cpu_ns: None, delay_ns: None };
+
+    /// Whether a session is polled.
+    pub fn is_running(&self) -> bool {
+        self.began_ns != 0
+    }
+
+    fn new(now_ns: u64, waited_ns: u64, how: Measure) -> Step {
+        let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns() } else { None };
+        let cpu_ns = (how != Measure::Short).then(clock::thread_cpu_ns);
+        Step { began_ns: now_ns, waited_ns, cpu_ns, delay_ns }
+    }
+
+    /// Divides the time since the step began; returns how the next one is to be measured.
+    fn charge(&self, session: &SessionStats, now_ns: u64, waited_ns: u64) -> Measure {
+        let wall_ns = now_ns.saturating_sub(self.began_ns);
+        let own_ns = wall_ns.saturating_sub(waited_ns.saturating_sub(self.waited_ns));
+        let cpu_ns = match self.cpu_ns {
+            Some(before) => clock::thread_cpu_ns().saturating_sub(before).min(own_ns),
+            None if own_ns < SHORT_NS => own_ns,
+            None => 0, // CPU-1
+        };
+        if let Some(before) = self.delay_ns {
+            let delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
+            if delay_ns > 0 {
+                totals::record(WaitEvent::RunQueue, delay_ns, 0);
+                session.record(WaitEvent::RunQueue, delay_ns);
+            }
+        }
+        add_time(session, wall_ns, cpu_ns);
+        match own_ns {
+            ..LONG_NS => Measure::Short,
+            LONG_NS..VERY_LONG_NS => Measure::Processor,
+            VERY_LONG_NS.. => Measure::RunDelay,
+        }
+    }
+}
+
+/// A poll of a session's future begins; returns the step of the session around it, for [`ended`].
+#[inline]
+pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> Step {
+    context.step.replace(Step::new(now_ns, context.waited_ns.get(), session.measured()))
+}
+
+/// The poll has ended.
+#[inline]
+pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
+    let step = context.step.get();
+    session.set_measured(step.charge(session, now_ns, context.waited_ns.get()));
+    // CPU-2
+    let goes_on = outer.began_ns != 0;
+    context.step.set(if goes_on { Step::new(now_ns, context.waited_ns.get(), Measure::Short) } else { Step::NONE });
+}
+
+/// Divides what the calling session's poll has taken until now, so that [`SessionStats::time`] has it; `next` is how what follows is measured.
+/// Returns how the part that ends here should have been. Nothing happens for a session that is not polled by the calling thread.
+#[inline]
+pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
+    let settled = context::with(|context| {
+        let step = context.step.get();
+        let is_polled =
+            step.began_ns != 0 && context.session.borrow().as_ref().is_some_and(|own| own.id() == session.id());
+        if !is_polled {
+            return Measure::Short;
+        }
+        let waited_ns = context.waited_ns.get();
+        let measure = step.charge(session, now_ns, waited_ns);
+        context.step.set(Step::new(now_ns, waited_ns, next));
+        measure
+    });
+    settled.unwrap_or_default()
+}
+
+/// What a session's elapsed time consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionTime {
+    /// While its work was under way, waits for the client included.
+    pub elapsed_ns: u64,
+    /// Computing (CPU-1).
+    pub cpu_ns: u64,
+    /// Waits for the client, and main loops that had nothing to do.
+    pub idle_ns: u64,
+    /// Ready, without a processor.
+    pub run_queue_ns: u64,
+    /// All other waits, those of them for files and for their stable storage, and those of commits and replies until they are durable.
+    pub wait_ns: u64,
+    /// See there.
+    pub io_ns: u64,
+    /// See there.
+    pub durable_ns: u64,
+}
+
+impl SessionTime {
+    /// No time.
+    pub const NONE: SessionTime =
+        SessionTime { elapsed_ns: 0, cpu_ns: 0, idle_ns: 0, run_queue_ns: 0, wait_ns: 0, io_ns: 0, durable_ns: 0 };
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &SessionTime) {
+        self.elapsed_ns += other.elapsed_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.idle_ns += other.idle_ns;
+        self.run_queue_ns += other.run_queue_ns;
+        self.wait_ns += other.wait_ns;
+        self.io_ns += other.io_ns;
+        self.durable_ns += other.durable_ns;
+    }
+
+    /// What came on top of an earlier look.
+    pub fn since(&self, before: &SessionTime) -> SessionTime {
+        SessionTime {
+            elapsed_ns: self.elapsed_ns.saturating_sub(before.elapsed_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            idle_ns: self.idle_ns.saturating_sub(before.idle_ns),
+            run_queue_ns: self.run_queue_ns.saturating_sub(before.run_queue_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+            io_ns: self.io_ns.saturating_sub(before.io_ns),
+            durable_ns: self.durable_ns.saturating_sub(before.durable_ns),
+        }
+    }
+
+    /// Adds waits of an event.
+    pub fn waited(&mut self, event: WaitEvent, ns: u64) {
+        match event.class() {
+            WaitClass::Client | WaitClass::Activity => self.idle_ns += ns,
+            WaitClass::Scheduler => self.run_queue_ns += ns,
+            class => {
+                self.wait_ns += ns;
+                if class == WaitClass::Io {
+                    self.io_ns += ns;
+                }
+                if matches!(event, WaitEvent::CommitDurable | WaitEvent::ReplyDurable) {
+                    self.durable_ns += ns;
+                }
+            }
+        }
+    }
+
+    /// Elapsed time without waits for the client.
+    pub fn busy_ns(&self) -> u64 {
+        self.elapsed_ns.saturating_sub(self.idle_ns)
+    }
+
+    /// What no column explains; negative by the width of the readings.
+    pub fn unaccounted_ns(&self) -> i64 {
+        self.busy_ns() as i64 - (self.cpu_ns + self.run_queue_ns + self.wait_ns) as i64
+    }
+}
