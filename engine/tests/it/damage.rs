@@ -163,7 +163,7 @@ fn a_damaged_end_of_the_log_is_told_from_an_end() {
 }
 
 #[test]
-fn segments_that_are_missing_swapped_or_short_are_told() {
+fn segments_that_are_missing_swapped_short_or_long_are_told() {
     for subject in subjects() {
         let (last, _) = place(subject.end);
         let with_data: Vec<PathBuf> = subject
@@ -182,6 +182,14 @@ fn segments_that_are_missing_swapped_or_short_are_told() {
             files.get_mut(path).expect("there").truncate(8192);
             if *path != last || place(subject.end).1 > 8192 {
                 must_be_refused(&files, &subject, &format!("{} truncated", path.display()));
+            }
+        }
+        // The first of another length was taken for a spare, and all behind it: they were written over.
+        for path in &with_data {
+            for more in [1, 4096, SEGMENT_BYTES as usize] {
+                let mut files = subject.files.clone();
+                files.get_mut(path).expect("there").extend(vec![0; more]);
+                must_be_refused(&files, &subject, &format!("{} {more} bytes longer", path.display()));
             }
         }
         let mut files = subject.files.clone();
