@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/rights.py against `clearway serve` and a PostgreSQL 15 of its own. The last line is `N passed, N failed`.
+# tests/rights.py and tests/rights_scenarios.py against `clearway serve` and a PostgreSQL 15 of its own. The last line is `N passed, N failed`.
 #
 # usage: tests/rights.sh PATH-TO-clearway
 set -u
@@ -23,4 +23,18 @@ if ! "${as_postgres[@]}" "$bin/initdb" -D "$scratch/pg" -U postgres --auth=trust
     echo "0 passed, 1 failed"
     exit 1
 fi
-python3 "$home/rights.py" "$port" "$other"
+python3 "$home/rights.py" "$port" "$other" >"$scratch/matrix" 2>&1
+python3 "$home/rights_scenarios.py" "$port" "$other" >"$scratch/scenarios" 2>&1
+passed=0 failed=0
+for part in matrix scenarios; do
+    sed '$d' "$scratch/$part"
+    last=$(tail -n 1 "$scratch/$part")
+    if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+    else
+        echo "$part: $last"
+        failed=$((failed + 1))
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -121,6 +121,9 @@ pub struct Column {
     /// GENERATED ALWAYS AS (...) STORED: `default` is the expression.
     #[serde(default)]
     pub generated: bool,
+    /// The schemas in which names of `default` without one are looked for; none: those of the session that evaluates it, as in older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<Oid>>,
 }
 
 impl Column {
@@ -148,6 +151,9 @@ pub struct Check {
     /// False between ADD ... NOT VALID and VALIDATE.
     #[serde(default = "yes")]
     pub validated: bool,
+    /// As of a column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<Oid>>,
 }
 
 /// Older versions wrote no NOT VALID.
@@ -253,6 +259,11 @@ pub struct Relation {
 }
 
 impl Relation {
+    /// What an option says, if it is given.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
+    }
+
     /// A table of the bootstrap role with these columns and rows in `tree`, without a key, a condition or anything else yet: what a
     /// caller has more to say of is put over it (`Relation { key, ..Relation::table(...) }`).
     pub fn table(oid: Oid, database: Oid, schema: Oid, name: &str, columns: Vec<Column>, tree: u64) -> Relation {
@@ -289,6 +300,9 @@ pub struct ViewMeaning {
     pub names: Vec<(String, Oid)>,
     /// For each star, in the order in which they are planned: table and column of what it stood for.
     pub stars: Vec<Vec<(String, String)>>,
+    /// The schemas in which names of types, and of relations that are written as values, are looked for; none: as of a column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<Oid>>,
 }
 
 /// One column of an index.

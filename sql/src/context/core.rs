@@ -47,7 +47,7 @@ pub struct SequenceMemory {
     /// The last value of each sequence.
     pub of: HashMap<u32, i64>,
     /// The last of all.
-    pub last: Option<i64>,
+    pub last: Option<(Oid, i64)>,
 }
 
 /// A prepared statement as pg_prepared_statements shows it.
@@ -265,7 +265,14 @@ impl Core {
 
     /// Names in a catalog.
     pub fn names(&self, catalog: &Arc<Catalog>) -> CatalogNames {
-        CatalogNames { catalog: catalog.clone(), database: self.database, path: self.path() }
+        let role = self.settings.lock().current_role();
+        CatalogNames { catalog: catalog.clone(), database: self.database, path: self.path(), role }
+    }
+
+    /// How values are shown, and the session's role.
+    pub fn format_and_role(&self) -> (Format, Option<Oid>) {
+        let settings = self.settings.lock();
+        (settings.format.clone(), settings.current_role())
     }
 
     /// The role that the session works as; none if it has been dropped meanwhile: whoever asks must deny then (PRV-2).

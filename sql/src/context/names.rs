@@ -5,7 +5,7 @@ use super::views::{self, SystemView, mysql};
 use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
-use crate::types::{Oid, SqlType};
+use crate::types::{Oid, SqlType, user};
 use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX};
 use clearway_engine::table::statistics::Statistics;
 use std::sync::Arc;
@@ -46,27 +46,43 @@ pub struct CatalogNames {
     pub database: Oid,
     /// The search path.
     pub path: Arc<[String]>,
+    /// The session's role.
+    pub role: Option<Oid>,
 }
 
 impl CatalogNames {
     /// The relation, index or sequence that a name means.
     pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Found<'_>> {
-        find(&self.catalog, self.database, &self.path, schema, name)
+        let path = user::definition_path();
+        find(&self.catalog, self.database, path.as_deref().unwrap_or(&self.path), schema, name)
+    }
+
+    /// Whether the session's role may look into a schema. A definition's names were resolved when it was written (USR-3).
+    fn may_look_into(&self, schema: &str) -> Result<()> {
+        let Some(schema) = self.catalog.schema(self.database, schema) else { return Ok(()) };
+        let judge = Judge::new(&self.catalog, self.database, self.role);
+        // A role that is gone may look for names, and has no rights to what it finds.
+        let may = judge.role().is_none() || judge.may_with_schema(schema, 'U');
+        match may || user::definition_path().is_some() {
+            true => Ok(()),
+            false => Err(denied("schema", &schema.name)),
+        }
     }
 }
 
 impl Names for CatalogNames {
-    fn relation(&self, name: &str) -> Option<Oid> {
+    fn relation(&self, name: &str) -> Result<Option<Oid>> {
         let parts = split_name(name);
         let (schema, last) = match parts.as_slice() {
             [last] => (None, last),
             [schema, last] => (Some(schema.as_str()), last),
-            _ => return None,
+            _ => return Ok(None),
         };
-        match self.find(schema, last)? {
-            Found::Object(o) => Some(o.oid()),
-            Found::System(v) => Some(v.oid),
-        }
+        schema.map_or(Ok(()), |schema| self.may_look_into(schema))?;
+        Ok(self.find(schema, last).map(|found| match found {
+            Found::Object(o) => o.oid(),
+            Found::System(v) => v.oid,
+        }))
     }
     fn relation_name(&self, oid: Oid) -> Option<String> {
         if let Some(view) = views::by_oid(oid) {

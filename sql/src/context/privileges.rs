@@ -190,7 +190,11 @@ impl<'c> Judge<'c> {
     pub fn may_with_schema(&self, schema: &Schema, letter: char) -> bool {
         // A session has no other schema of temporary objects than its own.
         let own = self.catalog.temp_schema().is_some_and(|own| own.oid == schema.oid);
-        own || self.catalog.get(schema.oid).is_some_and(|object| self.may_with(object, letter))
+        if own {
+            let database = self.catalog.get(self.database);
+            return letter != 'C' || database.is_some_and(|database| self.may_with(database, 'T'));
+        }
+        self.catalog.get(schema.oid).is_some_and(|object| self.may_with(object, letter))
     }
 
     fn relation(&self, relation: &Relation, letter: char) -> bool {
@@ -291,8 +295,7 @@ pub fn relation_any(core: &Core, catalog: &Catalog, table: &Relation, letters: &
     if any { Ok(()) } else { Err(denied(table.kind.name(), &table.name)) }
 }
 
-/// Whether the session's role may do one of these things with a sequence. Who may insert into a table may have the values of its
-/// identity columns.
+/// Whether the session's role may do one of these things with a sequence.
 ///
 /// # Errors
 /// 42501.
@@ -302,14 +305,7 @@ pub fn sequence(core: &Core, catalog: &Catalog, sequence: &Sequence, letters: &s
         let object = catalog.get(sequence.oid);
         object.is_some_and(|object| letters.chars().any(|letter| judge.may_with(object, letter)))
     };
-    let identity = || {
-        let (table, column) = sequence.owned_by?;
-        let table = catalog.relation(table)?;
-        table.columns.get(column)?.identity?;
-        Some(letters.contains('U') && judge.may_with_some_column(table, 'a'))
-    };
-    let allowed = own() || identity().unwrap_or(false);
-    if allowed { Ok(()) } else { Err(denied("sequence", &sequence.name)) }
+    if own() { Ok(()) } else { Err(denied("sequence", &sequence.name)) }
 }
 
 /// Whether the session's role owns an object, or is a superuser.

@@ -153,7 +153,7 @@ impl Cx<'_> {
                     let missing =
                         || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
                     self.view_definition(
-                        crate::types::text::Names::relation(&self.run.names, name).ok_or_else(missing)?,
+                        crate::types::text::Names::relation(&self.run.names, name)?.ok_or_else(missing)?,
                     )
                 }
                 _ => self.view_definition(oid_at(args, 0)),
@@ -322,7 +322,7 @@ impl Cx<'_> {
     fn serial_sequence(self, table: &str, column: &str) -> Result<Datum> {
         let names = &self.run.names;
         let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{table}\" does not exist"));
-        let found = crate::types::text::Names::relation(names, table).ok_or_else(missing)?;
+        let found = crate::types::text::Names::relation(names, table)?.ok_or_else(missing)?;
         let relation = names.catalog.relation(found).filter(|r| r.kind == RelationKind::Table);
         let relation =
             relation.ok_or_else(|| SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{table}\" is not a table")))?;

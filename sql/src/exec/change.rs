@@ -6,13 +6,14 @@ use super::foreign::Pending;
 use super::lock::{Newest, key_of};
 use super::nodes::Rows;
 use super::query::QueryRows;
+use super::shown::detailed;
 use super::{Cx, Row};
 use crate::context::errors::{concurrent, from_engine};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
 use crate::syntax::ast::LockWait;
-use crate::types::{Datum, text};
+use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
 use clearway_engine::session::load::Loading;
@@ -546,43 +547,26 @@ impl Cx<'_> {
                 "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                 c.name, shape.name
             );
-            let error = SqlError::new("23502", message).detail(self.failing(target, row));
+            let error = detailed(SqlError::new("23502", message), self.failing(target, row));
             return Err(self.about(error, shape.oid).column(c.name.as_str()));
         }
         for (name, check) in target.checks.iter() {
             if self.value_now(check, row)?.as_bool() == Some(false) {
                 let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", shape.name);
-                let error = SqlError::new("23514", message).detail(self.failing(target, row));
+                let error = detailed(SqlError::new("23514", message), self.failing(target, row));
                 return Err(self.about(error, shape.oid).constraint(name.as_str()));
             }
         }
         Ok(())
     }
 
-    /// A value as error details show it.
-    pub(crate) fn shown(self, v: &Datum, ty: crate::types::SqlType) -> String {
-        if v.is_null() {
-            return "null".to_owned();
-        }
-        let host = super::host::CxHost { cx: self };
-        let session: &dyn crate::expr::Session = &host;
-        text::output(ty, v, &session.conversion())
-    }
-
-    /// `Key (a, b)=(1, 2)`.
-    pub(super) fn key_shown(self, table: &TableSlot, columns: &[usize], row: &[Datum]) -> String {
-        let names: Vec<&str> = columns.iter().map(|c| table.shape.columns[*c].name.as_str()).collect();
-        let values: Vec<String> = columns.iter().map(|c| self.shown(&row[*c], table.types[*c])).collect();
-        format!("Key ({})=({})", names.join(", "), values.join(", "))
-    }
-
     pub(super) fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
         let shape = &target.table.shape;
         let secondary = shape.indexes.iter().find(|i| i.oid == oid);
         let columns = secondary.map_or(&shape.key, |i| &i.columns);
-        let detail = format!("{} already exists.", self.key_shown(&target.table, columns, row));
+        let detail = self.key_shown(&target.table, columns, row).map(|key| format!("{key} already exists."));
         let message = format!("duplicate key value violates unique constraint \"{index}\"");
-        self.about(SqlError::new("23505", message).detail(detail), shape.oid).constraint(index)
+        self.about(detailed(SqlError::new("23505", message), detail), shape.oid).constraint(index)
     }
 
     /// With the table that an error is about.

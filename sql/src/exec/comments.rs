@@ -35,6 +35,9 @@ impl Cx<'_> {
 
     /// obj_description: the comment on a whole object, or on a constraint.
     fn comment_on(self, args: &[Datum], class: &str) -> Datum {
+        if class == "pg_policy" {
+            return self.comment_on_policy(args);
+        }
         if class != "pg_constraint" {
             return self.comment_of(args, String::is_empty);
         }
@@ -50,6 +53,18 @@ impl Cx<'_> {
         let Some((table, name)) = of_index().or_else(of_key) else { return Datum::Null };
         let mut comments = catalog.comments(table);
         comments.find(|comment| comment.part == name).map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
+    }
+
+    fn comment_on_policy(self, args: &[Datum]) -> Datum {
+        let catalog = &self.run.names.catalog;
+        let oid = args.first().and_then(Datum::as_i64).and_then(|oid| Oid::try_from(oid).ok()).unwrap_or(0);
+        let table = catalog.objects().find_map(|o| match &**o {
+            Object::Relation(r) => r.security.policies.iter().any(|p| p.oid == oid).then_some(r.oid),
+            _ => None,
+        });
+        let part = format!("policy {oid}");
+        let comment = table.and_then(|table| catalog.comments(table).find(|comment| comment.part == part));
+        comment.map_or(Datum::Null, |comment| Datum::text(comment.text.as_str()))
     }
 
     fn notify(self, args: &[Datum]) -> Result<Datum> {

@@ -1,6 +1,7 @@
 //! Checks that were put off, and unique constraints that are checked after the statement (sql/src/context/deferred.rs).
 
 use super::foreign::{Pending, Search};
+use super::shown::detailed;
 use super::{Cx, Row};
 use crate::context::deferred::Check;
 use crate::context::errors::from_engine;
@@ -80,8 +81,8 @@ impl Cx<'_> {
             return Ok(());
         }
         let message = format!("duplicate key value violates unique constraint \"{}\"", unique.name);
-        let detail = format!("{} already exists.", self.key_shown(&target.table, &unique.columns, row));
-        let error = self.about(SqlError::new("23505", message).detail(detail), shape.oid);
+        let detail = self.key_shown(&target.table, &unique.columns, row).map(|key| format!("{key} already exists."));
+        let error = self.about(detailed(SqlError::new("23505", message), detail), shape.oid);
         Err(error.constraint(unique.name.as_str()))
     }
 }

@@ -282,6 +282,7 @@ impl<'a> Cx<'a> {
             "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
             table.shape.name, key.name
         );
+        let shown = shown.unwrap_or_else(|| "Key".to_owned());
         let detail = format!("{shown} is not present in table \"{}\".", parent.shape.name);
         Err(self.about(SqlError::new("23503", message).detail(detail), table.shape.oid).constraint(key.name.as_str()))
     }
@@ -458,7 +459,7 @@ impl<'a> Cx<'a> {
             "update or delete on table \"{name}\" violates foreign key constraint \"{}\" on table \"{}\"",
             key.name, key.child_name
         );
-        let shown = self.key_shown(&target.table, &key.columns, old);
+        let shown = self.key_shown(&target.table, &key.columns, old).unwrap_or_else(|| "Key".to_owned());
         let error = SqlError::new("23503", message)
             .detail(format!("{shown} is still referenced from table \"{}\".", key.child_name));
         self.about(error, key.child).constraint(key.name.as_str())

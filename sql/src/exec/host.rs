@@ -185,10 +185,7 @@ impl Cx<'_> {
                     SqlError::new("55000", message)
                 })?)
             }
-            F::Lastval => {
-                let last = core.sequences.lock().last;
-                Datum::Int8(last.ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))?)
-            }
+            F::Lastval => self.lastval()?,
             F::SequenceLastValue => self.sequence_last_value(int(&args, 0) as u32).await?,
             F::SequenceState => self.sequence_state(int(&args, 0) as u32).await?,
             F::Setval => self.setval(int(&args, 0) as u32, int(&args, 1), true).await?,
@@ -331,13 +328,24 @@ impl Cx<'_> {
     /// A sequence as it is once nobody can alter it any more: whoever was doing so has ended while the lock was waited for.
     async fn locked_sequence(self, oid: u32, letters: &str, function: &str) -> Result<Sequence> {
         let core = self.run.core;
-        privileges::sequence(core, &self.run.names.catalog, &self.sequence(oid)?, letters)?;
+        let sequence = self.sequence(oid)?;
+        if function != "nextval" || !self.gives_identity(&sequence) {
+            privileges::sequence(core, &self.run.names.catalog, &sequence, letters)?;
+        }
         core.lock_relation(oid, LockMode::RowExclusive, IfTaken::Wait).await?;
         if core.engine.take().options().read_only {
             return Err(SqlError::new("25006", format!("cannot execute {function}() in a read-only transaction")));
         }
         let catalog = core.engine.take().catalog();
         sequence_in(&catalog, oid)
+    }
+
+    /// Whether the statement inserts into the table whose identity column has its values from a sequence: it needs no right to that.
+    fn gives_identity(self, sequence: &Sequence) -> bool {
+        let Some((table, column)) = sequence.owned_by else { return false };
+        let column = self.run.names.catalog.relation(table).and_then(|table| table.columns.get(column));
+        column.is_some_and(|column| column.identity.is_some())
+            && self.run.plan.locks.iter().any(|lock| lock.oid == table && lock.privileges.contains('a'))
     }
 
     /// `last_value`, `log_cnt` and `is_called` at one moment: what a SELECT from the sequence reads.
@@ -363,6 +371,16 @@ impl Cx<'_> {
         Ok(if shown.called { Datum::Int8(shown.last) } else { Datum::Null })
     }
 
+    fn lastval(self) -> Result<Datum> {
+        let core = self.run.core;
+        let undefined = || SqlError::new("55000", "lastval is not yet defined in this session");
+        let (oid, value) = core.sequences.lock().last.ok_or_else(undefined)?;
+        let catalog = &self.run.names.catalog;
+        let sequence = sequence_in(catalog, oid).map_err(|_| undefined())?;
+        privileges::sequence(core, catalog, &sequence, "Ur")?;
+        Ok(Datum::Int8(value))
+    }
+
     async fn nextval(self, oid: u32) -> Result<i64> {
         let core = self.run.core;
         let sequence = self.locked_sequence(oid, "Uw", "nextval").await?;
@@ -374,7 +392,7 @@ impl Cx<'_> {
         })?;
         let mut sequences = core.sequences.lock();
         sequences.of.insert(oid, value);
-        sequences.last = Some(value);
+        sequences.last = Some((oid, value));
         Ok(value)
     }
 

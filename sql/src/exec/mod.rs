@@ -40,6 +40,7 @@ mod rights;
 mod row_batch;
 pub mod scan;
 pub mod series;
+mod shown;
 mod sizes;
 pub mod sort;
 mod spill;

@@ -13,7 +13,7 @@ impl Cx<'_> {
         let number = match table {
             Datum::Text(name) => {
                 let missing = || SqlError::new(code::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"));
-                crate::types::text::Names::relation(names, name).ok_or_else(missing)?
+                crate::types::text::Names::relation(names, name)?.ok_or_else(missing)?
             }
             other => other.as_i64().unwrap_or(0) as u32,
         };

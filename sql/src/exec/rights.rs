@@ -76,6 +76,9 @@ impl<'a> Cx<'a> {
         if function == "pg_has_role" {
             return self.has_role(judge, &rest[0], list);
         }
+        if function == "has_sequence_privilege" {
+            self.refuse_no_sequence(&rest[0])?;
+        }
         let Some(about) = self.object(function, &rest[0])? else { return Ok(Datum::Null) };
         let asked = asked(function, list)?;
         if function == "has_column_privilege" {
@@ -189,6 +192,24 @@ impl<'a> Cx<'a> {
         Ok(catalog.get(number).map(|o| &**o).filter(|o| fits(o)).map(About::Object))
     }
 
+    /// 42809 for a relation that is no sequence.
+    fn refuse_no_sequence(self, object: &Datum) -> Result<()> {
+        let number = match object {
+            Datum::Text(name) => self.number_of("has_sequence_privilege", name)?,
+            other => other.as_i64().unwrap_or(0) as Oid,
+        };
+        let known = self.run.names.catalog.get(number).map(|o| &**o);
+        let name = match known {
+            Some(Object::Sequence(_)) => return Ok(()),
+            Some(object @ (Object::Relation(_) | Object::Index(_))) => object.name(),
+            _ => match views::by_oid(number) {
+                Some(view) => view.name,
+                None => return Ok(()),
+            },
+        };
+        Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a sequence")))
+    }
+
     fn number_of(self, function: &str, name: &str) -> Result<Oid> {
         let names = &self.run.names;
         let missing = |code, what: &str| SqlError::new(code, format!("{what} \"{name}\" does not exist"));
@@ -215,7 +236,7 @@ impl<'a> Cx<'a> {
             "has_tablespace_privilege" => Err(missing(code::UNDEFINED_OBJECT, "tablespace")),
             "has_server_privilege" => Err(missing(code::UNDEFINED_OBJECT, "server")),
             "has_foreign_data_wrapper_privilege" => Err(missing(code::UNDEFINED_OBJECT, "foreign-data wrapper")),
-            _ => Names::relation(names, name).ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
+            _ => Names::relation(names, name)?.ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
         }
     }
 }

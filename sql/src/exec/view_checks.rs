@@ -18,17 +18,9 @@ impl Cx<'_> {
         for (view, condition) in checks {
             if !self.holds(Some(condition), slots).await? {
                 let message = format!("new row violates check option for view \"{view}\"");
-                return Err(SqlError::new("44000", message).detail(self.failing(target, row)));
+                return Err(super::shown::detailed(SqlError::new("44000", message), self.failing(target, row)));
             }
         }
         Ok(())
-    }
-
-    /// The row that is refused, as the DETAIL of the error.
-    pub(super) fn failing(self, target: &Target, row: &[Datum]) -> String {
-        let table = &target.table;
-        let live = row.iter().zip(table.types.iter()).zip(&table.shape.columns).filter(|(_, c)| c.dropped.is_none());
-        let shown: Vec<String> = live.map(|((v, ty), _)| self.shown(v, *ty)).collect();
-        format!("Failing row contains ({}).", shown.join(", "))
     }
 }

@@ -73,8 +73,10 @@ impl Planner<'_> {
         let mut checks = Vec::new();
         for check in &relation.checks {
             let e = crate::syntax::parse_expression(&check.condition)?;
-            let bound = self
-                .bind(&scope, &mut Params::default(), "check constraints", None, |b| b.bind_condition(&e, "CHECK"))?;
+            let place = "check constraints";
+            let bound = self.on_path(check.path.as_deref(), |p| {
+                p.bind(&scope, &mut Params::default(), place, None, |b| b.bind_condition(&e, "CHECK"))
+            })?;
             checks.push((check.name.clone(), bound));
         }
         let mut references = Vec::new();
@@ -129,6 +131,7 @@ impl Planner<'_> {
             referrers: referrers.into(),
             uniques: self.late_uniques(relation),
             generated: self.generated_columns(relation, &scope)?.into(),
+            written: Arc::from([]),
         })
     }
 
@@ -147,8 +150,10 @@ impl Planner<'_> {
         let e = crate::syntax::parse_expression(text)?;
         let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
         let scope = Scope::default();
-        let bound = self
-            .bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))?;
+        let path = c.path.as_deref().filter(|_| c.default.is_some());
+        let bound = self.on_path(path, |p| {
+            p.bind(&scope, &mut Params::default(), "DEFAULT expressions", None, |b| b.bind_assigned(&e, ty, &c.name))
+        })?;
         Ok(Some(bound))
     }
 
@@ -170,11 +175,10 @@ impl Planner<'_> {
             Some(through) if s.columns.is_empty() => through.order(),
             _ => given_columns(relation, s)?,
         };
-        if s.source.is_some() {
-            given.iter().for_each(|column| used.inserts.note(*column));
-        }
         let (source, count) = self.insert_source(relation, &given, s, params)?;
-        super::generated::check_source(relation, &given[..count.min(given.len())], s)?;
+        let written = &given[..count.min(given.len())];
+        written.iter().for_each(|column| used.inserts.note(*column));
+        super::generated::check_source(relation, written, s)?;
         let mut values = Vec::new();
         for (i, c) in relation.columns.iter().enumerate() {
             let at = given.iter().take(count).position(|g| *g == i);
@@ -189,7 +193,7 @@ impl Planner<'_> {
                 self.note(e);
             }
         }
-        let target = self.target(face.table())?;
+        let mut target = self.target(face.table())?;
         let columns = match &face.through {
             Some(through) => through.names(s.table.alias.as_ref())?,
             None => {
@@ -203,6 +207,8 @@ impl Planner<'_> {
             Some(c) => Some(self.conflict(c, &face, &target, &columns, params)?),
             None => None,
         };
+        let set = conflict.iter().filter_map(|c| c.update.as_ref()).flat_map(|(set, _)| set.iter().map(|s| s.0));
+        target.written = written.iter().copied().chain(set).collect();
         let scope = Scope::over(columns, None);
         let (mut returning, out) = self.returning(&s.returning, &scope, params, std::slice::from_ref(&target.table))?;
         let update = conflict.iter_mut().filter_map(|c| c.update.as_mut());
@@ -483,6 +489,7 @@ impl Planner<'_> {
         let exprs = exprs.chain(&mut recheck).chain(checks).collect();
         let arranged = self.arrange(layout, conditions, Rest { exprs, is_change: true, ..Rest::default() });
         target.table.base = arranged.place(target.table.base);
+        target.written = set.iter().map(|s| s.0).collect();
         let Arranged { source, filter, width, .. } = arranged;
         let update = Update { target, source, width, filter, recheck, set, guard, returning, view_checks };
         Ok((Action::Update(Box::new(update)), out))
@@ -528,7 +535,10 @@ impl Planner<'_> {
         }
         face.settle(conditions.iter_mut());
         if let Some(through) = &face.through {
-            conditions.splice(0..0, through.conditions.iter().cloned());
+            match through.is_barrier() {
+                true => super::policies::put_before(through.conditions.clone(), &mut conditions),
+                false => drop(conditions.splice(0..0, through.conditions.iter().cloned())),
+            }
         }
         let target = self.target(face.table())?;
         Ok((layout, conditions, target))

@@ -34,7 +34,9 @@ impl Planner<'_> {
             let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
             let params = &mut Params::default();
             let place = "column generation expressions";
-            let bound = self.bind(scope, params, place, None, |b| b.bind_assigned(&e, ty, &c.name))?;
+            let bound = self.on_path(c.path.as_deref(), |p| {
+                p.bind(scope, params, place, None, |b| b.bind_assigned(&e, ty, &c.name))
+            })?;
             out.push((at, bound));
         }
         Ok(out)

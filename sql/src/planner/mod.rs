@@ -136,6 +136,13 @@ impl<'a> Planner<'a> {
         self
     }
 
+    /// For the text of a view, whose tables are not read.
+    pub fn of_view(env: &'a PlanEnv<'a>, view: &Relation) -> Self {
+        let mut planner = Planner::new(env).exempt();
+        planner.meaning = view::Meaning::of(view);
+        planner
+    }
+
     /// What the names of a new policy's condition mean.
     ///
     /// # Errors
@@ -145,6 +152,7 @@ impl<'a> Planner<'a> {
         let scope = Scope::over(dml::table_columns(r, &r.name, 0), None);
         let (params, place) = (&mut Params::default(), "policy expressions");
         planner.bind(&scope, params, place, None, |b| b.bind_condition(condition, "POLICY"))?;
+        planner.meaning.text.path = Some(planner.path_of_definition());
         Ok(planner.meaning.text)
     }
 
@@ -159,6 +167,7 @@ impl<'a> Planner<'a> {
             let message = "views must not contain data-modifying statements in WITH";
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
         }
+        self.meaning.text.path = Some(self.path_of_definition());
         Ok((plan.columns.clone(), self.meaning.text))
     }
 

@@ -462,6 +462,8 @@ pub struct Target {
     pub uniques: Arc<[LateUnique]>,
     /// Generated columns: place and expression over the table's columns from slot 0.
     pub generated: Arc<[(usize, Bound)]>,
+    /// The columns to which the statement itself gives values.
+    pub written: Arc<[usize]>,
 }
 
 /// A foreign key, from the side that refers.

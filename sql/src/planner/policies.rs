@@ -102,9 +102,9 @@ fn is_plain(e: &Bound) -> bool {
     )
 }
 
-/// Puts conditions of policies before those of the statement (RLS-1). Where one of them has to wait until all joins are done, the
+/// Puts conditions of policies, or of a view that is a barrier, before those of the statement (RLS-1). Where one of them has to wait until all joins are done, the
 /// statement's conditions that could tell of hidden rows wait behind it.
-fn put_before(policies: Vec<Bound>, conditions: &mut Vec<Bound>) {
+pub(super) fn put_before(policies: Vec<Bound>, conditions: &mut Vec<Bound>) {
     if !policies.iter().any(walk::stays_above) {
         conditions.splice(0..0, policies);
         return;
@@ -172,7 +172,9 @@ impl Planner<'_> {
         let outer = std::mem::replace(&mut self.meaning, Meaning::of_policy(owner, c));
         self.policies.open.push(r.oid);
         let place = "policy expressions";
-        let bound = self.bind(&scope, &mut Params::default(), place, None, |b| b.bind_condition(&e, "POLICY"));
+        let bound = self.on_path(c.meaning.path.as_deref(), |p| {
+            p.bind(&scope, &mut Params::default(), place, None, |b| b.bind_condition(&e, "POLICY"))
+        });
         self.policies.open.pop();
         self.meaning = outer;
         self.ctes = ctes;

@@ -96,7 +96,10 @@ impl Face {
 
     /// The owner of the view that names the table; none: the statement does.
     pub fn owner(&self) -> Option<Oid> {
-        self.through.as_ref().and_then(|through| through.levels.first()).map(|level| level.view.owner)
+        self.through
+            .as_ref()
+            .and_then(|through| through.levels.first())
+            .and_then(|level| Meaning::of(&level.view).owner)
     }
 
     /// Refuses to change columns that a view makes.
@@ -125,7 +128,7 @@ fn plain(e: &Bound) -> Option<usize> {
 
 /// Whether a view has a check option, and whether that is cascaded.
 fn check_option(view: &Relation) -> Option<bool> {
-    let value = view.options.iter().find_map(|o| o.strip_prefix("check_option="))?;
+    let value = view.option("check_option")?;
     Some(value == "cascaded")
 }
 
@@ -148,6 +151,11 @@ impl Through {
         }
         checks.reverse();
         checks
+    }
+
+    /// Whether one of the views hides rows also from the statement's conditions (VIE-5).
+    pub fn is_barrier(&self) -> bool {
+        self.levels.iter().any(|level| super::view::is_barrier(&level.view))
     }
 
     /// What the statement uses of the table.
@@ -347,7 +355,8 @@ impl Planner<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let outer = std::mem::replace(&mut self.meaning, Meaning::of(view));
         self.view_depth += 1;
-        let found = self.way((view, &used), select, from, verb, privileges);
+        let path = view.meaning.as_ref().and_then(|meaning| meaning.path.as_deref());
+        let found = self.on_path(path, |p| p.way((view, &used), select, from, verb, privileges));
         self.view_depth -= 1;
         self.meaning = outer;
         self.ctes = ctes;

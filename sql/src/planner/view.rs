@@ -3,17 +3,21 @@
 //!
 //! # Invariants
 //! - VIE-1: planning the same text meets its stars in the same order each time.
+//! - VIE-5: no condition of a statement is evaluated for a row that a view with `security_barrier` hides, unless it can't fail and tells
+//!   nothing of the row (`is_leakproof`).
+//! - VIE-6: what a view with `security_invoker` names is used with the rights, and under the policies, of the session's role, also where
+//!   another view names that view.
 
 use super::from::{Layout, Placed};
 use super::leaf::derived_leaf;
-use super::plan::Query;
+use super::plan::{Body, Query};
 use super::{Planner, VIEW_DEPTH_MAX};
 use crate::context::names::Found;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, Locking, QualName, Query as AstQuery, QueryBody, TableRef};
 use crate::syntax::stmt::Statement;
-use clearway_engine::catalog::{Catalog, Oid, PolicyCondition, Relation, ViewMeaning};
+use clearway_engine::catalog::{Catalog, Object, Oid, PolicyCondition, Relation, ViewMeaning};
 use std::sync::Arc;
 
 /// The meaning of the text that is being planned.
@@ -30,10 +34,11 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// That of a view.
+    /// That of a view (VIE-6).
     pub fn of(view: &Relation) -> Meaning {
         let follows = view.meaning.is_some();
-        Meaning { owner: Some(view.owner), text: view.meaning.clone().unwrap_or_default(), follows, stars: 0 }
+        let owner = (!is_set(view, "security_invoker")).then_some(view.owner);
+        Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, stars: 0 }
     }
 
     /// That of a policy's condition, for the role whose rights count.
@@ -76,7 +81,43 @@ impl Meaning {
     }
 }
 
+/// Whether a boolean option of a view is on.
+fn is_set(view: &Relation, name: &str) -> bool {
+    view.option(name).is_some_and(|text| crate::types::text::boolean(text) == Ok(true))
+}
+
+/// Whether a view is a barrier (VIE-5).
+pub(super) fn is_barrier(view: &Relation) -> bool {
+    is_set(view, "security_barrier")
+}
+
+/// The same query, out of which nothing is pulled up (VIE-5). A query that is no selection is such a barrier by itself.
+fn as_barrier(query: Arc<Query>) -> Arc<Query> {
+    let mut query = Query::clone(&query);
+    if let Body::Select(select) = &mut query.body {
+        select.barrier = true;
+    }
+    Arc::new(query)
+}
+
 impl Planner<'_> {
+    /// The schemas of a new definition: those of the session's path, without that of temporary objects.
+    pub(super) fn path_of_definition(&self) -> Vec<Oid> {
+        let schemas = crate::context::names::own_path(self.env.path);
+        schemas.filter_map(|name| Some(self.env.catalog.schema(self.env.database, name)?.oid)).collect()
+    }
+
+    /// Plans a stored text on the path on which it was written (USR-3).
+    pub(crate) fn on_path<T>(&mut self, path: Option<&[Oid]>, f: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(path) = path else { return f(self) };
+        let name = |oid: &Oid| match self.env.catalog.get(*oid).map(|o| &**o) {
+            Some(Object::Schema(schema)) => Some(schema.name.clone()),
+            _ => None,
+        };
+        let names = path.iter().filter_map(name).collect();
+        crate::types::user::on_path(names, || f(self))
+    }
+
     /// Plans a query whose rows a locking clause around it locks, too, as PostgreSQL does: as if the clause stood in the query itself.
     pub(super) fn locked_query(
         &mut self,
@@ -131,7 +172,9 @@ impl Planner<'_> {
         self.view_depth += 1;
         // PostgreSQL locks nothing below a set operation of a view.
         let locking = if matches!(query.body, QueryBody::SetOp { .. }) { Vec::new() } else { locking };
-        let plan = self.locked_query(query, locking, None, &mut Params::default());
+        let path = r.meaning.as_ref().and_then(|meaning| meaning.path.as_deref());
+        let plan = self.on_path(path, |p| p.locked_query(query, locking, None, &mut Params::default()));
+        let plan = plan.map(|plan| if is_barrier(r) { as_barrier(plan) } else { plan });
         self.view_depth -= 1;
         self.meaning = outer;
         self.ctes = ctes;

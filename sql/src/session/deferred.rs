@@ -3,7 +3,6 @@
 use super::run::Opened;
 use super::utility::bare_plan;
 use crate::context::core::{Core, now};
-use crate::context::names::CatalogNames;
 use crate::error::{Result, SqlError, code};
 use crate::exec::{Cx, Run, RunState};
 use crate::syntax::ast::QualName;
@@ -32,7 +31,7 @@ pub(super) async fn settle(core: &Arc<Core>, only: Option<&[(u32, String)]>) -> 
             view: opened.view(),
             isolation,
             format: core.format(),
-            names: CatalogNames { catalog, database: core.database, path: core.path() },
+            names: core.names(&catalog),
             started: now(),
             transaction_started: core.transaction_started(),
             state: &state,

@@ -374,14 +374,16 @@ async fn judge_again(core: &Core, unplanned: Unplanned) -> Result<()> {
 impl Execution {
     fn run<'a>(&'a self, core: &'a Core) -> Run<'a> {
         let isolation = core.engine.take().options().isolation;
+        let (format, role) = core.format_and_role();
         Run {
             core,
             plan: &self.cached.plan,
             params: &self.params,
             view: self.opened.view(),
             isolation,
-            format: core.settings.lock().format.clone(),
+            format,
             names: CatalogNames {
+                role,
                 catalog: self.cached.catalog.clone(),
                 database: core.database,
                 path: self.cached.path.clone(),

@@ -292,12 +292,12 @@ async fn lock_view(core: &Core, catalog: &Arc<Catalog>, oid: u32, mode: LockMode
     let parsed = crate::syntax::parse(view.query.as_deref().unwrap_or(""))?;
     let Some(statement) = parsed.first() else { return Ok(()) };
     let planned =
-        with_env(core, catalog, |env| Planner::new(env).exempt().plan(&statement.statement, &mut Params::default()))?;
+        with_env(core, catalog, |env| Planner::of_view(env, view).plan(&statement.statement, &mut Params::default()))?;
     let locks = planned.map(|p| p.locks).unwrap_or_default();
     for lock in &locks {
-        // The view's owner must be allowed to lock what the view reads.
+        // The view's owner, or who uses it (VIE-6), must be allowed to lock what the view reads.
         if let Some(relation) = catalog.relation(lock.oid) {
-            privileges::relation_any(core, catalog, relation, letters_of(mode), lock.owner.or(Some(view.owner)))?;
+            privileges::relation_any(core, catalog, relation, letters_of(mode), lock.owner)?;
         }
     }
     for lock in locks {

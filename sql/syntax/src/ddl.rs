@@ -393,6 +393,8 @@ pub enum ObjectKind {
     Column,
     /// Of a table; COMMENT alone names one.
     Constraint,
+    /// The same.
+    Policy,
 }
 
 /// DROP.

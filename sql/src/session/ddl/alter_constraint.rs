@@ -42,7 +42,7 @@ impl Ddl<'_> {
                     Some(column) => free_check_name(&r, &format!("{}_{column}", r.name)),
                     None => free_check_name(&r, &r.name),
                 });
-                let check = Check { name, condition: text.clone(), validated: !c.timing.not_valid };
+                let check = Check { name, condition: text.clone(), validated: !c.timing.not_valid, path: None };
                 r.checks.push(check.clone());
                 let oid = r.oid;
                 self.put(Object::Relation(r.clone())).await?;

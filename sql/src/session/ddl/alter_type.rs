@@ -123,7 +123,9 @@ impl Ddl<'_> {
             if column.generated {
                 let e = crate::syntax::parse_expression(column.default.as_deref().unwrap_or("NULL"))?;
                 let place = "column generation expressions";
-                return Planner::new(env).bind(&scope, params, place, None, |b| b.bind_assigned(&e, ty, &column.name));
+                return Planner::new(env).on_path(column.path.as_deref(), |p| {
+                    p.bind(&scope, params, place, None, |b| b.bind_assigned(&e, ty, &column.name))
+                });
             }
             let to = format_type(ty);
             let (e, message, hint) = match using {

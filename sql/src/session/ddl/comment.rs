@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError, code};
 use crate::session::utility::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::ObjectKind;
-use clearway_engine::catalog::{Catalog, Comment, Object, Relation};
+use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -95,6 +95,12 @@ impl Ddl<'_> {
                 }
                 constraint.to_owned()
             }
+            (ObjectKind::Policy, Some(policy)) => {
+                let r = relation(&object)?;
+                let found = r.security.policies.iter().find(|p| p.name == policy);
+                let found = found.ok_or_else(|| super::policy::unknown(policy, &r.name))?;
+                policy_part(found.oid)
+            }
             _ => {
                 if object.kind() != asked(kind) {
                     let article = if kind == ObjectKind::Index { "an" } else { "a" };
@@ -175,6 +181,21 @@ impl Ddl<'_> {
         }
         Ok(tag)
     }
+}
+
+/// What of a table a comment on a policy is about: a policy can get another name.
+pub(super) fn policy_part(policy: Oid) -> String {
+    format!("policy {policy}")
+}
+
+/// The comments on policies that a table has no more.
+pub(super) fn of_policies_gone(catalog: &Catalog, object: &Object) -> Vec<Oid> {
+    let Object::Relation(r) = object else { return Vec::new() };
+    let gone = |comment: &&Comment| {
+        let policy = comment.part.strip_prefix("policy ").and_then(|oid| oid.parse::<Oid>().ok());
+        policy.is_some_and(|policy| !r.security.policies.iter().any(|p| p.oid == policy))
+    };
+    catalog.comments(r.oid).filter(gone).map(|comment| comment.oid).collect()
 }
 
 fn constraint_is_there(catalog: &Catalog, r: &Relation, name: &str) -> bool {

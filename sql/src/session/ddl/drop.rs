@@ -32,6 +32,7 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Rule => "rule",
         ObjectKind::Column => "column",
         ObjectKind::Constraint => "constraint",
+        ObjectKind::Policy => "policy",
     }
 }
 
@@ -46,7 +47,7 @@ fn tag(kind: ObjectKind) -> &'static str {
         ObjectKind::Database => "DROP DATABASE",
         ObjectKind::Role => "DROP ROLE",
         ObjectKind::Rule => "DROP RULE",
-        ObjectKind::Column | ObjectKind::Constraint => "ALTER TABLE",
+        ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => "ALTER TABLE",
     }
 }
 
@@ -170,6 +171,7 @@ impl Ddl<'_> {
                 self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
                 self.take_away(oid, None).await
             }
+            Object::Type(ty) => self.drop_type(ty, cascade).await,
             _ => Ok(()),
         }
     }
@@ -375,7 +377,10 @@ impl Ddl<'_> {
             let message = format!("cannot drop schema {name} because other objects depend on it");
             return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        for object in &inside {
+        let is_type = |oid: &&u32| matches!(catalog.get(**oid).map(|o| &**o), Some(Object::Type(_)));
+        // Types go when the columns that have them are gone.
+        let (types, others): (Vec<&u32>, Vec<&u32>) = inside.iter().partition(is_type);
+        for object in others.into_iter().chain(types) {
             let index = matches!(self.catalog().get(*object).map(|o| o.kind()), Some("index"));
             if !index {
                 self.drop_one(*object, true, &inside).await?;

@@ -73,6 +73,7 @@ impl Ddl<'_> {
             type_oid: c.type_oid,
             type_mod: c.type_mod,
             not_null: c.not_null,
+            path: c.path.clone(),
             ..Column::default()
         };
         if c.generated && includes(like, LikeOption::Generated) {

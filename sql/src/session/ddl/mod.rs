@@ -16,6 +16,7 @@ mod index;
 mod like;
 mod objects;
 mod owner;
+mod paths;
 mod policy;
 mod reindex;
 mod rewrite;
@@ -150,7 +151,10 @@ impl Ddl<'_> {
         self.core.db.new_oid()
     }
 
-    async fn put(&self, object: Object) -> Result<()> {
+    async fn put(&self, mut object: Object) -> Result<()> {
+        if let Object::Relation(relation) = &mut object {
+            paths::keep(self.core, &self.catalog(), relation);
+        }
         let (kind, name, oid) = (object.kind(), object.name().to_owned(), object.oid());
         let new = self.catalog().get(oid).is_none();
         if let Object::Relation(relation) = &object
@@ -159,7 +163,11 @@ impl Ddl<'_> {
             let message = format!("tables can have at most {COLUMNS_MAX} columns");
             return Err(SqlError::new(code::TOO_MANY_COLUMNS, message));
         }
+        let orphans = comment::of_policies_gone(&self.catalog(), &object);
         self.put_changed(object, kind, name).await?;
+        for comment in orphans {
+            self.take_away(comment, None).await?;
+        }
         // As in PostgreSQL, whoever makes a relation holds it to the end, though nobody else sees it before.
         if new && matches!(kind, "table" | "index" | "sequence" | "view" | "materialized view") {
             self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;

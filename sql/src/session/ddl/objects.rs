@@ -1,6 +1,7 @@
 //! Views, sequences, schemas, databases, roles, rules, privileges.
 
 use super::{Ddl, Session, exists, missing};
+use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::Planner;
 use crate::session::session::Prepared;
@@ -307,6 +308,7 @@ impl Ddl<'_> {
         for oid in self.owned_sequences(table) {
             self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
             if let Some(Object::Sequence(q)) = self.catalog().get(oid).map(|o| &**o) {
+                privileges::owns(self.core, &self.catalog(), &Object::Sequence(q.clone()))?;
                 // SEQ-2
                 self.put(Object::Sequence(Sequence { state: self.new_oid(), restart: None, ..q.clone() })).await?;
             }

@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError, code};
 use crate::session::utility::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{ObjectKind, Rename};
-use clearway_engine::catalog::{Acl, Catalog, Object};
+use clearway_engine::catalog::{Acl, BOOTSTRAP_ROLE, Catalog, Object};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -35,6 +35,17 @@ pub(super) fn names_role(object: &Object, role: u32) -> bool {
     let policies =
         |o: &Object| matches!(o, Object::Relation(r) if r.security.policies.iter().any(|p| p.roles.contains(&role)));
     object.acl().is_some_and(|(acl, _)| acl.names(role)) || columns(object) || defaults(object) || policies(object)
+}
+
+/// What the first role owns, the system needs.
+fn refuse_pinned(catalog: &Catalog, roles: &[u32], what: &str) -> Result<()> {
+    if !roles.contains(&BOOTSTRAP_ROLE) {
+        return Ok(());
+    }
+    let name = catalog.get(BOOTSTRAP_ROLE).map_or("", |role| role.name());
+    let message =
+        format!("cannot {what} objects owned by role {name} because they are required by the database system");
+    Err(SqlError::new("2BP01", message))
 }
 
 impl Ddl<'_> {
@@ -100,7 +111,7 @@ impl Ddl<'_> {
 
     /// Whether an object may go to another owner: the session's role owns it and is a member of the new owner's, who may make such an
     /// object there.
-    fn may_change_owner(&self, catalog: &Catalog, object: &Object, owner: u32) -> Result<()> {
+    pub(super) fn may_change_owner(&self, catalog: &Catalog, object: &Object, owner: u32) -> Result<()> {
         if object.owner() == Some(owner) {
             return Ok(());
         }
@@ -205,6 +216,7 @@ impl Ddl<'_> {
         if from.iter().any(|role| !judge.has_rights_of(*role)) {
             return Err(SqlError::new("42501", "permission denied to reassign objects"));
         }
+        refuse_pinned(&catalog, &from, "reassign ownership of")?;
         let to = self.role_named(&catalog, to)?.oid;
         if !judge.has_rights_of(to) {
             return Err(SqlError::new("42501", "permission denied to reassign objects"));
@@ -255,6 +267,7 @@ impl Ddl<'_> {
         if from.iter().any(|role| !judge.has_rights_of(*role)) {
             return Err(SqlError::new("42501", "permission denied to drop objects"));
         }
+        refuse_pinned(&catalog, &from, "drop")?;
         let owned = |o: &&Arc<Object>| o.owner().is_some_and(|owner| from.contains(&owner)) && self.is_here(o);
         let relations: Vec<u32> = catalog
             .objects()
@@ -262,7 +275,10 @@ impl Ddl<'_> {
             .filter(|o| crate::context::names::schema_of(o).is_some())
             .map(|o| o.oid())
             .collect();
-        for oid in &relations {
+        // Types go when the columns that have them are gone.
+        let is_type = |oid: &&u32| matches!(catalog.get(**oid).map(|o| &**o), Some(Object::Type(_)));
+        let (types, others): (Vec<&u32>, Vec<&u32>) = relations.iter().partition(is_type);
+        for oid in others.into_iter().chain(types) {
             self.drop_one(*oid, cascade, &relations).await?;
         }
         for object in catalog.objects().filter(owned) {

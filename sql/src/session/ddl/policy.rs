@@ -19,7 +19,7 @@ fn has_query(text: &str) -> bool {
     says(text, "select") || says(text, "values") || says(text, "table")
 }
 
-fn unknown(policy: &str, table: &str) -> SqlError {
+pub(super) fn unknown(policy: &str, table: &str) -> SqlError {
     SqlError::new(code::UNDEFINED_OBJECT, format!("policy \"{policy}\" for table \"{table}\" does not exist"))
 }
 

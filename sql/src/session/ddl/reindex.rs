@@ -42,6 +42,10 @@ impl Ddl<'_> {
             }
             _ => None,
         };
+        // Whoever owns the schema or the database may; tables of others are left out all the same.
+        if let Some(object) = catalog.get(schema.unwrap_or(core.database)) {
+            privileges::owns(core, &catalog, object)?;
+        }
         let mut tables: Vec<u32> = catalog
             .objects()
             .filter_map(|o| match &**o {

@@ -165,7 +165,7 @@ impl Ddl<'_> {
                 TableConstraintKind::Check(_, text) => {
                     check_timing(c.timing, "CHECK")?;
                     let name = check_name(&d, c.name.as_deref(), s.name.name(), only_column(&d.columns, text));
-                    d.checks.push(Check { name, condition: text.clone(), validated: true });
+                    d.checks.push(Check { name, condition: text.clone(), validated: true, path: None });
                 }
                 TableConstraintKind::Foreign { columns, references } => d.foreign.push(Foreign {
                     name: c.name.clone(),
@@ -217,7 +217,7 @@ impl Ddl<'_> {
                 ColumnConstraintKind::Check(_, text) => {
                     check_timing(k.timing, "CHECK")?;
                     let name = check_name(d, k.name.as_deref(), s.name.name(), Some(&c.name));
-                    d.checks.push(Check { name, condition: text.clone(), validated: true });
+                    d.checks.push(Check { name, condition: text.clone(), validated: true, path: None });
                 }
                 ColumnConstraintKind::References(r) => d.foreign.push(Foreign {
                     name: k.name.clone(),

@@ -2,6 +2,7 @@
 
 use super::Ddl;
 use crate::context::errors::from_engine;
+use crate::context::privileges::denied;
 use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
 use crate::session::utility::with_env;
@@ -145,11 +146,17 @@ impl Ddl<'_> {
             }
             TypeChange::Owner(role) => {
                 let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist"));
-                ty.owner = catalog.role(role).ok_or_else(missing)?.oid;
+                let owner = catalog.role(role).ok_or_else(missing)?.oid;
+                self.may_change_owner(&catalog, &Object::Type(ty.clone()), owner)?;
+                ty.owner = owner;
             }
             TypeChange::Schema(schema) => {
                 let found = catalog.schema(self.core.database, schema).map(|s| s.oid);
+                let name = schema;
                 let schema = found.ok_or_else(|| super::missing("schema", schema))?;
+                if !catalog.get(schema).is_some_and(|object| self.judge(&catalog).may_with(object, 'C')) {
+                    return Err(denied("schema", name));
+                }
                 self.free_type_name(&catalog, schema, &ty.name)?;
                 ty.schema = schema;
             }
@@ -261,19 +268,24 @@ impl Ddl<'_> {
                 continue;
             }
             let ty = self.own_type(&catalog, name, domain)?;
-            if let Some((table, column)) = user_of(&catalog, &ty) {
-                if cascade {
-                    return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
-                }
-                let message = format!("cannot drop type {} because other objects depend on it", ty.name);
-                let detail = format!("column {column} of table {table} depends on type {}", ty.name);
-                return Err(SqlError::new("2BP01", message)
-                    .detail(detail)
-                    .hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            self.engine().drop_object(ty.oid).await.map_err(from_engine)?;
+            self.drop_type(&ty, cascade).await?;
         }
         Ok(if domain { "DROP DOMAIN" } else { "DROP TYPE" })
+    }
+
+    /// Drops a type that no column has.
+    pub(super) async fn drop_type(&self, ty: &TypeObject, cascade: bool) -> Result<()> {
+        if let Some((table, column)) = user_of(&self.catalog(), ty) {
+            if cascade {
+                return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
+            }
+            let message = format!("cannot drop type {} because other objects depend on it", ty.name);
+            let detail = format!("column {column} of table {table} depends on type {}", ty.name);
+            return Err(SqlError::new("2BP01", message)
+                .detail(detail)
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        self.engine().drop_object(ty.oid).await.map_err(from_engine)
     }
 }
 
@@ -341,6 +353,6 @@ fn add_check(domain: &mut Domain, owner: &str, given: Option<&String>, text: &st
             std::iter::once(first.clone()).chain(later).find(|n| !taken(n)).unwrap_or(first)
         }
     };
-    domain.checks.push(Check { name, condition: text.to_owned(), validated: true });
+    domain.checks.push(Check { name, condition: text.to_owned(), validated: true, path: None });
     Ok(())
 }

@@ -17,7 +17,9 @@ pub(super) fn options(options: &[GenericOption]) -> Result<Vec<String>> {
         let value = match o.name.as_str() {
             "check_option" => o.as_str().unwrap_or("true").to_ascii_lowercase(),
             "security_barrier" | "security_invoker" => {
-                return Err(SqlError::unsupported(format!("option {} of a view", o.name)).at(o.pos));
+                once(&kept, &o.name)?;
+                kept.push(format!("{}={}", o.name, truth(o)?));
+                continue;
             }
             name => return Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))),
         };
@@ -25,12 +27,26 @@ pub(super) fn options(options: &[GenericOption]) -> Result<Vec<String>> {
             let message = format!("invalid value for enum option \"check_option\": {value}");
             return Err(SqlError::new("22023", message).detail("Valid values are \"local\" and \"cascaded\"."));
         }
-        if !kept.is_empty() {
-            return Err(SqlError::new("22023", "parameter \"check_option\" specified more than once"));
-        }
+        once(&kept, "check_option")?;
         kept.push(format!("check_option={value}"));
     }
     Ok(kept)
+}
+
+fn once(kept: &[String], name: &str) -> Result<()> {
+    match kept.iter().any(|o| o.split('=').next() == Some(name)) {
+        true => Err(SqlError::new("22023", format!("parameter \"{name}\" specified more than once"))),
+        false => Ok(()),
+    }
+}
+
+/// A boolean option as it was written, where it says yes or no.
+fn truth(o: &GenericOption) -> Result<String> {
+    let text = o.as_str().unwrap_or("true").to_ascii_lowercase();
+    if crate::types::text::boolean(&text).is_err() {
+        return Err(SqlError::new("22023", format!("invalid value for boolean option \"{}\": {text}", o.name)));
+    }
+    Ok(text)
 }
 
 impl Ddl<'_> {
@@ -39,7 +55,7 @@ impl Ddl<'_> {
     /// # Errors
     /// 0A000.
     pub(super) fn may_check(&self, view: &Relation) -> Result<()> {
-        if view.options.is_empty() {
+        if view.option("check_option").is_none() {
             return Ok(());
         }
         let catalog = self.catalog();

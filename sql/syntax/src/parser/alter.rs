@@ -59,7 +59,7 @@ impl Parser<'_> {
             }
             ObjectKind::Database => self.alter_database(),
             ObjectKind::Role => self.alter_role(),
-            ObjectKind::Rule | ObjectKind::Column | ObjectKind::Constraint => {
+            ObjectKind::Rule | ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => {
                 self.at = at;
                 Err(self.unsupported("ALTER of this kind of object"))
             }
@@ -403,7 +403,13 @@ impl Parser<'_> {
 
     pub(super) fn comment(&mut self) -> Result<Statement> {
         self.expect_seq(&["comment", "on"])?;
-        let object = if self.eat("constraint") { ObjectKind::Constraint } else { self.object_kind()? };
+        let object = if self.eat("constraint") {
+            ObjectKind::Constraint
+        } else if self.eat("policy") {
+            ObjectKind::Policy
+        } else {
+            self.object_kind()?
+        };
         let mut name = self.qual_name()?;
         let mut column = None;
         if object == ObjectKind::Column {
@@ -415,7 +421,7 @@ impl Parser<'_> {
         if object == ObjectKind::Rule {
             return Err(self.unsupported("COMMENT ON RULE"));
         }
-        if object == ObjectKind::Constraint {
+        if matches!(object, ObjectKind::Constraint | ObjectKind::Policy) {
             column = Some(name.dotted());
             self.expect("on")?;
             name = self.qual_name()?;

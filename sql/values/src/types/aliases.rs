@@ -39,7 +39,7 @@ pub fn input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Oid> {
             let found = super::resolve(&crate::syntax::parse_type_name(text)?).map(|t| t.oid);
             found.or_else(|e| pseudo.map(|(oid, _)| *oid).ok_or_else(|| SqlError::new(e.code(), e.message())))
         }
-        oid::REGCLASS => c.names.relation(text).ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
+        oid::REGCLASS => c.names.relation(text)?.ok_or_else(|| missing(code::UNDEFINED_TABLE, "relation")),
         oid::REGNAMESPACE => c.names.schema(text).ok_or_else(|| missing(code::INVALID_SCHEMA_NAME, "schema")),
         oid::REGROLE => c.names.role(&folded(text)).ok_or_else(|| missing(code::UNDEFINED_OBJECT, "role")),
         oid::REGCOLLATION => {

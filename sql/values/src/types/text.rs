@@ -11,7 +11,10 @@ use crate::error::{Result, SqlError, code};
 /// Looks up what the reg* types name; the catalog implements it.
 pub trait Names {
     /// The oid of a relation by its possibly qualified name.
-    fn relation(&self, name: &str) -> Option<Oid>;
+    ///
+    /// # Errors
+    /// 42501 where the session's role may not look into the schema.
+    fn relation(&self, name: &str) -> Result<Option<Oid>>;
     /// The name of a relation.
     fn relation_name(&self, oid: Oid) -> Option<String>;
     /// The oid of a schema.
@@ -36,8 +39,8 @@ pub trait Names {
 pub struct NoNames;
 
 impl Names for NoNames {
-    fn relation(&self, _: &str) -> Option<Oid> {
-        None
+    fn relation(&self, _: &str) -> Result<Option<Oid>> {
+        Ok(None)
     }
     fn relation_name(&self, _: Oid) -> Option<String> {
         None
@@ -72,7 +75,11 @@ fn int<T: TryFrom<i64>>(text: &str, ty: &str) -> Result<T> {
     })
 }
 
-fn boolean(text: &str) -> Result<bool> {
+/// The truth value of a text.
+///
+/// # Errors
+/// 22P02.
+pub fn boolean(text: &str) -> Result<bool> {
     let t = text.trim().to_ascii_lowercase();
     let prefix = |word: &str, min: usize| t.len() >= min && word.starts_with(&t);
     if prefix("true", 1) || prefix("yes", 1) || t == "on" || t == "1" {

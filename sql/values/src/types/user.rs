@@ -7,6 +7,8 @@
 //! - USR-1 The numbers of these types begin at [`FIRST_OID`]; for a lower number nothing of this module is looked at.
 //! - USR-2 A type's facts are kept for the life of the process: code holds them as static. A type that is made takes some hundred bytes of
 //!   the process once, and the same again if it is renamed.
+//! - USR-3 What a name in a stored text (default, CHECK, policy, view) stands for does not depend on the search path of the session that
+//!   evaluates it: the text is planned on the path on which it was written.
 
 use super::datum::{Datum, EnumLabel};
 use super::{Oid, SqlType, TypeFacts};
@@ -96,7 +98,10 @@ impl UserTypes {
         };
         match schema {
             Some(schema) => at(schema),
-            None => self.path.iter().find_map(|schema| at(schema)),
+            None => match definition_path() {
+                Some(path) => path.iter().find_map(|schema| at(schema)),
+                None => self.path.iter().find_map(|schema| at(schema)),
+            },
         }
     }
 }
@@ -125,6 +130,30 @@ pub fn slot() -> Slot {
 
 thread_local! {
     static HERE: RefCell<Option<Slot>> = const { RefCell::new(None) };
+}
+
+thread_local! {
+    static PATH: RefCell<Option<Arc<[String]>>> = const { RefCell::new(None) };
+}
+
+/// Puts the path back that held before.
+struct PathBefore(Option<Arc<[String]>>);
+
+impl Drop for PathBefore {
+    fn drop(&mut self) {
+        PATH.set(self.0.take());
+    }
+}
+
+/// While `f` runs, names without a schema, of types and in values of reg* types, are looked for in these schemas (USR-3).
+pub fn on_path<R>(path: Arc<[String]>, f: impl FnOnce() -> R) -> R {
+    let _before = PathBefore(PATH.replace(Some(path)));
+    f()
+}
+
+/// The path of the definition whose text is being planned on this thread; none: the session's holds.
+pub fn definition_path() -> Option<Arc<[String]>> {
+    PATH.with_borrow(Clone::clone)
 }
 
 /// The types of the session that runs on this thread; none outside of a statement.
