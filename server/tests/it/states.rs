@@ -1,9 +1,10 @@
 //! Mutated messages in every state that a connection can be in: before the startup packet, at the first and the second message of an
-//! authentication, idle, in a batch after an error, in a portal that is suspended, in COPY. Whatever comes, the server answers within the
-//! protocol or closes, nobody gets in without the password, and another session goes on.
+//! authentication, idle, in a batch after an error, in a portal that is suspended, in a block, in a failed block, in COPY both ways, while a
+//! statement is being cancelled. Whatever comes, the server answers within the protocol or closes, nobody gets in without the password, and
+//! another session goes on.
 //!
-//! CI sends a few thousand; `CLEARWAY_FUZZ=1000000 cargo test -p clearway-server --test it states` sends as many as it says, and
-//! `CLEARWAY_FUZZ_SEED` begins elsewhere.
+//! CI sends a few thousand; `CLEARWAY_FUZZ=1000000 cargo test -p clearway-server --test it states` sends as many in each state as it says,
+//! and `CLEARWAY_FUZZ_SEED` begins elsewhere.
 
 use clearway_base::testkit::Rng;
 use clearway_server::access;
@@ -14,8 +15,8 @@ use tokio::net::TcpStream;
 use crate::fuzz::{damage, samples};
 use crate::stub::start;
 
-/// Messages in CI.
-const MESSAGES: u64 = 6_000;
+/// Messages in each state, in CI.
+const MESSAGES: u64 = 600;
 
 fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
@@ -66,7 +67,10 @@ fn states() -> Vec<State> {
         state("after an error", "me", vec![frame(b'P', b"\0fail\0\0\0")], all.clone()),
         state("suspended", "me", vec![parse, bind, frame(b'E', b"p\0\0\0\0\x02")], all.clone()),
         state("in a block", "me", vec![frame(b'Q', b"begin\0")], all.clone()),
-        state("copy in", "me", vec![frame(b'Q', b"copyin\0")], all),
+        state("in a failed block", "me", vec![frame(b'Q', b"begin\0"), frame(b'Q', b"fail\0")], all.clone()),
+        state("copy in", "me", vec![frame(b'Q', b"copyin\0")], all.clone()),
+        state("copy out", "me", vec![frame(b'Q', b"copyout 300\0")], all.clone()),
+        state(CANCELLED, "me", vec![frame(b'Q', b"sleep\0")], all),
     ]
 }
 
@@ -87,6 +91,52 @@ fn message(rng: &mut Rng, state: &State) -> Vec<u8> {
     bytes
 }
 
+/// The state in which a statement waits until it is cancelled.
+const CANCELLED: &str = "being cancelled";
+
+/// Asks for a statement's end as long as its session goes on: a request that comes before the statement does nothing.
+async fn cancel(address: std::net::SocketAddr, answer: &[u8]) {
+    let Some(at) = answer.windows(5).position(|bytes| bytes == [b'K', 0, 0, 0, 12]) else { return };
+    let Some(key) = answer.get(at + 5..at + 13) else { return };
+    let request = [&[0, 0, 0, 16, 4, 210, 22, 46][..], key].concat();
+    loop {
+        if let Ok(mut stream) = TcpStream::connect(address).await {
+            let _ = stream.write_all(&request).await;
+            let _ = stream.read_u8().await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+/// Sends everything and gives everything that comes back.
+async fn exchange(address: std::net::SocketAddr, state: &State, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.expect("connects");
+    let mut answer = Vec::new();
+    // The server may have closed already.
+    if state.name != CANCELLED {
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        let _ = stream.read_to_end(&mut answer).await;
+        return answer;
+    }
+    let first = startup(state.user).len();
+    let _ = stream.write_all(&bytes[..first]).await;
+    while !answer.ends_with(&[b'Z', 0, 0, 0, 5, b'I']) {
+        assert!(stream.read_buf(&mut answer).await.expect("answers") > 0, "no answer to the start");
+    }
+    let key = answer.clone();
+    let rest = async {
+        let _ = stream.write_all(&bytes[first..]).await;
+        let _ = stream.shutdown().await;
+        let _ = stream.read_to_end(&mut answer).await;
+    };
+    tokio::select! {
+        () = rest => {}
+        () = cancel(address, &key) => {}
+    }
+    answer
+}
+
 /// Whether an answer lets the client in: AuthenticationOk, which only the password may bring.
 fn lets_in(answer: &[u8]) -> bool {
     answer.windows(9).any(|bytes| bytes == [b'R', 0, 0, 0, 8, 0, 0, 0, 0])
@@ -101,30 +151,29 @@ fn every_state_outlives_mutated_messages() {
         let (server, address) = start(options.clone()).await;
         let (closed, behind_password) = start(ListenOptions { password_on_loopback: true, ..options }).await;
         let states = states();
-        let (mut sent, mut seed) = (0, asked("CLEARWAY_FUZZ_SEED").unwrap_or(0));
-        while sent < wanted {
+        let (mut sent, mut seed) = (vec![0; states.len()], asked("CLEARWAY_FUZZ_SEED").unwrap_or(0));
+        while sent.iter().any(|sent| *sent < wanted) {
             let mut rng = Rng::new(seed);
-            let state = &states[(seed % states.len() as u64) as usize];
+            let at = (seed % states.len() as u64) as usize;
+            let state = &states[at];
             let place = if state.user == "secret" { behind_password } else { address };
             // Else each login that fails would make the next one wait.
             closed.failures.succeeded(Some(address.ip()));
-            let mut stream = TcpStream::connect(place).await.expect("connects");
             let mut bytes = if state.user.is_empty() { Vec::new() } else { startup(state.user) };
             bytes.extend(state.before.concat());
             for _ in 0..=rng.below(40) {
                 bytes.extend(message(&mut rng, state));
-                sent += 1;
+                sent[at] += 1;
             }
-            // The server may have closed already.
-            let _ = stream.write_all(&bytes).await;
-            let _ = stream.shutdown().await;
-            let mut answer = Vec::new();
-            let _ = stream.read_to_end(&mut answer).await;
+            let answer = exchange(place, state, &bytes).await;
             assert!(state.user != "secret" || !lets_in(&answer), "seed {seed}, {}: let in", state.name);
             if state.user == "me" {
                 assert!(lets_in(&answer), "seed {seed}, {}: no answer to the start", state.name);
             }
             seed += 1;
+        }
+        for (state, sent) in states.iter().zip(&sent) {
+            println!("{}: {sent} messages", state.name);
         }
         while server.backends.count() > 0 {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;

@@ -138,6 +138,9 @@ impl StubSession {
                 client.command_complete(&format!("COPY {count}"));
             }
             _ => {
+                if self.status == TransactionStatus::InBlock {
+                    self.status = TransactionStatus::Failed;
+                }
                 let error = SqlError::new("42601", "syntax error").at(2).hint("a hint").detail("a detail");
                 return Err(error.table("public", "t").constraint("t_pkey"));
             }
