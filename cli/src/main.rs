@@ -1,9 +1,9 @@
 //! The `clearway` command.
 //!
 //! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
-//! a directory), `demo` (what it is for, in a minute), `import` (from SQLite), `lab` (runs the contention lab beside this program), `settings`
-//! (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a command's time goes), `watch` (the console of any
-//! server).
+//! a directory), `demo` (what it is for, in a minute), `help` (help, manual page and completions), `import` (from SQLite), `lab` (runs the
+//! contention lab beside this program), `settings` (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a
+//! command's time goes), `watch` (the console of any server).
 #![forbid(unsafe_code)]
 
 mod access;
@@ -11,6 +11,7 @@ mod args;
 mod backup;
 mod check;
 mod demo;
+mod help;
 mod import;
 mod lab;
 mod serve;
@@ -47,8 +48,12 @@ fn main() -> ExitCode {
         }
     };
     let done = match command {
-        Command::Help => {
-            print!("{}", args::HELP);
+        Command::Help(name) => {
+            print!("{}", help::text(name));
+            Ok(())
+        }
+        Command::Print(text) => {
+            print!("{text}");
             Ok(())
         }
         Command::Version => {
