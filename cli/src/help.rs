@@ -48,7 +48,10 @@ pub const PAGES: &[Page] = &[
         examples: &[
             ("serve --data shop", "a server for this machine alone"),
             ("serve --data shop -c cache_size=2GB -c lock_timeout=5s", "the same with settings"),
-            ("serve --data shop --config shop.conf --http 127.0.0.1:8080", "settings from a file, the console on a page"),
+            (
+                "serve --data shop --config shop.conf --http 127.0.0.1:8080",
+                "settings from a file, the console on a page",
+            ),
         ],
     },
     Page {
@@ -417,7 +420,8 @@ mod tests {
         read = read.into_iter().filter_map(|rest| rest.split('"').next()).collect();
         // --load is how the demonstration starts itself.
         read.retain(|option| !matches!(*option, "help" | "version" | "load"));
-        let shown: Vec<&str> = PAGES.iter().flat_map(long_options).map(|option| option.trim_start_matches("--")).collect();
+        let shown: Vec<&str> =
+            PAGES.iter().flat_map(long_options).map(|option| option.trim_start_matches("--")).collect();
         assert_eq!(read.iter().find(|option| !shown.contains(option)), None);
         assert_eq!(shown.iter().find(|option| !read.contains(option)), None);
     }
