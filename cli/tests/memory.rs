@@ -98,6 +98,23 @@ const SPILLING: &[(&str, &str)] = &[
     ),
     ("select count(*) || ' ' || sum(a.id) from wide a join wide b on a.v = b.v", "120000 7200060000"),
     ("select count(*) || ' ' || count(b.id) from wide a full join wide b on a.v = b.w", "240000 120000"),
+    ("select count(*) || ' ' || sum(length(v)) from (select distinct v, id from wide) d", "120000 12608903"),
+    (
+        "select count(*) || ' ' || sum(length(v)) from (select v from wide union select w from wide) u",
+        "240000 13217798",
+    ),
+    (
+        "select count(*) || ' ' || sum(id) from (select id, v from wide intersect select id, v from wide where id % 2 = 0) u",
+        "60000 3600060000",
+    ),
+    (
+        "select count(*) || ' ' || sum(id) from (select id, v from wide except all select id, v from wide where id % 2 = 0) u",
+        "60000 3600000000",
+    ),
+    (
+        "select max(n) || ' ' || sum(c) || ' ' || sum(r) from (select row_number() over (order by v, id) n, count(*) over () c, rank() over (order by length(v)) r, v from wide) s",
+        "120000 14400000000 2909750837",
+    ),
 ];
 /// The digest of the sorted numbers.
 const SORTED: &str = "0388af1303ce09ae7622362d1a534b02";

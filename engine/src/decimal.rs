@@ -133,6 +133,13 @@ impl Decimal {
         }
     }
 
+    /// How many bytes [`Decimal::encode`] appends.
+    pub fn encoded_len(&self) -> usize {
+        let number = size_of_val(&self.weight) + size_of_val(&self.digits[..]);
+        let rest = if matches!(self.sign, Sign::Positive | Sign::Negative) { number } else { 0 };
+        1 + size_of_val(&self.scale) + rest
+    }
+
     /// Reads the stored form; `None` if the bytes are no such form.
     pub fn decode(bytes: &[u8]) -> Option<Decimal> {
         Some(StoredDecimal::read(bytes)?.to_decimal())

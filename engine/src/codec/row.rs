@@ -26,9 +26,14 @@ const HAS_NULLS: u8 = 0x80;
 pub struct RowDamage(pub &'static str);
 
 /// Appends the value part of a row. The values fit the columns.
-pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut Vec<u8>) {
+pub fn encode_row<'v>(
+    version: u16,
+    columns: &[Storage],
+    values: impl ExactSizeIterator<Item = &'v Value> + Clone,
+    out: &mut Vec<u8>,
+) {
     assert_eq!(columns.len(), values.len(), "a row has a value for each column");
-    let nulls = values.iter().any(Value::is_null);
+    let nulls = values.clone().any(Value::is_null);
     let head = if nulls { HAS_NULLS } else { 0 };
     if version < u16::from(LONG_VERSION) {
         out.push(head | version as u8);
@@ -39,13 +44,12 @@ pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut
     if nulls {
         let from = out.len();
         out.resize(from + columns.len().div_ceil(8), 0);
-        for (i, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
+        for (i, _) in values.clone().enumerate().filter(|(_, v)| v.is_null()) {
             out[from + i / 8] |= 1 << (i % 8);
         }
     }
-    let mut ends = Vec::new();
-    let mut variable = Vec::new();
-    for (storage, value) in columns.iter().zip(values) {
+    let (mut variable_columns, mut variable_bytes) = (0, 0);
+    for (storage, value) in columns.iter().zip(values.clone()) {
         match value {
             Value::Null => {}
             Value::Bool(b) => out.push(u8::from(*b)),
@@ -54,26 +58,47 @@ pub fn encode_row(version: u16, columns: &[Storage], values: &[Value], out: &mut
                 out.extend_from_slice(&i.to_le_bytes()[..width]);
             }
             Value::Float(f) => out.extend_from_slice(&f.to_le_bytes()),
-            Value::Decimal(d) => {
-                d.encode(&mut variable);
-                ends.push(variable.len());
-            }
-            Value::Bytes(bytes) => {
-                variable.extend_from_slice(bytes);
-                ends.push(variable.len());
+            Value::Decimal(_) | Value::Bytes(_) => {
+                variable_columns += 1;
+                variable_bytes += variable_len(value);
             }
         }
     }
-    if ends.len() > 1 {
-        let width = match variable.len() {
+    if variable_columns > 1 {
+        let width = match variable_bytes {
             0..=0xff => 1,
             0x100..=0xffff => 2,
             _ => 4,
         };
         out.push(width as u8);
-        ends[..ends.len() - 1].iter().for_each(|e| out.extend_from_slice(&(*e as u32).to_le_bytes()[..width]));
+        let (mut end, mut left) = (0, variable_columns - 1);
+        for value in values.clone().filter(|v| matches!(v, Value::Decimal(_) | Value::Bytes(_))) {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            end += variable_len(value);
+            out.extend_from_slice(&(end as u32).to_le_bytes()[..width]);
+        }
     }
-    out.extend_from_slice(&variable);
+    let from = out.len();
+    for value in values {
+        match value {
+            Value::Decimal(d) => d.encode(out),
+            Value::Bytes(bytes) => out.extend_from_slice(bytes),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+    assert_eq!(out.len() - from, variable_bytes, "ROW-1: the offsets are those of the bytes");
+}
+
+/// Bytes of a value of a variable column.
+fn variable_len(value: &Value) -> usize {
+    match value {
+        Value::Decimal(d) => d.encoded_len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+    }
 }
 
 /// A stored row that is read column by column.

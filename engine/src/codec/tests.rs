@@ -92,7 +92,7 @@ fn rows_come_back_and_damage_is_an_error() {
         let values: Vec<Value> = columns.iter().map(|s| random_value(&mut rng, *s)).collect();
         let version = [0u16, 1, 63, 64, 9_999][rng.below(5) as usize];
         let mut bytes = Vec::new();
-        encode_row(version, &columns, &values, &mut bytes);
+        encode_row(version, &columns, values.iter(), &mut bytes);
         let (read_version, head) = RowReader::head(&bytes).expect("a head");
         assert_eq!(read_version, version);
         let back = head.reader(columns.len()).and_then(|r| r.values(&columns)).expect("a row");
@@ -113,7 +113,7 @@ fn rows_come_back_and_damage_is_an_error() {
 #[test]
 fn a_narrow_row_costs_one_byte() {
     let mut bytes = Vec::new();
-    encode_row(1, &[Storage::Int(2); 5], &[const { Value::Int(7) }; 5], &mut bytes);
+    encode_row(1, &[Storage::Int(2); 5], [const { Value::Int(7) }; 5].iter(), &mut bytes);
     assert_eq!(bytes.len(), 11);
 }
 

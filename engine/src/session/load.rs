@@ -11,6 +11,8 @@
 //! - LDG-4: rows that have gathered are inserted in the order in which they came. So a row whose key is there is refused as if they had been
 //!   inserted one by one, and [`Loading::failed`] says which row it was.
 
+use std::ops::Range;
+
 use clearway_storage::btree::{Direction, KeyRange, Tree};
 use clearway_txn::transaction::load::Load;
 use clearway_txn::transaction::{Basis, Change, RunChange};
@@ -40,7 +42,8 @@ pub struct Loading {
     rows: u32,
     poor_loads: u32,
     gathered: Vec<Gathered>,
-    gathered_bytes: usize,
+    /// Their keys and values.
+    bytes: Vec<u8>,
     entries: EntryBatch,
     number: u64,
     failed: Option<Failed>,
@@ -48,9 +51,11 @@ pub struct Loading {
 
 /// A row that is not inserted yet.
 struct Gathered {
-    key: Vec<u8>,
-    value: Vec<u8>,
-    row: Vec<Value>,
+    /// Where its key and its value stand among the bytes of all.
+    key: Range<usize>,
+    value: Range<usize>,
+    /// Its values, if there are indexes to enter it into.
+    row: Option<Vec<Value>>,
     number: u64,
 }
 
@@ -84,6 +89,11 @@ impl Loading {
     /// The caller's number of the row that it gives next.
     pub fn set_number(&mut self, number: u64) {
         self.number = number;
+    }
+
+    /// Whether the rows that gathered are to be inserted.
+    fn is_full(&self) -> bool {
+        self.gathered.len() >= GATHER_ROWS || self.bytes.len() >= GATHER_BYTES
     }
 
     /// Which of the rows the last error was about, if it was not the one that was given last (LDG-4).
@@ -122,7 +132,16 @@ impl Session {
             }
         }
         if let State::OneByOne = loading.state {
-            return self.gather(loading, shape, row).await;
+            if shape.indexes.iter().any(|index| index.unique) {
+                return self.insert(shape, row).await;
+            }
+            shape.check_fit(row)?;
+            let key = self.new_key(shape, row).await?;
+            gather(loading, shape, &key, row.to_vec());
+            if loading.is_full() {
+                self.insert_gathered(loading, shape).await?;
+            }
+            return Ok(key);
         }
         shape.check_fit(row)?;
         let key = self.new_key(shape, row).await?;
@@ -178,54 +197,102 @@ impl Session {
         Ok(())
     }
 
-    async fn gather(
+    /// As [`Session::insert_one_of`], for a row that needs no wait and whose key nobody asks for: it gathers, or goes into an open load. None:
+    /// it has been taken; else the row is given back.
+    ///
+    /// # Errors
+    /// `DoesNotFit`.
+    pub fn take_one_of(
         &mut self,
         loading: &mut Loading,
         shape: &TableShape,
-        row: &[Value],
-    ) -> Result<Vec<u8>, EngineError> {
-        if shape.indexes.iter().any(|index| index.unique) {
-            return self.insert(shape, row).await;
+        row: Vec<Value>,
+    ) -> Result<Option<Vec<Value>>, EngineError> {
+        let gathers = matches!(loading.state, State::OneByOne) && loading.gathered.len() + 1 < GATHER_ROWS;
+        let loads = matches!(loading.state, State::Open(_)) && !loading.entries.is_full();
+        let waits = shape.indexes.iter().any(|index| index.unique) || loading.bytes.len() >= GATHER_BYTES;
+        if waits || !(gathers || loads) {
+            return Ok(Some(row));
         }
-        shape.check_fit(row)?;
-        let (key, value) = (self.new_key(shape, row).await?, shape.value_of(row));
-        loading.gathered_bytes += key.len() + value.len();
-        loading.gathered.push(Gathered { key: key.clone(), value, row: row.to_vec(), number: loading.number });
-        if loading.gathered.len() >= GATHER_ROWS || loading.gathered_bytes >= GATHER_BYTES {
-            self.insert_gathered(loading, shape).await?;
+        shape.check_fit(&row)?;
+        if loads {
+            return self.load_now(loading, shape, row);
         }
-        Ok(key)
+        if !shape.has_row_id() {
+            gather_keyed(loading, shape, row);
+            return Ok(None);
+        }
+        let Some(id) = self.row_ids.next_now(shape.tree) else { return Ok(Some(row)) };
+        gather(loading, shape, &id, row);
+        Ok(None)
+    }
+
+    /// Gives a row to an open load that has room for it.
+    fn load_now(
+        &mut self,
+        loading: &mut Loading,
+        shape: &TableShape,
+        row: Vec<Value>,
+    ) -> Result<Option<Vec<Value>>, EngineError> {
+        let State::Open(load) = &mut loading.state else { return Ok(Some(row)) };
+        let value = shape.value_of(&row);
+        let key = match shape.has_row_id() {
+            true => match self.row_ids.peek(shape.tree) {
+                Some(id) => id.to_vec(),
+                None => return Ok(Some(row)),
+            },
+            false => shape.key_of(&row),
+        };
+        if !load.takes(&key, value.len()) || !load.load_now(&key, &value)? {
+            return Ok(Some(row));
+        }
+        if shape.has_row_id() {
+            self.row_ids.next_now(shape.tree);
+        }
+        loading.rows = loading.rows.saturating_add(1);
+        for place in 0..shape.indexes.len() {
+            loading.entries.note(shape, place, &key, &row, true);
+        }
+        self.counted.note(self.db.statistics(), shape.oid);
+        self.used.inserted(shape.oid);
+        Ok(None)
     }
 
     async fn insert_gathered(&mut self, loading: &mut Loading, shape: &TableShape) -> Result<(), EngineError> {
-        let mut rows = std::mem::take(&mut loading.gathered);
-        loading.gathered_bytes = 0;
-        let changes: Vec<RunChange<'_>> =
-            rows.iter().map(|row| RunChange { key: &row.key, change: Change::Insert { value: &row.value } }).collect();
+        let (mut rows, mut bytes) = (std::mem::take(&mut loading.gathered), std::mem::take(&mut loading.bytes));
+        let change = |row: &Gathered| RunChange {
+            key: &bytes[row.key.clone()],
+            change: Change::Insert { value: &bytes[row.value.clone()] },
+        };
+        let changes: Vec<RunChange<'_>> = rows.iter().map(change).collect();
         let (tree, mut done) = (shape.rows(self.db.transactions()), 0);
         let txn = self.txn.as_mut().expect("a transaction is open");
-        let mut failed = None;
         while done < changes.len() {
             done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;
             if let Some(row) = rows.get(done) {
-                if let Err(error) = write::insert_value(txn, shape, &row.key, &row.value).await {
-                    failed = Some(error);
-                    break;
+                let (key, value) = (&bytes[row.key.clone()], &bytes[row.value.clone()]);
+                if let Err(error) = write::insert_value(txn, shape, key, value).await {
+                    let number = row.number;
+                    let row = match &row.row {
+                        Some(values) => values.clone(),
+                        None => shape.row(key, value)?,
+                    };
+                    loading.failed = Some(Failed { row, number });
+                    return Err(error);
                 }
                 done += 1;
             }
         }
         drop(changes);
-        if let Some(error) = failed {
-            let Gathered { row, number, .. } = rows.swap_remove(done);
-            loading.failed = Some(Failed { row, number });
-            return Err(error);
-        }
-        for Gathered { key, row, .. } in &rows {
-            self.enter(loading, shape, key, row).await?;
+        for Gathered { key, row, .. } in rows.drain(..) {
+            if let Some(row) = row {
+                self.enter(loading, shape, &bytes[key], &row).await?;
+            }
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.inserted(shape.oid);
         }
+        bytes.clear();
+        (loading.gathered, loading.bytes) = (rows, bytes);
         Ok(())
     }
 
@@ -275,6 +342,28 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A row gathers under its key.
+fn gather(loading: &mut Loading, shape: &TableShape, key: &[u8], row: Vec<Value>) {
+    let from = loading.bytes.len();
+    loading.bytes.extend_from_slice(key);
+    gather_value(loading, shape, from, row);
+}
+
+/// A row gathers under the key that its columns make.
+fn gather_keyed(loading: &mut Loading, shape: &TableShape, row: Vec<Value>) {
+    let from = loading.bytes.len();
+    shape.key_into(&row, &mut loading.bytes);
+    gather_value(loading, shape, from, row);
+}
+
+fn gather_value(loading: &mut Loading, shape: &TableShape, from: usize, row: Vec<Value>) {
+    let middle = loading.bytes.len();
+    shape.value_into(&row, &mut loading.bytes);
+    let row = (!shape.indexes.is_empty()).then_some(row);
+    let (key, value) = (from..middle, middle..loading.bytes.len());
+    loading.gathered.push(Gathered { key, value, row, number: loading.number });
 }
 
 /// Whether no row stands behind this key.

@@ -35,6 +35,20 @@ pub struct RowIdRanges {
     of: HashMap<TreeId, (u64, u64)>,
 }
 
+impl RowIdRanges {
+    /// The next id for a row of a table, if it is at hand, as a key; it is not taken.
+    pub fn peek(&self, tree: TreeId) -> Option<[u8; 8]> {
+        self.of.get(&tree).filter(|range| range.0 < range.1).map(|range| range.0.to_be_bytes())
+    }
+
+    /// Takes the next id for a row of a table, if it is at hand.
+    pub fn next_now(&mut self, tree: TreeId) -> Option<[u8; 8]> {
+        let range = self.of.get_mut(&tree).filter(|range| range.0 < range.1)?;
+        range.0 += 1;
+        Some((range.0 - 1).to_be_bytes())
+    }
+}
+
 impl RowIds {
     /// Takes a range of ids for a table.
     async fn take(&self, tree: &Tree) -> Result<(u64, u64), EngineError> {
@@ -57,15 +71,12 @@ impl RowIds {
     /// # Errors
     /// From the tree, at the table's first use.
     pub async fn next(&self, ranges: &mut RowIdRanges, tree: &Tree) -> Result<[u8; 8], EngineError> {
-        let range = match ranges.of.get_mut(&tree.id()) {
-            Some(range) if range.0 < range.1 => range,
-            _ => {
-                let range = self.take(tree).await?;
-                ranges.of.entry(tree.id()).insert_entry(range).into_mut()
-            }
-        };
-        range.0 += 1;
-        Ok((range.0 - 1).to_be_bytes())
+        if let Some(id) = ranges.next_now(tree.id()) {
+            return Ok(id);
+        }
+        let (id, end) = self.take(tree).await?;
+        ranges.of.insert(tree.id(), (id + 1, end));
+        Ok(id.to_be_bytes())
     }
 }
 

@@ -173,10 +173,15 @@ impl TableShape {
     /// The key of a row, for tables that have one.
     pub fn key_of(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::with_capacity(9 * self.key.len());
-        for (position, column) in self.key.iter().zip(&self.key_columns) {
-            encode_value(*column, &values[*position], &mut key);
-        }
+        self.key_into(values, &mut key);
         key
+    }
+
+    /// Appends the key of a row, for tables that have one.
+    pub fn key_into(&self, values: &[Value], out: &mut Vec<u8>) {
+        for (position, column) in self.key.iter().zip(&self.key_columns) {
+            encode_value(*column, &values[*position], out);
+        }
     }
 
     /// The key that begins with these values of its first columns.
@@ -188,10 +193,15 @@ impl TableShape {
 
     /// The value part of a row.
     pub fn value_of(&self, values: &[Value]) -> Vec<u8> {
-        let stored: Vec<Value> = self.stored.iter().map(|c| values[*c].clone()).collect();
         let mut out = Vec::with_capacity(32);
-        encode_row(self.version, &self.stored_storages, &stored, &mut out);
+        self.value_into(values, &mut out);
         out
+    }
+
+    /// Appends the value part of a row.
+    pub fn value_into(&self, values: &[Value], out: &mut Vec<u8>) {
+        let stored = self.stored.iter().map(|c| &values[*c]);
+        encode_row(self.version, &self.stored_storages, stored, out);
     }
 
     /// Takes a row apart.
@@ -365,7 +375,7 @@ fn index_shape(index: &Index, columns: &[ColumnShape], relation: &Relation) -> R
 /// The form in which the catalog keeps a value for old rows: one stored row of one column, in hexadecimal.
 pub fn encode_missing(value: &Value, storage: Storage) -> String {
     let mut bytes = Vec::new();
-    encode_row(0, &[storage], std::slice::from_ref(value), &mut bytes);
+    encode_row(0, &[storage], std::iter::once(value), &mut bytes);
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -49,7 +49,10 @@ fn row_of(id: i64) -> Vec<Value> {
 async fn load(session: &mut Session, shape: &TableShape, ids: impl Iterator<Item = i64>) -> Result<(), EngineError> {
     let mut loading = Loading::default();
     for id in ids {
-        session.insert_one_of(&mut loading, shape, &row_of(id)).await?;
+        // As INSERT does: what needs no wait is taken at once.
+        if let Some(row) = session.take_one_of(&mut loading, shape, row_of(id))? {
+            session.insert_one_of(&mut loading, shape, &row).await?;
+        }
     }
     session.end_loading(&mut loading, shape).await
 }

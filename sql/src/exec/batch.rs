@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - EXE-13 Rows are changed in the order in which they were read. An error of a row comes after those of the rows before it.
-//! - EXE-14 A statement with RETURNING, and one that sets a column of the primary key, changes its rows one by one.
+//! - EXE-14 A statement that sets a column of the primary key changes its rows one by one.
 
 use super::change::{Changes, engine_row, is_of_a_row};
 use super::foreign::Pending;
@@ -46,7 +46,7 @@ impl UpdateBatch {
         let generated = update.target.generated.iter().map(|(column, _)| column);
         let moves = !shape.has_row_id()
             && update.set.iter().map(|(column, _)| column).chain(generated).any(|c| shape.key.contains(c));
-        (update.returning.is_none() && !moves).then(UpdateBatch::default)
+        (!moves).then(UpdateBatch::default)
     }
 }
 
@@ -56,13 +56,6 @@ pub(super) struct DeleteBatch {
     rows: Vec<Row>,
     deleted: Vec<(Key, Vec<Value>)>,
     entries: EntryBatch,
-}
-
-impl DeleteBatch {
-    /// EXE-14
-    pub(super) fn new(delete: &Delete) -> Option<DeleteBatch> {
-        delete.returning.is_none().then(DeleteBatch::default)
-    }
 }
 
 impl Cx<'_> {
@@ -148,15 +141,20 @@ impl Cx<'_> {
             };
             let done = match done {
                 Ok(done) => done,
-                Err((n, EngineError::Duplicate { index, oid })) => {
-                    let new = rows.nth(n).map(|(_, new)| new).unwrap_or_default();
+                Err((n, error)) => {
+                    // EXE-13
+                    for (row, new) in rows.by_ref().take(n) {
+                        self.was_updated(update, row, &new, out).await?;
+                    }
+                    let EngineError::Duplicate { index, oid } = error else { return Err(from_engine(error)) };
+                    let new = rows.next().map(|(_, new)| new).unwrap_or_default();
                     return Err(self.duplicate(target, &index, oid, &new));
                 }
-                Err((_, error)) => return Err(from_engine(error)),
             };
             for (row, new) in rows.by_ref().take(done) {
                 pending.updated(target, &row[range.clone()], &new, false)?;
                 out.count += 1;
+                self.was_updated(update, row, &new, out).await?;
             }
             at += done;
             if let Some((row, new)) = rows.next() {
@@ -211,7 +209,9 @@ impl Cx<'_> {
         let range = table.base..table.base + table.types.len();
         batch.deleted.clear();
         for row in &rows {
-            batch.deleted.push((key_of(row, table)?, engine_row(&row[range.clone()])));
+            // Only entries of indexes are made of the values.
+            let values = if table.shape.indexes.is_empty() { &[][..] } else { &row[range.clone()] };
+            batch.deleted.push((key_of(row, table)?, engine_row(values)));
         }
         let mut at = 0;
         let mut rows = rows.into_iter();
@@ -225,6 +225,7 @@ impl Cx<'_> {
             for row in rows.by_ref().take(done) {
                 pending.deleted(&delete.target, &row[range.clone()])?;
                 out.count += 1;
+                self.was_deleted(delete, &row, out).await?;
             }
             at += done;
             if let Some(row) = rows.next() {

@@ -8,7 +8,7 @@ use super::nodes::Rows;
 use super::query::QueryRows;
 use super::shown::detailed;
 use super::{Cx, Row};
-use crate::context::errors::{concurrent, from_engine};
+use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::plan::{Action, Conflict, Delete, Insert, InsertValue, TableSlot, Target, Update};
@@ -16,6 +16,7 @@ use crate::syntax::ast::LockWait;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 use clearway_engine::error::EngineError;
+use clearway_engine::session::Mark;
 use clearway_engine::session::load::Loading;
 use clearway_engine::value::Value;
 use clearway_storage::space::giving_back;
@@ -35,7 +36,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn returns(&mut self, row: Row) -> Result<()> {
+    pub(super) fn returns(&mut self, row: Row) -> Result<()> {
         let held = self.held.get_or_insert_with(|| Held::new(Kind::Results));
         self.rows.push(row);
         held.grow().map_err(SqlError::from)
@@ -95,7 +96,7 @@ impl Cx<'_> {
             feed.taken += 1;
             feed.intake.loading.set_number(feed.taken);
             self.breathe().await?;
-            let row = self.row_to_insert(insert, &given).await?;
+            let row = self.row_to_insert(insert, given).await?;
             if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
                 self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out)
                     .await?;
@@ -117,7 +118,11 @@ impl Cx<'_> {
     }
 
     /// A row of the table from one of the source.
-    async fn row_to_insert(self, insert: &Insert, given: &[Datum]) -> Result<Row> {
+    async fn row_to_insert(self, insert: &Insert, given: Row) -> Result<Row> {
+        let is_same = |(at, v): (usize, &InsertValue)| matches!(v, InsertValue::Source(n) if *n == at);
+        if given.len() == insert.values.len() && insert.values.iter().enumerate().all(is_same) {
+            return Ok(given);
+        }
         let mut row = Row::with_capacity(insert.values.len());
         for v in &insert.values {
             row.push(match v {
@@ -163,11 +168,17 @@ impl Cx<'_> {
         out: &mut Changes,
     ) -> Result<()> {
         let mut source = QueryRows::new(insert.source.clone());
-        while let Some(given) = source.next(self).await? {
-            let row = self.row_to_insert(insert, &given).await?;
+        loop {
+            let given = match source.buffered(self) {
+                Some(given) => given?,
+                None => match source.next(self).await? {
+                    Some(given) => given,
+                    None => return Ok(()),
+                },
+            };
+            let row = self.row_to_insert(insert, given).await?;
             self.insert_one(insert, row, (loading, pending), out).await?;
         }
-        Ok(())
     }
 
     /// LDG-3; nothing more is inserted after a row that has failed.
@@ -193,6 +204,29 @@ impl Cx<'_> {
         }
     }
 
+    /// Inserts a row; gives its key if somebody asks for it, and with ON CONFLICT where to go back to.
+    async fn put_in(
+        self,
+        insert: &Insert,
+        values: &mut Vec<Value>,
+        loading: &mut Loading,
+    ) -> Result<(std::result::Result<Vec<u8>, EngineError>, Option<Mark>)> {
+        let mut session = self.run.core.engine.take();
+        let shape = &insert.target.table.shape;
+        if insert.conflict.is_some() {
+            let mark = session.mark();
+            let inserted = self.run.core.lock_wait(pin!(session.insert(shape, values))).await;
+            return Ok((inserted, Some(mark)));
+        }
+        if insert.returning.is_none() {
+            match session.take_one_of(loading, shape, std::mem::take(values)).map_err(from_engine)? {
+                None => return Ok((Ok(Vec::new()), None)),
+                Some(back) => *values = back,
+            }
+        }
+        Ok((self.run.core.lock_wait(pin!(session.insert_one_of(loading, shape, values))).await, None))
+    }
+
     async fn insert_one(
         self,
         insert: &Insert,
@@ -205,7 +239,7 @@ impl Cx<'_> {
             None => self.complete_row(target, &mut row)?,
             Some(guard) => Box::pin(self.complete_guarded(target, &guard.inserted, &mut row)).await?,
         }
-        let values = engine_row(&row);
+        let mut values = engine_row(&row);
         loop {
             if let Some(conflict) = &insert.conflict {
                 let found = {
@@ -221,16 +255,7 @@ impl Cx<'_> {
                     }
                 }
             }
-            let (inserted, mark) = {
-                let mut session = self.run.core.engine.take();
-                let mark = insert.conflict.is_some().then(|| session.mark());
-                let shape = &target.table.shape;
-                let inserted = match mark {
-                    Some(_) => self.run.core.lock_wait(pin!(session.insert(shape, &values))).await,
-                    None => self.run.core.lock_wait(pin!(session.insert_one_of(loading, shape, &values))).await,
-                };
-                (inserted, mark)
-            };
+            let (inserted, mark) = self.put_in(insert, &mut values, loading).await?;
             let key = match inserted {
                 Ok(key) => key,
                 Err(EngineError::Duplicate { index, oid }) => {
@@ -259,77 +284,14 @@ impl Cx<'_> {
         }
     }
 
-    /// Deals with a row in the way; false: it has gone, try again.
-    async fn on_conflict(
-        self,
-        insert: &Insert,
-        conflict: &Conflict,
-        key: Vec<u8>,
-        row: &Row,
-        pending: &mut Pending,
-        out: &mut Changes,
-    ) -> Result<bool> {
-        let target = &insert.target;
-        let Some((set, filter)) = &conflict.update else {
-            return self.may_do_nothing(target, &key).await;
-        };
-        let mut existing = vec![Datum::Null; target.table.types.len()];
-        existing.push(Datum::Bytea(key.into()));
-        let mode = LockMode::RowNoKeyUpdate;
-        match self.lock_current(&target.table, mode, &mut existing).await? {
-            Some(Some(mine)) if mine >= self.run.view.mark => {
-                let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-                return Err(SqlError::new("21000", message).hint(
-                    "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
-                ));
-            }
-            Some(_) => {}
-            None => return Ok(false),
-        }
-        let mut both = existing.clone();
-        both.extend(row.iter().cloned());
-        if !self.holds(filter.as_ref(), &both).await? {
-            return Ok(true);
-        }
-        let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
-        let guard = insert.guard.as_deref();
-        if let Some(guard) = guard {
-            self.meets_policies(target, &guard.existing, &old, " (USING expression)").await?;
-        }
-        for (column, e) in set {
-            new[*column] = self.value(e, &both).await?;
-        }
-        let mut new_row = new[..old.len()].to_vec();
-        self.complete_guarded(target, guard.map_or(&[], |guard| &guard.updated), &mut new_row).await?;
-        new[..old.len()].clone_from_slice(&new_row);
-        let key = key_of(&existing, &target.table)?;
-        self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
-        pending.updated(target, &old, &new_row, self.updated_own(target))?;
-        self.check_views(target, &insert.view_checks, &new, &new_row).await?;
-        out.count += 1;
-        if let Some(returning) = &insert.returning {
-            out.returns(self.values(returning, &new, &[]).await?)?;
-        }
-        Ok(true)
-    }
-
-    /// DO NOTHING beside a version that a repeatable-read snapshot does not show is a serialization failure; false: the row has gone.
-    async fn may_do_nothing(self, target: &Target, key: &[u8]) -> Result<bool> {
-        if self.run.isolation != clearway_engine::session::Isolation::RepeatableRead {
-            return Ok(true);
-        }
-        let mut session = self.run.core.engine.take();
-        let wait = session.committed_at(&target.table.shape, key);
-        match self.run.core.lock_wait(pin!(wait)).await.map_err(from_engine)? {
-            Some(commit) if commit > self.run.view.read_lsn => Err(concurrent(false)),
-            Some(_) => Ok(true),
-            None => Ok(false),
-        }
-    }
-
     /// Locks a row whatever its version and fills the slots with it; says where in the transaction it was changed, if
     /// it was. None: there is no such row.
-    async fn lock_current(self, table: &TableSlot, mode: LockMode, row: &mut Row) -> Result<Option<Option<u32>>> {
+    pub(super) async fn lock_current(
+        self,
+        table: &TableSlot,
+        mode: LockMode,
+        row: &mut Row,
+    ) -> Result<Option<Option<u32>>> {
         let key = key_of(row, table)?;
         let locked = {
             let mut session = self.run.core.engine.take();
@@ -405,14 +367,7 @@ impl Cx<'_> {
                 Changed::Done => {
                     pending.updated(target, &old, &new, self.updated_own(target))?;
                     out.count += 1;
-                    if update.returning.is_some() || !update.view_checks.is_empty() {
-                        row[table.base..table.base + width].clone_from_slice(&new);
-                    }
-                    self.check_views(target, &update.view_checks, &row, &new).await?;
-                    if let Some(returning) = &update.returning {
-                        out.returns(self.values(returning, &row, &[]).await?)?;
-                    }
-                    return Ok(());
+                    return self.was_updated(update, row, &new, out).await;
                 }
                 Changed::Again | Changed::Exists { .. } => return Ok(()),
                 Changed::Newer => {
@@ -427,6 +382,28 @@ impl Cx<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// What is done with a row that has been updated: conditions of views, RETURNING.
+    pub(super) async fn was_updated(self, update: &Update, mut row: Row, new: &Row, out: &mut Changes) -> Result<()> {
+        if update.returning.is_none() && update.view_checks.is_empty() {
+            return Ok(());
+        }
+        let table = &update.target.table;
+        row[table.base..table.base + table.types.len()].clone_from_slice(new);
+        self.check_views(&update.target, &update.view_checks, &row, new).await?;
+        match &update.returning {
+            Some(returning) => out.returns(self.values(returning, &row, &[]).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// What is done with a row that has been deleted: RETURNING.
+    pub(super) async fn was_deleted(self, delete: &Delete, row: &Row, out: &mut Changes) -> Result<()> {
+        match &delete.returning {
+            Some(returning) => out.returns(self.values(returning, row, &[]).await?),
+            None => Ok(()),
         }
     }
 
@@ -477,19 +454,13 @@ impl Cx<'_> {
     async fn delete(self, delete: &Delete, pending: &mut Pending) -> Result<Changes> {
         let mut out = Changes::default();
         let mut source = Rows::new(delete.source.clone(), Vec::new());
-        let mut batch = DeleteBatch::new(delete);
+        let mut batch = DeleteBatch::default();
         while let Some(row) = source.pull(self).await? {
-            if !self.holds(delete.filter.as_ref(), &row).await? {
-                continue;
-            }
-            match &mut batch {
-                Some(batch) => self.delete_soon(batch, delete, row, pending, &mut out).await?,
-                None => self.delete_one(delete, row, pending, &mut out).await?,
+            if self.holds(delete.filter.as_ref(), &row).await? {
+                self.delete_soon(&mut batch, delete, row, pending, &mut out).await?;
             }
         }
-        if let Some(batch) = &mut batch {
-            self.end_deletes(batch, delete, pending, &mut out).await?;
-        }
+        self.end_deletes(&mut batch, delete, pending, &mut out).await?;
         Ok(out)
     }
 
@@ -509,10 +480,7 @@ impl Cx<'_> {
                 Changed::Done => {
                     pending.deleted(&delete.target, &old)?;
                     out.count += 1;
-                    if let Some(returning) = &delete.returning {
-                        out.returns(self.values(returning, &row, &[]).await?)?;
-                    }
-                    return Ok(());
+                    return self.was_deleted(delete, &row, out).await;
                 }
                 Changed::Again | Changed::Exists { .. } => return Ok(()),
                 Changed::Newer => {

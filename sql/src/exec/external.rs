@@ -6,6 +6,7 @@ use super::sort::order_of;
 use super::spill::{SpillReader, Spilled};
 use super::{Cx, Row};
 use crate::error::Result;
+use crate::types::Datum;
 use clearway_base::breath;
 use std::ops::Range;
 
@@ -30,13 +31,25 @@ impl Runs {
 
     /// Writes rows that are sorted.
     pub async fn add(&mut self, rows: Vec<(Row, Row)>) -> Result<()> {
-        let from = self.file.end();
         for (key, row) in rows {
             breath::breathe(breath::ROW).await?;
-            self.file.append(&key, &row).await?;
+            self.append(&key, &row).await?;
         }
-        self.parts.push(from..self.file.end());
+        self.end_run();
         Ok(())
+    }
+
+    /// Appends a row to the run that is being written: it does not stand before those of the run.
+    pub async fn append(&mut self, key: &[Datum], row: &[Datum]) -> Result<()> {
+        self.file.append(key, row).await
+    }
+
+    /// The run that is being written has no more rows.
+    pub fn end_run(&mut self) {
+        let from = self.parts.last().map_or(0, |part| part.end);
+        if self.file.end() > from {
+            self.parts.push(from..self.file.end());
+        }
     }
 
     /// All rows in their order.

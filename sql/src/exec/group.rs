@@ -142,21 +142,12 @@ async fn part_groups(
     Ok(parts)
 }
 
-/// Where rows of groups go.
-pub enum Sink<'s, 'a> {
-    /// A list.
-    List(&'s mut Vec<Row>),
-    /// A sorter, with what it has of the statement's memory.
-    Sorter(&'s mut Sorter<'a>, &'s mut Held),
-}
+/// Where rows of groups go, with what that has of the statement's memory.
+pub struct Sink<'s, 'a>(pub &'s mut Sorter<'a>, pub &'s mut Held);
 
 impl Sink<'_, '_> {
     async fn put(&mut self, row: Row, cx: Cx<'_>) -> Result<()> {
-        match self {
-            Sink::List(list) => list.push(row),
-            Sink::Sorter(sorter, held) => sorter.push(row, cx, held).await?,
-        }
-        Ok(())
+        self.0.push(row, cx, self.1).await
     }
 }
 

@@ -5,23 +5,25 @@
 //! ```
 //! Every step after the sort is lazy, so that `FOR UPDATE SKIP LOCKED LIMIT 1` locks one row.
 
+use super::distinct::FirstRows;
 use super::expand::Expansion;
+use super::external::Merge;
 use super::group::{Sink, groups};
 use super::keys::FoldState;
 use super::nodes::Rows;
 use super::row_batch::{Batch, ROWS};
+use super::set_operation::SetRows;
 use super::sort::{SortedRows, Sorter, sorted};
-use super::window::computed;
+use super::window::{computed, sort_keys};
 use super::{BoxFuture, Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::Bound;
 use crate::planner::order::relied_on;
 use crate::planner::plan::{Access, Body, Distinct, Node, Query, Scan, Select, SortKey};
-use crate::syntax::ast::SetOp;
 use crate::types::Datum;
 use clearway_base::memory::{Held, Kind};
 use clearway_base::{breath, stack};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A query that is being read.
@@ -30,7 +32,10 @@ pub struct QueryRows {
     source: Source,
     /// The row that functions of the select list are expanding.
     expansion: Option<Box<Expansion>>,
-    seen: HashSet<Row, FoldState>,
+    /// DISTINCT.
+    first: Option<Box<FirstRows>>,
+    /// The rows of a recursive query without ALL.
+    seen: Option<HashSet<Row, FoldState>>,
     skip: i64,
     left: Option<i64>,
     /// What sorting, grouping, a set operation or DISTINCT has of the statement's memory.
@@ -47,6 +52,9 @@ enum Source {
     Inputs(SortedRows),
     /// Rows of the output.
     Outputs(SortedRows),
+    Set(Box<SetRows>),
+    /// Rows that DISTINCT put aside.
+    Aside(Box<Merge>),
     /// Rows of a turn of a recursive query, and the same rows for the next turn.
     Turn(std::vec::IntoIter<Row>, Vec<Row>),
 }
@@ -58,7 +66,8 @@ impl QueryRows {
             query,
             source: Source::Start,
             expansion: None,
-            seen: HashSet::default(),
+            first: None,
+            seen: None,
             skip: 0,
             left: None,
             held: None,
@@ -225,11 +234,22 @@ impl QueryRows {
                 Source::Turn(rows.clone().into_iter(), rows)
             }
             Body::SetOp { op, all, left, right } => {
-                let held = self.held.insert(Held::new(Kind::SetOperation));
-                let l = Box::pin(QueryRows::new(left.clone()).all(cx, held)).await?;
-                let r = Box::pin(QueryRows::new(right.clone()).all(cx, held)).await?;
-                let out = set_op(*op, *all, l, r, cx).await?;
-                Source::Outputs(sorted(out, &query.sort, None, None, cx, held).await?)
+                let mut rows = Box::new(SetRows::new(*op, *all, left, right));
+                match query.sort.is_empty() {
+                    true => Source::Set(rows),
+                    false => {
+                        let first =
+                            self.left.map(|n| n.saturating_add(self.skip)).and_then(|n| usize::try_from(n).ok());
+                        let (mut sorter, mut held) = (Sorter::new(&query.sort, None, first, cx), Held::new(Kind::Sort));
+                        while let Some(row) = rows.next(cx).await? {
+                            cx.breathe().await?;
+                            sorter.push(row, cx, &mut held).await?;
+                        }
+                        let sorted = sorter.finish(cx, &mut held).await?;
+                        self.held = Some(held);
+                        Source::Outputs(sorted)
+                    }
+                }
             }
         };
         Ok(())
@@ -240,7 +260,7 @@ impl QueryRows {
         let mut out = Vec::new();
         for row in rows {
             cx.breathe().await?;
-            if self.seen.insert(row.clone()) {
+            if self.seen.get_or_insert_default().insert(row.clone()) {
                 out.push(row);
             }
         }
@@ -279,8 +299,11 @@ impl QueryRows {
             return self.turn(*all, step, *work, cx).await;
         }
         let Body::Select(select) = &query.body else {
-            let Source::Outputs(rows) = &mut self.source else { return Ok(None) };
-            return rows.next().await;
+            return match &mut self.source {
+                Source::Outputs(rows) => rows.next().await,
+                Source::Set(rows) => rows.next(cx).await,
+                _ => Ok(None),
+            };
         };
         loop {
             cx.breathe().await?;
@@ -289,32 +312,43 @@ impl QueryRows {
                 _ => None,
             };
             if let Some(row) = expanded {
-                match self.put_out(select, row, cx).await? {
+                match self.put_out(select, row, false, cx).await? {
                     None => continue,
                     out => return Ok(out),
                 }
             }
+            let is_aside = matches!(self.source, Source::Aside(_));
             let row = match &mut self.source {
                 Source::Stream(rows) => match rows.pull(cx).await? {
                     Some(row) if !cx.holds(select.filter.as_ref(), &row).await? => continue,
                     row => row,
                 },
                 Source::Inputs(rows) => rows.next().await?,
-                Source::Start | Source::Outputs(_) | Source::Turn(..) => None,
+                Source::Aside(rows) => rows.next().await?.map(|(_, row)| row),
+                Source::Start | Source::Outputs(_) | Source::Set(_) | Source::Turn(..) => None,
             };
-            let Some(mut row) = row else { return Ok(None) };
+            let Some(mut row) = row else {
+                let Some(mut first) = self.first.take() else { return Ok(None) };
+                let Some(rest) = first.rest(cx).await? else { return Ok(None) };
+                self.source = Source::Aside(Box::new(rest));
+                continue;
+            };
+            if is_aside && matches!(select.distinct, Some(Distinct::Row)) {
+                return Ok(Some(row));
+            }
             if !select.locks.is_empty() && !cx.lock_rows(select, &mut row).await? {
                 continue;
             }
-            if let Some(stage) = select.sets.as_ref().filter(|s| !s.in_order) {
-                if !stage.in_distinct && !self.is_first(select, &row, cx).await? {
+            // A row that was put aside after its functions gave their rows has those already.
+            if let Some(stage) = select.sets.as_ref().filter(|s| !(s.in_order || is_aside && s.in_distinct)) {
+                if !is_aside && !stage.in_distinct && !self.is_first(select, &row, cx).await? {
                     continue;
                 }
                 let expansion = self.expansion.get_or_insert_default();
                 expansion.start(stage, row, select.width, cx).await?;
                 continue;
             }
-            match self.put_out(select, row, cx).await? {
+            match self.put_out(select, row, is_aside, cx).await? {
                 None => {}
                 out => return Ok(out),
             }
@@ -325,24 +359,21 @@ impl QueryRows {
     async fn is_first(&mut self, select: &Select, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
         let Some(Distinct::On(keys)) = &select.distinct else { return Ok(true) };
         let key = cx.values(keys, row, row.get(select.width..).unwrap_or(&[])).await?;
-        Ok(self.seen.insert(key))
+        let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new()));
+        first.is_first(&key, Some(row), cx).await
     }
 
-    /// The output for a row, if DISTINCT lets it through.
-    async fn put_out(&mut self, select: &Select, row: Row, cx: Cx<'_>) -> Result<Option<Row>> {
-        let judged = select.sets.as_ref().is_some_and(|s| !s.in_order && !s.in_distinct);
+    /// The output for a row, if DISTINCT lets it through; `judged`: DISTINCT ON has.
+    async fn put_out(&mut self, select: &Select, row: Row, judged: bool, cx: Cx<'_>) -> Result<Option<Row>> {
+        let judged = judged || select.sets.as_ref().is_some_and(|s| !s.in_order && !s.in_distinct);
         if !judged && !self.is_first(select, &row, cx).await? {
             return Ok(None);
         }
         let aggregates = row.get(select.width..).unwrap_or(&[]);
         let out = cx.values(&select.targets, &row, aggregates).await?;
-        if let Some(Distinct::Row) = &select.distinct
-            && !self.seen.insert(out.clone())
-        {
-            return Ok(None);
-        }
-        if select.distinct.is_some() {
-            self.held.get_or_insert_with(|| Held::new(Kind::Distinct)).grow()?;
+        if let Some(Distinct::Row) = &select.distinct {
+            let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new()));
+            return Ok(first.is_first(&out, None, cx).await?.then_some(out));
         }
         Ok(Some(out))
     }
@@ -397,7 +428,7 @@ async fn count(e: Option<&Bound>, what: &str, code: &'static str, cx: Cx<'_>) ->
 
 /// Rows before the target list: grouped, with the values of window functions, expanded where the order asks for that, sorted.
 async fn collect(
-    mut source: Rows,
+    source: Rows,
     select: &Select,
     sort: &[SortKey],
     first: Option<usize>,
@@ -407,101 +438,96 @@ async fn collect(
     let expanded = select.sets.as_ref().filter(|s| s.in_order);
     let width = Some(select.width);
     if select.grouping.is_none() && select.windows.is_empty() && expanded.is_none() {
-        let mut sorter = Sorter::new(sort, width, first, cx);
-        let (mut batch, mut more) = (Batch::default(), true);
-        while more {
-            batch.clear();
-            more = source.fill(cx, ROWS, &mut batch).await?;
-            for at in 0..batch.len() {
-                cx.breathe().await?;
-                if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
-                    sorter.push_of(&mut batch, at, cx, held).await?;
-                }
-            }
-        }
-        let rows = sorter.finish(cx, held).await?;
-        held.measure();
-        return Ok(rows);
+        return plain(source, select, (sort, first), cx, held).await;
     }
     if let (Some(grouping), true, None) = (&select.grouping, select.windows.is_empty(), expanded) {
         let (mut sorter, mut sort_held) = (Sorter::new(sort, width, first, cx), Held::new(Kind::Sort));
-        groups(source, select, grouping, cx, held, &mut Sink::Sorter(&mut sorter, &mut sort_held)).await?;
+        groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
         *held = sort_held;
         let rows = sorter.finish(cx, held).await?;
         held.measure();
         return Ok(rows);
     }
-    let mut rows = match &select.grouping {
+    // Rows go from one sort to the next: each stage of windows has its order, functions that give rows take them as they come.
+    let stages: Vec<Vec<SortKey>> = select.windows.iter().map(sort_keys).collect();
+    let mut sorter = Sorter::new(stages.first().map_or(&[], |keys| &keys[..]), width, None, cx);
+    let mut sort_held = Held::new(Kind::Sort);
+    match &select.grouping {
         Some(grouping) => {
-            let mut rows = Vec::new();
-            groups(source, select, grouping, cx, held, &mut Sink::List(&mut rows)).await?;
-            rows
+            groups(source, select, grouping, cx, held, &mut Sink(&mut sorter, &mut sort_held)).await?;
         }
-        None => filtered(source, select, cx, held).await?,
-    };
-    for stage in &select.windows {
-        rows = computed(stage, rows, select.width, cx, held).await?;
+        None => {
+            filtered(source, select, cx, (&mut sorter, &mut sort_held)).await?;
+        }
+    }
+    for (at, stage) in select.windows.iter().enumerate() {
+        let rows = sorter.finish_keyed(cx, &mut sort_held).await?;
+        let (keys, first) = match stages.get(at + 1) {
+            Some(keys) => (&keys[..], None),
+            None if expanded.is_some() => (&[][..], None),
+            None => (sort, first),
+        };
+        sorter = Sorter::new(keys, width, first, cx);
+        let mut next_held = Held::new(Kind::Sort);
+        computed(stage, rows, select.width, (&mut sorter, &mut next_held), cx).await?;
+        sort_held = next_held;
     }
     if let Some(stage) = expanded {
-        let mut all = Vec::new();
+        let mut rows = sorter.finish(cx, &mut sort_held).await?;
+        sorter = Sorter::new(sort, width, None, cx);
+        let mut next_held = Held::new(Kind::Sort);
         let mut expansion = Expansion::default();
-        for row in rows {
+        while let Some(row) = rows.next().await? {
             expansion.start(stage, row, select.width, cx).await?;
             while let Some(row) = expansion.next(stage, select.width, cx).await? {
-                all.push(row);
-                held.grow()?;
+                sorter.push(row, cx, &mut next_held).await?;
             }
         }
-        rows = all;
+        sort_held = next_held;
     }
-    let rows = sorted(rows, sort, width, first, cx, held).await?;
+    *held = sort_held;
+    let rows = sorter.finish(cx, held).await?;
     held.measure();
     Ok(rows)
 }
 
-/// The rows of a source that meet the condition of a level.
-async fn filtered(mut source: Rows, select: &Select, cx: Cx<'_>, held: &mut Held) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    while let Some(row) = source.pull(cx).await? {
-        cx.breathe().await?;
-        if cx.holds(select.filter.as_ref(), &row).await? {
-            rows.push(row);
-            held.grow()?;
+/// The rows of a source that meet the condition of a level, sorted.
+async fn plain(
+    mut source: Rows,
+    select: &Select,
+    (sort, first): (&[SortKey], Option<usize>),
+    cx: Cx<'_>,
+    held: &mut Held,
+) -> Result<SortedRows> {
+    let mut sorter = Sorter::new(sort, Some(select.width), first, cx);
+    let (mut batch, mut more) = (Batch::default(), true);
+    while more {
+        batch.clear();
+        more = source.fill(cx, ROWS, &mut batch).await?;
+        for at in 0..batch.len() {
+            cx.breathe().await?;
+            if cx.holds(select.filter.as_ref(), batch.row(at)).await? {
+                sorter.push_of(&mut batch, at, cx, held).await?;
+            }
         }
     }
+    let rows = sorter.finish(cx, held).await?;
+    held.measure();
     Ok(rows)
 }
 
-async fn set_op(op: SetOp, all: bool, left: Vec<Row>, right: Vec<Row>, cx: Cx<'_>) -> Result<Vec<Row>> {
-    let (mut out, mut seen) = (Vec::new(), HashSet::with_hasher(FoldState));
-    if op == SetOp::Union {
-        for row in left.into_iter().chain(right) {
-            cx.breathe().await?;
-            if all || seen.insert(row.clone()) {
-                out.push(row);
-            }
-        }
-        return Ok(out);
-    }
-    let mut counts: HashMap<Row, usize, FoldState> = HashMap::default();
-    for row in right {
+/// Gives the rows of a source that meet the condition of a level to a sorter.
+async fn filtered(
+    mut source: Rows,
+    select: &Select,
+    cx: Cx<'_>,
+    (sorter, held): (&mut Sorter<'_>, &mut Held),
+) -> Result<()> {
+    while let Some(row) = source.pull(cx).await? {
         cx.breathe().await?;
-        *counts.entry(row).or_default() += 1;
-    }
-    for row in left {
-        cx.breathe().await?;
-        let there = match counts.get_mut(&row) {
-            Some(n) if *n > 0 => {
-                if all {
-                    *n -= 1;
-                }
-                true
-            }
-            _ => false,
-        };
-        if there == (op == SetOp::Intersect) && (all || seen.insert(row.clone())) {
-            out.push(row);
+        if cx.holds(select.filter.as_ref(), &row).await? {
+            sorter.push(row, cx, held).await?;
         }
     }
-    Ok(out)
+    Ok(())
 }

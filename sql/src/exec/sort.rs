@@ -22,6 +22,9 @@ const FIRST_MAX: usize = 100_000;
 /// # Errors
 /// The reason for which the statement must end.
 pub async fn sort_keyed(mut rows: Vec<(Row, Row)>, by: &[(bool, bool)]) -> Result<Vec<(Row, Row)>> {
+    if by.is_empty() {
+        return Ok(rows);
+    }
     let order = |a: &(Row, Row), b: &(Row, Row)| order_of(&a.0, &b.0, by);
     for piece in rows.chunks_mut(PIECE) {
         breath::breathe(piece.len() as u32 * breath::ROW).await?;
@@ -74,6 +77,24 @@ pub enum SortedRows {
     List(std::vec::IntoIter<Row>),
     /// In temporary files.
     Merged(Box<Merge>),
+}
+
+/// Rows in their order, each behind its sort values.
+pub enum KeyedRows {
+    /// In memory.
+    List(std::vec::IntoIter<(Row, Row)>),
+    /// In temporary files.
+    Merged(Box<Merge>),
+}
+
+impl KeyedRows {
+    /// The next one.
+    pub async fn next(&mut self) -> Result<Option<(Row, Row)>> {
+        match self {
+            Self::List(rows) => Ok(rows.next()),
+            Self::Merged(merge) => merge.next().await,
+        }
+    }
 }
 
 impl From<Vec<Row>> for SortedRows {
@@ -177,19 +198,27 @@ impl<'a> Sorter<'a> {
     }
 
     /// The rows in their order.
-    pub async fn finish(mut self, cx: Cx<'_>, held: &mut Held) -> Result<SortedRows> {
+    pub async fn finish(self, cx: Cx<'_>, held: &mut Held) -> Result<SortedRows> {
+        Ok(match self.finish_keyed(cx, held).await? {
+            KeyedRows::List(rows) => rows.map(|(_, row)| row).collect::<Vec<Row>>().into(),
+            KeyedRows::Merged(merge) => SortedRows::Merged(merge),
+        })
+    }
+
+    /// The rows in their order, with their sort values.
+    pub async fn finish_keyed(mut self, cx: Cx<'_>, held: &mut Held) -> Result<KeyedRows> {
         if self.runs.is_some() && !self.rows.is_empty() {
             self.write_run(cx, held).await?;
         }
         if let Some(runs) = self.runs {
-            return Ok(SortedRows::Merged(Box::new(runs.merged().await?)));
+            return Ok(KeyedRows::Merged(Box::new(runs.merged().await?)));
         }
         if let Some(first) = self.first {
             self.keep_first(first).await?;
         } else {
             self.rows = sort_keyed(self.rows, &self.by).await?;
         }
-        Ok(self.rows.into_iter().map(|(_, row)| row).collect::<Vec<Row>>().into())
+        Ok(KeyedRows::List(self.rows.into_iter()))
     }
 }
 

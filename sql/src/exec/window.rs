@@ -1,20 +1,22 @@
-//! Window functions: the rows of a level are sorted by partition and order, and each partition is computed as a whole.
+//! Window functions: the rows of a level are sorted by partition and order, and each partition is computed as a whole, in memory. A stage whose
+//! functions look at no later row than the last peer goes row by row (`running`).
 //!
 //! Structure: [`Partition`] knows the rows of one partition and their groups of peers, `frame` the frames of its rows, and the functions
 //! here fill one value of each row (PLN-8).
 
 use super::frame::{Frames, Segments};
 use super::host::CxHost;
-use super::sort::{put, sort_keyed};
+use super::running::Running;
+use super::sort::{KeyedRows, Sorter, put};
 use super::{Cx, Row};
 use crate::error::{Result, SqlError};
 use crate::expr::accumulate::{Accumulator, order_of};
 use crate::expr::aggregate::AggregateCall;
 use crate::expr::window::WindowFunction;
-use crate::planner::plan::{StageCall, WindowStage};
+use crate::planner::plan::{SortKey, StageCall, WindowStage};
 use crate::types::Datum;
 use clearway_base::breath;
-use clearway_base::memory::Held;
+use clearway_base::memory::{Held, Kind};
 use std::ops::Range;
 
 /// Rows with their sort values, sorted: those of one partition.
@@ -49,55 +51,81 @@ impl Partition<'_> {
     }
 }
 
-/// Computes the functions of a stage; the rows come back in its order.
+/// The order that a stage wants of its rows.
+pub fn sort_keys(stage: &WindowStage) -> Vec<SortKey> {
+    let partition = stage.partition.iter();
+    let partition = partition.map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
+    partition.chain(stage.order.iter().cloned()).collect()
+}
+
+/// Where the rows of a stage go, with what that has of the statement's memory.
+pub type Next<'n, 's> = (&'n mut Sorter<'s>, &'n mut Held);
+
+/// How a row stands to the one before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It is a peer.
+    Peer,
+    /// It begins a group of peers.
+    Group,
+    /// It begins a partition.
+    Partition,
+}
+
+/// Computes the functions of a stage for rows in its order (`sort_keys`), which go on in that order.
 pub async fn computed(
     stage: &WindowStage,
-    rows: Vec<Row>,
+    mut rows: KeyedRows,
     width: usize,
+    next: Next<'_, '_>,
     cx: Cx<'_>,
-    held: &mut Held,
-) -> Result<Vec<Row>> {
+) -> Result<()> {
     let keys = stage.partition.len();
     let mut by = vec![(false, false); keys];
     by.extend(stage.order.iter().map(|k| (k.descending, k.nulls_first)));
-    let mut keyed = Vec::with_capacity(rows.len());
-    for row in rows {
-        cx.breathe().await?;
-        let mut key = Row::with_capacity(by.len());
-        for e in stage.partition.iter().chain(stage.order.iter().map(|k| &k.expr)) {
-            key.push(cx.value_with(e, &row, &row[width..]).await?);
+    let step = |last: &[Datum], this: &[Datum]| {
+        if order_of(&last[..keys], &this[..keys], &by).is_ne() {
+            Step::Partition
+        } else if order_of(&last[keys..], &this[keys..], &by[keys..]).is_ne() {
+            Step::Group
+        } else {
+            Step::Peer
         }
-        keyed.push((key, row));
-        held.grow()?;
+    };
+    if let Some(running) = Running::new(stage, width) {
+        return running.computed(rows, step, next, cx).await;
     }
-    let mut sorted = if by.is_empty() { keyed } else { sort_keyed(keyed, &by).await? };
     let frames = frames_of(stage, cx).await?;
-    let mut from = 0;
-    while from < sorted.len() {
-        let mut to = from + 1;
-        let mut groups = vec![0];
-        let mut group_of = vec![0];
-        while to < sorted.len() {
+    let mut first = rows.next().await?;
+    while let Some(row) = first.take() {
+        let mut held = Held::new(Kind::Sort);
+        let (mut all, mut groups, mut group_of) = (vec![row], vec![0], vec![0]);
+        while let Some(row) = rows.next().await? {
             cx.breathe().await?;
-            let (last, this) = (&sorted[to - 1].0, &sorted[to].0);
-            if order_of(&last[..keys], &this[..keys], &by).is_ne() {
+            let step = all.last().map_or(Step::Partition, |last| step(&last.0, &row.0));
+            if step == Step::Partition {
+                first = Some(row);
                 break;
             }
-            if order_of(&last[keys..], &this[keys..], &by[keys..]).is_ne() {
-                groups.push(to - from);
+            if step == Step::Group {
+                groups.push(all.len());
             }
             group_of.push(groups.len() - 1);
-            to += 1;
+            all.push(row);
+            held.grow()?;
         }
-        groups.push(to - from);
-        let mut partition = Partition { rows: &mut sorted[from..to], keys, by: &by[keys..], groups, group_of };
+        groups.push(all.len());
+        let mut partition = Partition { rows: &mut all, keys, by: &by[keys..], groups, group_of };
         for (call, frames) in stage.calls.iter().zip(&frames) {
             compute(call, frames, &mut partition, width, cx).await?;
             held.grow()?;
         }
-        from = to;
+        for (_, row) in all {
+            cx.breathe().await?;
+            next.0.push(row, cx, next.1).await?;
+        }
     }
-    Ok(sorted.into_iter().map(|(_, row)| row).collect())
+    Ok(())
 }
 
 /// The frames of the calls of a stage; their offsets are evaluated once.

@@ -69,7 +69,35 @@ impl BulkLoad {
         self.push_row(key, reference, true).await
     }
 
+    /// The next row, if it does not fill a leaf; else false, and [`BulkLoad::push`] takes it.
+    ///
+    /// # Errors
+    /// As [`BulkLoad::push`].
+    pub fn push_now(&mut self, key: &[u8], value: &[u8]) -> Result<bool, StorageError> {
+        if self.is_full(key, row_bytes(key.len(), value.len(), false, false), 1) {
+            return Ok(false);
+        }
+        self.add(key, value, false)?;
+        Ok(true)
+    }
+
     async fn push_row(&mut self, key: &[u8], value: &[u8], overflow: bool) -> Result<(), StorageError> {
+        self.add(key, value, overflow)?;
+        if self.is_full(key, 0, 0) {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the rows surely fill a leaf, with so many more bytes of so many more rows, if `last` is the last one's key.
+    fn is_full(&self, last: &[u8], more_bytes: usize, more_rows: usize) -> bool {
+        let rows = self.rows.len();
+        let prefix = if rows == 0 { last.len() } else { common_prefix(self.rows.get(0).key, last) };
+        let bytes = (self.raw_bytes + more_bytes).saturating_sub((rows + more_rows) * prefix);
+        bytes + GUESS_BYTES > PAGE_BYTES + ROW_BYTES_MAX
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8], overflow: bool) -> Result<(), StorageError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(StorageError::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
         }
@@ -82,10 +110,6 @@ impl BulkLoad {
         let row = NodeRow { key, value, tag: self.tag, ghost: false, overflow };
         self.rows.insert(self.rows.len(), &row);
         self.raw_bytes += row_bytes(key.len(), value.len(), overflow, false);
-        let prefix = common_prefix(self.rows.get(0).key, key);
-        if self.raw_bytes.saturating_sub(self.rows.len() * prefix) + GUESS_BYTES > PAGE_BYTES + ROW_BYTES_MAX {
-            self.flush().await?;
-        }
         Ok(())
     }
 

@@ -105,3 +105,20 @@ create table bl (t text);
 insert into bl select string_agg(md5(g::text), '') from generate_series(1, 20000) g;
 select pg_relation_size('bl') < 100000, pg_table_size('bl') > 600000;
 drop table bc, bp, bu, bs, bt, bl;
+-- RETURNING of many rows, and conditions of views for each of them
+create table given(id int primary key, v int, u int unique);
+insert into given select i, i % 10, i from generate_series(1, 600) i;
+with changed as (update given set v = v + 1, u = u + 1000 where id % 2 = 0 returning id, v, u) select count(*), sum(id), sum(v), sum(u) from changed;
+with gone as (delete from given where id % 3 = 0 returning *) select count(*), sum(id), sum(v), sum(u) from gone;
+with gone as (delete from given using generate_series(1, 100) g where id = g returning id, g * 2 x) select count(*), sum(id), sum(x) from gone;
+select count(*), sum(v), sum(u) from given;
+-- the error of the first row comes first, also where a later one has another
+update given set u = case when id = 400 then 1 else u end, v = 0 where id > 300 returning 1 / (id - 301);
+update given set u = case when id = 305 then 101 else u end where id > 300 returning 1 / (id - 598);
+delete from given where id > 500 returning 1 / (id - 599);
+select count(*), sum(v), sum(u) from given;
+create view given_low as select * from given where v < 100 with check option;
+update given_low set v = case when id = 500 then 200 else 5 end;
+update given_low set v = 6;
+select count(*), sum(v) from given;
+drop table given cascade;

@@ -41,6 +41,20 @@ impl Load {
         // LOD-4
         self.is_behind(key) && key.len() <= KEY_BYTES_MAX && value_len <= Tree::inline_max(key.len())
     }
+
+    /// The next row, which the load takes; false: it may have to wait, and [`Transaction::load_row`] takes the row.
+    ///
+    /// # Errors
+    /// From the tree.
+    pub fn load_now(&mut self, key: &[u8], value: &[u8]) -> Result<bool, TxnError> {
+        assert!(self.takes(key, value.len()), "LOD-4: rows in the order of their keys, without chains");
+        if !self.bulk.push_now(key, value)? {
+            return Ok(false);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        Ok(true)
+    }
 }
 
 impl Transaction {

@@ -149,7 +149,11 @@ impl<'a> Lines<'a> {
                     Some(_) => return Err(bad("end-of-copy marker corrupt")),
                 },
                 b'\\' if !csv => self.at += if next.is_some() { 2 } else { 1 },
-                _ => self.at += 1,
+                _ => {
+                    let (x, y) = if csv { (self.form.quote, self.form.escape) } else { (b'\\', b'\\') };
+                    self.at += 1;
+                    self.at += plain_len(&self.buffer[self.at..], [b'\n', b'\r', x, y]);
+                }
             }
         }
     }
@@ -256,7 +260,7 @@ impl<'a> Lines<'a> {
             let begin = at;
             loop {
                 let rest = &line[at..];
-                let plain = rest.iter().position(|b| *b == delimiter || *b == b'\\').unwrap_or(rest.len());
+                let plain = plain_len(rest, [delimiter, b'\\', delimiter, b'\\']);
                 out.bytes.extend_from_slice(&rest[..plain]);
                 at += plain;
                 if line.get(at) != Some(&b'\\') {
@@ -329,6 +333,17 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// How many bytes stand before the first of these.
+fn plain_len(bytes: &[u8], [a, b, c, d]: [u8; 4]) -> usize {
+    let is_end = |byte: u8| (byte == a) | (byte == b) | (byte == c) | (byte == d);
+    let (chunks, _) = bytes.as_chunks::<32>();
+    // Without an exit from a chunk the compiler compares its bytes side by side.
+    let is_plain = |chunk: &&[u8; 32]| !chunk.iter().fold(false, |found, byte| found | is_end(*byte));
+    let from = 32 * chunks.iter().take_while(is_plain).count();
+    let rest = &bytes[from..];
+    from + rest.iter().position(|byte| is_end(*byte)).unwrap_or(rest.len())
+}
+
 /// What a backslash and the bytes after it stand for, how many bytes they are, and whether the byte was given by its number.
 fn escape(bytes: &[u8]) -> (u8, usize, bool) {
     let digits = |from: usize, max: usize, radix: u32| {
@@ -358,6 +373,7 @@ fn escape(bytes: &[u8]) -> (u8, usize, bool) {
 fn valid(bytes: &[u8]) -> Result<()> {
     let text = std::str::from_utf8(bytes);
     let bad_at = match text {
+        Ok(_) if !bytes.contains(&0) => None,
         Ok(_) => bytes.iter().position(|b| *b == 0),
         Err(e) => Some(e.valid_up_to()),
     };
@@ -404,8 +420,10 @@ mod tests {
 
     #[test]
     fn a_line_reads_the_same_however_it_is_cut() {
-        let text = b"a\\tb\t\\N\tc\\\nd\r\ne\\x41\\101\tf\t\\\\N\r\n\\.\r\nrest".to_vec();
-        let csv = b"a,\"b\n\"\"x\"\"\",,\"\"\n\"\\.\",1,2,3\n\\.\nrest".to_vec();
+        // What is plain for longer than the pieces of `plain_len`.
+        let long = "ab c".repeat(20);
+        let text = format!("a\\tb{long}\t\\N\tc{long}\\\nd\r\n{long}e\\x41\\101\tf\t\\\\N\r\n\\.\r\nrest").into_bytes();
+        let csv = format!("a,\"b{long}\n\"\"x\"\"\",,\"\"\n\"\\.{long}\",1,2,{long}\n\\.\nrest").into_bytes();
         for (format, stream) in [(Format::Text, text), (Format::Csv, csv)] {
             let form = form(format);
             let whole = read(&form, &stream, stream.len()).expect("well formed");

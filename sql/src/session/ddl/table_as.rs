@@ -122,7 +122,10 @@ impl Sink for Filling<'_> {
         Box::pin(async {
             let mut engine = self.core.engine.take();
             for values in self.rows.drain(..) {
-                engine.insert_one_of(&mut self.loading, &self.shape, &values).await.map_err(from_engine)?;
+                let left = engine.take_one_of(&mut self.loading, &self.shape, values).map_err(from_engine)?;
+                if let Some(values) = left {
+                    engine.insert_one_of(&mut self.loading, &self.shape, &values).await.map_err(from_engine)?;
+                }
             }
             Ok(())
         })

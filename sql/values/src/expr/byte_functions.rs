@@ -4,6 +4,7 @@ use super::eval::Env;
 use super::functions::{Function, i, s, table};
 use super::text_functions::too_large;
 use crate::error::{Result, SqlError, code};
+use crate::types::hex::hex;
 use crate::types::{Datum, oid};
 use clearway_base::{breath, memory};
 use sha2::Digest;
@@ -44,10 +45,6 @@ fn bytes(a: &[Datum], n: usize) -> &[u8] {
 
 fn bytea(out: impl Into<std::sync::Arc<[u8]>>) -> Result<Datum> {
     Ok(Datum::Bytea(out.into()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn random_uuid(_: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -5,6 +5,7 @@ use super::functions::{i, s};
 use super::long_text;
 use super::pattern;
 use crate::error::{Result, SqlError, code};
+use crate::types::hex::hex;
 use crate::types::{Datum, SqlType, oid, text};
 use clearway_base::breath;
 use clearway_base::memory::claim;
@@ -280,7 +281,7 @@ pub fn md5(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
         breath::step_bytes(2 * piece.len())?;
         digest.update(piece);
     }
-    text(digest.finalize().iter().map(|b| format!("{b:02x}")).collect::<String>())
+    text(hex(&digest.finalize()))
 }
 
 pub fn to_hex(a: &[Datum], _: &Env<'_>) -> Result<Datum> {

@@ -21,6 +21,7 @@ mod datetime_numbers;
 pub mod datum;
 mod facts;
 pub mod float;
+pub mod hex;
 pub mod inet;
 pub mod interval;
 pub mod json;

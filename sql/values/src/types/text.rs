@@ -227,7 +227,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);
             out.push_str("\\x");
-            b.iter().for_each(|b| out.push_str(&format!("{b:02x}")));
+            super::hex::push_hex(b, &mut out);
             out
         }
         Datum::Date(d) => datetime::format_date(*d, c.format),

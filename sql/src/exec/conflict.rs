@@ -1,0 +1,83 @@
+//! ON CONFLICT: what is done with a row in the way.
+
+use super::change::Changes;
+use super::foreign::Pending;
+use super::lock::key_of;
+use super::{Cx, Row};
+use crate::context::errors::{concurrent, from_engine};
+use crate::error::{Result, SqlError};
+use crate::planner::plan::{Conflict, Insert, Target};
+use crate::types::Datum;
+use clearway_txn::lockmgr::LockMode;
+use clearway_txn::transaction::Basis;
+use std::pin::pin;
+
+impl Cx<'_> {
+    /// Deals with a row in the way; false: it has gone, try again.
+    pub(super) async fn on_conflict(
+        self,
+        insert: &Insert,
+        conflict: &Conflict,
+        key: Vec<u8>,
+        row: &Row,
+        pending: &mut Pending,
+        out: &mut Changes,
+    ) -> Result<bool> {
+        let target = &insert.target;
+        let Some((set, filter)) = &conflict.update else {
+            return self.may_do_nothing(target, &key).await;
+        };
+        let mut existing = vec![Datum::Null; target.table.types.len()];
+        existing.push(Datum::Bytea(key.into()));
+        let mode = LockMode::RowNoKeyUpdate;
+        match self.lock_current(&target.table, mode, &mut existing).await? {
+            Some(Some(mine)) if mine >= self.run.view.mark => {
+                let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                return Err(SqlError::new("21000", message).hint(
+                    "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+                ));
+            }
+            Some(_) => {}
+            None => return Ok(false),
+        }
+        let mut both = existing.clone();
+        both.extend(row.iter().cloned());
+        if !self.holds(filter.as_ref(), &both).await? {
+            return Ok(true);
+        }
+        let (old, mut new) = (existing[..target.table.types.len()].to_vec(), existing.clone());
+        let guard = insert.guard.as_deref();
+        if let Some(guard) = guard {
+            self.meets_policies(target, &guard.existing, &old, " (USING expression)").await?;
+        }
+        for (column, e) in set {
+            new[*column] = self.value(e, &both).await?;
+        }
+        let mut new_row = new[..old.len()].to_vec();
+        self.complete_guarded(target, guard.map_or(&[], |guard| &guard.updated), &mut new_row).await?;
+        new[..old.len()].clone_from_slice(&new_row);
+        let key = key_of(&existing, &target.table)?;
+        self.write_update(target, &key, &old, &new_row, Basis::Locked).await?;
+        pending.updated(target, &old, &new_row, self.updated_own(target))?;
+        self.check_views(target, &insert.view_checks, &new, &new_row).await?;
+        out.count += 1;
+        if let Some(returning) = &insert.returning {
+            out.returns(self.values(returning, &new, &[]).await?)?;
+        }
+        Ok(true)
+    }
+
+    /// DO NOTHING beside a version that a repeatable-read snapshot does not show is a serialization failure; false: the row has gone.
+    async fn may_do_nothing(self, target: &Target, key: &[u8]) -> Result<bool> {
+        if self.run.isolation != clearway_engine::session::Isolation::RepeatableRead {
+            return Ok(true);
+        }
+        let mut session = self.run.core.engine.take();
+        let wait = session.committed_at(&target.table.shape, key);
+        match self.run.core.lock_wait(pin!(wait)).await.map_err(from_engine)? {
+            Some(commit) if commit > self.run.view.read_lsn => Err(concurrent(false)),
+            Some(_) => Ok(true),
+            None => Ok(false),
+        }
+    }
+}
