@@ -35,6 +35,14 @@ pub enum EngineError {
         /// Its name.
         name: String,
     },
+    /// XX000, as in PostgreSQL: another transaction has changed an object of the catalog since the statement read it.
+    #[error("tuple concurrently {}", if *dropped { "deleted" } else { "updated" })]
+    Overtaken {
+        /// It has gone.
+        dropped: bool,
+        /// What and which.
+        object: String,
+    },
     /// 22003 and its kin: a value does not fit its column's storage.
     #[error("value does not fit column \"{column}\"")]
     DoesNotFit {

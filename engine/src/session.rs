@@ -11,7 +11,9 @@
 //! - SES-4: rows, counts and errors leave only when everything on which they depend is durable; `wait_reply` and `commit` wait for that.
 //! - SES-6: whatever was looked up in the catalog depends on the commit that published that version of the catalog.
 //! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
+//! - SES-7, SES-8: what a change of the catalog is based on stays as it was read, and what it names stays there (`ddl`).
 
+mod basis;
 pub mod batch;
 mod build;
 mod ddl;
@@ -160,6 +162,7 @@ pub struct Session {
     /// Repeatable read: the snapshot of the whole transaction.
     kept: Option<Snapshot>,
     changes: Vec<CatalogChange>,
+    basis: basis::Basis,
     private: Option<(Lsn, (u64, usize), Arc<Catalog>)>,
     temporary: temporary::Temporary,
     dropped: Vec<TreeId>,
@@ -198,6 +201,7 @@ impl Session {
             in_savepoint: false,
             kept: None,
             changes: Vec::new(),
+            basis: basis::Basis::default(),
             private: None,
             temporary: temporary::Temporary::default(),
             dropped: Vec::new(),
@@ -425,6 +429,7 @@ impl Session {
             self.reader.end(kept);
         }
         self.changes.clear();
+        self.basis = basis::Basis::default();
         self.dropped.clear();
         self.savepoint = None;
         self.temporary.rolled_back();

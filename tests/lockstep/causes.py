@@ -89,17 +89,18 @@ def outcome_of(server, blockers, asked, last):
     return {n: frozenset(blockers[n]) if n in blockers else seen(server.sessions[n].last, last[n]) for n in sorted(asked) if n in last}
 
 
-def began(case):
-    """The step in which the statement began; it may have waited since."""
-    return max(n for n, step in enumerate(case.steps) if step.session - 1 == case.s and step.sql == case.sql)
+def began(case, s=None, sql=None):
+    """The step in which the statement, or another session's, began; it may have waited since."""
+    s, sql = (case.s, case.sql) if s is None else (s, sql)
+    return max(n for n, step in enumerate(case.steps) if step.session - 1 == s and step.sql == sql)
 
 
 def tried(experiment):
     """An experiment is done again where PostgreSQL went elsewhere."""
-    def again(case):
+    def again(case, *rest):
         for _ in range(TRIES):
             try:
-                return experiment(case)
+                return experiment(case, *rest)
             except Elsewhere:
                 continue
             except (Stuck, Gone):
@@ -186,6 +187,26 @@ def one_holder_after_the_other(case):
                 break
             if any(not x.busy and x.last and x.last.state() == "40P01" for x in server.sessions):
                 return True
+    return False
+
+
+@tried
+def several_holders(case):
+    """Once those have ended for whom PostgreSQL waits first, it waits for the one whom Clearway names."""
+    server = case.pair.postgres
+    for how in ("rollback", "commit"):
+        since, _ = lead(case, server)
+        for _ in range(6):
+            if not server.sessions[case.s].busy:
+                break
+            blockers = server.blockers([case.s])[case.s]
+            if set(blockers) & case.mine():
+                return True
+            free = [n - 1 for n in blockers if n and not server.sessions[n - 1].busy]
+            if not free or server.sessions[free[0]].status == "I":
+                break
+            server.sessions[free[0]].ask(how)
+            settle(server, since)
     return False
 
 
@@ -283,6 +304,11 @@ def index_lock(case):
     return any(awaited.get(n, ("", "", ""))[2] == "i" for n in found)
 
 
+def index_deadlock(case):
+    """In PostgreSQL somebody else falls to a deadlock over an index in this step, and so holds nobody up any more."""
+    return bool(case.at.index_deadlocks)
+
+
 @tried
 def snapshot_only(case):
     """PostgreSQL waits for transactions that hold nothing on the table with which a change of it conflicts."""
@@ -304,32 +330,57 @@ def snapshot_only(case):
 
 # What differs by design.
 KEYS = {"t": "a, b"}
+# Rows that the transaction has not made itself.
+OTHERS = " where xmin::text <> coalesce(txid_current_if_assigned()::text, '')"
 
 
-@tried
 def snapshot_shows_deleted(case):
     """The statement writes a key that the transaction's snapshot shows and that nobody can see any more."""
-    server = case.pair.postgres
     table = re.match(r"(?:insert into|update) (\w+)", case.sql)
     if not table:
         return False
     name = "p" if table[1] == "vw" else table[1]
     asked = f"select {KEYS.get(name, 'id')} from {name}"
+    return shown_without_it(case, asked) or shown_before_it(case, asked)
+
+
+@tried
+def shown_without_it(case, asked):
+    """The other sessions go on without the statement; then its transaction is asked what it sees."""
+    server = case.pair.postgres
     since, _ = lead(case, server, began(case))
     session = server.sessions[case.s]
     if session.status == "I":
         return False
     session.ask("set local lock_timeout = '1s'; select 1")
-    # The other sessions go on without it. What the snapshot shows is asked for only then: somebody may have locked the table.
+    # What the snapshot shows is asked for only then: somebody may have locked the table.
     for step in case.steps[began(case) + 1:]:
         if step.session - 1 != case.s:
             send(server, step)
             settle(server, since, cancelled=cancelled(step))
-    shown = session.ask(asked + " where xmin::text <> coalesce(txid_current_if_assigned()::text, '')")
+    shown = session.ask(asked + OTHERS)
+    return not shown.error and writes_one_that_went(case, shown.results[-1][1], server.control.values(asked))
+
+
+@tried
+def shown_before_it(case, asked):
+    """Where the others do not go on without it: the transaction is asked before the statement, and everybody else in a second run with it."""
+    server = case.pair.postgres
+    lead(case, server, began(case))
+    session = server.sessions[case.s]
+    if session.status == "I":
+        return False
+    session.ask("set local lock_timeout = '1s'; select 1")
+    shown = session.ask(asked + OTHERS)
     if shown.error:
         return False
-    present = set(server.control.values(asked))
-    gone = {row for row in shown.results[-1][1] if row not in present}
+    lead(case, server)
+    return writes_one_that_went(case, shown.results[-1][1], server.control.values(asked))
+
+
+def writes_one_that_went(case, shown, present):
+    """Whether the statement writes the key of a row that a snapshot shows and that is not there any more."""
+    gone = set(shown) - set(present)
     return any(all(re.search(rf"\b{part}\b", written(case.sql)) for part in row) for row in gone) or bool(gone and computed(case.sql))
 
 
@@ -355,27 +406,63 @@ READS = [
 @tried
 def order_of_join(case):
     """The two servers read the rows of the statement's join in different orders: at the moment when it began."""
-    read = next((re.sub(pattern, with_, case.sql) for pattern, with_ in READS if re.match(pattern, case.sql)), None)
+    return joins_differ(case, case.s, case.sql)
+
+
+def joins_differ(case, s, sql):
+    read = next((re.sub(pattern, with_, sql) for pattern, with_ in READS if re.match(pattern, sql)), None)
     if read is None:
         return False
     orders = []
     for server in case.pair.both():
-        lead(case, server, began(case), compared=server is case.pair.postgres)
-        reply = server.sessions[case.s].ask(read)
+        lead(case, server, began(case, s, sql), compared=server is case.pair.postgres)
+        reply = server.sessions[s].ask(read)
         if reply.error:
             return False
         orders.append(reply.results[-1][1])
     return orders[0] != orders[1] and sorted(orders[0], key=repr) == sorted(orders[1], key=repr)
 
 
+@tried
+def order_of_awaited_join(case):
+    """Another session waits in the middle of a join, whose rows the two servers read in different orders: so it holds other rows in one than
+    in the other."""
+    for s in case.at.waited:
+        sql = next((step.sql for step in reversed(case.steps[:-1]) if step.session - 1 == s and step.sql != "cancel"), "")
+        if s != case.s and joins_differ(case, s, sql):
+            return True
+    return False
+
+
+@tried
+def released_savepoint(case):
+    """Without RELEASE PostgreSQL does what Clearway does: who waits for what was done in a savepoint waits for the whole transaction once it is
+    released, also after a rollback to a savepoint around it."""
+    steps = [step for step in case.steps if not step.sql.startswith("release ")]
+    if len(steps) == len(case.steps):
+        return False
+    server, last, since = case.pair.postgres, {}, {}
+    case.pair.prepare(Schedule(case.setup), max(2, *(step.session for step in steps)), [server])
+    for step in steps:
+        send(server, step)
+        if step.sql != "cancel":
+            last[step.session - 1] = step.sql
+        blockers = settle(server, since, cancelled=cancelled(step))
+    return alike(outcome_of(server, blockers, {case.s}, last).get(case.s), case.mine())
+
+
 CAUSES = {
     "other order": other_order,
     "same deadlock": same_deadlock,
     "one holder after the other": one_holder_after_the_other,
+    "several holders": several_holders,
     "told sooner": told_sooner,
     "nowait waits": nowait_waits,
     "index lock": index_lock,
+    "index deadlock": index_deadlock,
     "snapshot only": snapshot_only,
     "snapshot shows deleted": snapshot_shows_deleted,
     "order of join": order_of_join,
+    "order of another join": order_of_awaited_join,
+    "released savepoint": released_savepoint,
 }

@@ -330,7 +330,7 @@ class Pair:
         """What was committed. An index that CREATE INDEX CONCURRENTLY did not finish is left as invalid by PostgreSQL alone."""
         names = [sorted(r[0] for r in server.control.values(
             "select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_index i on i.indexrelid = c.oid "
-            "where nspname = 'w' and relkind in ('r', 'i', 'S') and (indisvalid is null or indisvalid)")) for server in self.both()]
+            "where nspname = 'w' and relkind in ('r', 'i', 'S', 'v') and (indisvalid is null or indisvalid)")) for server in self.both()]
         if names[0] != names[1]:
             run.divergence = Divergence(len(run.steps), "committed: relations", f"PostgreSQL {names[0]}\n    Clearway {names[1]}")
             return

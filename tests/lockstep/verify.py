@@ -1,5 +1,5 @@
 """Whether a server's tables are sound, by SQL alone: each index agrees with its table, and every foreign key, check, unique and not-null
-constraint holds. Indexes are read by a condition on their first column; tables by one that no index serves."""
+constraint holds, and each view can be read. Indexes are read by a condition on their first column; tables by one that no index serves."""
 import re
 
 OBJECTS = """
@@ -8,6 +8,8 @@ select 'column', c.relname, a.attname, a.attnotnull::text, '' from pg_class c jo
 union all
 select 'index', c.relname, i.relname, x.indisunique::text, pg_get_indexdef(i.oid) from pg_class c join pg_namespace n on n.oid = c.relnamespace
     join pg_index x on x.indrelid = c.oid join pg_class i on i.oid = x.indexrelid where nspname = 'w' and x.indisvalid
+union all
+select 'view', c.relname, '', '', '' from pg_class c join pg_namespace n on n.oid = c.relnamespace where nspname = 'w' and relkind = 'v'
 union all
 select k.contype::text, c.relname, k.conname, '', pg_get_constraintdef(k.oid) from pg_constraint k join pg_class c on c.oid = k.conrelid
     join pg_namespace n on n.oid = c.relnamespace where nspname = 'w'"""
@@ -44,6 +46,8 @@ def questions(objects):
             if flag == "true":
                 known = " and ".join(f"{c} is not null" for c in of)
                 asked.append((f"{name} is unique", f"{counted(table, of)} where {of[0]} + 0 >= -1000000 and {known} group by {', '.join(of)} having count(*) > 1"))
+        elif what == "view":
+            asked.append((f"view {table} can be read", f"select * from {table} limit 0"))
         elif what == "c":
             condition = text[text.index("(") + 1:text.rindex(")")]
             asked.append((f"check {name} of {table}", f"select * from {table} where not ({condition})"))

@@ -186,6 +186,11 @@ impl Acl {
         mine.fold(String::new(), |all, e| union(&all, &e.grantable))
     }
 
+    /// The roles that entries name, as grantees or grantors.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = Oid> {
+        self.0.iter().flatten().flat_map(|e| [e.role, e.by])
+    }
+
     /// Whether an entry names the role, as grantee or grantor.
     pub fn names(&self, role: Oid) -> bool {
         self.0.iter().flatten().any(|e| e.role == role || e.by == role)

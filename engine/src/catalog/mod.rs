@@ -13,6 +13,7 @@
 
 pub mod acl;
 pub(crate) mod change;
+mod named;
 pub mod object;
 pub mod policy;
 pub mod predefined;

@@ -1,18 +1,93 @@
 //! Changes of the catalog by a session: objects are put and dropped, trees created and dropped.
+//!
+//! # Invariants
+//! - SES-7: an object is replaced only if no other transaction has changed or dropped it since the statement read it. Else the change that was
+//!   committed meanwhile would be lost.
+//! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and whoever drops
+//!   one holds `AccessExclusive` on it before it looks for what depends on it. So no committed object names one that has gone.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode, LockScope, LockTag};
 use clearway_txn::mutation::{self, Mutation};
-use clearway_txn::transaction::{Basis, Change};
+use clearway_txn::transaction::{Basis as ChangeBasis, Change};
 
 use super::Session;
+use super::basis::Basis;
 use crate::catalog::change::{CatalogChange, apply};
 use crate::catalog::{CATALOG_TREE, Catalog, Object, Oid, encode_object, object_key};
 use crate::error::EngineError;
 
 impl Session {
+    /// A statement of DDL begins: it reads objects as they are published now (SES-7).
+    pub fn begin_ddl(&mut self) {
+        self.basis = Basis { catalog: Some(self.db.catalog()), later: HashMap::new() };
+    }
+
+    /// The statement has locked an object, and reads it again with its indexes, which the lock of their table protects (SES-7).
+    pub fn read_again(&mut self, oid: Oid) {
+        if self.basis.catalog.is_some() {
+            let now = self.db.catalog();
+            for oid in now.indexes(oid).map(|index| index.oid).chain([oid]) {
+                self.basis.later.insert(oid, now.get(oid).cloned());
+            }
+        }
+    }
+
+    /// The published version of an object that the statement has read; none: there was none.
+    fn read_version(&self, oid: Oid) -> Option<Arc<Object>> {
+        match (self.basis.later.get(&oid), &self.basis.catalog) {
+            (Some(later), _) => later.clone(),
+            (None, Some(catalog)) => catalog.get(oid).cloned(),
+            (None, None) => self.db.catalog().get(oid).cloned(),
+        }
+    }
+
+    /// SES-7
+    fn check_unchanged(&self, oid: Oid, read: Option<&Arc<Object>>) -> Result<(), EngineError> {
+        let published = self.db.catalog();
+        match (read, published.get(oid)) {
+            (None, None) => Ok(()),
+            (Some(read), Some(now)) if Arc::ptr_eq(read, now) => Ok(()),
+            (read, now) => {
+                let name = read.or(now).map_or_else(String::new, |o| format!("{} \"{}\"", o.kind(), o.name()));
+                Err(EngineError::Overtaken { dropped: now.is_none(), object: name })
+            }
+        }
+    }
+
+    /// Locks a schema, a role, a type or a database as an object of the catalog (SES-8).
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub async fn lock_object(&mut self, object: &Object, mode: LockMode) -> Result<(), EngineError> {
+        let (database, class) = match object {
+            Object::Role(_) => (0, 1260),
+            Object::Database(_) => (0, 1262),
+            Object::Schema(_) => (self.database, 2615),
+            Object::Type(_) => (self.database, 1247),
+            Object::Relation(_) | Object::Index(_) | Object::Sequence(_) | Object::Comment(_) => return Ok(()),
+        };
+        let tag = LockTag::Object { database, class, object: u64::from(object.oid()) };
+        self.lock(tag, mode, LockScope::Transaction, IfTaken::Wait).await
+    }
+
+    /// SES-8: locks what an object names and its version that was read does not.
+    async fn lock_named(&mut self, object: &Object, read: Option<&Arc<Object>>) -> Result<(), EngineError> {
+        let catalog = self.catalog();
+        let before = read.map_or_else(Vec::new, |read| read.named_objects(&catalog));
+        for oid in object.named_objects(&catalog) {
+            // What is not there is damage of another kind, or the session's own.
+            let Some(named) = catalog.get(oid).filter(|_| !before.contains(&oid)).cloned() else { continue };
+            self.lock_object(&named, LockMode::AccessShare).await?;
+            if self.catalog().get(oid).is_none() {
+                return Err(EngineError::Missing { kind: named.kind(), name: named.name().to_owned() });
+            }
+        }
+        Ok(())
+    }
     /// The catalog with the changes of the open transaction.
     pub fn catalog(&mut self) -> Arc<Catalog> {
         let published = self.db.catalog();
@@ -74,10 +149,16 @@ impl Session {
     /// Adds an object to the catalog, or replaces the object of the same oid.
     ///
     /// # Errors
-    /// `Exists` if another object has the name; if another transaction is publishing that name, its end is awaited first.
+    /// `Exists` if another object has the name; if another transaction is publishing that name, its end is awaited first. `Overtaken` if
+    /// another transaction has changed the object since it was read. `Missing` if a schema, role or type that it names has gone.
     pub async fn put_object(&mut self, object: Object) -> Result<(), EngineError> {
+        let read = self.read_version(object.oid());
+        if !self.catalog().is_temporary(&object) {
+            self.lock_named(&object, read.as_ref()).await?;
+        }
         let (space, within) = object.name_space();
         self.lock_name(space, within, object.name()).await?;
+        self.check_unchanged(object.oid(), read.as_ref())?;
         let catalog = self.catalog();
         let is_new = catalog.get(object.oid()).is_none();
         // CAT-1 is checked before anything is written.
@@ -93,7 +174,9 @@ impl Session {
             true => Change::Insert { value: &bytes },
             false => Change::Update { value: &bytes, strength: LockMode::RowNoKeyUpdate },
         };
-        self.txn().change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;
+        self.txn().change(&tree, &key, change, ChangeBasis::Locked, IfTaken::Wait).await?;
+        // Whoever gave it another name had locked that one.
+        self.check_unchanged(object.oid(), read.as_ref())?;
         self.changes.push(CatalogChange { oid: object.oid(), object: Some(Arc::new(object)), temporary: false });
         Ok(())
     }
@@ -113,9 +196,12 @@ impl Session {
         }
         let (space, within) = object.name_space();
         self.lock_name(space, within, object.name()).await?;
+        if self.catalog().get(oid).is_none() {
+            return Err(EngineError::Missing { kind: object.kind(), name: object.name().to_owned() });
+        }
         let tree = self.db.transactions().store().tree(CATALOG_TREE);
         let change = Change::Delete { moved_to: None };
-        self.txn().change(&tree, &object_key(oid), change, Basis::Locked, IfTaken::Wait).await?;
+        self.txn().change(&tree, &object_key(oid), change, ChangeBasis::Locked, IfTaken::Wait).await?;
         self.changes.push(CatalogChange { oid, object: None, temporary: false });
         Ok(())
     }

@@ -8,15 +8,19 @@ use clearway_txn::mvcc::snapshots::Snapshot;
 use super::{Ended, Isolation, Session, Statement, StatementMode};
 
 impl Session {
-    /// Repeatable read: takes the snapshot of the whole transaction, unless the transaction has it. PostgreSQL takes it before the first
-    /// statement's table locks: what is committed while that statement waits for one is not seen.
+    /// A statement needs a snapshot: from then on the transaction's isolation does not change. Under repeatable read this takes the snapshot of
+    /// the whole transaction, unless the transaction has it. PostgreSQL takes it before the first statement's table locks: what is committed
+    /// while that statement waits for one is not seen.
     pub fn keep_snapshot(&mut self, mode: StatementMode) {
-        if self.options.isolation != Isolation::RepeatableRead || self.kept.is_some() || self.txn.is_none() {
+        if self.txn.is_none() {
+            return;
+        }
+        self.queried = true;
+        if self.options.isolation != Isolation::RepeatableRead || self.kept.is_some() {
             return;
         }
         let kept = self.snapshot(mode == StatementMode::ReadOnly && self.options.read_only);
         self.kept = Some(kept);
-        self.queried = true;
         self.txn().set_snapshot(kept.read_lsn);
     }
 

@@ -33,6 +33,12 @@ pub fn from_engine(e: EngineError) -> SqlError {
             };
             SqlError::new(code, e.to_string())
         }
+        EngineError::Overtaken { dropped, ref object } => {
+            let did = if dropped { "dropped" } else { "changed" };
+            SqlError::new(code::INTERNAL_ERROR, e.to_string())
+                .detail(format!("Another transaction has {did} {object} since this statement read its definition."))
+                .hint("Run the statement again.")
+        }
         EngineError::DoesNotFit { .. } => SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, e.to_string()),
         EngineError::BadCatalog(_) | EngineError::BadRow { .. } => SqlError::new("XX001", e.to_string()),
         EngineError::InUse(_) => SqlError::new("55006", e.to_string()),

@@ -92,6 +92,7 @@ impl Session {
                     Block::Open => {
                         let message = "there is already a transaction in progress";
                         self.core.notice("WARNING", SqlError::new("25001", message));
+                        self.set_modes(*modes)?;
                     }
                     Block::Implicit => {
                         self.set_modes(*modes)?;

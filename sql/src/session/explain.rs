@@ -15,6 +15,7 @@ use crate::syntax::stmt::{GenericOption, Statement};
 use crate::types::oid;
 use crate::types::text::Conversion;
 use clearway_base::waits::{Measure, SessionTime, SessionTotals, WaitClass, WaitEvent, now_ns, settle};
+use clearway_txn::lockmgr::IfTaken;
 use std::sync::Arc;
 
 /// Reads the options of EXPLAIN.
@@ -143,8 +144,16 @@ pub async fn explain(
     let core = session.core.clone();
     let began = now_ns();
     let mut params = Params::default();
-    let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
-    run::may_run(&core, &cached)?;
+    let cached = loop {
+        let cached = run::plan(&core, statement, &mut params)?.ok_or_else(|| SqlError::internal("nothing planned"))?;
+        run::may_run(&core, &cached)?;
+        for lock in &cached.plan.locks {
+            core.lock_relation(lock.oid, lock.mode, IfTaken::Wait).await?;
+        }
+        if run::is_fresh(&core, &cached) {
+            break cached;
+        }
+    };
     let planned_ms = (now_ns() - began) as f64 / 1e6;
     let mut behind = Vec::new();
     if asked.summary {

@@ -255,11 +255,12 @@ impl Session {
         if !cached.version.is_some_and(|version| engine.sees_catalog(version)) {
             return None; // PNT-2
         }
-        if !has_key {
-            return Some(Ok(false));
-        }
         let durable = alone || engine.options().read_only;
         let mode = if durable { StatementMode::ReadOnly } else { StatementMode::Write };
+        if !has_key {
+            engine.keep_snapshot(mode);
+            return Some(Ok(false));
+        }
         let statement = engine.open_statement(text, mode);
         let found = match engine.find_now(&point.shape, &statement.view, key) {
             None => None,

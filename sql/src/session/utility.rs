@@ -159,7 +159,8 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
                 if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
             }
             Statement::Analyze { verbose: _, tables } => {
-                upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze").await?;
+                let locks = upkeep(&core, tables, LockMode::ShareUpdateExclusive, "analyze");
+                held_up::telling(&core, client, locks).await?;
                 analyze(&core, tables).await?;
                 "ANALYZE"
             }
@@ -172,7 +173,7 @@ pub async fn run(session: &mut Session, statement: &Statement, client: &mut dyn 
             }
             Statement::Cluster { table, index: _, verbose: _ } => {
                 if let Some(table) = table {
-                    cluster(&core, table).await?;
+                    held_up::telling(&core, client, cluster(&core, table)).await?;
                 }
                 "CLUSTER"
             }

@@ -258,7 +258,10 @@ fn goes_to_indexes(lock: &LockRow, run: &Run<'_>) -> bool {
     let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
     let has = |word: &[u8]| text.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word));
     let inserted = lock.mode == LockMode::RowExclusive && begins(b"insert") && !has(b"on conflict");
-    weak && !begins(b"lock") && (!inserted || Ids::of(run, lock.pid).active)
+    // What these only look at is not planned.
+    let looks =
+        begins(b"prepare") || begins(b"create") && (has(b" view ") && !has(b" materialized ") || has(b"(like "));
+    weak && !begins(b"lock") && !looks && (!inserted || (lock.ago == 0 && Ids::of(run, lock.pid).active))
 }
 
 fn plain(lock: &LockRow) -> Line {

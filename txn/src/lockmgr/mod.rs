@@ -511,13 +511,17 @@ fn enter_implicit(lock: &mut Lock, tag: &LockTag, implicit: &Implicit, now_ns: u
     for (mode, change) in implicit.earlier.into_iter().chain([(implicit.mode, implicit.change)]) {
         if !lock.held_by(&implicit.owner).contains(mode) {
             held.add_implicit(tag, mode, change, now_ns);
-            lock.grant(&implicit.owner, mode);
+            lock.enter(&implicit.owner, mode);
+            debug_assert!(matches!(tag, LockTag::Transaction(_)) || lock.holders_agree(), "LKM-5 {tag:?}");
         }
         // LKM-11. This holds also if the transaction itself locked the row after the change.
-        if matches!(tag, LockTag::Row { .. })
-            && let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == mode && s.tag == *tag)
-        {
-            step.change = Some(step.change.map_or(change, |c| c.min(change)));
+        if let Some(step) = held.trail.iter_mut().rev().find(|s| s.mode == mode && s.tag == *tag) {
+            let known = step.change;
+            step.change = match tag {
+                LockTag::Row { .. } => Some(known.map_or(change, |c| c.min(change))),
+                LockTag::Transaction(_) => Some(known.map_or(change, |c| c.max(change))),
+                _ => known,
+            };
         }
     }
 }

@@ -19,7 +19,8 @@
 //! - LKM-11: the lock of a changed row lasts as long as the change. A waiter may enter the lock in the trail late, behind a savepoint that
 //!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too. Each
 //!   mode has its own entry, with the first change that implies it: a rollback that undoes a delete and leaves an update of the row leaves
-//!   the update's mode.
+//!   the update's mode. The lock of a transaction's id lasts as long as the last of the changes for which somebody waits by it, that of its
+//!   virtual id to the end of the transaction.
 
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};

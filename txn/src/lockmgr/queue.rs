@@ -2,7 +2,9 @@
 //! is plain data, changed under the shard's mutex.
 //!
 //! # Invariants
-//! - LKM-5: the modes of two holders never conflict.
+//! - LKM-5: the modes of two holders never conflict. An exception is a transaction's id, which nobody needs to hold: whoever waits for it asks
+//!   for `Share` and gives that back at once. After a rollback to a savepoint that has let the waiters go, those whose obstacle stands ask
+//!   again, and thereby enter the transaction beside the others, which are about to give back theirs.
 //! - LKM-6: first come, first served. A request is granted at once only if it conflicts with no holder and with no waiter ahead of it.
 //!   An exception: an owner that already holds a mode which a waiter ahead must wait for goes ahead of that waiter (else both would wait
 //!   for ever).
@@ -82,14 +84,19 @@ impl Lock {
         }
     }
 
-    /// Enters `owner` among the holders.
+    /// Enters `owner`, with whose mode nothing conflicts, among the holders.
     pub(super) fn grant(&mut self, owner: &Arc<Owner>, mode: LockMode) {
+        self.enter(owner, mode);
+        debug_assert!(self.holders_agree(), "LKM-5");
+    }
+
+    /// Enters `owner` among the holders.
+    pub(super) fn enter(&mut self, owner: &Arc<Owner>, mode: LockMode) {
         self.version += 1;
         match self.holders.iter_mut().find(|h| h.owner.id == owner.id) {
             Some(holder) => holder.modes = holder.modes.with(mode),
             None => self.holders.push(Holder { owner: owner.clone(), modes: ModeSet::EMPTY.with(mode) }),
         }
-        debug_assert!(self.holders_agree(), "LKM-5");
     }
 
     /// Leaves `owner` only the modes in `kept`.
@@ -130,7 +137,8 @@ impl Lock {
         admitted
     }
 
-    fn holders_agree(&self) -> bool {
+    /// LKM-5
+    pub(super) fn holders_agree(&self) -> bool {
         self.holders.iter().enumerate().all(|(i, a)| {
             self.holders[i + 1..].iter().all(|b| a.modes.iter().all(|mode| !mode.conflicts().meets(b.modes)))
         })

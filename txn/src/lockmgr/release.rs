@@ -103,6 +103,9 @@ impl LockManager {
             let since = held.trail.split_off(from);
             // LKM-11
             let stays = |step: &owner::Step| {
+                if matches!(step.tag, LockTag::VirtualTransaction(_)) {
+                    return true;
+                }
                 let stands = step.change.is_some_and(|change| change < mark.changes);
                 stands && !mutation::active(Mutation::SavepointGivesLocks)
             };

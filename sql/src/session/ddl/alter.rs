@@ -6,10 +6,10 @@ use crate::context::names::{quote, schema_of};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
-use crate::session::utility::find_object;
 use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, TableConstraintKind};
 use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
+use std::sync::Arc;
 
 /// The lock that an action takes.
 fn lock_of(a: &AlterAction) -> LockMode {
@@ -34,7 +34,9 @@ impl Ddl<'_> {
             ObjectKind::MaterializedView => "ALTER MATERIALIZED VIEW",
             _ => "ALTER TABLE",
         };
-        let Some(object) = find_object(self.core, &self.catalog(), &s.name) else {
+        let mode = s.actions.iter().map(lock_of).max().unwrap_or(LockMode::AccessExclusive);
+        let judge = |catalog: &Arc<Catalog>, object: &Object| privileges::owns(self.core, catalog, object);
+        let Some(object) = self.lock_found(&s.name, judge, |_| mode).await? else {
             if s.if_exists {
                 let message = format!("relation \"{}\" does not exist, skipping", s.name.name());
                 self.core.notice("NOTICE", SqlError::new("00000", message));
@@ -43,9 +45,6 @@ impl Ddl<'_> {
             return Err(missing("relation", s.name.name()).at(s.name.pos));
         };
         let oid = object.oid();
-        self.own_oid(&self.catalog(), oid)?;
-        let mode = s.actions.iter().map(lock_of).max().unwrap_or(LockMode::AccessExclusive);
-        self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
         if let (Object::Sequence(_), [AlterAction::OwnerTo(owner)]) = (&*object, s.actions.as_slice()) {
             let owner = self.role_named(&self.catalog(), owner)?.oid;
             self.change_owner(&object, owner).await?;
@@ -81,8 +80,9 @@ impl Ddl<'_> {
                 let at = own_column(&r, column)?;
                 r.columns[at].default = Some(text.clone());
                 let oid = r.oid;
-                self.put(Object::Relation(r)).await?;
-                return self.check_expressions(oid);
+                self.put(Object::Relation(r.clone())).await?;
+                self.check_expressions(oid)?;
+                return self.lock_default(&r, at).await;
             }
             AlterAction::DropDefault { column } => {
                 let at = own_column(&r, column)?;
@@ -204,11 +204,16 @@ impl Ddl<'_> {
 
     /// ALTER ... RENAME.
     pub(super) async fn rename(&self, s: &Rename) -> Result<&'static str> {
-        let catalog = self.catalog();
         if matches!(s.object, ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role) {
             return self.rename_global(s).await;
         }
-        let Some(object) = find_object(self.core, &catalog, &s.name) else {
+        let judge = |catalog: &Arc<Catalog>, object: &Object| self.may_rename(catalog, object, s.part.is_none());
+        let mode = |object: &Object| match object {
+            // Readers find an index by its number.
+            Object::Index(_) => LockMode::ShareUpdateExclusive,
+            _ => LockMode::AccessExclusive,
+        };
+        let Some(object) = self.lock_found(&s.name, judge, mode).await? else {
             if s.if_exists {
                 let message = format!("relation \"{}\" does not exist, skipping", s.name.name());
                 self.core.notice("NOTICE", SqlError::new("00000", message));
@@ -216,12 +221,7 @@ impl Ddl<'_> {
             }
             return Err(missing("relation", s.name.name()).at(s.name.pos));
         };
-        self.may_rename(&catalog, &object, s.part.is_none())?;
-        self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
-        // What may have changed while the lock was waited for.
         let catalog = self.catalog();
-        let object = catalog.get(object.oid()).cloned().ok_or_else(|| missing("relation", s.name.name()))?;
-        self.may_rename(&catalog, &object, s.part.is_none())?;
         let mut object = Object::clone(&object);
         match (&mut object, &s.part) {
             (Object::Relation(r), Some(RenamePart::Column(from))) => {

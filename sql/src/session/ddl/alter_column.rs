@@ -3,6 +3,7 @@
 use super::Ddl;
 use super::alter::own_column;
 use super::alter_constraint::free_check_name;
+use super::referrers::Going;
 use super::table::Foreign;
 use crate::context::errors::{about, from_engine};
 use crate::context::names::quote;
@@ -193,7 +194,7 @@ impl Ddl<'_> {
         Err(about(SqlError::new("23502", message), &self.catalog(), r.oid).column(column.as_str()))
     }
 
-    pub(super) async fn drop_column(&self, mut r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+    pub(super) async fn drop_column(&self, r: Relation, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
         let at = match own_column(&r, name) {
             Ok(at) => at,
             Err(_) if if_exists => {
@@ -205,18 +206,7 @@ impl Ddl<'_> {
         };
         let catalog = self.catalog();
         let indexes: Vec<Index> = catalog.indexes(r.oid).filter(|i| i.names_column(at)).cloned().collect();
-        let referred = catalog
-            .referring(r.oid)
-            .flat_map(|c| &c.foreign_keys)
-            .any(|k| k.references == r.oid && k.referenced.contains(&at));
-        if referred && !cascade {
-            let message = format!("cannot drop column {name} of table {} because other objects depend on it", r.name);
-            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-            return Err(SqlError::new("2BP01", message).hint(hint));
-        }
-        if referred {
-            return Err(SqlError::unsupported("DROP COLUMN ... CASCADE of a column to which a foreign key refers"));
-        }
+        let mut r = self.drop_referrers(r, Going::Column(at), cascade).await?;
         if self.drop_dependents(&r, (at, name), if_exists, cascade).await? {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! ALTER TABLE: constraints come and go.
 
+use super::referrers::Going;
 use super::table::{Foreign, key_type};
 use super::{Ddl, exists, free_name};
 use crate::context::errors::{about, from_engine};
@@ -102,6 +103,13 @@ impl Ddl<'_> {
     }
 
     pub(super) async fn validate_constraint(&self, mut r: Relation, name: &str) -> Result<()> {
+        let valid = |r: &Relation| {
+            r.checks.iter().any(|c| c.name == name && c.validated)
+                || r.foreign_keys.iter().any(|k| k.name == name && k.validated)
+        };
+        if valid(&r) {
+            return Ok(());
+        }
         if let Some(check) = r.checks.iter_mut().find(|c| c.name == name) {
             check.validated = true;
             let check = check.clone();
@@ -116,7 +124,7 @@ impl Ddl<'_> {
         key.validated = true;
         let key = key.clone();
         if let Some(parent) = catalog.relation(key.references) {
-            self.core.lock_relation(parent.oid, LockMode::RowShare, IfTaken::Wait).await?;
+            self.lock(parent.oid, LockMode::RowShare).await?;
             self.validate_foreign(&r, parent, &key).await?;
         }
         self.put(Object::Relation(r)).await
@@ -226,6 +234,7 @@ impl Ddl<'_> {
             r.columns[*c].not_null = true;
         }
         r.key = columns;
+        self.core.lock_relation(r.oid, LockMode::Share, IfTaken::Wait).await?;
         self.rewrite(&old, r, Some(index)).await
     }
 
@@ -253,14 +262,8 @@ impl Ddl<'_> {
             }
             return Err(SqlError::new(code::UNDEFINED_OBJECT, message));
         };
-        if catalog.referring(r.oid).next().is_some() {
-            if cascade {
-                return Err(SqlError::unsupported("DROP CONSTRAINT ... CASCADE with foreign keys"));
-            }
-            let message =
-                format!("cannot drop constraint {name} on table {} because other objects depend on it", r.name);
-            return Err(SqlError::new("2BP01", message).hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
+        let mut r = self.drop_referrers(r, Going::Index(&index), cascade).await?;
+        let catalog = self.catalog();
         if !index.primary {
             let mut engine = self.engine();
             engine.drop_object(index.oid).await.map_err(from_engine)?;

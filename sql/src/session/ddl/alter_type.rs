@@ -71,6 +71,7 @@ impl Ddl<'_> {
             self.put(Object::Relation(fresh)).await?;
             return self.default_fits(r.oid, at, column, ty);
         }
+        crate::session::utility::lock_for_rebuild(self.core, &catalog, r.oid).await?;
         let old = TableShape::new(&catalog, r.oid).map_err(from_engine)?;
         let old_types = crate::context::names::column_types(&r);
         fresh.columns[at].missing = None;

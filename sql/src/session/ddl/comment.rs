@@ -8,7 +8,7 @@ use crate::session::utility::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::ObjectKind;
 use clearway_engine::catalog::{Catalog, Comment, Object, Oid, Relation};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 /// What a statement says an object is.
@@ -28,22 +28,29 @@ impl Ddl<'_> {
         &self,
         kind: ObjectKind,
         name: &QualName,
-        part: Option<&str>,
+        column: Option<&str>,
         text: Option<&str>,
     ) -> Result<&'static str> {
         let catalog = self.catalog();
-        let (object, part) = match kind {
+        let (mut object, mut part) = match kind {
             ObjectKind::Schema | ObjectKind::Database | ObjectKind::Role => {
                 (self.global(&catalog, kind, name.name())?, String::new())
             }
-            _ => self.commented(&catalog, kind, name, part)?,
+            _ => self.commented(&catalog, kind, name, column)?,
         };
         match &*object {
             Object::Role(role) => self.may_drop_role(role)?,
             object => self.owns(object)?,
         }
         if schema_of(&object).is_some() {
-            self.core.lock_relation(object.oid(), LockMode::ShareUpdateExclusive, IfTaken::Wait).await?;
+            let mut locked = None;
+            while locked != Some(object.oid()) {
+                self.lock(object.oid(), LockMode::ShareUpdateExclusive).await?;
+                locked = Some(object.oid());
+                // What may have changed while the lock was waited for.
+                (object, part) = self.commented(&self.catalog(), kind, name, column)?;
+                self.owns(&object)?;
+            }
         }
         let catalog = self.catalog();
         let known = catalog.comments(object.oid()).find(|comment| comment.part == part).map(|comment| comment.oid);
@@ -144,7 +151,7 @@ impl Ddl<'_> {
             let detail = format!("Sequence \"{}\" is linked to table \"{table}\".", q.name);
             return Err(SqlError::new("0A000", "cannot move an owned sequence into another schema").detail(detail));
         }
-        self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+        self.lock(object.oid(), LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
         let to = catalog.schema(self.core.database, schema).ok_or_else(|| missing("schema", schema))?;
         if !self.judge(&catalog).may_with_schema(to, 'C') {

@@ -1,6 +1,7 @@
 //! DROP and TRUNCATE.
 
 use super::owner::names_role;
+use super::referrers::Going;
 use super::{Ddl, missing};
 use crate::context::core::Core;
 use crate::context::errors::from_engine;
@@ -16,7 +17,7 @@ use crate::types::oid;
 use clearway_base::stack;
 use clearway_engine::catalog::{Catalog, ForeignKey, Object, Relation, RelationKind, Sequence};
 use clearway_storage::ids::TreeId;
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 fn kind_name(kind: ObjectKind) -> &'static str {
@@ -74,14 +75,14 @@ pub(super) fn may_read_column(view: &Relation, name: &str) -> bool {
     query.contains('*') || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name))
 }
 
-/// Whether the default of a column names a sequence; one that can't be read names none.
-fn names_sequence(core: &Core, env: &PlanEnv<'_>, relation: &Relation, column: usize, sequence: u32) -> bool {
-    let Ok(Some(default)) = Planner::new(env).default_of(relation, column) else { return false };
-    let mut found = false;
+/// The relations that the default of a column names; one that can't be read names none.
+pub(super) fn named_by_default(core: &Core, env: &PlanEnv<'_>, relation: &Relation, column: usize) -> Vec<u32> {
+    let Ok(Some(default)) = Planner::new(env).default_of(relation, column) else { return Vec::new() };
+    let mut found = Vec::new();
     crate::planner::walk::each(&default, &mut |e| {
         if e.ty.oid == oid::REGCLASS && !e.may_wait() {
             let value = constant_of(core, e, env).ok().and_then(|v| v.as_i64());
-            found |= value == Some(i64::from(sequence));
+            found.extend(value.and_then(|v| u32::try_from(v).ok()));
         }
     });
     found
@@ -139,9 +140,9 @@ impl Ddl<'_> {
             }
             privileges::may_drop(self.core, &self.catalog(), &object)?;
             if let Object::Index(i) = &*object {
-                self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(i.table, LockMode::AccessExclusive).await?;
             }
-            self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(object.oid(), LockMode::AccessExclusive).await?;
             locked = Some(object.oid());
         }
     }
@@ -151,7 +152,7 @@ impl Ddl<'_> {
         let Some(object) = catalog.get(oid).cloned() else { return Ok(()) };
         match &*object {
             Object::Relation(r) => {
-                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(oid, LockMode::AccessExclusive).await?;
                 self.drop_relation(r, cascade, together).await
             }
             Object::Index(i) => {
@@ -162,13 +163,16 @@ impl Ddl<'_> {
                     return Err(SqlError::new("2BP01", message)
                         .hint(format!("You can drop constraint {} on table {table} instead.", i.name)));
                 }
-                self.core.lock_relation(i.table, LockMode::AccessExclusive, IfTaken::Wait).await?;
-                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(i.table, LockMode::AccessExclusive).await?;
+                self.lock(oid, LockMode::AccessExclusive).await?;
+                if let Some(table) = self.catalog().relation(i.table).cloned() {
+                    self.drop_referrers(table, Going::Index(i), cascade).await?;
+                }
                 self.take_away(oid, Some(i.tree)).await
             }
             Object::Sequence(q) => {
                 self.drop_defaults(q, cascade, together).await?;
-                self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(oid, LockMode::AccessExclusive).await?;
                 self.take_away(oid, None).await
             }
             Object::Type(ty) => self.drop_type(ty, cascade).await,
@@ -204,7 +208,7 @@ impl Ddl<'_> {
             self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {detail}")));
         }
         for (relation, column) in users {
-            self.core.lock_relation(relation.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(relation.oid, LockMode::AccessExclusive).await?;
             if let Some(mut fresh) = self.catalog().relation(relation.oid).cloned() {
                 fresh.columns[column].default = None;
                 self.put(Object::Relation(fresh)).await?;
@@ -225,7 +229,9 @@ impl Ddl<'_> {
             for (column, c) in relation.columns.iter().enumerate() {
                 // Only what calls a function of sequences can name one.
                 if c.default.as_ref().is_some_and(|text| text.to_ascii_lowercase().contains("val"))
-                    && with_env(self.core, &catalog, |env| names_sequence(self.core, env, relation, column, q.oid))
+                    && with_env(self.core, &catalog, |env| {
+                        named_by_default(self.core, env, relation, column).contains(&q.oid)
+                    })
                 {
                     out.push((relation.clone(), column));
                 }
@@ -266,15 +272,14 @@ impl Ddl<'_> {
             }
             let what = Object::Relation(view.clone()).kind();
             self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {what} {}", view.name)));
-            self.core.lock_relation(view.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(view.oid, LockMode::AccessExclusive).await?;
             Box::pin(stack::deeper_polls(self.drop_relation(&view, true, together))).await?;
         }
         self.drop_policies_about(r, cascade, together).await?;
         let children: Vec<Relation> = catalog.referring(r.oid).filter(|c| c.oid != r.oid).cloned().collect();
         for child in children {
-            let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
             if together.contains(&child.oid) {
-                self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(child.oid, LockMode::AccessExclusive).await?;
             } else {
                 let keys = child.foreign_keys.iter().filter(|k| k.references == r.oid);
                 let keys: Vec<String> =
@@ -286,8 +291,9 @@ impl Ddl<'_> {
                 for key in keys {
                     self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {key}")));
                 }
-                self.core.lock_relation(child.oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(child.oid, LockMode::AccessExclusive).await?;
             }
+            let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
             child.foreign_keys.retain(|k| k.references != r.oid);
             self.put(Object::Relation(child)).await?;
         }
@@ -295,7 +301,7 @@ impl Ddl<'_> {
         let catalog = self.catalog();
         let indexes: Vec<(u32, u64)> = catalog.indexes(r.oid).map(|i| (i.oid, i.tree)).collect();
         for (index, tree) in indexes {
-            self.core.lock_relation(index, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(index, LockMode::AccessExclusive).await?;
             self.take_away(index, (tree != r.tree).then_some(tree)).await?;
         }
         for sequence in self.owned_sequences(r.oid) {
@@ -308,7 +314,7 @@ impl Ddl<'_> {
     pub(super) async fn lock_parents(&self, r: &Relation, keys: impl Iterator<Item = &ForeignKey>) -> Result<()> {
         let parents: Vec<u32> = keys.map(|k| k.references).filter(|parent| *parent != r.oid).collect();
         for parent in parents {
-            self.core.lock_relation(parent, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(parent, LockMode::AccessExclusive).await?;
         }
         Ok(())
     }
@@ -317,7 +323,7 @@ impl Ddl<'_> {
         let Some(on) = &s.on else { return Err(SqlError::internal("a rule without a table")) };
         let (oid, catalog) = relation_oid(self.core, on)?;
         self.own_oid(&catalog, oid)?;
-        self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        self.lock(oid, LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
         let Some(mut relation) = catalog.relation(oid).cloned() else { return Ok("DROP RULE") };
         self.own(&relation)?;
@@ -334,26 +340,34 @@ impl Ddl<'_> {
     }
 
     async fn drop_global(&self, s: &Drop, name: &QualName) -> Result<()> {
-        let catalog = self.catalog();
         let kind = kind_name(s.object);
-        let oid = match s.object {
-            ObjectKind::Schema => catalog.schema(self.core.database, name.name()).map(|o| o.oid),
-            ObjectKind::Database => catalog.database(name.name()).map(|o| o.oid),
-            _ => catalog.role(name.name()).map(|o| o.oid),
-        };
-        let Some(oid) = oid else {
-            if s.if_exists {
-                let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
-                self.core.notice("NOTICE", SqlError::new("00000", message));
-                return Ok(());
+        let mut locked = None;
+        let (oid, catalog) = loop {
+            let catalog = self.catalog();
+            let oid = match s.object {
+                ObjectKind::Schema => catalog.schema(self.core.database, name.name()).map(|o| o.oid),
+                ObjectKind::Database => catalog.database(name.name()).map(|o| o.oid),
+                _ => catalog.role(name.name()).map(|o| o.oid),
+            };
+            let Some(oid) = oid else {
+                if s.if_exists {
+                    let message = format!("{kind} \"{}\" does not exist, skipping", name.name());
+                    self.core.notice("NOTICE", SqlError::new("00000", message));
+                    return Ok(());
+                }
+                return Err(missing(kind, name.name()));
+            };
+            match catalog.get(oid).map(|o| &**o) {
+                Some(Object::Role(role)) => self.may_drop_role(role)?,
+                Some(object) => self.owns(object)?,
+                None => {}
             }
-            return Err(missing(kind, name.name()));
+            if locked == Some(oid) {
+                break (oid, catalog);
+            }
+            self.lock_to_drop(oid).await?;
+            locked = Some(oid);
         };
-        match catalog.get(oid).map(|o| &**o) {
-            Some(Object::Role(role)) => self.may_drop_role(role)?,
-            Some(object) => self.owns(object)?,
-            None => {}
-        }
         if s.object == ObjectKind::Database {
             return self.drop_database(oid, name.name()).await;
         }
@@ -370,6 +384,7 @@ impl Ddl<'_> {
     }
 
     pub(super) async fn drop_schema(&self, oid: u32, name: &str, cascade: bool) -> Result<()> {
+        self.lock_to_drop(oid).await?;
         let catalog = self.catalog();
         let here = |o: &&Arc<Object>| schema_of(o) == Some(oid);
         let inside: Vec<u32> = catalog.objects().filter(here).map(|o| o.oid()).collect();
@@ -428,12 +443,11 @@ impl Ddl<'_> {
     pub(super) async fn truncate(&self, s: &Truncate) -> Result<&'static str> {
         let mut all: Vec<u32> = Vec::new();
         for table in &s.tables {
-            let (oid, catalog) = relation_oid(self.core, &table.name)?;
-            if let Some(relation) = catalog.relation(oid) {
-                privileges::relation(self.core, &catalog, relation, "D")?;
-            }
-            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
-            all.push(oid);
+            let judge = |catalog: &Arc<Catalog>, oid: u32| match catalog.relation(oid) {
+                Some(relation) => privileges::relation(self.core, catalog, relation, "D"),
+                None => Ok(()),
+            };
+            all.push(self.lock_named(&table.name, LockMode::AccessExclusive, judge).await?.0);
         }
         let mut at = 0;
         while at < all.len() {
@@ -454,7 +468,7 @@ impl Ddl<'_> {
                 if let Some(relation) = catalog.relation(child) {
                     privileges::relation(self.core, &catalog, relation, "D")?;
                 }
-                self.core.lock_relation(child, LockMode::AccessExclusive, IfTaken::Wait).await?;
+                self.lock(child, LockMode::AccessExclusive).await?;
                 all.push(child);
             }
             at += 1;

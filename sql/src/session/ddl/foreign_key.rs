@@ -5,7 +5,7 @@ use crate::context::privileges::denied;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use clearway_engine::catalog::{ForeignKey, Index, Object, Relation};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 use super::table::{Foreign, action};
@@ -13,12 +13,13 @@ use super::table::{Foreign, action};
 impl Ddl<'_> {
     /// The table that a foreign key refers to, locked, if the session's role may refer to it.
     pub(super) async fn referred(&self, table: u32, f: &Foreign) -> Result<u32> {
-        let (parent, _) = crate::session::utility::relation_oid(self.core, &f.references.table)?;
-        self.may_refer(parent, f)?;
-        if parent != table {
-            self.core.lock_relation(parent, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
+        let name = &f.references.table;
+        if crate::session::utility::relation_oid(self.core, name)?.0 == table {
+            self.may_refer(table, f)?;
+            return Ok(table);
         }
-        Ok(parent)
+        let judge = |_: &Arc<_>, parent| self.may_refer(parent, f);
+        Ok(self.lock_named(name, LockMode::ShareRowExclusive, judge).await?.0)
     }
 
     /// Whether the session's role may refer to a table: by the right for the table or for each of the columns.

@@ -5,7 +5,6 @@ use super::{Ddl, exists, free_name};
 use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError};
 use crate::planner::dml::column_of;
-use crate::session::utility::relation_oid;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
@@ -13,6 +12,7 @@ use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
 
 impl Ddl<'_> {
     /// CREATE INDEX. CONCURRENTLY builds beside writers (engine/src/session/online.rs).
@@ -27,11 +27,9 @@ impl Ddl<'_> {
             return Err(SqlError::unsupported(what));
         }
         super::table::storage_options(&s.storage)?;
-        let (table, catalog) = relation_oid(self.core, &s.table)?;
-        self.own_oid(&catalog, table)?;
         let mode = if s.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
-        self.core.lock_relation(table, mode, IfTaken::Wait).await?;
-        let catalog = self.catalog();
+        let judge = |catalog: &Arc<_>, table| self.own_oid(catalog, table);
+        let (table, catalog) = self.lock_named(&s.table, mode, judge).await?;
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
         if relation.kind == RelationKind::View {
@@ -93,8 +91,9 @@ impl Ddl<'_> {
         self.engine().publish_index(&mut building).await.map_err(from_engine)
     }
 
-    /// Makes an index and fills it from its table, which the caller has locked.
+    /// Makes an index and fills it from its table, which the caller has locked; as in PostgreSQL, the building takes `Share` besides.
     pub(super) async fn make_index(&self, relation: &Relation, mut index: Index) -> Result<()> {
+        self.core.lock_relation(relation.oid, LockMode::Share, IfTaken::Wait).await?;
         index.tree = self.new_tree(relation.schema).await?;
         // Older snapshots do not use it: rows that they see may have no entry.
         index.valid_from_lsn = self.core.db.transactions().visible_lsn().0;

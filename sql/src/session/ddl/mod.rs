@@ -18,6 +18,7 @@ mod objects;
 mod owner;
 mod paths;
 mod policy;
+mod referrers;
 mod reindex;
 mod rewrite;
 mod role_settings;
@@ -53,6 +54,7 @@ pub(super) async fn run(session: &mut Session, prepared: &Arc<Prepared>, stateme
     if core.engine.take().options().read_only && !matches!(statement, Statement::Reindex { .. }) {
         return Err(SqlError::new("25006", "cannot execute DDL in a read-only transaction"));
     }
+    core.engine.take().begin_ddl();
     let d = Ddl { core: &core };
     let tag = match statement {
         Statement::CreateTable(s) => d.create_table(s).await?,
@@ -151,6 +153,66 @@ impl Ddl<'_> {
         self.core.db.new_oid()
     }
 
+    /// Locks a relation. Whoever calls this reads the relation's definition afterwards, not before: what was committed during the wait counts
+    /// (SES-7).
+    async fn lock(&self, oid: u32, mode: LockMode) -> Result<()> {
+        self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        self.engine().read_again(oid);
+        Ok(())
+    }
+
+    /// Locks a schema, role, type or database that is to be dropped (SES-8), and reads it again; none: it has gone.
+    async fn lock_to_drop(&self, oid: u32) -> Result<Option<Arc<Object>>> {
+        let Some(object) = self.catalog().get(oid).cloned() else { return Ok(None) };
+        {
+            let mut engine = self.engine();
+            let locked = engine.lock_object(&object, LockMode::AccessExclusive);
+            self.core.lock_wait(locked).await.map_err(from_engine)?;
+            engine.read_again(oid);
+        }
+        Ok(self.catalog().get(oid).cloned())
+    }
+
+    /// As `lock_named`, for an object of any kind; none: there is none of that name.
+    async fn lock_found(
+        &self,
+        name: &QualName,
+        judge: impl Fn(&Arc<Catalog>, &Object) -> Result<()>,
+        mode: impl Fn(&Object) -> LockMode,
+    ) -> Result<Option<Arc<Object>>> {
+        let mut locked = None;
+        loop {
+            let catalog = self.catalog();
+            let Some(object) = super::utility::find_object(self.core, &catalog, name) else { return Ok(None) };
+            judge(&catalog, &object)?;
+            if locked == Some(object.oid()) {
+                return Ok(Some(object));
+            }
+            self.lock(object.oid(), mode(&object)).await?;
+            locked = Some(object.oid());
+        }
+    }
+
+    /// Locks the relation that a name leads to, and leads to still when it is locked: it may have got another name, or gone, during the
+    /// wait. `judge` looks at each one before its lock is asked for.
+    async fn lock_named(
+        &self,
+        name: &QualName,
+        mode: LockMode,
+        judge: impl Fn(&Arc<Catalog>, u32) -> Result<()>,
+    ) -> Result<(u32, Arc<Catalog>)> {
+        let mut locked = None;
+        loop {
+            let (oid, catalog) = super::utility::relation_oid(self.core, name)?;
+            judge(&catalog, oid)?;
+            if locked == Some(oid) {
+                return Ok((oid, catalog));
+            }
+            self.lock(oid, mode).await?;
+            locked = Some(oid);
+        }
+    }
+
     async fn put(&self, mut object: Object) -> Result<()> {
         if let Object::Relation(relation) = &mut object {
             paths::keep(self.core, &self.catalog(), relation);
@@ -170,7 +232,7 @@ impl Ddl<'_> {
         }
         // As in PostgreSQL, whoever makes a relation holds it to the end, though nobody else sees it before.
         if new && matches!(kind, "table" | "index" | "sequence" | "view" | "materialized view") {
-            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(oid, LockMode::AccessExclusive).await?;
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 //! Views, sequences, schemas, databases, roles, rules, privileges.
 
-use super::{Ddl, Session, exists, missing};
+use super::{Ddl, Session, missing};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
-use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
@@ -43,8 +42,8 @@ impl Ddl<'_> {
         text: &str,
     ) -> Result<&'static str> {
         let options = super::view::options(options)?;
+        let (outputs, meaning) = self.lock_read(query).await?;
         let catalog = self.catalog();
-        let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
         let reads_temporary =
             meaning.names.iter().any(|(_, oid)| catalog.get(*oid).is_some_and(|o| catalog.is_temporary(o)));
         let persistence = if temporary || reads_temporary { Persistence::Temporary } else { Persistence::Permanent };
@@ -55,14 +54,7 @@ impl Ddl<'_> {
         let name = &self.placed(name, persistence).await?;
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
-        let old = match catalog.in_schema(schema, name.name()).map(|o| &**o) {
-            Some(Object::Relation(r)) if replace && r.kind == RelationKind::View => Some(r.clone()),
-            Some(_) => return Err(exists(name.name())),
-            None => None,
-        };
-        if let Some(old) = &old {
-            self.own(old)?;
-        }
+        let old = self.replaced_view(schema, name.name(), replace).await?;
         if columns.len() > outputs.len() {
             return Err(SqlError::new(code::SYNTAX_ERROR, "CREATE VIEW specifies more column names than columns"));
         }
@@ -114,9 +106,9 @@ impl Ddl<'_> {
         let (oid, catalog) = relation_oid(self.core, name)?;
         self.own_oid(&catalog, oid)?;
         let mode = if concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
-        self.core.lock_relation(oid, mode, IfTaken::Wait).await?;
+        self.lock(oid, mode).await?;
         // PostgreSQL's rebuild of the indexes takes this one, too.
-        self.core.lock_relation(oid, LockMode::Share, IfTaken::Wait).await?;
+        self.lock(oid, LockMode::Share).await?;
         let catalog = self.catalog();
         let relation = catalog.relation(oid).ok_or_else(|| missing("relation", name.name()))?;
         if relation.kind != RelationKind::MaterializedView {
@@ -179,7 +171,7 @@ impl Ddl<'_> {
                 SequenceOption::Start(n) => start = Some(*n),
                 SequenceOption::Cache(n) => sequence.cache = *n,
                 SequenceOption::Cycle(on) => sequence.cycle = *on,
-                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref())?,
+                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref()).await?,
                 SequenceOption::Restart(_) | SequenceOption::SequenceName(_) => {
                     return Err(SqlError::unsupported("this option of a sequence"));
                 }
@@ -196,11 +188,11 @@ impl Ddl<'_> {
         Ok(oid)
     }
 
-    fn owned_by(&self, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
+    async fn owned_by(&self, column: Option<&QualName>) -> Result<Option<(u32, usize)>> {
         let Some(column) = column else { return Ok(None) };
         let mut table = column.clone();
         let name = table.parts.pop().unwrap_or_default();
-        let (oid, catalog) = relation_oid(self.core, &table)?;
+        let (oid, catalog) = self.lock_named(&table, LockMode::AccessShare, |_, _| Ok(())).await?;
         let relation = catalog.relation(oid).ok_or_else(|| missing("relation", table.name()))?;
         Ok(Some((oid, crate::planner::dml::column_of(relation, &name, column.pos)?)))
     }
@@ -254,8 +246,13 @@ impl Ddl<'_> {
     }
 
     /// Changes a sequence as ALTER SEQUENCE or its identity column says.
-    pub(super) async fn change_sequence(&self, mut sequence: Sequence, options: &[SequenceOption]) -> Result<()> {
-        self.core.lock_relation(sequence.oid, LockMode::ShareRowExclusive, IfTaken::Wait).await?;
+    pub(super) async fn change_sequence(&self, sequence: Sequence, options: &[SequenceOption]) -> Result<()> {
+        self.lock(sequence.oid, LockMode::ShareRowExclusive).await?;
+        // As whoever uses its value.
+        self.core.lock_relation(sequence.oid, LockMode::RowExclusive, IfTaken::Wait).await?;
+        let Some(Object::Sequence(mut sequence)) = self.catalog().get(sequence.oid).map(|o| Object::clone(o)) else {
+            return Err(missing("relation", &sequence.name));
+        };
         let mut restart = None;
         for o in options {
             match o {
@@ -266,7 +263,7 @@ impl Ddl<'_> {
                 SequenceOption::Restart(n) => restart = Some(n.unwrap_or(sequence.start)),
                 SequenceOption::Cache(n) => sequence.cache = *n,
                 SequenceOption::Cycle(on) => sequence.cycle = *on,
-                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref())?,
+                SequenceOption::OwnedBy(column) => sequence.owned_by = self.owned_by(column.as_ref()).await?,
                 SequenceOption::As(ty) => {
                     let ty = resolve(ty)?.oid;
                     let (old, new) = (bounds(sequence.type_oid), bounds(ty));
@@ -306,7 +303,7 @@ impl Ddl<'_> {
     /// Sequences that belong to a table's columns begin anew.
     pub(super) async fn restart_sequences(&self, table: u32) -> Result<()> {
         for oid in self.owned_sequences(table) {
-            self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(oid, LockMode::AccessExclusive).await?;
             if let Some(Object::Sequence(q)) = self.catalog().get(oid).map(|o| &**o) {
                 privileges::owns(self.core, &self.catalog(), &Object::Sequence(q.clone()))?;
                 // SEQ-2
@@ -423,7 +420,7 @@ impl Ddl<'_> {
         }
         let (oid, catalog) = relation_oid(self.core, &s.table)?;
         self.own_oid(&catalog, oid)?;
-        self.core.lock_relation(oid, LockMode::AccessExclusive, IfTaken::Wait).await?;
+        self.lock(oid, LockMode::AccessExclusive).await?;
         let catalog = self.catalog();
         let mut relation = catalog.relation(oid).cloned().ok_or_else(|| missing("relation", s.table.name()))?;
         self.own(&relation)?;

@@ -8,7 +8,7 @@ use crate::session::utility::find_object;
 use crate::syntax::ast::QualName;
 use crate::syntax::ddl::{ObjectKind, Rename};
 use clearway_engine::catalog::{Acl, BOOTSTRAP_ROLE, Catalog, Object};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
 /// Every access list of an object, with the owner.
@@ -191,7 +191,7 @@ impl Ddl<'_> {
                 .hint("Change the ownership of the index's table, instead."));
         }
         if crate::context::names::schema_of(object).is_some() {
-            self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(object.oid(), LockMode::AccessExclusive).await?;
         }
         // What may have changed while the lock was waited for.
         let catalog = self.catalog();
@@ -226,10 +226,10 @@ impl Ddl<'_> {
             let mine = object.owner().is_some_and(|owner| from.contains(&owner));
             let of_table = matches!(&**object, Object::Sequence(q) if q.owned_by.is_some());
             if here && mine && !of_table {
-                let mut object = Object::clone(object);
-                if crate::context::names::schema_of(&object).is_some() {
-                    self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+                if crate::context::names::schema_of(object).is_some() {
+                    self.lock(object.oid(), LockMode::AccessExclusive).await?;
                 }
+                let Some(mut object) = self.catalog().get(object.oid()).map(|o| Object::clone(o)) else { continue };
                 object.set_owner(to);
                 self.put(object).await?;
             }

@@ -12,7 +12,7 @@ use crate::session::utility::{find_object, with_env};
 use crate::syntax::ast::QualName;
 use crate::syntax::policy::{Condition, CreatePolicy, PolicyStatement};
 use clearway_engine::catalog::{Catalog, Object, Oid, Policy, PolicyCondition, Relation, RelationKind};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 
 /// Whether a condition has a query of its own, in which a name may stand for something else.
 fn has_query(text: &str) -> bool {
@@ -95,7 +95,7 @@ impl Ddl<'_> {
             other => Err(SqlError::new(code::WRONG_OBJECT_TYPE, format!("\"{}\" is not a table", other.name()))),
         };
         is_table(&object)?;
-        self.core.lock_relation(object.oid(), LockMode::AccessExclusive, IfTaken::Wait).await?;
+        self.lock(object.oid(), LockMode::AccessExclusive).await?;
         // What may have changed while the lock was waited for.
         let catalog = self.catalog();
         let object = catalog.get(object.oid()).ok_or_else(|| missing("relation", name.name()))?;
@@ -233,7 +233,7 @@ impl Ddl<'_> {
         }
         for (table, policy, shown) in about {
             self.core.notice("NOTICE", SqlError::new("00000", format!("drop cascades to {shown}")));
-            self.core.lock_relation(table, LockMode::AccessExclusive, IfTaken::Wait).await?;
+            self.lock(table, LockMode::AccessExclusive).await?;
             if let Some(mut fresh) = self.catalog().relation(table).cloned() {
                 fresh.security.policies.retain(|p| p.oid != policy);
                 self.put(Object::Relation(fresh)).await?;

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError, code};
 use crate::session::utility::{assign_id, relation_oid, with_env};
 use crate::syntax::stmt::{Reindex, ReindexTarget};
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
-use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::lockmgr::LockMode;
 
 impl Ddl<'_> {
     /// REINDEX. A read-only transaction may do it, too, as in PostgreSQL.
@@ -27,7 +27,10 @@ impl Ddl<'_> {
                 return self.reindex_all(r).await;
             }
         };
-        self.reindex_one(&catalog, table, index, r.concurrently).await
+        if self.reindex_one(&catalog, table, index, r.concurrently).await? {
+            return Ok(());
+        }
+        Err(super::missing(if index.is_some() { "index" } else { "relation" }, r.name.name()).at(r.name.pos))
     }
 
     /// The tables of a schema or of the database, one after the other; one that has gone meanwhile is left out.
@@ -68,7 +71,8 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    async fn reindex_one(&self, catalog: &Catalog, table: u32, index: Option<u32>, concurrently: bool) -> Result<()> {
+    /// False: it has gone during the wait for its lock.
+    async fn reindex_one(&self, catalog: &Catalog, table: u32, index: Option<u32>, concurrently: bool) -> Result<bool> {
         let core = self.core;
         if let Some(object) = catalog.get(table) {
             privileges::owns(core, catalog, object)?;
@@ -78,13 +82,17 @@ impl Ddl<'_> {
         } else {
             (LockMode::Share, LockMode::AccessExclusive)
         };
-        core.lock_relation(table, on_table, IfTaken::Wait).await?;
+        self.lock(table, on_table).await?;
+        let there = core.catalog();
+        if there.relation(table).is_none() || index.is_some_and(|oid| there.index(oid).is_none()) {
+            return Ok(false);
+        }
         let all: Vec<u32> = match index {
             Some(index) => vec![index],
             None => core.catalog().indexes(table).map(|i| i.oid).collect(),
         };
         for index in all {
-            core.lock_relation(index, on_index, IfTaken::Wait).await?;
+            self.lock(index, on_index).await?;
             // CONCURRENTLY takes its locks: rows and entries are changed together, and no dead ones collect.
             if !concurrently {
                 self.rebuild_index(index).await?;
@@ -95,6 +103,6 @@ impl Ddl<'_> {
             assign_id(core)?;
             core.engine.take().lift_read_only(true);
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -13,6 +13,7 @@ use crate::syntax::ddl::{
 use crate::syntax::stmt::GenericOption;
 use crate::types::{SqlType, oid, resolve};
 use clearway_engine::catalog::{Check, Column, Index, IndexColumn, IndexState, Object, ReferentialAction, Relation};
+use clearway_txn::lockmgr::LockMode;
 
 /// A unique constraint of a new table.
 pub(super) struct Unique {
@@ -262,6 +263,9 @@ impl Ddl<'_> {
         let name = self.placed(&s.name, s.persistence).await?;
         let on_commit = self.on_commit(&name, s.on_commit)?;
         let Some(schema) = self.new_name_or_skip(&name, s.if_not_exists)? else { return Ok("CREATE TABLE") };
+        for (_, like) in &s.like {
+            self.lock_named(&like.table, LockMode::AccessShare, |_, _| Ok(())).await?;
+        }
         let mut rest = LikeRest::default();
         let mut d = self.draft(s, &mut rest)?;
         let primaries = d.uniques.iter().filter(|u| u.primary).count();

@@ -1,7 +1,6 @@
 //! CREATE, ALTER and DROP of enums and domains.
 
 use super::Ddl;
-use crate::context::errors::from_engine;
 use crate::context::privileges::denied;
 use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
@@ -275,6 +274,7 @@ impl Ddl<'_> {
 
     /// Drops a type that no column has.
     pub(super) async fn drop_type(&self, ty: &TypeObject, cascade: bool) -> Result<()> {
+        self.lock_to_drop(ty.oid).await?;
         if let Some((table, column)) = user_of(&self.catalog(), ty) {
             if cascade {
                 return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
@@ -285,7 +285,7 @@ impl Ddl<'_> {
                 .detail(detail)
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        self.engine().drop_object(ty.oid).await.map_err(from_engine)
+        self.take_away(ty.oid, None).await
     }
 }
 

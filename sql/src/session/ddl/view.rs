@@ -1,11 +1,15 @@
-//! Options of views.
+//! What views read, and their options.
 
-use super::Ddl;
+use super::{Ddl, exists};
 use crate::error::{Result, SqlError};
 use crate::planner::Planner;
+use crate::planner::plan::OutputColumn;
 use crate::session::utility::with_env;
+use crate::syntax::ast::Query;
 use crate::syntax::stmt::GenericOption;
-use clearway_engine::catalog::Relation;
+use clearway_engine::catalog::{Object, Relation, RelationKind, ViewMeaning};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use std::sync::Arc;
 
 /// The options of a view as the catalog keeps them.
 ///
@@ -50,6 +54,39 @@ fn truth(o: &GenericOption) -> Result<String> {
 }
 
 impl Ddl<'_> {
+    /// The view that CREATE OR REPLACE VIEW replaces, locked; none: there is none of that name.
+    pub(super) async fn replaced_view(&self, schema: u32, name: &str, replace: bool) -> Result<Option<Relation>> {
+        let catalog = self.catalog();
+        match catalog.in_schema(schema, name).map(|o| &**o) {
+            Some(Object::Relation(r)) if replace && r.kind == RelationKind::View => {
+                self.own(r)?;
+                self.lock(r.oid, LockMode::AccessExclusive).await?;
+                Ok(self.catalog().relation(r.oid).cloned())
+            }
+            Some(_) => Err(exists(name)),
+            None => Ok(None),
+        }
+    }
+
+    /// What a view's query comes to, with the tables that it reads locked: whoever was changing them has ended.
+    pub(super) async fn lock_read(&self, query: &Query) -> Result<(Vec<OutputColumn>, ViewMeaning)> {
+        loop {
+            let catalog = self.catalog();
+            let (outputs, meaning) = with_env(self.core, &catalog, |env| Planner::new(env).plan_view(query))?;
+            for (_, oid) in &meaning.names {
+                self.core.lock_relation(*oid, LockMode::AccessShare, IfTaken::Wait).await?;
+            }
+            let now = self.catalog();
+            let same = |oid: u32| match (catalog.get(oid), now.get(oid)) {
+                (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+                (before, now) => before.is_none() && now.is_none(),
+            };
+            if meaning.names.iter().all(|(_, oid)| same(*oid)) {
+                return Ok((outputs, meaning));
+            }
+        }
+    }
+
     /// Refuses a check option of a view that can't be changed through.
     ///
     /// # Errors

@@ -1,0 +1,45 @@
+//! The schemas, roles and types that an object names: they must not go while it stands (SES-8).
+
+use super::acl::PUBLIC;
+use super::object::{FIRST_USER_OID, Object, Oid};
+use super::types::TypeBody;
+use super::{Acl, Catalog};
+
+impl Object {
+    /// The numbers of the schemas, roles and types that it names.
+    pub(crate) fn named_objects(&self, catalog: &Catalog) -> Vec<Oid> {
+        let mut out: Vec<Oid> = self.owner().into_iter().collect();
+        let mut lists: Vec<&Acl> = self.acl().map(|(acl, _)| acl).into_iter().collect();
+        let mut types = Vec::new();
+        match self {
+            Object::Relation(r) => {
+                out.push(r.schema);
+                lists.extend(r.columns.iter().map(|c| &c.acl));
+                types.extend(r.columns.iter().filter(|c| !c.is_dropped()).map(|c| c.type_oid));
+                out.extend(r.security.policies.iter().flat_map(|p| p.roles.iter().copied()));
+            }
+            Object::Index(i) => out.push(i.schema),
+            Object::Sequence(q) => out.push(q.schema),
+            Object::Type(t) => {
+                out.push(t.schema);
+                if let TypeBody::Domain(domain) = &t.body {
+                    types.push(domain.base);
+                }
+            }
+            Object::Role(r) => {
+                out.extend(r.member_of.iter().map(|m| m.role));
+                lists.extend(r.defaults.iter().map(|d| &d.acl));
+            }
+            Object::Database(_) | Object::Schema(_) | Object::Comment(_) => {}
+        }
+        out.extend(lists.into_iter().flat_map(Acl::roles));
+        let user_types = types.into_iter().filter(|oid| *oid >= FIRST_USER_OID);
+        out.extend(
+            user_types.filter_map(|oid| catalog.types().find(|t| t.oid == oid || t.array == oid).map(|t| t.oid)),
+        );
+        out.retain(|oid| *oid != PUBLIC);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}

@@ -1,0 +1,110 @@
+//! Foreign keys that lead to something of a table that is about to go: they keep it, or go with it.
+
+use super::Ddl;
+use super::drop::named_by_default;
+use crate::error::{Result, SqlError, code};
+use crate::session::utility::with_env;
+use clearway_engine::catalog::{Catalog, ForeignKey, Index, Object, Relation};
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+
+/// What is about to go.
+#[derive(Clone, Copy)]
+pub(super) enum Going<'a> {
+    /// The column at this place.
+    Column(usize),
+    /// An index, alone or with its constraint.
+    Index(&'a Index),
+}
+
+/// The index by which a table keeps unique what a foreign key leads to.
+fn index_of(catalog: &Catalog, key: &ForeignKey) -> Option<u32> {
+    let fits = |i: &&Index| {
+        i.unique
+            && !i.deferrable
+            && i.columns.len() == key.referenced.len()
+            && i.columns.iter().all(|c| key.referenced.contains(&c.column))
+    };
+    let mut all = catalog.indexes(key.references).filter(fits);
+    let first = all.next()?;
+    if first.primary {
+        return Some(first.oid);
+    }
+    Some(all.find(|i| i.primary).map_or(first.oid, |i| i.oid))
+}
+
+impl Going<'_> {
+    fn concerns(self, catalog: &Catalog, key: &ForeignKey) -> bool {
+        match self {
+            Going::Column(at) => key.referenced.contains(&at),
+            Going::Index(index) => index_of(catalog, key) == Some(index.oid),
+        }
+    }
+
+    /// What a foreign key depends on, and what is dropped.
+    fn named(self, r: &Relation) -> (String, String) {
+        match self {
+            Going::Column(at) => {
+                let column = format!("column {} of table {}", r.columns[at].name, r.name);
+                (column.clone(), column)
+            }
+            Going::Index(index) if index.constraint => {
+                (format!("index {}", index.name), format!("constraint {} on table {}", index.name, r.name))
+            }
+            Going::Index(index) => (format!("index {0}", index.name), format!("index {0}", index.name)),
+        }
+    }
+}
+
+impl Ddl<'_> {
+    /// Locks the sequences that a column's new default names: they must not go meanwhile.
+    pub(super) async fn lock_default(&self, r: &Relation, column: usize) -> Result<()> {
+        let catalog = self.catalog();
+        let named = with_env(self.core, &catalog, |env| named_by_default(self.core, env, r, column));
+        for oid in named {
+            self.core.lock_relation(oid, LockMode::AccessShare, IfTaken::Wait).await?;
+            if catalog.get(oid).is_some() && self.catalog().get(oid).is_none() {
+                return Err(SqlError::new(code::UNDEFINED_OBJECT, "referenced relation was concurrently dropped"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the foreign keys that lead to what goes. Returns the table as it is then.
+    ///
+    /// # Errors
+    /// 2BP01 without `cascade`, if there is one.
+    pub(super) async fn drop_referrers(&self, r: Relation, going: Going<'_>, cascade: bool) -> Result<Relation> {
+        let catalog = self.catalog();
+        let leads = |k: &ForeignKey| k.references == r.oid && going.concerns(&catalog, k);
+        let children: Vec<&Relation> = catalog.referring(r.oid).filter(|c| c.foreign_keys.iter().any(&leads)).collect();
+        if children.is_empty() {
+            return Ok(r);
+        }
+        let keys = children.iter().flat_map(|c| c.foreign_keys.iter().filter(|k| leads(k)).map(|k| (*c, k)));
+        let shown: Vec<String> = keys.map(|(c, k)| format!("constraint {} on table {}", k.name, c.name)).collect();
+        if !cascade {
+            let (on, dropped) = going.named(&r);
+            let lines: Vec<String> = shown.iter().map(|key| format!("{key} depends on {on}")).collect();
+            let message = format!("cannot drop {dropped} because other objects depend on it");
+            return Err(SqlError::new("2BP01", message)
+                .detail(lines.join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let lines: Vec<String> = shown.iter().map(|key| format!("drop cascades to {key}")).collect();
+        let notice = match lines.as_slice() {
+            [one] => SqlError::new("00000", one.clone()),
+            many => {
+                let message = format!("drop cascades to {} other objects", many.len());
+                SqlError::new("00000", message).detail(many.join("\n"))
+            }
+        };
+        self.core.notice("NOTICE", notice);
+        for child in children {
+            self.lock(child.oid, LockMode::AccessExclusive).await?;
+            let Some(mut child) = self.catalog().relation(child.oid).cloned() else { continue };
+            child.foreign_keys.retain(|k| !leads(k));
+            self.put(Object::Relation(child)).await?;
+        }
+        Ok(self.catalog().relation(r.oid).cloned().unwrap_or(r))
+    }
+}
