@@ -68,6 +68,7 @@ fn check_catalog(overlay: Arc<dyn Vfs>, directory: &Path) -> Result<(), String> 
 
 /// Compares the indexes of every table with its rows and prints those that disagree; how many do.
 async fn check_indexes(db: &Db) -> Result<usize, String> {
+    clearway_sql::context::index_terms::install();
     let catalog = db.catalog();
     let mut damaged = 0;
     for object in catalog.objects() {

@@ -1,7 +1,7 @@
 //! `clearway settings`: every setting with its default and its meaning, in Markdown; `docs/configuration.md` is this text.
 
 use clearway_server::config::SETTINGS as SERVER;
-use clearway_sql::context::settings::{Kind, SETTINGS as SESSION};
+use clearway_sql::context::settings::{Kind, all};
 
 /// The whole reference.
 pub fn reference() -> String {
@@ -27,7 +27,7 @@ pub fn reference() -> String {
          `RESET` and `SHOW` as in PostgreSQL. What \"can't be set\" is there because clients ask for it.\n\n\
          | name | default | values | |\n|---|---|---|---|\n",
     );
-    for setting in SESSION {
+    for setting in all() {
         let values = match setting.kind {
             Kind::Bool => "on, off".to_owned(),
             Kind::Milliseconds => "milliseconds, or with a unit: ms, s, min, h, d; 0 is none".to_owned(),
@@ -40,6 +40,9 @@ pub fn reference() -> String {
             Kind::Enum(words) => words.join(", "),
             Kind::Text => "text".to_owned(),
             Kind::Real => "a number".to_owned(),
+            Kind::Blocks => "blocks of 8 kB, or with a unit: B, kB, MB, GB, TB".to_owned(),
+            Kind::Only("") => "empty".to_owned(),
+            Kind::Only(only) => only.to_owned(),
             Kind::Fixed => "can't be set".to_owned(),
         };
         let default = if setting.default.is_empty() { "empty".to_owned() } else { format!("`{}`", setting.default) };

@@ -1,5 +1,7 @@
 //! What can go wrong in the engine.
 
+use std::sync::Arc;
+
 use clearway_storage::error::StorageError;
 use clearway_txn::error::TxnError;
 
@@ -60,6 +62,12 @@ pub enum EngineError {
         /// What is wrong.
         damage: RowDamage,
     },
+    /// What the language says of it: an expression of an index has no value for a row.
+    #[error("{0}")]
+    Terms(Arc<dyn std::error::Error + Send + Sync>),
+    /// 0A000: the index computes what only the layer above can.
+    #[error("index \"{0}\" is over an expression, which needs the SQL layer")]
+    NoCompiler(String),
     /// 55006: the object is in use.
     #[error("{0}")]
     InUse(String),

@@ -160,3 +160,33 @@ fn a_read_only_transaction_stays_so_after_its_first_query() {
         a.value("ROLLBACK").await;
     });
 }
+
+#[test]
+fn a_partial_unique_index_waits_for_whoever_takes_a_row_out_of_it() {
+    // TAB-2 with TRM-2: whether row 1 stands in the index depends on how the first transaction ends.
+    for (end, expected) in [("COMMIT", Ok(())), ("ROLLBACK", Err("23505"))] {
+        scene(move |[mut a, b, mut viewer]| async move {
+            a.value("CREATE UNIQUE INDEX live ON t ((u % 100)) WHERE v = 0").await;
+            a.value("BEGIN; UPDATE t SET v = 1 WHERE id = 1").await;
+            let (_, ended, _) = beside(b, "INSERT INTO t VALUES (9, 111, 0)", a, end).await;
+            assert_eq!(ended.map(|_| ()).map_err(|e| e.to_string()), expected.map_err(str::to_owned), "{end}");
+            let found = viewer.value("SELECT string_agg(id::text, ' ') FROM t WHERE u % 100 = 11 AND v = 0").await;
+            assert_eq!(found, if end == "COMMIT" { "9" } else { "1" });
+        });
+    }
+}
+
+#[test]
+fn entries_of_partial_indexes_follow_savepoints_and_keys_that_move() {
+    scene(|[mut a, mut b, mut viewer]| async move {
+        a.value("CREATE INDEX low ON t ((v + 1), u) WHERE v < 2; CREATE UNIQUE INDEX ON t ((id * 2)) WHERE v > 0")
+            .await;
+        a.value("BEGIN; UPDATE t SET v = 5 WHERE id = 1; SAVEPOINT s; UPDATE t SET v = id").await;
+        a.value("UPDATE t SET id = id + 50, v = 1 WHERE id = 2").await;
+        assert_eq!(a.value("SELECT count(*) FROM t WHERE v + 1 = 2 AND v < 2").await, "2");
+        assert_eq!(b.value("SELECT count(*) FROM t WHERE v + 1 = 1 AND v < 2").await, "3");
+        a.value("ROLLBACK TO s; UPDATE t SET v = 1, id = 70 WHERE id = 3; DELETE FROM t WHERE id = 2; COMMIT").await;
+        assert_eq!(b.value("SELECT string_agg(id::text, ' ') FROM t WHERE v + 1 = 2 AND v < 2").await, "70");
+        assert_eq!(viewer.value("SELECT count(*) FROM t WHERE v + 1 = 1 AND v < 2").await, "0");
+    });
+}

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use clearway_storage::ids::Lsn;
 
 use super::Catalog;
-use super::object::{Index, IndexState, Object, Oid};
+use super::index::{Index, IndexState};
+use super::object::{Object, Oid};
 use crate::error::EngineError;
 
 /// One change of the catalog by a transaction.

@@ -13,6 +13,7 @@
 
 pub mod acl;
 pub(crate) mod change;
+pub mod index;
 mod named;
 pub mod object;
 pub mod policy;
@@ -26,9 +27,10 @@ use std::sync::Arc;
 use clearway_storage::ids::{Lsn, TreeId};
 
 pub use acl::{Acl, AclKind, Grant};
+pub use index::{Index, IndexColumn, IndexExpression, IndexState};
 pub use object::{
-    Check, Column, Comment, Database, FIRST_USER_OID, ForeignKey, Index, IndexColumn, IndexState, Object, Oid,
-    ReferentialAction, Relation, RelationKind, Schema, Sequence, ViewMeaning,
+    Check, Column, Comment, Database, FIRST_USER_OID, ForeignKey, Object, Oid, ReferentialAction, Relation,
+    RelationKind, Schema, Sequence, ViewMeaning,
 };
 pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};

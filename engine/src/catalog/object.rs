@@ -2,6 +2,7 @@
 //! added later and files of an older version stay readable.
 
 use super::acl::{Acl, AclKind};
+use super::index::Index;
 use super::policy::RowSecurity;
 use super::role;
 use super::types::TypeObject;
@@ -303,76 +304,6 @@ pub struct ViewMeaning {
     /// The schemas in which names of types, and of relations that are written as values, are looked for; none: as of a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
-}
-
-/// One column of an index.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IndexColumn {
-    /// Position in the table.
-    pub column: usize,
-    /// From high to low.
-    pub descending: bool,
-    /// Nulls first.
-    pub nulls_first: bool,
-}
-
-/// How far an index is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IndexState {
-    /// Writers keep it up; nobody reads it.
-    WriteOnly,
-    /// Everybody whose snapshot is at or above `valid_from_lsn` reads it.
-    #[default]
-    Public,
-}
-
-/// An index. The primary key of a table has one, too, which shares the table's tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Index {
-    /// Its number.
-    pub oid: Oid,
-    /// Its database.
-    pub database: Oid,
-    /// Its schema.
-    pub schema: Oid,
-    /// Its name.
-    pub name: String,
-    /// The table.
-    pub table: Oid,
-    /// Its tree.
-    pub tree: u64,
-    /// Its columns.
-    pub columns: Vec<IndexColumn>,
-    /// INCLUDE: columns that are named with it and are no part of its key. Rows are found by the key and read from their table, so
-    /// nothing is stored twice for them.
-    #[serde(default)]
-    pub include: Vec<usize>,
-    /// No two rows have the same values, nulls aside.
-    pub unique: bool,
-    /// It is the table's primary key.
-    pub primary: bool,
-    /// It belongs to a constraint of the same name.
-    pub constraint: bool,
-    /// How far it is.
-    pub state: IndexState,
-    /// Older snapshots do not use it.
-    pub valid_from_lsn: u64,
-    /// CLUSTER ... USING was asked for.
-    #[serde(default)]
-    pub clustered: bool,
-    /// A unique constraint that is DEFERRABLE.
-    #[serde(default)]
-    pub deferrable: bool,
-    /// INITIALLY DEFERRED.
-    #[serde(default)]
-    pub deferred: bool,
-}
-
-impl Index {
-    /// Whether a column is one of its key's or is included.
-    pub fn names_column(&self, column: usize) -> bool {
-        self.columns.iter().any(|c| c.column == column) || self.include.contains(&column)
-    }
 }
 
 /// A sequence.

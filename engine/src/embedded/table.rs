@@ -258,10 +258,7 @@ async fn create<K: Key, V: Columns>(
         name: format!("{}_pkey", names.table),
         table,
         tree,
-        columns: key
-            .iter()
-            .map(|column| IndexColumn { column: *column, descending: false, nulls_first: false })
-            .collect(),
+        columns: key.iter().map(|column| IndexColumn::ascending(*column)).collect(),
         include: Vec::new(),
         unique: true,
         primary: true,

@@ -43,7 +43,7 @@ impl Session {
         let done = txn.change_run(tree, &changes, basis, true).await?;
         for (key, old) in &rows[..done] {
             for index in 0..shape.indexes.len() {
-                entries.note(shape, index, key.as_ref(), old, false);
+                entries.note(shape, index, key.as_ref(), old, false)?;
             }
             self.counted.note(self.db.statistics(), shape.oid);
             self.used.deleted(shape.oid);
@@ -87,18 +87,24 @@ impl Session {
         for (n, row) in rows[..done].iter().enumerate() {
             let mut in_place = true;
             for (place, index) in shape.indexes.iter().enumerate() {
-                let touched = index.columns.iter().any(|c| row.old[*c] != row.new[*c]);
+                let touched = index.is_touched(&row.old, &row.new);
                 in_place &= !touched;
-                if !touched || index.prefix_of(&row.old) == index.prefix_of(&row.new) {
+                if !touched {
+                    continue;
+                }
+                let entry = |row: &[Value]| index.entry_of(row).map_err(|e| (n, e));
+                let (before, after) = (entry(&row.old)?, entry(&row.new)?);
+                if before == after {
                     continue;
                 }
                 let key = row.key.as_ref();
                 if index.unique {
                     // BAT-2
-                    write::move_entry(txn, (shape, index), key, &row.old, &row.new).await.map_err(|e| (n, e))?;
-                } else {
-                    entries.note(shape, place, key, &row.old, false);
-                    entries.note(shape, place, key, &row.new, true);
+                    write::move_entry(txn, (shape, index), key, before, after).await.map_err(|e| (n, e))?;
+                    continue;
+                }
+                for (entry, inserts) in [(before, false), (after, true)] {
+                    entry.iter().for_each(|entry| entries.note_entry(shape, place, key, &entry.prefix, inserts));
                 }
             }
             self.used.updated(shape.oid, in_place);

@@ -67,7 +67,9 @@ impl Session {
         let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
         while let Some(found) = self.next(&mut scan).await? {
             let row: &[Value] = &found.row;
-            runs.push_entry(&index.prefix_of(row), &found.key, index.constrains(row)).await?;
+            if let Some(entry) = index.entry_of(row)? {
+                runs.push_entry(&entry.prefix, &found.key, entry.constrained).await?;
+            }
         }
         let mut load = index.entries(self.db.transactions()).bulk_load();
         let (mut merged, mut last, mut count) = (runs.merged().await?, Vec::new(), 0u64);

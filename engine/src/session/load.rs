@@ -188,7 +188,7 @@ impl Session {
         for (place, index) in shape.indexes.iter().enumerate() {
             match index.unique {
                 true => write::insert_entry(self.txn(), (shape, index), key, row).await?,
-                false => loading.entries.note(shape, place, key, row, true),
+                false => loading.entries.note(shape, place, key, row, true)?,
             }
         }
         if loading.entries.is_full() {
@@ -251,7 +251,7 @@ impl Session {
         }
         loading.rows = loading.rows.saturating_add(1);
         for place in 0..shape.indexes.len() {
-            loading.entries.note(shape, place, &key, &row, true);
+            loading.entries.note(shape, place, &key, &row, true)?;
         }
         self.counted.note(self.db.statistics(), shape.oid);
         self.used.inserted(shape.oid);

@@ -159,7 +159,7 @@ impl Session {
         shape.check_fit(new)?;
         let changed = write::update(self.txn(), shape, key, old, new, basis).await?;
         if matches!(changed, Changed::Done) {
-            let in_place = shape.indexes.iter().all(|index| index.columns.iter().all(|c| old[*c] == new[*c]));
+            let in_place = !shape.indexes.iter().any(|index| index.is_touched(old, new));
             self.used.updated(shape.oid, in_place);
         }
         Ok(changed)

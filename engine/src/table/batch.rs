@@ -47,14 +47,36 @@ pub struct EntryBatch {
 }
 
 impl EntryBatch {
-    /// The entry of a row is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
-    pub(crate) fn note(&mut self, shape: &TableShape, index: usize, row_key: &[u8], row: &[Value], inserts: bool) {
+    /// The entry of a row, if it has one, is to be inserted into, or deleted from, the index at a place of `shape.indexes`.
+    pub(crate) fn note(
+        &mut self,
+        shape: &TableShape,
+        index: usize,
+        row_key: &[u8],
+        row: &[Value],
+        inserts: bool,
+    ) -> Result<(), EngineError> {
+        if let Some(entry) = shape.indexes[index].entry_of(row)? {
+            self.note_entry(shape, index, row_key, &entry.prefix, inserts);
+        }
+        Ok(())
+    }
+
+    /// The same, of an entry that was computed.
+    pub(crate) fn note_entry(
+        &mut self,
+        shape: &TableShape,
+        index: usize,
+        row_key: &[u8],
+        prefix: &[u8],
+        inserts: bool,
+    ) {
         if self.lists.len() <= index {
             self.lists.resize_with(shape.indexes.len(), List::default);
         }
         let list = &mut self.lists[index];
         let at = list.bytes.len();
-        list.bytes.extend_from_slice(&shape.indexes[index].prefix_of(row));
+        list.bytes.extend_from_slice(prefix);
         list.bytes.extend_from_slice(row_key);
         let key = &list.bytes[at..];
         let mut head = [0; 8];

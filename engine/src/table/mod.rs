@@ -7,7 +7,7 @@
 //! ghosts  deleted rows that a crash left   pick   some columns of a row
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
 //! sample  how the values of columns are spread   usage  what is read and changed of them
-//! batch   entries that are changed in the order of their keys
+//! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
 //! ```
 
 pub mod batch;
@@ -18,6 +18,7 @@ pub mod sample;
 pub mod scan;
 pub mod shape;
 pub mod statistics;
+pub mod terms;
 pub mod usage;
 pub mod verify;
 pub mod write;

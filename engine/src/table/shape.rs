@@ -4,6 +4,7 @@
 //! - SHP-1: a row is read with the columns that its schema version had; a column that came later has its `missing` value, one that was
 //!   dropped since is null.
 //! - SHP-2: a column whose key form gives it back stands in the key alone.
+//! - SHP-3: an expression of an index has a position behind all columns of the table; the same text has the same position in all indexes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +16,7 @@ use crate::catalog::{Catalog, Column, Index, IndexState, Oid, Relation};
 use crate::codec::key::{KeyColumn, decode_value, encode_value};
 use crate::codec::row::{RowDamage, RowReader, encode_row};
 use crate::error::EngineError;
+use crate::table::terms::{self, Terms};
 use crate::value::{Storage, Value};
 
 /// One column.
@@ -41,8 +43,10 @@ pub struct IndexShape {
     pub name: String,
     /// Its tree.
     pub tree: TreeId,
-    /// Positions of its columns in the table.
+    /// Positions of its columns in the table; for expressions see SHP-3.
     pub columns: Vec<usize>,
+    /// What it computes of a row, if that is more than these columns.
+    pub terms: Option<Arc<dyn Terms>>,
     /// How they sort.
     pub key: Vec<KeyColumn>,
     /// No two rows have the same values, nulls aside.
@@ -52,6 +56,15 @@ pub struct IndexShape {
     /// Older snapshots do not use it.
     pub valid_from_lsn: u64,
     handle: Handle,
+}
+
+/// What an index has of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The part of the entry's key before the row's own key.
+    pub prefix: Vec<u8>,
+    /// No other live entry may begin with it: the index is unique, and no value is null.
+    pub constrained: bool,
 }
 
 /// A tree that was opened once, for all statements that go by this shape: making a handle anew costs an allocation, counters that
@@ -90,6 +103,8 @@ pub struct TableShape {
     pub primary: Option<(Oid, String)>,
     /// Every other index.
     pub indexes: Vec<IndexShape>,
+    /// The expressions of these (SHP-3).
+    pub expressions: Vec<String>,
     version: u16,
     key_columns: Vec<KeyColumn>,
     /// Of the version with which new rows are written: positions and storages in the value.
@@ -118,6 +133,7 @@ impl TableShape {
             key: relation.key.clone(),
             primary: None,
             indexes: Vec::new(),
+            expressions: Vec::new(),
             version: relation.version,
             stored: Vec::new(),
             stored_storages: Vec::new(),
@@ -128,7 +144,9 @@ impl TableShape {
                 shape.primary = Some((index.oid, index.name.clone()));
             }
             if index.tree != relation.tree {
-                shape.indexes.push(index_shape(index, &shape.columns, relation)?);
+                let terms = terms::of(catalog, relation, index)?;
+                let index = index_shape(index, &shape.columns, relation, &mut shape.expressions, terms)?;
+                shape.indexes.push(index);
             }
         }
         shape.stored = shape.stored_in(shape.version);
@@ -268,7 +286,7 @@ impl TableShape {
 
     /// The columns to which a foreign key may refer, some of them more than once.
     pub fn key_and_unique_columns(&self) -> impl Iterator<Item = usize> {
-        let unique = self.indexes.iter().filter(|i| i.unique).flat_map(|i| &i.columns);
+        let unique = self.indexes.iter().filter(|i| i.unique && i.terms.is_none()).flat_map(|i| &i.columns);
         self.key.iter().chain(unique).copied()
     }
 
@@ -290,8 +308,33 @@ impl IndexShape {
         self.handle.open(self.tree, all)
     }
 
+    /// What the index has of a row; none: the row does not meet the index's condition (TRM-2).
+    ///
+    /// # Errors
+    /// `Terms`.
+    pub fn entry_of(&self, row: &[Value]) -> Result<Option<Entry>, EngineError> {
+        let Some(terms) = &self.terms else {
+            let constrained = self.unique && self.columns.iter().all(|c| !row[*c].is_null());
+            return Ok(Some(Entry { prefix: self.prefix_of(row), constrained }));
+        };
+        let Some(values) = terms.values(row)? else { return Ok(None) };
+        let constrained = self.unique && !values.iter().any(Value::is_null);
+        Ok(Some(Entry { prefix: self.prefix(&values), constrained }))
+    }
+
+    /// Whether a change from one row to another may change the entry.
+    pub fn is_touched(&self, old: &[Value], new: &[Value]) -> bool {
+        let reads = self.terms.as_ref().map_or(&self.columns[..], |terms| terms.reads());
+        reads.iter().any(|c| old[*c] != new[*c])
+    }
+
+    /// Whether it has an entry for every row, by columns alone.
+    pub fn is_plain(&self) -> bool {
+        self.terms.is_none()
+    }
+
     /// The part of an entry's key that the columns make.
-    pub fn prefix_of(&self, values: &[Value]) -> Vec<u8> {
+    fn prefix_of(&self, values: &[Value]) -> Vec<u8> {
         let mut key = Vec::with_capacity(9 * self.columns.len() + 8);
         for (position, column) in self.columns.iter().zip(&self.key) {
             encode_value(*column, &values[*position], &mut key);
@@ -323,11 +366,6 @@ impl IndexShape {
         }
         Ok(rest)
     }
-
-    /// Whether a row's values make it subject to uniqueness: no null among them.
-    pub fn constrains(&self, values: &[Value]) -> bool {
-        self.unique && self.columns.iter().all(|c| !values[*c].is_null())
-    }
 }
 
 fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
@@ -346,24 +384,44 @@ fn column_shape(column: &Column) -> Result<ColumnShape, EngineError> {
     })
 }
 
-fn index_shape(index: &Index, columns: &[ColumnShape], relation: &Relation) -> Result<IndexShape, EngineError> {
-    if index.columns.iter().any(|c| c.column >= columns.len()) {
-        return Err(EngineError::BadCatalog(format!(
-            "index {} names a column that {} has not",
-            index.name, relation.name
-        )));
+fn index_shape(
+    index: &Index,
+    columns: &[ColumnShape],
+    relation: &Relation,
+    expressions: &mut Vec<String>,
+    terms: Option<Arc<dyn Terms>>,
+) -> Result<IndexShape, EngineError> {
+    let damaged = |what: &str| EngineError::BadCatalog(format!("index {} of {} {what}", index.name, relation.name));
+    let (mut key, mut positions) = (Vec::new(), Vec::new());
+    for c in &index.columns {
+        let (position, storage) = match &c.expression {
+            None => {
+                let column = columns.get(c.column).ok_or_else(|| damaged("names a column that the table has not"))?;
+                (c.column, column.storage)
+            }
+            Some(expression) => {
+                let known = expressions.iter().position(|text| *text == expression.text);
+                let at = known.unwrap_or_else(|| {
+                    expressions.push(expression.text.clone());
+                    expressions.len() - 1
+                });
+                let storage = Storage::from_code(expression.storage);
+                (columns.len() + at, storage.ok_or_else(|| damaged("stores an expression in an unknown form"))?)
+            }
+        };
+        positions.push(position);
+        key.push(KeyColumn { storage, descending: c.descending, nulls_first: c.nulls_first });
     }
-    let key = index.columns.iter().map(|c| KeyColumn {
-        storage: columns[c.column].storage,
-        descending: c.descending,
-        nulls_first: c.nulls_first,
-    });
+    if terms.iter().flat_map(|terms| terms.reads()).any(|c| *c >= columns.len()) {
+        return Err(damaged("computes with a column that the table has not"));
+    }
     Ok(IndexShape {
         oid: index.oid,
         name: index.name.clone(),
         tree: TreeId(index.tree),
-        columns: index.columns.iter().map(|c| c.column).collect(),
-        key: key.collect(),
+        columns: positions,
+        terms,
+        key,
         // A constraint that may be checked late is checked by the layer above.
         unique: index.unique && !index.deferrable,
         state: index.state,

@@ -1,8 +1,8 @@
 //! Checks that the indexes of a table agree with its rows, for the check of a directory.
 //!
 //! # Invariants
-//! - VFY-1: the comparison is made at one snapshot: each row has its entry in each public index, and an index has as many entries as the table
-//!   has rows. So each entry leads to a row with its values.
+//! - VFY-1: the comparison is made at one snapshot: each row that meets a public index's condition has its entry there, and the index has as
+//!   many entries as the table has such rows. So each entry leads to a row with its values.
 
 use clearway_base::sync::yield_now;
 use clearway_storage::btree::{Direction, KeyRange};
@@ -26,7 +26,7 @@ pub struct Disagreement {
     pub table: String,
     /// The index.
     pub index: String,
-    /// Rows of the table.
+    /// Rows of the table that meet the index's condition.
     pub rows: u64,
     /// Entries of the index.
     pub entries: u64,
@@ -66,13 +66,14 @@ async fn compare(
     view: View,
 ) -> Result<Vec<Disagreement>, EngineError> {
     let public: Vec<&IndexShape> = shape.indexes.iter().filter(|i| i.state == IndexState::Public).collect();
-    let mut without = vec![0; public.len()];
+    let (mut without, mut of_index) = (vec![0; public.len()], vec![0; public.len()]);
     let (mut rows, mut dep, mut reading) = (0, Lsn::default(), Reading::default());
     let mut scan = TableScan::new(all, shape, KeyRange::all(), Direction::Forward, view);
     while let Some(found) = scan.next(all, &mut dep).await? {
-        for (index, missing) in public.iter().zip(&mut without) {
-            let mut entry = index.prefix_of(&found.row);
-            entry.extend_from_slice(&found.key);
+        for ((index, missing), met) in public.iter().zip(&mut without).zip(&mut of_index) {
+            let Some(entry) = index.entry_of(&found.row)? else { continue };
+            *met += 1;
+            let entry = [&entry.prefix, &found.key[..]].concat();
             let there = reading.get(all.book(), index.entries(all), &entry, &view, &mut dep).await?;
             *missing += u64::from(!there);
         }
@@ -82,7 +83,7 @@ async fn compare(
         }
     }
     let mut out = Vec::new();
-    for (index, without_entry) in public.into_iter().zip(without) {
+    for ((index, without_entry), rows) in public.into_iter().zip(without).zip(of_index) {
         let entries = count(all, index, view).await?;
         // VFY-1
         if entries != rows || without_entry > 0 {

@@ -1,8 +1,8 @@
 //! Changing rows together with their index entries.
 //!
 //! # Invariants
-//! - TAB-1: for every version of a row there is exactly one entry in each index that existed when the version was written, with the same
-//!   transaction's tag. So an index and its table, read at one snapshot, agree.
+//! - TAB-1: for every version of a row there is exactly one entry in each index that existed when the version was written and whose condition
+//!   the version meets (TRM-2), with the same transaction's tag. So an index and its table, read at one snapshot, agree.
 //! - TAB-2: two live rows never have the same values in a unique index, nulls aside. Whether a row is live is judged by its newest version, not
 //!   by a snapshot; a transaction that is about to put a row with such values in waits for every transaction that may be doing so.
 //! - TAB-3: only a transaction that has just changed a row, or locked it, changes the row's entries: no other transaction can be changing them.
@@ -17,7 +17,7 @@ use clearway_txn::mvcc::book::Newest;
 use clearway_txn::mvcc::undo::Fetched;
 use clearway_txn::transaction::{Basis, Change, Changed, Transaction};
 
-use super::shape::{IndexShape, TableShape};
+use super::shape::{Entry, IndexShape, TableShape};
 use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::value::Value;
@@ -116,8 +116,12 @@ pub async fn update(
     }
     let over_own = txn.over_own();
     for index in &shape.indexes {
-        if index.columns.iter().any(|c| old[*c] != new[*c]) && index.prefix_of(old) != index.prefix_of(new) {
-            move_entry(txn, (shape, index), key, old, new).await?;
+        if !index.is_touched(old, new) {
+            continue;
+        }
+        let (before, after) = (index.entry_of(old)?, index.entry_of(new)?);
+        if before != after {
+            move_entry(txn, (shape, index), key, before, after).await?;
         }
     }
     txn.set_over_own(over_own);
@@ -132,11 +136,16 @@ pub(crate) async fn move_entry(
     txn: &mut Transaction,
     (shape, index): (&TableShape, &IndexShape),
     key: &[u8],
-    old: &[Value],
-    new: &[Value],
+    old: Option<Entry>,
+    new: Option<Entry>,
 ) -> Result<(), EngineError> {
-    delete_entry(txn, index, key, old).await?;
-    insert_entry(txn, (shape, index), key, new).await
+    if let Some(old) = old {
+        remove_entry(txn, index, &[&old.prefix, key].concat()).await?;
+    }
+    match new {
+        Some(new) => place_entry(txn, (shape, index), key, new).await,
+        None => Ok(()),
+    }
 }
 
 /// Deletes a row.
@@ -176,12 +185,24 @@ pub async fn insert_entry(
     row_key: &[u8],
     row: &[Value],
 ) -> Result<(), EngineError> {
-    let mut entry = index.prefix_of(row);
-    if index.constrains(row) {
-        return insert_unique(txn, (shape, index), entry, row_key).await;
+    match index.entry_of(row)? {
+        Some(entry) => place_entry(txn, (shape, index), row_key, entry).await,
+        None => Ok(()),
     }
-    entry.extend_from_slice(row_key);
-    put_entry(txn, index, &entry).await
+}
+
+async fn place_entry(
+    txn: &mut Transaction,
+    (shape, index): (&TableShape, &IndexShape),
+    row_key: &[u8],
+    entry: Entry,
+) -> Result<(), EngineError> {
+    let Entry { mut prefix, constrained } = entry;
+    if constrained {
+        return insert_unique(txn, (shape, index), prefix, row_key).await;
+    }
+    prefix.extend_from_slice(row_key);
+    put_entry(txn, index, &prefix).await
 }
 
 /// Inserts an entry that no unique index constrains.
@@ -249,8 +270,9 @@ pub async fn conflicting(
             return Ok(Some(found));
         }
     }
-    for index in shape.indexes.iter().filter(|i| i.constrains(row) && wanted(i.oid)) {
-        while let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &index.prefix_of(row)).await? {
+    for index in shape.indexes.iter().filter(|i| i.unique && wanted(i.oid)) {
+        let Some(own) = index.entry_of(row)?.filter(|entry| entry.constrained) else { continue };
+        while let Some((entry, _)) = occupant(txn, index.entries(txn.all()), &own.prefix).await? {
             let key = index.row_key(&entry)?;
             match writer_of(txn, shape, key).await? {
                 Some(writer) => txn.wait_for(writer).await?,
@@ -296,8 +318,8 @@ pub(crate) async fn build_entry(
     row_key: &[u8],
     row: &[Value],
 ) -> Result<Option<Implicit>, EngineError> {
-    let mut entry = index.prefix_of(row);
-    if !index.constrains(row) {
+    let Some(Entry { prefix: mut entry, constrained }) = index.entry_of(row)? else { return Ok(None) };
+    if !constrained {
         entry.extend_from_slice(row_key);
         return put_entry(txn, index, &entry).await.map(|()| None);
     }
@@ -418,9 +440,10 @@ async fn delete_entry(
     row_key: &[u8],
     row: &[Value],
 ) -> Result<(), EngineError> {
-    let mut entry = index.prefix_of(row);
-    entry.extend_from_slice(row_key);
-    remove_entry(txn, index, &entry).await
+    match index.entry_of(row)? {
+        Some(entry) => remove_entry(txn, index, &[&entry.prefix, row_key].concat()).await,
+        None => Ok(()),
+    }
 }
 
 /// Deletes an entry.

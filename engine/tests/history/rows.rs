@@ -93,7 +93,7 @@ pub async fn create(session: &mut Session) -> Result<Arc<TableShape>, EngineErro
             name: name.to_owned(),
             table: oid,
             tree: session.create_tree().await?.0,
-            columns: vec![IndexColumn { column: position, descending: false, nulls_first: false }],
+            columns: vec![IndexColumn::ascending(position)],
             unique,
             primary: false,
             constraint: unique,

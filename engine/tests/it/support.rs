@@ -120,7 +120,7 @@ pub fn index_on_a(session: &Session, table: Oid, unique: bool) -> Index {
         name: format!("t{table}_a_key"),
         table,
         tree: 0,
-        columns: vec![IndexColumn { column: 1, descending: false, nulls_first: false }],
+        columns: vec![IndexColumn::ascending(1)],
         unique,
         primary: false,
         constraint: false,

@@ -14,7 +14,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::settings::{Kept, Kind, SETTINGS, Setting, Settings};
+use super::accepted_settings::default_of;
+use super::settings::{Kept, Kind, Setting, Settings, all, find};
 use crate::error::Result;
 use clearway_base::sync::Mutex;
 
@@ -223,7 +224,7 @@ impl Settings {
 
     /// Where the value is from that RESET goes back to.
     fn start_source(&self, name: &str) -> Option<Source> {
-        self.start.get(name).map(|kept| kept.source)
+        find(name).map(|_| self.start.get(name).map_or(Source::Default, |kept| kept.source))
     }
 
     /// Where a value is from.
@@ -233,7 +234,7 @@ impl Settings {
 
     /// What RESET goes back to.
     pub fn start_of(&self, name: &str) -> &str {
-        self.start.get(name).map_or("", |kept| &kept.text)
+        self.start.get(name).map_or_else(|| default_of(name), |kept| &kept.text)
     }
 
     /// Takes the server's list as it is now (CNF-1). To be called outside of a transaction.
@@ -242,7 +243,7 @@ impl Settings {
     /// 22023 for a value that does not fit; the rest is not looked at.
     pub fn follow(&mut self, list: &[(String, String)]) -> Result<()> {
         let before = self.source;
-        for setting in SETTINGS.iter().filter(|setting| !is_the_sessions(setting)) {
+        for setting in all().filter(|setting| !is_the_sessions(setting)) {
             let new = list.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(setting.name));
             let new = new.map(|(_, value)| value.as_str());
             let Some(start) = self.start_source(setting.name).filter(|source| source.is_the_servers()) else {

@@ -41,6 +41,11 @@ pub fn from_engine(e: EngineError) -> SqlError {
         }
         EngineError::DoesNotFit { .. } => SqlError::new(code::NUMERIC_VALUE_OUT_OF_RANGE, e.to_string()),
         EngineError::BadCatalog(_) | EngineError::BadRow { .. } => SqlError::new("XX001", e.to_string()),
+        EngineError::Terms(e) => match e.downcast_ref::<SqlError>() {
+            Some(e) => e.clone(),
+            None => SqlError::internal(e.to_string()),
+        },
+        EngineError::NoCompiler(_) => SqlError::new(code::FEATURE_NOT_SUPPORTED, e.to_string()),
         EngineError::InUse(_) => SqlError::new("55006", e.to_string()),
         EngineError::Aborted => SqlError::new("25P02", e.to_string()),
     }

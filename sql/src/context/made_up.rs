@@ -6,13 +6,17 @@ use crate::error::{Result, SqlError, code};
 /// How many a session may have.
 pub(super) const MAX: usize = 1_000;
 
+pub(super) fn unknown(name: &str) -> SqlError {
+    SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}
+
 /// Whether a name can be made up.
 ///
 /// # Errors
 /// 42704 for a name of one part, which only a setting of the server has; 42602 for what is no name.
 pub(super) fn check(name: &str) -> Result<()> {
     if !name.contains('.') {
-        return Err(SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\"")));
+        return Err(unknown(name));
     }
     let part = |part: &str| {
         let mut chars = part.chars();

@@ -10,6 +10,7 @@
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.
 
+pub mod accepted_settings;
 pub mod archived;
 pub mod backend;
 pub mod cell;
@@ -19,6 +20,8 @@ pub mod convert;
 pub mod core;
 pub mod deferred;
 pub mod errors;
+pub mod immutable;
+pub mod index_terms;
 pub mod instruments;
 pub mod interrupt;
 pub mod log_line;

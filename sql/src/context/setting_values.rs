@@ -17,7 +17,7 @@ pub(super) fn invalid(setting: &Setting, value: &str) -> SqlError {
 impl Setting {
     /// Whether only superusers may change it.
     pub fn is_for_superusers(&self) -> bool {
-        self.name.starts_with("log_")
+        self.name.starts_with("log_") || super::accepted_settings::is_for_superusers(self.name)
     }
 
     /// A value as it is kept, or why not.
@@ -55,10 +55,9 @@ impl Setting {
                     _ => value.trim().to_owned(),
                 };
                 let lower = lower.to_ascii_lowercase();
-                let lower = match (self.name, parse_bool(&lower)) {
-                    ("synchronous_commit" | "standard_conforming_strings" | "serializable", Some(on)) => {
-                        if on { "on" } else { "off" }.to_owned()
-                    }
+                let switches = words.iter().any(|word| matches!(*word, "on" | "off"));
+                let lower = match parse_bool(&lower) {
+                    Some(on) if switches => if on { "on" } else { "off" }.to_owned(),
                     _ => lower,
                 };
                 if !words.contains(&lower.as_str()) {
@@ -73,6 +72,18 @@ impl Setting {
                 if self.name == "client_encoding" { "UTF8".to_owned() } else { lower }
             }
             Kind::Text => value.to_owned(),
+            Kind::Blocks => match value.trim().parse::<u64>() {
+                Ok(blocks) => shown_bytes(blocks.saturating_mul(8_192)),
+                Err(_) => shown_bytes(bytes(value).ok_or_else(bad)?),
+            },
+            Kind::Only(only) => {
+                let same = only.eq_ignore_ascii_case(value.trim());
+                let switch = parse_bool(value).is_some_and(|on| only == if on { "on" } else { "off" });
+                if !same && !switch {
+                    return Err(SqlError::unsupported(format!("{} = {value}", self.name)));
+                }
+                only.to_owned()
+            }
         })
     }
 }

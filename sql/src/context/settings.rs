@@ -1,5 +1,7 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
+pub use super::accepted_settings::{all, find};
+use super::accepted_settings::{default_of, s};
 use super::configuration::Source;
 use super::log_line::{LOG_STATEMENT, LogLevels};
 use super::made_up;
@@ -43,8 +45,12 @@ pub enum Kind {
     Enum(&'static [&'static str]),
     /// Any text.
     Text,
-    /// Decimal number.
+    /// A number.
     Real,
+    /// A number of blocks of 8 kB, or of bytes with a unit.
+    Blocks,
+    /// This value and no other.
+    Only(&'static str),
     /// It can be read only.
     Fixed,
 }
@@ -62,10 +68,6 @@ pub struct Setting {
     pub reported: bool,
     /// One sentence.
     pub about: &'static str,
-}
-
-const fn s(name: &'static str, default: &'static str, kind: Kind, reported: bool, about: &'static str) -> Setting {
-    Setting { name, default, kind, reported, about }
 }
 
 const LEVELS: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
@@ -132,11 +134,6 @@ pub static SETTINGS: &[Setting] = &[
     s("work_mem", "64MB", Kind::Bytes, false, "Sets the maximum memory to be used for query workspaces."),
     s("xmloption", "content", Kind::Enum(&["content", "document"]), false, "Accepted; there is no type xml."),
 ];
-
-/// A setting by name, in any case.
-pub fn find(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|s| s.name.eq_ignore_ascii_case(name))
-}
 
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
 /// nobody else gets it when it is dropped.
@@ -247,10 +244,6 @@ impl Default for Settings {
     }
 }
 
-fn unknown(name: &str) -> SqlError {
-    SqlError::new(code::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
-}
-
 impl Settings {
     /// How a DDL statement waits for its locks; none: first come, first served, for ever, as in PostgreSQL.
     pub fn polite(&self) -> Option<Polite> {
@@ -263,7 +256,7 @@ impl Settings {
 
     /// A value by its exact name.
     pub fn get(&self, name: &str) -> &str {
-        self.values.get(name).map_or("", |kept| &kept.text)
+        self.values.get(name).map_or_else(|| default_of(name), |kept| &kept.text)
     }
 
     /// What SHOW says.
@@ -275,7 +268,7 @@ impl Settings {
             return Ok(self.get(setting.name).to_owned());
         }
         let made_up = self.values.get(name.to_ascii_lowercase().as_str());
-        made_up.map(|kept| kept.text.clone()).ok_or_else(|| unknown(name))
+        made_up.map(|kept| kept.text.clone()).ok_or_else(|| made_up::unknown(name))
     }
 
     /// Changes a value and returns what is kept. There is no other way to change one, whichever statement, function or message asks

@@ -71,20 +71,31 @@ pub fn bind_condition(text: &str, base: SqlType) -> Result<Bound> {
     let value =
         ScopeColumn { relation: None, name: "value".to_owned(), ty: base, index: 0, hidden: false, reads: None };
     let scope = Scope::over(vec![value], None);
-    let mut binder = Binder {
-        scope: &scope,
-        params: &mut Params::default(),
-        collected: None,
-        subqueries: None,
-        conversion: Conversion { format: &FORMAT, now: 0, names: &NoNames },
-        place: "check constraints",
-        in_aggregate: false,
-    };
+    let mut params = Params::default();
+    let mut binder = bare_binder(&scope, &mut params, "check constraints");
     let bound = binder.bind_condition(&expr, "CHECK")?;
     if bound.may_wait() {
         return Err(SqlError::unsupported("a function of the session in a condition of a domain"));
     }
     Ok(bound)
+}
+
+/// A binder that knows no session: names of objects are not found, formats are the default ones.
+pub(super) fn bare_binder<'b>(scope: &'b Scope<'b>, params: &'b mut Params, place: &'static str) -> Binder<'b> {
+    Binder {
+        scope,
+        params,
+        collected: None,
+        subqueries: None,
+        conversion: bare_conversion(),
+        place,
+        in_aggregate: false,
+    }
+}
+
+/// The default formats, and no names.
+pub(super) fn bare_conversion() -> Conversion<'static> {
+    Conversion { format: &FORMAT, now: 0, names: &NoNames }
 }
 
 static FORMAT: LazyLock<Format> = LazyLock::new(Format::default);
@@ -101,8 +112,8 @@ impl DomainCheck for Condition {
     }
 }
 
-/// The session in which conditions of domains are computed: they depend on their value alone.
-struct Nowhere;
+/// The session in which conditions of domains and terms of indexes are computed: they depend on their values alone.
+pub(super) struct Nowhere;
 
 impl Session for Nowhere {
     fn format(&self) -> &Format {

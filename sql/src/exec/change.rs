@@ -528,15 +528,6 @@ impl Cx<'_> {
         Ok(())
     }
 
-    pub(super) fn duplicate(self, target: &Target, index: &str, oid: u32, row: &[Datum]) -> SqlError {
-        let shape = &target.table.shape;
-        let secondary = shape.indexes.iter().find(|i| i.oid == oid);
-        let columns = secondary.map_or(&shape.key, |i| &i.columns);
-        let detail = self.key_shown(&target.table, columns, row).map(|key| format!("{key} already exists."));
-        let message = format!("duplicate key value violates unique constraint \"{index}\"");
-        self.about(detailed(SqlError::new("23505", message), detail), shape.oid).constraint(index)
-    }
-
     /// With the table that an error is about.
     pub(super) fn about(self, error: SqlError, table: u32) -> SqlError {
         crate::context::errors::about(error, &self.run.names.catalog, table)

@@ -533,7 +533,9 @@ impl<'a> Cx<'a> {
         };
         let mut session = self.run.core.engine.take();
         let view = newest_view(&mut session);
-        if let Some(place) = shape.indexes.iter().position(|i| i.state == IndexState::Public && covers(&i.columns)) {
+        if let Some(place) =
+            shape.indexes.iter().position(|i| i.state == IndexState::Public && i.is_plain() && covers(&i.columns))
+        {
             let range = KeyRange::prefix(&shape.indexes[place].prefix(&ordered(&shape.indexes[place].columns)));
             let mut walk = session.index_scan(shape, place, range, Direction::Forward, &view);
             while let Some(found) = session.next_by_index(&mut walk).await.map_err(from_engine)? {

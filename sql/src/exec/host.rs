@@ -5,7 +5,6 @@ use super::query::QueryRows;
 use crate::context::errors::from_engine;
 use crate::context::interrupt::Reason;
 use crate::context::names::own_path;
-use crate::context::names::quote;
 use crate::context::privileges::{self, Judge};
 use crate::error::{Result, SqlError, code};
 use crate::expr::bound::SubqueryUse;
@@ -225,7 +224,8 @@ impl Cx<'_> {
             F::CancelBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Cancel)?),
             F::TerminateBackend => Datum::Bool(self.signal(int(&args, 0) as i32, Reason::Terminate)?),
             F::ReloadConf => Datum::Bool(self.reload().await?),
-            F::GetExpr | F::GetExprPretty => args.into_iter().next().unwrap_or(Datum::Null),
+            F::GetExprPretty => self.pretty_expression(args),
+            F::GetExpr => args.into_iter().next().unwrap_or(Datum::Null),
             F::GetIndexdef | F::GetIndexdefColumn => self.index_definition(&args),
             F::GetConstraintdef | F::GetConstraintdefPretty => self.constraint_definition(int(&args, 0) as u32),
             F::TableIsVisible => self.table_is_visible(int(&args, 0) as u32),
@@ -248,6 +248,14 @@ impl Cx<'_> {
         })
     }
 
+    /// pg_get_expr: what the catalogs have of an expression is its text.
+    fn pretty_expression(self, args: Vec<Datum>) -> Datum {
+        let wants_few = args.get(2).and_then(Datum::as_bool) == Some(true);
+        let text = args.first().and_then(Datum::as_str).filter(|_| wants_few);
+        let found = text.and_then(|text| self.run.views.pretty_condition(text, int(&args, 1) as u32, self.run));
+        found.map_or_else(|| args.into_iter().next().unwrap_or(Datum::Null), Datum::text)
+    }
+
     /// pg_get_indexdef: the whole statement, or one column.
     fn index_definition(self, args: &[Datum]) -> Datum {
         let names = &self.run.names;
@@ -258,13 +266,9 @@ impl Cx<'_> {
                     Datum::text(self.run.views.index_definition(i, pretty, self.run))
                 }
                 n => {
-                    let mut columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-                    let column = usize::try_from(n - 1).ok().and_then(|n| columns.nth(n));
-                    let table = names.catalog.relation(i.table);
-                    match (column, table) {
-                        (Some(c), Some(t)) => Datum::text(quote(&t.columns[c].name)),
-                        _ => Datum::Null,
-                    }
+                    let pretty = args.get(2).and_then(Datum::as_bool).unwrap_or(false);
+                    let at = usize::try_from(n - 1).unwrap_or(usize::MAX);
+                    self.run.views.index_column(i, at, pretty, self.run).map_or(Datum::Null, Datum::text)
                 }
             },
             _ => Datum::Null,

@@ -21,6 +21,7 @@ mod conflict;
 mod database_size;
 pub mod deferred;
 mod distinct;
+mod duplicates;
 mod expand;
 mod external;
 pub mod foreign;
@@ -88,6 +89,10 @@ pub trait ViewRows: Sync {
     fn function_rows(&self, function: &RowsFunction, args: &[Datum], run: &Run<'_>) -> Result<Vec<Row>>;
     /// The statement that creates an index; with `pretty` without the schema where the search path finds the table.
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String;
+    /// The condition of a partial index with few parentheses, by its form in pg_index and the oid of the table; none: the text is no such.
+    fn pretty_condition(&self, text: &str, table: Oid, run: &Run<'_>) -> Option<String>;
+    /// One column of it, from 0; none: it has fewer.
+    fn index_column(&self, index: &Index, at: usize, pretty: bool, run: &Run<'_>) -> Option<String>;
     /// The definition of the rule of this oid.
     fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String>;
     /// Figures of the whole server, by PostgreSQL's name for them, are counted from now on; false: there are no such.

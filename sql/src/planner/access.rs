@@ -9,6 +9,7 @@
 
 use super::cost::{Figures, INDEX_ROW, PROBE, SORT};
 use super::facts::{Fact, Said, said};
+use super::indexes::is_usable;
 use super::plan::{Access, KeyValues, Range, RangePart, Ranges, TableSlot, conjunction, split};
 use crate::expr::Bound;
 use crate::expr::bound::BoundKind;
@@ -42,6 +43,8 @@ struct Laid {
     ranges: f64,
     /// Rows that one range finds at most.
     rows_max: f64,
+    /// Whether the index has a part of the rows alone.
+    is_partial: bool,
 }
 
 fn one<'f, 'b>(list: &'f [Fact<'b>], column: usize) -> Option<&'f Fact<'b>> {
@@ -121,7 +124,8 @@ fn bound(table: &TableSlot, column: usize, list: &[Fact<'_>], laid: &mut Laid, f
 
 impl Laid {
     fn is_useful(&self) -> bool {
-        !self.part.columns.is_empty()
+        self.is_partial
+            || !self.part.columns.is_empty()
             || self.part.low.is_some()
             || self.part.high.is_some()
             || self.part.pattern.is_some()
@@ -155,8 +159,26 @@ impl Laid {
     }
 }
 
-/// The best way by one key for conditions that are all facts about columns.
-fn best(table: &TableSlot, list: &[Fact<'_>], figures: &Figures<'_>) -> Option<Laid> {
+/// Conditions laid over an index; none: it may not be read under them.
+fn lay_index(
+    table: &TableSlot,
+    place: usize,
+    list: &[Fact<'_>],
+    conditions: &[Bound],
+    figures: &Figures<'_>,
+) -> Option<Laid> {
+    let index = &table.shape.indexes[place];
+    if index.state != IndexState::Public || !is_usable(table, index, conditions) {
+        return None;
+    }
+    let mut laid = lay(table, &index.columns, Some(place), list, figures);
+    let part = figures.part(table, index);
+    (laid.is_partial, laid.share) = (part < 1.0, laid.share * part);
+    Some(laid)
+}
+
+/// The best way by one key for conditions that are all facts about columns, which follow from `conditions`.
+fn best(table: &TableSlot, list: &[Fact<'_>], conditions: &[Bound], figures: &Figures<'_>) -> Option<Laid> {
     let rows = figures.rows(table);
     let shape = &table.shape;
     let mut found: Option<Laid> = None;
@@ -172,8 +194,8 @@ fn best(table: &TableSlot, list: &[Fact<'_>], figures: &Figures<'_>) -> Option<L
         by_key.rows_max = 1.0;
     }
     offer(by_key);
-    for (place, index) in shape.indexes.iter().enumerate().filter(|(_, i)| i.state == IndexState::Public) {
-        let mut laid = lay(table, &index.columns, Some(place), list, figures);
+    for (place, index) in shape.indexes.iter().enumerate() {
+        let Some(mut laid) = lay_index(table, place, list, conditions, figures) else { continue };
         let no_null = laid.part.columns.iter().all(|c| !matches!(c, KeyValues::Null));
         if index.unique && no_null && laid.part.columns.len() == index.columns.len() {
             laid.rows_max = 1.0;
@@ -212,9 +234,9 @@ fn union(table: &TableSlot, arms: &[Bound], conditions: &[Bound], figures: &Figu
             out.is_exact &= nested.is_exact && own.len() == 1;
             continue;
         }
-        let by_itself = best(table, &list, figures)?;
+        let by_itself = best(table, &list, &own, figures)?;
         list.extend(conditions.iter().filter_map(|e| said(table, e, usize::MAX)));
-        let laid = best(table, &list, figures).unwrap_or(by_itself);
+        let laid = best(table, &list, &own, figures).unwrap_or(by_itself);
         out.cost += laid.cost(rows);
         out.is_exact &= (0..own.len()).all(|at| laid.covered.contains(&at));
         out.parts.push(laid);
@@ -238,7 +260,7 @@ pub fn choose(table: &TableSlot, conditions: &[Bound], figures: &Figures<'_>) ->
     }
     let rows = figures.rows(table);
     let whole = Chosen { access: Access::Full, covered: Vec::new(), equal: 0, cost: rows };
-    let found = best(table, &list, figures);
+    let found = best(table, &list, conditions, figures);
     let mut cheapest = found.as_ref().map_or(f64::MAX, |l| l.cost(rows));
     let mut union_of: Option<(usize, Union)> = None;
     for (at, e) in conditions.iter().enumerate() {
@@ -293,8 +315,8 @@ pub fn along(
     let sorting = met * (met + 2.0).log2() * SORT;
     let mut least = choose(table, conditions, figures).cost.min(rows) + sorting;
     let mut found = None;
-    for (place, index) in table.shape.indexes.iter().enumerate().filter(|(_, i)| i.state == IndexState::Public) {
-        let laid = lay(table, &index.columns, Some(place), &list, figures);
+    for place in 0..table.shape.indexes.len() {
+        let Some(laid) = lay_index(table, place, &list, conditions, figures) else { continue };
         let equal = laid.part.columns.iter().take_while(|c| c.one().is_some()).count();
         let cost = laid.cost(rows) * read;
         if cost < least

@@ -3,6 +3,7 @@
 //! One unit of cost is the reading of one row in the order of its table's key.
 
 use super::facts::{Fact, Said, said};
+use super::indexes::{condition_of, is_unique_of_all};
 use super::plan::{Access, KeyValues, Range, RangePart, TableSlot};
 use super::select::constant;
 use crate::context::convert::to_value;
@@ -10,6 +11,7 @@ use crate::expr::bound::{Bound, BoundKind};
 use crate::expr::operators::Op;
 use clearway_engine::codec::key::{KeyColumn, encode_value};
 use clearway_engine::table::sample::ColumnStatistics;
+use clearway_engine::table::shape::IndexShape;
 use clearway_engine::table::statistics::Statistics;
 use clearway_engine::value::Value;
 use std::sync::Arc;
@@ -74,7 +76,7 @@ impl Figures<'_> {
     /// Different values of a column; none: not known.
     pub fn distinct(&self, table: &TableSlot, column: usize) -> Option<f64> {
         let alone = |columns: &[usize]| columns == [column];
-        if table.shape.indexes.iter().any(|i| i.unique && alone(&i.columns)) || alone(&table.shape.key) {
+        if table.shape.indexes.iter().any(|i| is_unique_of_all(i) && alone(&i.columns)) || alone(&table.shape.key) {
             return Some(self.rows(table));
         }
         let known = self.column(table, column)?;
@@ -94,7 +96,7 @@ impl Figures<'_> {
     /// The share of rows with NULL in a column.
     pub fn null(&self, table: &TableSlot, column: usize) -> f64 {
         match self.column(table, column) {
-            _ if table.shape.columns[column].not_null => 0.0,
+            _ if table.shape.columns.get(column).is_some_and(|c| c.not_null) => 0.0,
             Some(known) => known.get().null_fraction,
             None => EQUAL,
         }
@@ -135,6 +137,7 @@ impl Figures<'_> {
             Access::Index(place, r) => {
                 let index = &table.shape.indexes[*place];
                 let (mut found, cost) = range(r, &index.columns, INDEX_ROW);
+                found = (found * self.part(table, index)).max(1.0);
                 if index.unique && r.equal.len() == index.columns.len() {
                     found = 1.0;
                 }
@@ -149,6 +152,12 @@ impl Figures<'_> {
                 (found, probes * PROBE + found * INDEX_ROW)
             }
         }
+    }
+
+    /// The share of a table's rows that an index has.
+    pub fn part(&self, table: &TableSlot, index: &IndexShape) -> f64 {
+        let list = if index.is_plain() { None } else { condition_of(table, index) };
+        list.map_or(1.0, |list| list.iter().map(|e| self.share(table, e)).product::<f64>().max(LEAST))
     }
 
     /// How many values are listed.

@@ -62,7 +62,7 @@ impl Planner<'_> {
         Ok(Face { relation: relation.clone(), used, verb: Verb::of(verb), through: None })
     }
 
-    fn slot(&self, relation: &Relation) -> Result<TableSlot> {
+    pub(super) fn slot(&self, relation: &Relation) -> Result<TableSlot> {
         let shape = TableShape::new(self.env.catalog, relation.oid).map_err(from_engine)?;
         Ok(TableSlot { shape, types: names::column_types(relation), base: 0, name: relation.name.clone() })
     }
@@ -88,10 +88,9 @@ impl Planner<'_> {
             let index = if by_key {
                 None
             } else {
-                slot.shape
-                    .indexes
-                    .iter()
-                    .position(|i| i.unique && i.state == IndexState::Public && same_set(&i.columns, &key.referenced))
+                slot.shape.indexes.iter().position(|i| {
+                    i.unique && i.is_plain() && i.state == IndexState::Public && same_set(&i.columns, &key.referenced)
+                })
             };
             let order = index.map_or(&slot.shape.key, |i| &slot.shape.indexes[i].columns);
             let key_order = order
@@ -355,14 +354,12 @@ impl Planner<'_> {
                 })?;
                 vec![index.oid]
             }
-            Some(stmt::ConflictTarget::Index(keys, None)) => self.inferred(keys, relation)?,
-            Some(stmt::ConflictTarget::Index(_, Some(_))) => {
-                return Err(SqlError::unsupported("ON CONFLICT with a predicate").at(c.pos));
-            }
+            Some(stmt::ConflictTarget::Index(keys, filter)) => self.inferred(keys, filter.as_ref(), relation)?,
         };
         // The columns by which a conflict is found are read.
         for index in arbiters.iter().filter_map(|oid| self.env.catalog.index(*oid)) {
-            index.columns.iter().for_each(|c| used.reads.note(c.column));
+            let columns = index.columns.iter().filter(|c| c.expression.is_none()).map(|c| c.column);
+            columns.chain(index.reads.iter().copied()).for_each(|c| used.reads.note(c));
         }
         let update = match &c.update {
             None => None,
@@ -386,28 +383,6 @@ impl Planner<'_> {
             }
         };
         Ok(Conflict { arbiters, update })
-    }
-
-    fn inferred(&self, keys: &[crate::syntax::ddl::IndexKey], relation: &Relation) -> Result<Vec<u32>> {
-        let mut columns = Vec::new();
-        for key in keys {
-            let ExprKind::Column(name) = &*key.expr.kind else {
-                return Err(SqlError::unsupported("ON CONFLICT over expressions").at(key.expr.pos));
-            };
-            columns.push(column_of(relation, name.name(), name.pos)?);
-        }
-        self.refuse_late_arbiter(relation, &columns)?;
-        let fits = self
-            .env
-            .catalog
-            .indexes(relation.oid)
-            .filter(|i| i.unique && same_set(&i.columns.iter().map(|c| c.column).collect::<Vec<_>>(), &columns));
-        let found: Vec<u32> = fits.map(|i| i.oid).collect();
-        if found.is_empty() {
-            let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-            return Err(SqlError::new(code::INVALID_COLUMN_REFERENCE, message));
-        }
-        Ok(found)
     }
 
     fn assignments(
@@ -437,6 +412,16 @@ impl Planner<'_> {
                         let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
                         SqlError::new(code::UNDEFINED_COLUMN, message).at(*pos)
                     })?;
+                if !a.part.is_empty() {
+                    let before = out.iter().position(|o| o.0 == column);
+                    let old = before.map(|at| out[at].1.clone());
+                    let set = self.part_assigned(relation, (column, *pos), old, a, scope, params)?;
+                    match before {
+                        Some(at) => out[at].1 = set,
+                        None => out.push((column, set)),
+                    }
+                    continue;
+                }
                 if out.iter().any(|o| o.0 == column) {
                     let message = format!("multiple assignments to same column \"{name}\"");
                     return Err(SqlError::new(code::SYNTAX_ERROR, message));

@@ -1,5 +1,6 @@
 //! What a condition says of one column of a table, by values that are known before the table is read.
 
+use super::indexes::{term, type_of};
 use super::plan::TableSlot;
 use super::walk;
 use crate::expr::Bound;
@@ -46,6 +47,11 @@ pub fn as_column(e: &Bound, table: &TableSlot) -> Option<usize> {
     }
 }
 
+/// The same, or the expression of an index that it is (SHP-3).
+fn place_of(e: &Bound, table: &TableSlot) -> Option<usize> {
+    as_column(e, table).or_else(|| term(e, table))
+}
+
 /// Whether an expression is known before the table is read.
 fn is_known(e: &Bound, table: &TableSlot) -> bool {
     !walk::stays_above(e) && !is_random(e) && walk::slots(e).is_none_or(|(_, high)| high < table.base)
@@ -71,38 +77,36 @@ fn is_text(ty: u32) -> bool {
 pub fn said<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> {
     match &e.kind {
         BoundKind::Binary { op, left, right } if matches!(op, Op::Like | Op::Match) => {
-            let column = as_column(left, table)?;
-            let fits = is_text(table.types[column].oid) && is_known(right, table) && has_prefix(*op, right);
+            let column = place_of(left, table)?;
+            let fits = is_text(type_of(table, column).oid) && is_known(right, table) && has_prefix(*op, right);
             fits.then_some(Fact { column, said: Said::Begins(*op, right), at })
         }
         BoundKind::Binary { op, left, right } if op.is_comparison() && *op != Op::Ne => {
-            let (column, op, value) = match (as_column(left, table), as_column(right, table)) {
+            let (column, op, value) = match (place_of(left, table), place_of(right, table)) {
                 (Some(c), _) if is_known(right, table) => (c, *op, &**right),
                 (_, Some(c)) if is_known(left, table) => (c, op.commuted()?, &**left),
                 _ => return None,
             };
-            let fits = comparable(table.types[column].oid, value.ty.oid);
+            let fits = comparable(type_of(table, column).oid, value.ty.oid);
             fits.then_some(Fact { column, said: Said::Compared(op, value), at })
         }
         BoundKind::InList { arg, list, negated: false } => {
-            let column = as_column(arg, table)?;
-            let ty = table.types[column].oid;
+            let column = place_of(arg, table)?;
+            let ty = type_of(table, column).oid;
             let fits = list.iter().all(|v| is_known(v, table) && comparable(ty, v.ty.oid));
             fits.then_some(Fact { column, said: Said::Among(list), at })
         }
         BoundKind::Quantified { left, op: Op::Eq, all: false, array } => {
-            let column = as_column(left, table)?;
-            let fits = is_known(array, table) && comparable(table.types[column].oid, element_of(array.ty.oid)?);
+            let column = place_of(left, table)?;
+            let fits = is_known(array, table) && comparable(type_of(table, column).oid, element_of(array.ty.oid)?);
             fits.then_some(Fact { column, said: Said::InArray(array), at })
         }
-        BoundKind::IsNull { arg, negated: false } => {
-            Some(Fact { column: as_column(arg, table)?, said: Said::Null, at })
-        }
+        BoundKind::IsNull { arg, negated: false } => Some(Fact { column: place_of(arg, table)?, said: Said::Null, at }),
         BoundKind::Subquery { id, usage, args, correlated: false } => {
             let (SubqueryUse::Quantified { op: Op::Eq, all: false }, [left]) = (usage, args.as_slice()) else {
                 return None;
             };
-            let column = as_column(left, table)?;
+            let column = place_of(left, table)?;
             // Both sides of the comparison were made one type; a type without arrays has no such list.
             let ty = crate::types::array_of(left.ty.oid).filter(|_| comparable(left.ty.oid, left.ty.oid))?;
             let kind = BoundKind::Subquery { id: *id, usage: SubqueryUse::Array, args: Vec::new(), correlated: false };

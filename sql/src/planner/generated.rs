@@ -2,6 +2,7 @@
 
 use super::Planner;
 use crate::context::deferred::Timing;
+use crate::context::immutable::is_immutable;
 use crate::error::{Result, SqlError, code};
 use crate::expr::{Bound, BoundKind, Params, Scope};
 use crate::syntax::ast::{Expr, ExprKind, QueryBody};
@@ -95,38 +96,6 @@ impl Planner<'_> {
         }
         Ok(())
     }
-}
-
-/// Functions whose values depend on the session or on the time of the transaction.
-const STABLE: &[&str] = &[
-    "now",
-    "transaction_timestamp",
-    "statement_timestamp",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "localtime",
-    "localtimestamp",
-    "current_setting",
-    "current_user",
-    "session_user",
-    "current_schema",
-    "current_database",
-    "version",
-    "to_char",
-    "to_timestamp",
-    "to_date",
-    "concat",
-    "concat_ws",
-    "format",
-];
-
-/// Whether an expression has the same value for the same row for ever.
-pub(crate) fn is_immutable(e: &Bound) -> bool {
-    let stable = |e: &Bound| matches!(&e.kind, BoundKind::Call { function, .. } if STABLE.contains(&function.name));
-    let mut immutable = !e.is_volatile();
-    super::walk::each(e, &mut |e| immutable &= !stable(e));
-    immutable
 }
 
 /// Whether the expression of a generated column says a name.

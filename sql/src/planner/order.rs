@@ -6,6 +6,7 @@
 
 use super::access;
 use super::cost::Figures;
+use super::indexes::{term, type_of};
 use super::plan::{Access, JoinType, Node, Ranges, Scan, SortKey, TableSlot, split};
 use crate::expr::{Bound, BoundKind};
 use crate::types::oid;
@@ -55,17 +56,20 @@ fn index_order(table: &TableSlot, index: usize) -> Vec<OrderedBy> {
     let index = &table.shape.indexes[index];
     let columns = index.columns.iter().zip(&index.key);
     let columns = columns.map(|(c, key)| OrderedBy {
-        slot: table.base + c,
+        slot: if *c < table.types.len() { table.base + c } else { OF_EXPRESSION + c },
         descending: key.descending,
         nulls_first: Some(key.nulls_first),
     });
     columns.chain(key_order(table)).collect()
 }
 
-fn slot_of(e: &Bound) -> Option<usize> {
+/// What stands for a slot where an index is sorted by an expression, with its position added (SHP-3).
+const OF_EXPRESSION: usize = usize::MAX / 2;
+
+fn slot_of(e: &Bound, table: &TableSlot) -> Option<usize> {
     match e.kind {
         BoundKind::Column { index, level: 0 } => Some(index),
-        _ => None,
+        _ => term(e, table).map(|position| OF_EXPRESSION + position),
     }
 }
 
@@ -74,7 +78,7 @@ fn direction(table: &TableSlot, by: &[OrderedBy], equal: usize, joined: bool, so
     let mut at = equal;
     let mut found: Option<bool> = None;
     for key in sort {
-        let slot = slot_of(&key.expr)?;
+        let slot = slot_of(&key.expr, table)?;
         if by[..at].iter().any(|c| c.slot == slot) {
             continue;
         }
@@ -84,7 +88,10 @@ fn direction(table: &TableSlot, by: &[OrderedBy], equal: usize, joined: bool, so
         }
         let column = &by[at];
         at += 1;
-        let ty = table.types.get(column.slot.checked_sub(table.base)?)?.oid;
+        let ty = match column.slot.checked_sub(OF_EXPRESSION) {
+            Some(position) => type_of(table, position).oid,
+            None => table.types.get(column.slot.checked_sub(table.base)?)?.oid,
+        };
         let backward = key.descending != column.descending;
         let nulls_fit = column.nulls_first.is_none_or(|first| (first != key.nulls_first) == backward);
         if column.slot != slot || !nulls_fit || !sorts_by_bytes(ty) || found.is_some_and(|f| f != backward) {

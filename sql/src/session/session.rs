@@ -165,6 +165,7 @@ impl Session {
     /// # Errors
     /// 3D000 for an unknown database, 28000 for an unknown role, 22023 and others for bad settings.
     pub async fn new(db: &Arc<Db>, start: SessionStart) -> Result<Session> {
+        crate::context::index_terms::install();
         let catalog = db.catalog();
         let role = catalog.role(&start.user).filter(|r| r.login).cloned();
         let Some(role) = role else {

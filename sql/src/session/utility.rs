@@ -8,7 +8,7 @@ use crate::context::core::{Core, now};
 use crate::context::errors::from_engine;
 use crate::context::names::{self, Found};
 use crate::context::privileges::{self, Judge};
-use crate::context::settings::SETTINGS;
+use crate::context::settings::all;
 use crate::error::{Result, SqlError};
 use crate::expr::{Params, Scope};
 use crate::planner::plan::OutputColumn;
@@ -244,7 +244,7 @@ fn show(core: &Core, name: &str, client: &mut dyn Client) -> Result<()> {
     if name == "all" {
         run::describe(&["name", "setting", "description"].map(text_column), &[], client);
         let settings = core.settings.lock().clone();
-        for s in SETTINGS {
+        for s in all() {
             text_row(&[s.name, settings.get(s.name), s.about], client);
         }
         return Ok(());

@@ -1,23 +1,16 @@
 //! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
 
-use super::catalog::{acl, int_oid, local, schema_name};
+use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, text};
-use crate::context::names::quote;
 use crate::context::views::all;
 use crate::exec::{Row, Run};
-use crate::types::datum::Array;
-use crate::types::text::Names as _;
 use crate::types::{Datum, Oid, facts, oid};
-use clearway_engine::catalog::{AclKind, Column, Index, Object};
+use clearway_engine::catalog::{AclKind, Column, Object};
 
-use oid::{BOOL, INT2, INT8, OID, TEXT};
+use oid::{BOOL, INT8};
 
 /// The rows of the views of this module.
-pub const ROWS: &[ViewOf] = &[
-    ("pg_catalog", "pg_attribute", pg_attribute),
-    ("pg_catalog", "pg_index", pg_index),
-    ("pg_catalog", "pg_sequence", pg_sequence),
-];
+pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_attribute", pg_attribute), ("pg_catalog", "pg_sequence", pg_sequence)];
 
 /// What pg_attribute says of one column.
 struct Attribute<'a> {
@@ -103,15 +96,12 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
             })),
             Object::Index(i) => {
                 let Some(table) = run.names.catalog.relation(i.table) else { continue };
-                let columns = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-                out.extend(columns.enumerate().map(|(number, c)| {
-                    let Column { name, type_oid: ty, type_mod: modifier, .. } = &table.columns[c];
-                    let (relation, ty, modifier) = (i.oid, *ty, *modifier);
+                out.extend(super::indexes::columns(table, i).iter().enumerate().map(|(number, (name, ty))| {
                     attribute_row(Attribute {
-                        relation,
+                        relation: i.oid,
                         name,
-                        ty,
-                        modifier,
+                        ty: ty.oid,
+                        modifier: ty.modifier,
                         number,
                         not_null: false,
                         column: None,
@@ -129,53 +119,6 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
     out
 }
 
-fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
-    let mut array = Array::one_dimensional(element, values.collect());
-    array.dims.iter_mut().for_each(|d| d.1 = 0);
-    Datum::Array(array.into())
-}
-
-fn pg_index(run: &Run<'_>) -> Vec<Row> {
-    let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Index(i) = object else { continue };
-        let Some(table) = run.names.catalog.relation(i.table) else { continue };
-        let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-        let collated = |c: usize| matches!(table.columns[c].type_oid, TEXT | oid::VARCHAR | oid::BPCHAR);
-        let collations = i.columns.iter().map(|c| int_oid(if collated(c.column) { 100 } else { 0 }));
-        let options = i.columns.iter().map(|c| Datum::Int2(i16::from(c.descending) + 2 * i16::from(c.nulls_first)));
-        let public = i.state == clearway_engine::catalog::IndexState::Public;
-        let no = || Datum::Bool(false);
-        out.push(vec![
-            int_oid(i.oid),
-            int_oid(i.table),
-            Datum::Int2(columns().count() as i16),
-            Datum::Int2(i.columns.len() as i16),
-            Datum::Bool(i.unique),
-            no(),
-            Datum::Bool(i.primary),
-            no(),
-            Datum::Bool(true),
-            Datum::Bool(i.clustered),
-            Datum::Bool(public),
-            no(),
-            Datum::Bool(true),
-            Datum::Bool(true),
-            no(),
-            vector(INT2, columns().map(|c| Datum::Int2(c as i16 + 1))),
-            vector(OID, collations),
-            vector(
-                OID,
-                i.columns.iter().map(|c| int_oid(super::builtin::default_opclass(table.columns[c.column].type_oid))),
-            ),
-            vector(INT2, options),
-            Datum::Null,
-            Datum::Null,
-        ]);
-    }
-    out
-}
-
 fn pg_sequence(run: &Run<'_>) -> Vec<Row> {
     let sequences = local(run).filter_map(|o| match o {
         Object::Sequence(s) => Some(s),
@@ -188,31 +131,4 @@ fn pg_sequence(run: &Run<'_>) -> Vec<Row> {
         row
     };
     sequences.map(numbers).collect()
-}
-
-/// The statement that makes an index.
-pub fn index_definition(run: &Run<'_>, i: &Index, pretty: bool) -> String {
-    let Some(table) = run.names.catalog.relation(i.table) else { return String::new() };
-    let column = |c: &clearway_engine::catalog::IndexColumn| {
-        let mut shown = quote(&table.columns[c.column].name);
-        if c.descending {
-            shown.push_str(" DESC");
-        }
-        if c.nulls_first != c.descending {
-            shown.push_str(if c.nulls_first { " NULLS FIRST" } else { " NULLS LAST" });
-        }
-        shown
-    };
-    let columns: Vec<String> = i.columns.iter().map(column).collect();
-    let full = || format!("{}.{}", quote(&schema_name(run, table.schema)), quote(&table.name));
-    let name = run.names.relation_name(table.oid).filter(|_| pretty).unwrap_or_else(full);
-    let include: Vec<String> = i.include.iter().map(|c| quote(&table.columns[*c].name)).collect();
-    format!(
-        "CREATE {}INDEX {} ON {} USING btree ({}){}",
-        if i.unique { "UNIQUE " } else { "" },
-        quote(&i.name),
-        name,
-        columns.join(", "),
-        if include.is_empty() { String::new() } else { format!(" INCLUDE ({})", include.join(", ")) }
-    )
 }

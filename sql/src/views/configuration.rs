@@ -2,7 +2,7 @@
 
 use super::{ViewOf, opt, text};
 use crate::context::configuration::{Configuration, Shown};
-use crate::context::settings::{Kind, SETTINGS, Setting, Settings};
+use crate::context::settings::{Kind, Setting, Settings, all};
 use crate::exec::{Row, Run};
 use crate::types::datum::Array;
 use crate::types::{Datum, oid};
@@ -36,7 +36,7 @@ fn place(run: &Run<'_>, superuser: bool, name: &str) -> [Datum; 2] {
 fn settings(run: &Run<'_>) -> Vec<Row> {
     let values = run.core.settings.lock().clone();
     let superuser = run.core.role(&run.names.catalog).is_some_and(|role| role.superuser);
-    let of_sessions = SETTINGS.iter().map(|setting| {
+    let of_sessions = all().map(|setting| {
         let mut row = of_sessions(setting, &values);
         row.extend(place(run, superuser, setting.name));
         row.push(Datum::Bool(false));
@@ -104,11 +104,12 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Milliseconds | Kind::MillisecondsOrOff => ("integer", Some("ms")),
         Kind::Int(..) => ("integer", None),
         // The value goes with its unit.
-        Kind::Bytes => ("string", None),
+        Kind::Bytes | Kind::Blocks => ("string", None),
         Kind::Real => ("real", None),
         Kind::Enum(_) => ("enum", None),
         Kind::Fixed => (typed(s.default).0, None),
-        Kind::Text => ("string", None),
+        Kind::Only("on" | "off") => ("bool", None),
+        Kind::Text | Kind::Only(_) => ("string", None),
     };
     let value = match s.kind {
         Kind::MillisecondsOrOff if values.get(s.name) == "-1" => "-1".to_owned(),
@@ -124,7 +125,11 @@ fn of_sessions(s: &Setting, values: &Settings) -> Row {
         Kind::Enum(words) => list(words.iter().copied()),
         _ => Datum::Null,
     };
-    let context = if matches!(s.kind, Kind::Fixed) { "internal" } else { "user" };
+    let context = match s.kind {
+        Kind::Fixed => "internal",
+        _ if s.is_for_superusers() => "superuser",
+        _ => "user",
+    };
     vec![
         text(s.name),
         text(&value),

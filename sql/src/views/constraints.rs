@@ -109,6 +109,7 @@ pub(super) fn columns_in(r: &Relation, expression: &str) -> Vec<usize> {
 pub(super) fn referenced_index(run: &Run<'_>, key: &ForeignKey) -> u32 {
     let fits = |i: &&Index| {
         i.unique
+            && !i.is_computed()
             && i.columns.len() == key.referenced.len()
             && i.columns.iter().all(|c| key.referenced.contains(&c.column))
     };

@@ -47,7 +47,8 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
                 }
             }
             Object::Index(i) => {
-                for c in i.columns.iter().map(|c| c.column).chain(i.include.iter().copied()) {
+                let plain = i.columns.iter().filter(|c| c.expression.is_none()).map(|c| c.column);
+                for c in plain.chain(i.include.iter().copied()).chain(i.reads.iter().copied()) {
                     depend(&mut out, (PG_CLASS, i.oid, 0), (PG_CLASS, i.table, c + 1), "a");
                 }
             }

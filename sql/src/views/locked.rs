@@ -6,6 +6,7 @@ use crate::types::text::{Conversion, NoNames, output};
 use crate::types::{Datum, SqlType};
 use clearway_engine::catalog::{Catalog, Object, Relation};
 use clearway_engine::codec::key::{KeyColumn, decode_value};
+use clearway_engine::value::Storage;
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::LockTag;
 use std::cell::RefCell;
@@ -74,7 +75,14 @@ impl<'c> Namer<'c> {
             Object::Index(index) if index.tree == tree.0 => {
                 let table = self.catalog.relation(index.table)?;
                 let columns = index.columns.iter();
-                let columns = columns.filter_map(|c| self.column(table, c.column, (c.descending, c.nulls_first)));
+                let columns = columns.filter_map(|c| match &c.expression {
+                    None => self.column(table, c.column, (c.descending, c.nulls_first)),
+                    Some(e) => {
+                        let storage = Storage::from_code(e.storage)?;
+                        let form = KeyColumn { storage, descending: c.descending, nulls_first: c.nulls_first };
+                        Some((e.text.clone(), form, SqlType { oid: e.type_oid, modifier: e.type_mod }))
+                    }
+                });
                 Some((self.qualified(index.schema, &index.name), columns.collect()))
             }
             _ => None,

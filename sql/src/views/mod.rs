@@ -16,6 +16,7 @@ mod constraints;
 mod deadlocks;
 mod dependencies;
 mod functions;
+mod indexes;
 mod lock_waits;
 mod locked;
 mod locks;
@@ -45,6 +46,7 @@ const ROWS: &[&[ViewOf]] = &[
     catalog::ROWS,
     dependencies::ROWS,
     attributes::ROWS,
+    indexes::ROWS,
     constraints::ROWS,
     activity::ROWS,
     locks::ROWS,
@@ -90,7 +92,15 @@ impl ViewRows for SystemViews {
     }
 
     fn index_definition(&self, index: &Index, pretty: bool, run: &Run<'_>) -> String {
-        attributes::index_definition(run, index, pretty)
+        indexes::index_definition(run, index, pretty)
+    }
+
+    fn index_column(&self, index: &Index, at: usize, pretty: bool, run: &Run<'_>) -> Option<String> {
+        indexes::index_column(run, index, at, pretty)
+    }
+
+    fn pretty_condition(&self, text: &str, table: Oid, run: &Run<'_>) -> Option<String> {
+        indexes::pretty_condition(run, text, table)
     }
 
     fn rule_definition(&self, rule: Oid, run: &Run<'_>) -> Option<String> {

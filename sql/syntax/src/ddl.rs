@@ -198,6 +198,8 @@ pub struct CreateIndex {
 pub struct IndexKey {
     /// A column comes as [`super::ast::ExprKind::Column`].
     pub expr: Expr,
+    /// Its text, without parentheses around all of it.
+    pub text: String,
     pub collation: Option<QualName>,
     pub opclass: Option<QualName>,
     pub descending: bool,

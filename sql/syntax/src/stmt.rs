@@ -250,6 +250,8 @@ pub struct Assignment {
     pub value: Expr,
     /// Whether the columns stood in parentheses.
     pub multiple: bool,
+    /// The part of the one column that is set; none: all of it.
+    pub part: Vec<super::ast::Index>,
 }
 
 /// UPDATE.

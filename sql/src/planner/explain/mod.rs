@@ -4,6 +4,7 @@
 //! source, groups, sort, row locks, DISTINCT, LIMIT. Estimates are those of `cost` and `joins`, a hundredth of a unit for each row.
 
 pub mod actual;
+pub mod definition;
 mod parts;
 pub mod render;
 mod stages;
@@ -13,6 +14,7 @@ pub use actual::{Actual, Actuals};
 
 use super::cost::Figures;
 use super::estimate::Estimate;
+use super::indexes::expression_at;
 use super::joins::Joins;
 use super::order::relied_on;
 use super::plan::{
@@ -31,7 +33,7 @@ use render::{Shown, Value};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
-use words::{Names, Words, labels};
+use words::{Names, Style, Words, labels};
 
 /// Cost of PostgreSQL's for one of ours.
 const UNIT: f64 = 0.01;
@@ -123,7 +125,7 @@ impl<'a> Explainer<'a> {
     fn words<'w>(&'w self, levels: &'w [Names]) -> Words<'w> {
         let several = |l: &Names| l.slots.iter().map(|s| &s.0).collect::<HashSet<_>>().len() > 1;
         let qualified = self.verbose || levels.len() > 1 || levels.first().is_some_and(several);
-        Words { conversion: self.conversion, levels, qualified, own: 0..0 }
+        Words { conversion: self.conversion, levels, qualified, own: 0..0, style: Style::Plan }
     }
 
     fn query(&self, q: &Arc<Query>, outer: &[Names]) -> Shown {
@@ -456,7 +458,10 @@ impl<'a> Explainer<'a> {
     /// What an access looks for.
     fn condition(&self, table: &TableSlot, access: &Access, words: &Words<'_>) -> String {
         let name = |c: &usize| {
-            let column = &table.shape.columns[*c].name;
+            let Some(column) = table.shape.columns.get(*c) else {
+                return expression_at(table, *c).map_or_else(String::new, |e| words.expr(&e));
+            };
+            let column = &column.name;
             if self.verbose { format!("{}.{column}", table.name) } else { column.clone() }
         };
         let all = |list: Vec<String>| if list.len() > 1 { format!("({})", list.join(" AND ")) } else { list.concat() };

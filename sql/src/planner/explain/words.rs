@@ -1,5 +1,6 @@
 //! Expressions as EXPLAIN shows them: every operation in parentheses, every cast written out, as PostgreSQL does.
 
+use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
 use crate::expr::{Bound, BoundKind};
 use crate::planner::plan::Query;
@@ -15,6 +16,17 @@ pub struct Names {
     pub aggregates: Vec<String>,
 }
 
+/// For whom expressions are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// EXPLAIN.
+    Plan,
+    /// The definition of an object.
+    Definition,
+    /// The same, with few parentheses.
+    Pretty,
+}
+
 /// Turns expressions into text.
 pub struct Words<'a> {
     /// How values are shown.
@@ -25,6 +37,8 @@ pub struct Words<'a> {
     pub qualified: bool,
     /// The slots of the table whose scan is shown: its columns are shown without its name.
     pub own: std::ops::Range<usize>,
+    /// For whom.
+    pub style: Style,
 }
 
 /// Parentheses in parentheses that are shown.
@@ -33,7 +47,8 @@ const DEPTH_MAX: usize = 100;
 impl Words<'_> {
     /// An expression.
     pub fn expr(&self, e: &Bound) -> String {
-        self.at(e, 0)
+        let text = self.at(e, 0);
+        if self.style == Style::Pretty && stands_bare(None, e) { bare(text) } else { text }
     }
 
     /// Several, with commas.
@@ -42,11 +57,14 @@ impl Words<'_> {
     }
 
     fn at(&self, e: &Bound, depth: usize) -> String {
-        use BoundKind as K;
         if depth > DEPTH_MAX {
             return "...".to_owned();
         }
-        let show = |e: &Bound| self.at(e, depth + 1);
+        let parent = e;
+        let show = |e: &Bound| {
+            let text = self.at(e, depth + 1);
+            if self.style == Style::Pretty && stands_bare(Some(parent), e) { bare(text) } else { text }
+        };
         let all = |list: &[Bound], between: &str| list.iter().map(show).collect::<Vec<_>>().join(between);
         match &e.kind {
             K::Const(value) => self.constant(value, e.ty),
@@ -74,6 +92,11 @@ impl Words<'_> {
                 let word = if *all { "ALL" } else { "ANY" };
                 format!("({} {} {word} ({}))", show(left), op.name(), show(array))
             }
+            K::Case { whens, otherwise } if self.style != Style::Plan => {
+                let when = |(when, then): &(Bound, Bound)| format!("    WHEN {} THEN {}\n", show(when), show(then));
+                let whens: String = whens.iter().map(when).collect();
+                format!("\nCASE\n{whens}    ELSE {}\nEND", show(otherwise))
+            }
             K::Case { whens, otherwise } => {
                 let whens: Vec<String> =
                     whens.iter().map(|(when, then)| format!(" WHEN {} THEN {}", show(when), show(then))).collect();
@@ -82,6 +105,9 @@ impl Words<'_> {
             K::Coalesce(list) => format!("COALESCE({})", all(list, ", ")),
             K::MinMax { list, greatest } => {
                 format!("{}({})", if *greatest { "GREATEST" } else { "LEAST" }, all(list, ", "))
+            }
+            K::Cast { arg, .. } if self.style == Style::Pretty && is_simple(arg) => {
+                format!("{}::{}", show(arg), format_type(e.ty))
             }
             K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
             K::Call { function, args } | K::Spread { function, args } => {
@@ -135,7 +161,7 @@ impl Words<'_> {
             })
             .collect();
         match constants {
-            Some(values) => {
+            Some(values) if self.style == Style::Plan => {
                 let plain = |v: &str| !v.is_empty() && !v.contains(['"', '\\', ',', '{', '}', ' ']);
                 let quoted = |v: &String| {
                     if plain(v) { v.clone() } else { format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\"")) }
@@ -143,7 +169,7 @@ impl Words<'_> {
                 let list: Vec<String> = values.iter().map(quoted).collect();
                 format!("'{{{}}}'::{}[]", list.join(",").replace('\'', "''"), format_type(element.oid.into()))
             }
-            None => format!("ARRAY[{}]", list.iter().map(|e| self.at(e, depth + 1)).collect::<Vec<_>>().join(", ")),
+            _ => format!("ARRAY[{}]", list.iter().map(|e| self.at(e, depth + 1)).collect::<Vec<_>>().join(", ")),
         }
     }
 
@@ -163,6 +189,43 @@ impl Words<'_> {
                 format!("'{}'::{name}", shown.replace('\'', "''"))
             }
         }
+    }
+}
+
+/// Whether an expression needs no parentheses before `::`.
+fn is_simple(e: &Bound) -> bool {
+    matches!(e.kind, BoundKind::Column { .. } | BoundKind::Call { .. } | BoundKind::Coalesce(_) | BoundKind::Const(_))
+}
+
+/// Whether an expression within another one is clear without its parentheses, as PostgreSQL judges it.
+fn stands_bare(parent: Option<&Bound>, e: &Bound) -> bool {
+    let Some(parent) = parent else {
+        return matches!(
+            e.kind,
+            K::Binary { .. } | K::And(_) | K::Or(_) | K::Not(_) | K::IsNull { .. } | K::IsTruth { .. }
+        ) || matches!(
+            e.kind,
+            K::IsDistinct { .. } | K::InList { .. } | K::Quantified { .. } | K::Prefix { .. }
+        );
+    };
+    let of_parts =
+        matches!(parent.kind, K::Call { .. } | K::Coalesce(_) | K::MinMax { .. } | K::Case { .. } | K::Array(_));
+    match (&e.kind, &parent.kind) {
+        (
+            K::Binary { .. } | K::IsNull { .. } | K::IsTruth { .. } | K::IsDistinct { .. },
+            K::And(_) | K::Or(_) | K::Not(_),
+        ) => true,
+        (K::And(_) | K::Not(_), K::And(_) | K::Or(_)) | (K::Or(_), K::Or(_)) => true,
+        (K::Binary { .. } | K::And(_) | K::Or(_) | K::Not(_) | K::IsNull { .. } | K::IsTruth { .. }, _) => of_parts,
+        _ => false,
+    }
+}
+
+/// Without the parentheses around all of it.
+fn bare(text: String) -> String {
+    match text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => inner.to_owned(),
+        None => text,
     }
 }
 

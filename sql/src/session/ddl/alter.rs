@@ -7,7 +7,7 @@ use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
 use crate::planner::dml::column_of;
 use crate::syntax::ddl::{AlterAction, AlterTable, ObjectKind, Rename, RenamePart, TableConstraintKind};
-use clearway_engine::catalog::{Catalog, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Catalog, Index, Object, Relation, RelationKind};
 use clearway_txn::lockmgr::LockMode;
 use std::sync::Arc;
 
@@ -232,6 +232,9 @@ impl Ddl<'_> {
                 }
                 super::policy::follow_rename(&catalog, r, from, &s.to)?;
                 rename_in_texts(r, from, &s.to);
+                for index in catalog.indexes(r.oid).filter(|i| i.reads.contains(&at)) {
+                    self.put(Object::Index(renamed_in_index(index, from, &s.to))).await?;
+                }
                 r.columns[at].name.clone_from(&s.to);
             }
             (Object::Relation(r), Some(RenamePart::Constraint(from))) => {
@@ -274,6 +277,17 @@ fn rename_in_texts(r: &mut Relation, from: &str, to: &str) {
     for c in r.columns.iter_mut().filter(|c| c.generated) {
         c.default = c.default.as_deref().map(renamed);
     }
+}
+
+/// An index with the new name of a column in its texts.
+fn renamed_in_index(index: &Index, from: &str, to: &str) -> Index {
+    let renamed = |text: &str| crate::syntax::rename::column(text, from, &quote(to));
+    let mut index = index.clone();
+    index.condition = index.condition.as_deref().map(renamed);
+    for expression in index.columns.iter_mut().filter_map(|c| c.expression.as_mut()) {
+        expression.text = renamed(&expression.text);
+    }
+    index
 }
 
 pub(super) fn own_column(r: &Relation, name: &str) -> Result<usize> {

@@ -164,6 +164,16 @@ impl Ddl<'_> {
             let detail = "Cannot create a primary key or unique constraint using such an index.";
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).detail(detail));
         }
+        if index.is_computed() {
+            let what = if index.condition.is_some() { "is a partial index" } else { "contains expressions" };
+            let message = if index.condition.is_some() {
+                format!("\"{name}\" {what}")
+            } else {
+                format!("index \"{name}\" {what}")
+            };
+            let detail = "Cannot create a primary key or unique constraint using such an index.";
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).detail(detail));
+        }
         let to = c.name.clone().unwrap_or_else(|| name.to_owned());
         if to != name {
             let message = format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{name}\" to \"{to}\"");
@@ -199,10 +209,7 @@ impl Ddl<'_> {
             name,
             table: r.oid,
             tree: 0,
-            columns: columns
-                .iter()
-                .map(|c| IndexColumn { column: *c, descending: false, nulls_first: false })
-                .collect(),
+            columns: columns.iter().map(|c| IndexColumn::ascending(*c)).collect(),
             include,
             unique: true,
             primary,

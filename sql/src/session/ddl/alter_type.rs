@@ -4,12 +4,13 @@ use super::Ddl;
 use super::table::key_type;
 use crate::context::convert::{read_row, storage_of};
 use crate::context::errors::{about, from_engine};
+use crate::context::index_terms;
 use crate::error::{Result, SqlError, code};
 use crate::exec::change::{engine_row, newest_view};
 use crate::exec::{Cx, Row, Run, RunState};
 use crate::expr::{Bound, Params, Scope};
 use crate::planner::Planner;
-use crate::planner::dml::table_columns;
+use crate::planner::dml::{can_be_key, table_columns};
 use crate::planner::generated::names_column;
 use crate::planner::plan::Target;
 use crate::session::utility::{bare_plan, with_env};
@@ -65,8 +66,10 @@ impl Ddl<'_> {
         }
         let catalog = self.catalog();
         for index in catalog.indexes(r.oid).filter(|i| i.columns.iter().any(|k| k.column == at)) {
-            index.columns.iter().try_for_each(|k| key_type(&fresh, k.column))?;
+            let columns = index.columns.iter().filter(|k| k.expression.is_none());
+            columns.map(|k| k.column).try_for_each(|c| key_type(&fresh, c))?;
         }
+        self.retype_indexes(&fresh, at).await?;
         if using.is_none() && same_bytes(from, ty) {
             self.put(Object::Relation(fresh)).await?;
             return self.default_fits(r.oid, at, column, ty);
@@ -78,6 +81,28 @@ impl Ddl<'_> {
         self.fresh_trees(&fresh).await?;
         self.default_fits(r.oid, at, column, ty)?;
         self.write_anew(&old, &old_types, r.oid, &[(at, change)]).await
+    }
+
+    /// The expressions of indexes have the types that follow from the column's new one.
+    async fn retype_indexes(&self, fresh: &Relation, at: usize) -> Result<()> {
+        let catalog = self.catalog();
+        for index in catalog.indexes(fresh.oid).filter(|i| i.reads.contains(&at)) {
+            let mut index = index.clone();
+            if let Some(text) = &index.condition {
+                index_terms::condition(&catalog, fresh, &crate::syntax::parse_expression(text)?)?;
+            }
+            for expression in index.columns.iter_mut().filter_map(|c| c.expression.as_mut()) {
+                let text = std::mem::take(&mut expression.text);
+                let parsed = crate::syntax::parse_expression(&text)?;
+                *expression = index_terms::expression(&catalog, fresh, (&parsed, &text))?.0;
+                if !can_be_key(expression.type_oid) {
+                    let ty = crate::types::format_type(expression.type_oid.into());
+                    return Err(SqlError::unsupported(format!("a key of type {ty}")));
+                }
+            }
+            self.put(Object::Index(index)).await?;
+        }
+        Ok(())
     }
 
     /// Refuses a change that would leave a dependent behind.

@@ -62,16 +62,13 @@ impl Ddl<'_> {
             let message = "number of referencing and referenced columns for foreign key disagree";
             return Err(SqlError::new("42830", message));
         }
-        let unique = catalog.indexes(parent.oid).any(|i| {
-            i.unique
-                && !i.deferrable
+        let fits = |i: &Index| {
+            !i.is_computed()
                 && i.columns.len() == referenced.len()
                 && i.columns.iter().all(|c| referenced.contains(&c.column))
-        });
-        let fits = |i: &&Index| {
-            i.columns.len() == referenced.len() && i.columns.iter().all(|c| referenced.contains(&c.column))
         };
-        if !unique && catalog.indexes(parent.oid).filter(|i| i.deferrable).any(|i| fits(&i)) {
+        let unique = catalog.indexes(parent.oid).any(|i| i.unique && !i.deferrable && fits(i));
+        if !unique && catalog.indexes(parent.oid).any(|i| i.deferrable && fits(i)) {
             let message = format!("cannot use a deferrable unique constraint for referenced table \"{}\"", parent.name);
             return Err(SqlError::new("55000", message));
         }

@@ -3,11 +3,13 @@
 use super::table::key_type;
 use super::{Ddl, exists, free_name};
 use crate::context::errors::from_engine;
+use crate::context::index_terms;
 use crate::error::{Result, SqlError};
-use crate::planner::dml::column_of;
+use crate::planner::dml::{can_be_key, column_of};
+use crate::planner::indexes::column_names;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
-use clearway_engine::catalog::{Index, IndexColumn, IndexState, Object, Relation, RelationKind};
+use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::error::EngineError;
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::ids::TreeId;
@@ -18,7 +20,6 @@ impl Ddl<'_> {
     /// CREATE INDEX. CONCURRENTLY builds beside writers (engine/src/session/online.rs).
     pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
         let unsupported = [
-            (s.filter.is_some(), "a partial index"),
             (s.nulls_not_distinct, "NULLS NOT DISTINCT"),
             (s.method.as_deref().is_some_and(|m| m != "btree"), "an index method other than btree"),
             (s.tablespace.as_deref().is_some_and(|t| t != "pg_default"), "TABLESPACE"),
@@ -36,14 +37,20 @@ impl Ddl<'_> {
             let message = format!("cannot create index on relation \"{}\"", relation.name);
             return Err(SqlError::new("42809", message).detail("This operation is not supported for views."));
         }
-        let columns = index_columns(s, relation)?;
+        let (columns, mut reads) = index_columns(s, &catalog, relation)?;
+        if let Some((condition, _)) = &s.filter {
+            reads.extend(index_terms::condition(&catalog, relation, condition)?);
+        }
+        reads.sort_unstable();
+        reads.dedup();
         let include = s.include.iter().map(|n| column_of(relation, n, 0)).collect::<Result<Vec<_>>>()?;
         let name = match &s.name {
             Some(name) => name.clone(),
             None => {
                 let mut parts = vec![relation.name.as_str()];
-                let named = columns.iter().map(|c| c.column).chain(include.iter().copied());
-                parts.extend(named.map(|c| relation.columns[c].name.as_str()));
+                let names = column_names(relation, &columns);
+                parts.extend(names.iter().map(String::as_str));
+                parts.extend(include.iter().map(|c| relation.columns[*c].name.as_str()));
                 free_name(&catalog, relation.schema, &[], &parts, "idx")
             }
         };
@@ -70,6 +77,8 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            condition: s.filter.as_ref().map(|(_, text)| text.clone()),
+            reads,
             ..Index::default()
         };
         match s.concurrently {
@@ -121,13 +130,10 @@ impl Ddl<'_> {
     }
 }
 
-/// The columns of an index's key.
-fn index_columns(s: &CreateIndex, relation: &Relation) -> Result<Vec<IndexColumn>> {
-    let mut columns = Vec::new();
+/// The columns of an index's key, and the columns that its expressions name.
+fn index_columns(s: &CreateIndex, catalog: &Catalog, relation: &Relation) -> Result<(Vec<IndexColumn>, Vec<usize>)> {
+    let (mut columns, mut reads) = (Vec::new(), Vec::new());
     for k in &s.keys {
-        let ExprKind::Column(name) = &*k.expr.kind else {
-            return Err(SqlError::unsupported("an index over an expression").at(k.expr.pos));
-        };
         if k.collation.as_ref().is_some_and(|c| !matches!(c.name(), "C" | "POSIX" | "C.UTF-8" | "default")) {
             return Err(SqlError::unsupported("a collation other than C.UTF-8").at(k.expr.pos));
         }
@@ -136,12 +142,23 @@ fn index_columns(s: &CreateIndex, relation: &Relation) -> Result<Vec<IndexColumn
         {
             return Err(SqlError::unsupported(format!("operator class {}", class.name())).at(class.pos));
         }
-        let column = column_of(relation, name.name(), name.pos)?;
-        key_type(relation, column)?;
         let nulls_first = k.nulls_first.unwrap_or(k.descending);
-        columns.push(IndexColumn { column, descending: k.descending, nulls_first });
+        let place = IndexColumn { descending: k.descending, nulls_first, ..IndexColumn::default() };
+        if let ExprKind::Column(name) = &*k.expr.kind {
+            let column = column_of(relation, name.name(), name.pos)?;
+            key_type(relation, column)?;
+            columns.push(IndexColumn { column, ..place });
+            continue;
+        }
+        let (expression, named) = index_terms::expression(catalog, relation, (&k.expr, &k.text))?;
+        if !can_be_key(expression.type_oid) {
+            let ty = crate::types::format_type(expression.type_oid.into());
+            return Err(SqlError::unsupported(format!("a key of type {ty}")).at(k.expr.pos));
+        }
+        reads.extend(named);
+        columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), ..place });
     }
-    Ok(columns)
+    Ok((columns, reads))
 }
 
 /// Why an index could not be built.

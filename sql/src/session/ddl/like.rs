@@ -54,6 +54,7 @@ impl Ddl<'_> {
             let mut index = index.clone();
             index.columns.iter_mut().for_each(|c| c.column = place(c.column));
             index.include.iter_mut().for_each(|c| *c = place(*c));
+            index.reads.iter_mut().for_each(|c| *c = place(*c));
             if !index.constraint {
                 rest.indexes.push(index);
                 continue;
@@ -114,9 +115,8 @@ impl Ddl<'_> {
         let Some(relation) = self.catalog().relation(table).cloned() else { return Ok(()) };
         for index in rest.indexes {
             let mut parts = vec![relation.name.as_str()];
-            for c in &index.columns {
-                parts.push(relation.columns.get(c.column).map_or("expr", |column| &column.name));
-            }
+            let names = crate::planner::indexes::column_names(&relation, &index.columns);
+            parts.extend(names.iter().map(String::as_str));
             let name = super::free_name(&self.catalog(), relation.schema, &[], &parts, "idx");
             let (oid, schema) = (self.new_oid(), relation.schema);
             let index = Index { oid, schema, name, table, tree: 0, clustered: false, ..index };

@@ -339,7 +339,7 @@ impl Ddl<'_> {
             return Err(super::exists(&name));
         }
         let tree = if u.primary { relation.tree } else { self.new_tree(relation.schema).await? };
-        let columns = u.columns.iter().map(|c| IndexColumn { column: *c, descending: false, nulls_first: false });
+        let columns = u.columns.iter().map(|c| IndexColumn::ascending(*c));
         let index = Index {
             oid: self.new_oid(),
             database: relation.database,
@@ -357,6 +357,7 @@ impl Ddl<'_> {
             state: IndexState::Public,
             valid_from_lsn: 0,
             clustered: false,
+            ..Index::default()
         };
         self.put(Object::Index(index)).await
     }

@@ -366,9 +366,12 @@ impl Parser<'_> {
 
     /// A key of an index or of ON CONFLICT.
     pub(super) fn index_key(&mut self) -> Result<IndexKey> {
-        let pos = self.pos();
+        let (pos, mut first) = (self.pos(), self.at);
+        let mut inner = None;
         let expr = if self.eat_punct(b'(') {
+            first = self.at;
             let expr = self.expr()?;
+            inner = Some(self.text_from(first));
             self.expect_punct(b')')?;
             expr
         } else if self.is_col_id() && *self.peek_at(1) != Tok::Punct(b'(') && *self.peek_at(1) != Tok::Punct(b'.') {
@@ -381,6 +384,7 @@ impl Parser<'_> {
             }
             call
         };
+        let text = inner.unwrap_or_else(|| self.text_from(first));
         let collation = if self.eat("collate") { Some(self.qual_name()?) } else { None };
         let is_opclass = match self.peek() {
             Tok::Word(w) => {
@@ -392,7 +396,7 @@ impl Parser<'_> {
         let opclass = if is_opclass { Some(self.qual_name()?) } else { None };
         let descending = self.direction();
         let nulls_first = self.nulls_order()?;
-        Ok(IndexKey { expr, collation, opclass, descending, nulls_first })
+        Ok(IndexKey { expr, text, collation, opclass, descending, nulls_first })
     }
 
     fn create_rule(&mut self, replace: bool) -> Result<Statement> {

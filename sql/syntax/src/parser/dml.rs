@@ -142,6 +142,10 @@ impl Parser<'_> {
     fn assignment(&mut self) -> Result<Assignment> {
         let multiple = self.is_punct(b'(');
         let columns = if multiple { self.paren_list(Self::col_id_at)? } else { vec![self.col_id_at()?] };
+        let mut part = Vec::new();
+        while !multiple && self.eat_punct(b'[') {
+            part.push(self.index()?);
+        }
         if self.is_punct(b'[') || self.is_punct(b'.') {
             return Err(self.unsupported("an assignment to a part of a column"));
         }
@@ -149,7 +153,7 @@ impl Parser<'_> {
             return Err(self.error_here());
         }
         let value = self.expr()?;
-        Ok(Assignment { columns, value, multiple })
+        Ok(Assignment { columns, value, multiple, part })
     }
 
     /// The table of UPDATE and DELETE, whose alias can't be SET.

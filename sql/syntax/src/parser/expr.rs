@@ -335,7 +335,8 @@ impl Parser<'_> {
         }
     }
 
-    fn index(&mut self) -> Result<Index> {
+    /// A subscript, behind its bracket.
+    pub(super) fn index(&mut self) -> Result<Index> {
         let low = if self.is_punct(b':') { None } else { Some(self.expr()?) };
         let index = if self.eat_punct(b':') {
             let high = if self.is_punct(b']') { None } else { Some(self.expr()?) };

@@ -1,6 +1,7 @@
 //! The running values of aggregates.
 
 use super::aggregate::{AggregateCall, Kind};
+use super::json_aggregate::Gathered;
 use super::operators::{self, Op};
 use super::statistics::{ExactMoments, Moments, Pairs};
 use crate::error::{Result, SqlError, code};
@@ -42,6 +43,7 @@ enum State {
     Moments(Box<Moments>),
     Exact(Box<ExactMoments>),
     Pairs(Box<Pairs>),
+    Json(Box<Gathered>),
 }
 
 fn initial(call: &AggregateCall) -> State {
@@ -54,6 +56,7 @@ fn initial(call: &AggregateCall) -> State {
         K::Sum | K::Avg | K::Min | K::Max | K::BoolAnd | K::BoolOr | K::BitAnd | K::BitOr | K::BitXor => {
             State::Value(Datum::Null)
         }
+        K::JsonAgg | K::JsonbAgg | K::JsonObjectAgg | K::JsonbObjectAgg => State::Json(Box::default()),
         K::StringAgg | K::ArrayAgg | K::PercentileCont | K::PercentileDisc | K::Mode => State::List(Vec::new()),
         K::VarPop | K::VarSamp | K::StddevPop | K::StddevSamp if call.ty.oid == oid::FLOAT8 => {
             State::Moments(Box::default())
@@ -76,9 +79,10 @@ impl Accumulator {
     /// Takes a row's arguments; the filter was applied.
     ///
     /// # Errors
-    /// 22003; 2202E for arrays of different dimensions.
+    /// 22003; 2202E for arrays of different dimensions; 22023 for a key of json.
     pub fn add(&mut self, args: &[Datum], session: &dyn super::Session) -> Result<()> {
-        let skips_null = !matches!(self.kind, Kind::CountStar | Kind::ArrayAgg) && !self.kind.is_hypothetical();
+        let takes_null = matches!(self.kind, Kind::CountStar | Kind::ArrayAgg) || self.kind.is_json();
+        let skips_null = !takes_null && !self.kind.is_hypothetical();
         let missing = |d: Option<&Datum>| d.is_none_or(Datum::is_null);
         if skips_null && (missing(args.first()) || (self.kind.is_of_pairs() && missing(args.get(1)))) {
             return Ok(());
@@ -102,6 +106,7 @@ impl Accumulator {
                 list.push(first.clone());
             }
             (State::Rows(rows, _), _) => rows.push(args.to_vec()),
+            (State::Json(gathered), _) => gathered.add(self.kind, args, session)?,
             (State::Moments(m), Some(v)) => m.add(v.as_f64().unwrap_or(0.0))?,
             (State::Exact(m), Some(v)) => m.add(&exact(v), false),
             (State::Pairs(p), Some(y)) => {
@@ -222,6 +227,7 @@ impl Accumulator {
                 Kind::PercentileDisc => percentiles(direct, self.result, |p| discrete(list, p))?,
                 _ => percentiles(direct, self.result, |p| continuous(list, p))?,
             },
+            State::Json(gathered) => gathered.value(self.kind),
             State::Rows(..) | State::Pairs(_) => Datum::Null,
         })
     }

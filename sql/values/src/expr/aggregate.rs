@@ -2,7 +2,7 @@
 
 use super::bound::Bound;
 use super::resolve::{self, Choice};
-use crate::types::{Oid, SqlType, array_of, element_of, oid};
+use crate::types::{Oid, SqlType, array_of, element_of, oid, user};
 
 /// What an aggregate computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub enum Kind {
     BitXor,
     StringAgg,
     ArrayAgg,
+    JsonAgg,
+    JsonbAgg,
+    JsonObjectAgg,
+    JsonbObjectAgg,
     VarPop,
     VarSamp,
     StddevPop,
@@ -51,6 +55,11 @@ impl Kind {
     /// Whether it takes its arguments from WITHIN GROUP.
     pub fn is_ordered_set(self) -> bool {
         matches!(self, Kind::PercentileCont | Kind::PercentileDisc | Kind::Mode) || self.is_hypothetical()
+    }
+
+    /// Whether it makes json or jsonb of its arguments.
+    pub fn is_json(self) -> bool {
+        matches!(self, Kind::JsonAgg | Kind::JsonbAgg | Kind::JsonObjectAgg | Kind::JsonbObjectAgg)
     }
 
     /// Whether it asks where a row would stand.
@@ -201,6 +210,14 @@ pub fn hypothetical(name: &str) -> Option<(Kind, Oid)> {
     HYPOTHETICAL.iter().find(|h| h.0 == name).map(|h| (h.1, h.2))
 }
 
+/// Aggregates that make json of arguments of any type: kind, number of arguments, result.
+static OF_JSON: &[(&str, Kind, usize, Oid)] = &[
+    ("json_agg", Kind::JsonAgg, 1, oid::JSON),
+    ("jsonb_agg", Kind::JsonbAgg, 1, oid::JSONB),
+    ("json_object_agg", Kind::JsonObjectAgg, 2, oid::JSON),
+    ("jsonb_object_agg", Kind::JsonbObjectAgg, 2, oid::JSONB),
+];
+
 /// The types that min and max take.
 const ORDERED: &[&[Oid]] = &[
     &[oid::INT8],
@@ -216,6 +233,9 @@ const ORDERED: &[&[Oid]] = &[
     &[oid::TIMESTAMP],
     &[oid::TIMESTAMPTZ],
     &[oid::INTERVAL],
+    &[oid::TIME],
+    &[oid::TIMETZ],
+    &[oid::INET],
 ];
 
 /// Whether a name is that of an aggregate.
@@ -223,6 +243,7 @@ pub fn is_aggregate(name: &str) -> bool {
     matches!(name, "min" | "max" | "array_agg")
         || AGGREGATES.iter().any(|a| a.0 == name)
         || OF_NUMBERS.iter().chain(OF_PAIRS).any(|a| a.0 == name)
+        || OF_JSON.iter().any(|a| a.0 == name)
 }
 
 /// The aggregate for argument types: kind, the types its arguments are cast to, result.
@@ -233,10 +254,14 @@ pub fn resolve(name: &str, inputs: &[Oid]) -> Option<(Kind, Vec<Oid>, Oid)> {
         let result = if element_of(t).is_some() { t } else { array_of(t)? };
         return Some((Kind::ArrayAgg, vec![t], result));
     }
+    let text = |t: Oid| if t == oid::UNKNOWN { oid::TEXT } else { t };
+    if let Some((_, kind, _, result)) = OF_JSON.iter().find(|a| a.0 == name && a.2 == inputs.len()) {
+        return Some((*kind, inputs.iter().map(|t| text(*t)).collect(), *result));
+    }
     if matches!(name, "min" | "max") {
         let kind = if name == "min" { Kind::Min } else { Kind::Max };
         if let [t] = inputs
-            && element_of(*t).is_some()
+            && (element_of(*t).is_some() || user::is_enum(*t))
         {
             return Some((kind, vec![*t], *t));
         }
@@ -263,7 +288,6 @@ pub fn resolve(name: &str, inputs: &[Oid]) -> Option<(Kind, Vec<Oid>, Oid)> {
     let Choice::One(i) = resolve::choose(inputs, &types) else {
         return None;
     };
-    let text = |t: Oid| if t == oid::UNKNOWN { oid::TEXT } else { t };
     let args: Vec<Oid> = rows[i].2.iter().zip(inputs).map(|(t, input)| if *t == ANY { *input } else { *t }).collect();
     let result = match rows[i].3 {
         ANY => {

@@ -255,6 +255,10 @@ impl Binder<'_> {
         let Some((kind, wanted, result)) = aggregate::resolve(name, &types) else {
             return Err(no_function(name, &types, pos));
         };
+        if matches!(name, "json_agg" | "jsonb_agg") && types == [oid::UNKNOWN] {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
+        }
         if kind.is_ordered_set() {
             let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
             return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos));
@@ -263,6 +267,11 @@ impl Binder<'_> {
         out.ty = result.into();
         for (arg, t) in args.into_iter().zip(wanted) {
             out.args.push(if t == oid::UNKNOWN { self.settle(arg)? } else { self.argument(arg, t)? });
+        }
+        // PostgreSQL sorts to find what is distinct, and where the order is seen it is this one.
+        let shows_order = kind.is_json() || matches!(kind, aggregate::Kind::ArrayAgg | aggregate::Kind::StringAgg);
+        if out.distinct && out.order_by.is_empty() && shows_order {
+            out.order_by = out.args.iter().map(|arg| (arg.clone(), false, false)).collect();
         }
         Ok(Some(out))
     }

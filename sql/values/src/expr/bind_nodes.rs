@@ -336,6 +336,41 @@ impl Binder<'_> {
         self.cast(found, oid::CHAR.into(), pos)
     }
 
+    /// The whole of an array column whose element or slice is set to a value.
+    ///
+    /// # Errors
+    /// 42804 for a column that is no array, or a value of another type.
+    pub fn array_with_part(&mut self, column: Bound, part: &[Index], value: &Expr, name: &str) -> Result<Bound> {
+        let (ty, pos) = (column.ty, column.pos);
+        let array = types::user::base(ty);
+        let Some(element) = types::element_of(array.oid) else {
+            let message = format!("cannot subscript type {} because it does not support subscripting", format_type(ty));
+            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(pos));
+        };
+        let element_type = Bound::constant(Datum::Oid(element), oid::OID, pos);
+        let modifier = array.modifier;
+        if part.iter().all(|i| matches!(i, Index::At(_))) {
+            let value = self.bind_assigned(value, SqlType { oid: element, modifier }, name)?;
+            let mut args = vec![column, value, element_type];
+            for i in part {
+                if let Index::At(e) = i {
+                    args.push(self.array_index(e)?);
+                }
+            }
+            let kind = BoundKind::Call { function: &super::array_assign::ELEMENT, args };
+            return Ok(Bound { kind, ty, pos });
+        }
+        let value = self.bind_assigned(value, array, name)?;
+        const BOOL_ARRAY: types::Oid = 1000;
+        let bounds = self.slice_bounds(part)?;
+        let left_out = |b: &Bound| matches!(b.kind, BoundKind::Const(Datum::Null)) && b.ty.oid == oid::UNKNOWN;
+        let given = bounds.iter().map(|b| Datum::Bool(!left_out(b))).collect();
+        let given = Datum::Array(types::datum::Array::one_dimensional(oid::BOOL, given).into());
+        let mut args = vec![column, value, element_type, Bound::constant(given, BOOL_ARRAY, pos)];
+        args.extend(bounds);
+        Ok(Bound { kind: BoundKind::Call { function: &super::array_assign::SLICE, args }, ty, pos })
+    }
+
     /// One subscript of an array.
     pub fn array_index(&mut self, e: &Expr) -> Result<Bound> {
         let bound = self.node(e)?;

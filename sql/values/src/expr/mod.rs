@@ -13,6 +13,7 @@
 
 pub mod accumulate;
 pub mod aggregate;
+mod array_assign;
 mod array_functions;
 pub mod array_parts;
 pub mod bind;
@@ -31,6 +32,7 @@ pub mod functions;
 pub mod host;
 mod inet_functions;
 mod inquiries;
+mod json_aggregate;
 mod json_build;
 mod json_change;
 mod json_functions;

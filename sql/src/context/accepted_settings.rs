@@ -1,0 +1,181 @@
+//! Settings of PostgreSQL that change nothing here: those that are taken because there is nothing to do, and those that have one value alone.
+//!
+//! A session keeps only what it sets of them: a value that is not kept is the default.
+
+use super::settings::{Kind, SETTINGS, Setting};
+
+pub(super) const fn s(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    reported: bool,
+    about: &'static str,
+) -> Setting {
+    Setting { name, default, kind, reported, about }
+}
+
+/// These settings, by name.
+#[rustfmt::skip]
+pub static ACCEPTED: &[Setting] = &[
+    s("allow_in_place_tablespaces", "off", Kind::Only("off"), false, "Allows tablespaces directly inside pg_tblspc, for testing. No other value is supported."),
+    s("allow_system_table_mods", "off", Kind::Only("off"), false, "Allows modifications of the structure of system tables. No other value is supported."),
+    s("array_nulls", "on", Kind::Only("on"), false, "Enable input of NULL elements in arrays. No other value is supported."),
+    s("backend_flush_after", "0", Kind::Blocks, false, "Accepted; storage is organised otherwise."),
+    s("backslash_quote", "safe_encoding", Kind::Only("safe_encoding"), false, "Sets whether '\'' is allowed in string literals. No other value is supported."),
+    s("backtrace_functions", "", Kind::Only(""), false, "Log backtrace for errors in these functions. No other value is supported."),
+    s("client_connection_check_interval", "0", Kind::Only("0"), false, "Sets the time interval between checks for disconnection while running queries. No other value is supported."),
+    s("commit_delay", "0", Kind::Int(0, 100000), false, "Accepted; storage is organised otherwise."),
+    s("commit_siblings", "5", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
+    s("compute_query_id", "auto", Kind::Enum(&["auto", "on"]), false, "Accepted; what it asks for is always done, or shown nowhere."),
+    s("constraint_exclusion", "partition", Kind::Enum(&["partition", "on", "off"]), false, "Accepted; plans are chosen by figures of their own."),
+    s("cpu_index_tuple_cost", "0.005", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("cpu_operator_cost", "0.0025", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("cpu_tuple_cost", "0.01", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("cursor_tuple_fraction", "0.1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("debug_pretty_print", "on", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
+    s("debug_print_parse", "off", Kind::Only("off"), false, "Logs each query's parse tree. No other value is supported."),
+    s("debug_print_plan", "off", Kind::Only("off"), false, "Logs each query's execution plan. No other value is supported."),
+    s("debug_print_rewritten", "off", Kind::Only("off"), false, "Logs each query's rewritten parse tree. No other value is supported."),
+    s("default_statistics_target", "100", Kind::Int(1, 10000), false, "Accepted; plans are chosen by figures of their own."),
+    s("default_text_search_config", "pg_catalog.simple", Kind::Text, false, "Accepted; there is no text search."),
+    s("default_toast_compression", "pglz", Kind::Enum(&["pglz", "lz4"]), false, "Accepted; storage is organised otherwise."),
+    s("dynamic_library_path", "$libdir", Kind::Only("$libdir"), false, "Sets the path for dynamically loadable modules. No other value is supported."),
+    s("effective_cache_size", "4GB", Kind::Blocks, false, "Accepted; plans are chosen by figures of their own."),
+    s("effective_io_concurrency", "1", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
+    s("enable_async_append", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_gathermerge", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_hashagg", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_incremental_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_memoize", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_parallel_append", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_parallel_hash", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_partition_pruning", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_partitionwise_aggregate", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_partitionwise_join", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("enable_tidscan", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("escape_string_warning", "on", Kind::Bool, false, "Accepted; plain strings take backslashes literally, so that there is nothing to warn of."),
+    s("exit_on_error", "off", Kind::Only("off"), false, "Terminate session on any error. No other value is supported."),
+    s("force_parallel_mode", "off", Kind::Enum(&["off", "on", "regress"]), false, "Accepted; plans are chosen by figures of their own."),
+    s("from_collapse_limit", "8", Kind::Int(1, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_effort", "5", Kind::Int(1, 10), false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_generations", "0", Kind::Int(0, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_pool_size", "0", Kind::Int(0, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_seed", "0", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_selection_bias", "2", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("geqo_threshold", "12", Kind::Int(2, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("gin_fuzzy_search_limit", "0", Kind::Int(0, 2147483647), false, "Accepted; storage is organised otherwise."),
+    s("gin_pending_list_limit", "4MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
+    s("hash_mem_multiplier", "2", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("ignore_checksum_failure", "off", Kind::Only("off"), false, "Continues processing after a checksum failure. No other value is supported."),
+    s("jit", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_above_cost", "100000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_dump_bitcode", "off", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_expressions", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_inline_above_cost", "500000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_optimize_above_cost", "500000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("jit_tuple_deforming", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("join_collapse_limit", "8", Kind::Int(1, 2147483647), false, "Accepted; plans are chosen by figures of their own."),
+    s("lo_compat_privileges", "off", Kind::Bool, false, "Accepted; storage is organised otherwise."),
+    s("local_preload_libraries", "", Kind::Only(""), false, "Lists unprivileged shared libraries to preload into each backend. No other value is supported."),
+    s("logical_decoding_work_mem", "64MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
+    s("maintenance_io_concurrency", "10", Kind::Int(0, 1000), false, "Accepted; storage is organised otherwise."),
+    s("maintenance_work_mem", "64MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
+    s("max_parallel_maintenance_workers", "2", Kind::Int(0, 1024), false, "Accepted; plans are chosen by figures of their own."),
+    s("max_parallel_workers", "8", Kind::Int(0, 1024), false, "Accepted; plans are chosen by figures of their own."),
+    s("max_parallel_workers_per_gather", "2", Kind::Int(0, 1024), false, "Accepted; plans are chosen by figures of their own."),
+    s("max_stack_depth", "100kB", Kind::Bytes, false, "Accepted; nesting has limits of its own."),
+    s("min_parallel_index_scan_size", "512kB", Kind::Blocks, false, "Accepted; plans are chosen by figures of their own."),
+    s("min_parallel_table_scan_size", "8MB", Kind::Blocks, false, "Accepted; plans are chosen by figures of their own."),
+    s("parallel_leader_participation", "on", Kind::Bool, false, "Accepted; plans are chosen by figures of their own."),
+    s("parallel_setup_cost", "1000", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("parallel_tuple_cost", "0.1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("password_encryption", "scram-sha-256", Kind::Only("scram-sha-256"), false, "Chooses the algorithm for encrypting passwords. No other value is supported."),
+    s("plan_cache_mode", "auto", Kind::Enum(&["auto", "force_generic_plan", "force_custom_plan"]), false, "Accepted; plans are chosen by figures of their own."),
+    s("quote_all_identifiers", "off", Kind::Only("off"), false, "When generating SQL fragments, quote all identifiers. No other value is supported."),
+    s("random_page_cost", "4", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("recursive_worktable_factor", "10", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("seq_page_cost", "1", Kind::Real, false, "Accepted; plans are chosen by figures of their own."),
+    s("session_preload_libraries", "", Kind::Only(""), false, "Lists shared libraries to preload into each backend. No other value is supported."),
+    s("session_replication_role", "origin", Kind::Only("origin"), false, "Sets the session's behavior for triggers and rewrite rules. No other value is supported."),
+    s("stats_fetch_consistency", "none", Kind::Only("none"), false, "Sets the consistency of accesses to statistics data. No other value is supported."),
+    s("temp_buffers", "8MB", Kind::Blocks, false, "Accepted; storage is organised otherwise."),
+    s("temp_file_limit", "-1", Kind::Only("-1"), false, "Limits the total size of all temporary files used by each process. No other value is supported."),
+    s("temp_tablespaces", "", Kind::Only(""), false, "Sets the tablespace(s) to use for temporary tables and sort files. No other value is supported."),
+    s("timezone_abbreviations", "Default", Kind::Only("Default"), false, "Selects a file of time zone abbreviations. No other value is supported."),
+    s("trace_notify", "off", Kind::Only("off"), false, "Generates debugging output for LISTEN and NOTIFY. No other value is supported."),
+    s("trace_sort", "off", Kind::Only("off"), false, "Emit information about resource usage in sorting. No other value is supported."),
+    s("track_activities", "on", Kind::Only("on"), false, "Collects information about executing commands. No other value is supported."),
+    s("track_counts", "on", Kind::Only("on"), false, "Collects statistics on database activity. No other value is supported."),
+    s("track_functions", "none", Kind::Only("none"), false, "Collects function-level statistics on database activity. No other value is supported."),
+    s("track_io_timing", "off", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
+    s("track_wal_io_timing", "off", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
+    s("transform_null_equals", "off", Kind::Only("off"), false, "Treats 'expr=NULL' as 'expr IS NULL'. No other value is supported."),
+    s("update_process_title", "on", Kind::Bool, false, "Accepted; what it asks for is always done, or shown nowhere."),
+    s("vacuum_cost_delay", "0", Kind::Real, false, "Accepted; storage is organised otherwise."),
+    s("vacuum_cost_limit", "200", Kind::Int(1, 10000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_cost_page_dirty", "20", Kind::Int(0, 10000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_cost_page_hit", "1", Kind::Int(0, 10000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_cost_page_miss", "2", Kind::Int(0, 10000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_failsafe_age", "1600000000", Kind::Int(0, 2100000000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_freeze_min_age", "50000000", Kind::Int(0, 1000000000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_freeze_table_age", "150000000", Kind::Int(0, 2000000000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_multixact_failsafe_age", "1600000000", Kind::Int(0, 2100000000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_multixact_freeze_min_age", "5000000", Kind::Int(0, 1000000000), false, "Accepted; storage is organised otherwise."),
+    s("vacuum_multixact_freeze_table_age", "150000000", Kind::Int(0, 2000000000), false, "Accepted; storage is organised otherwise."),
+    s("wal_compression", "off", Kind::Enum(&["pglz", "lz4", "zstd", "on", "off"]), false, "Accepted; storage is organised otherwise."),
+    s("wal_consistency_checking", "", Kind::Only(""), false, "Sets the WAL resource managers for which WAL consistency checks are done. No other value is supported."),
+    s("wal_init_zero", "on", Kind::Bool, false, "Accepted; storage is organised otherwise."),
+    s("wal_recycle", "on", Kind::Bool, false, "Accepted; storage is organised otherwise."),
+    s("wal_skip_threshold", "2MB", Kind::Bytes, false, "Accepted; storage is organised otherwise."),
+    s("xmlbinary", "base64", Kind::Only("base64"), false, "Sets how binary values are to be encoded in XML. No other value is supported."),
+    s("zero_damaged_pages", "off", Kind::Only("off"), false, "Continues processing past damaged page headers. No other value is supported."),
+];
+
+/// Those that only superusers may set.
+const OF_SUPERUSERS: &[&str] = &[
+    "allow_in_place_tablespaces",
+    "allow_system_table_mods",
+    "backtrace_functions",
+    "commit_delay",
+    "compute_query_id",
+    "dynamic_library_path",
+    "ignore_checksum_failure",
+    "jit_dump_bitcode",
+    "lo_compat_privileges",
+    "max_stack_depth",
+    "session_preload_libraries",
+    "session_replication_role",
+    "temp_file_limit",
+    "track_activities",
+    "track_counts",
+    "track_functions",
+    "track_io_timing",
+    "track_wal_io_timing",
+    "update_process_title",
+    "wal_compression",
+    "wal_consistency_checking",
+    "wal_init_zero",
+    "wal_recycle",
+    "zero_damaged_pages",
+];
+
+/// Whether only superusers may set a setting of this list.
+pub(super) fn is_for_superusers(name: &str) -> bool {
+    OF_SUPERUSERS.contains(&name)
+}
+
+/// The default of one of them.
+pub(super) fn default_of(name: &str) -> &'static str {
+    ACCEPTED.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default)
+}
+
+/// A setting by name, in any case.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    all().find(|s| s.name.eq_ignore_ascii_case(name))
+}
+
+/// Every setting; those that nothing looks at come last.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().chain(ACCEPTED)
+}

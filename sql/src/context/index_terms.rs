@@ -1,0 +1,292 @@
+//! Expressions and conditions of indexes, compiled for the engine: whoever writes, builds or checks entries evaluates them.
+//!
+//! # Invariants
+//! - IXT-1 (TRM-1): only immutable expressions become terms, and they are evaluated in a session of their own that has the default settings.
+//!   So each session, and the check of a directory, finds the same entries.
+
+use super::convert::{storage_of, to_datum, to_value};
+use super::immutable::is_immutable;
+use super::types::{Nowhere, bare_binder, refresh};
+use crate::error::{Result, SqlError};
+use crate::expr::{Bound, BoundKind, Env, Params, Scope, ScopeColumn, eval};
+use crate::syntax::ast::Expr;
+use crate::types::text::Conversion;
+use crate::types::user::{self, Slot};
+use crate::types::{Datum, SqlType, oid};
+use clearway_engine::catalog::{Catalog, Index, IndexExpression, Object, Relation};
+use clearway_engine::error::EngineError;
+use clearway_engine::table::shape::IndexShape;
+use clearway_engine::table::terms::{self, Compiler, Terms};
+use clearway_engine::value::Value;
+use std::any::Any;
+use std::sync::Arc;
+
+/// One column of an index.
+#[derive(Debug)]
+pub enum Key {
+    /// A column of the table.
+    Column(usize),
+    /// An expression; its columns are slots from 0 on.
+    Expression(Bound),
+}
+
+/// The terms of one index.
+pub struct IndexTerms {
+    /// Its columns.
+    pub keys: Vec<Key>,
+    /// What a row meets that has an entry.
+    pub condition: Option<Bound>,
+    reads: Vec<usize>,
+    columns: Vec<SqlType>,
+    /// The types that users define, where a column has one.
+    types: Option<Slot>,
+}
+
+impl std::fmt::Debug for IndexTerms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexTerms").field("keys", &self.keys).field("condition", &self.condition).finish()
+    }
+}
+
+impl Terms for IndexTerms {
+    fn values(&self, row: &[Value]) -> std::result::Result<Option<Vec<Value>>, EngineError> {
+        let _types = self.types.clone().map(user::enter);
+        self.of(row).map_err(|e| EngineError::Terms(Arc::new(e)))
+    }
+
+    fn reads(&self) -> &[usize] {
+        &self.reads
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl IndexTerms {
+    fn of(&self, row: &[Value]) -> Result<Option<Vec<Value>>> {
+        let mut datums = vec![Datum::Null; self.columns.len()];
+        for c in &self.reads {
+            datums[*c] = to_datum(&row[*c], self.columns[*c])?;
+        }
+        let env = Env { row: &datums, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+        if let Some(condition) = &self.condition
+            && eval(condition, &env)?.as_bool() != Some(true)
+        {
+            return Ok(None);
+        }
+        let value = |key: &Key| match key {
+            Key::Column(c) => Ok(row[*c].clone()),
+            Key::Expression(e) => Ok(to_value(&eval(e, &env)?)),
+        };
+        self.keys.iter().map(value).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The terms of an index, if it has any.
+pub fn of(index: &IndexShape) -> Option<&IndexTerms> {
+    index.terms.as_ref()?.as_any().downcast_ref()
+}
+
+struct SqlCompiler;
+
+/// Has the engine compile terms by this module.
+pub fn install() {
+    terms::install(&SqlCompiler);
+}
+
+impl Compiler for SqlCompiler {
+    fn compile(
+        &self,
+        catalog: &Catalog,
+        table: &Relation,
+        index: &Index,
+    ) -> std::result::Result<Arc<dyn Terms>, EngineError> {
+        compile(catalog, table, index).map_err(|e| EngineError::Terms(Arc::new(e)))
+    }
+}
+
+fn compile(catalog: &Catalog, table: &Relation, index: &Index) -> Result<Arc<dyn Terms>> {
+    let types = types_for(catalog, table);
+    let _types = types.clone().map(user::enter);
+    let (mut keys, mut reads) = (Vec::new(), Vec::new());
+    for c in &index.columns {
+        match &c.expression {
+            None => {
+                reads.push(c.column);
+                keys.push(Key::Column(c.column));
+            }
+            Some(expression) => {
+                let bound = bind(table, &expression.text, Place::Key)?;
+                reads.extend(columns_of(&bound));
+                keys.push(Key::Expression(bound));
+            }
+        }
+    }
+    let condition = index.condition.as_ref().map(|text| bind(table, text, Place::Condition)).transpose()?;
+    reads.extend(condition.iter().flat_map(columns_of));
+    reads.sort_unstable();
+    reads.dedup();
+    let columns = column_types(table);
+    Ok(Arc::new(IndexTerms { keys, condition, reads, columns, types }))
+}
+
+/// All types of the table's database, if one of its columns has such a type. The path is the same in every session: `public`, then the
+/// others by name.
+fn types_for(catalog: &Catalog, table: &Relation) -> Option<Slot> {
+    if table.columns.iter().all(|c| c.type_oid < user::FIRST_OID) {
+        return None;
+    }
+    let mut path: Vec<String> = catalog
+        .objects()
+        .filter_map(|o| match &**o {
+            Object::Schema(s) if s.database == table.database => Some(s.name.clone()),
+            _ => None,
+        })
+        .collect();
+    path.sort_by_key(|name| (name != "public", name.clone()));
+    let slot = user::slot();
+    refresh(&slot, catalog, table.database, &path);
+    Some(slot)
+}
+
+fn column_types(table: &Relation) -> Vec<SqlType> {
+    table.columns.iter().map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod }).collect()
+}
+
+/// Where in the statement a text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// An expression in the place of a column.
+    Key,
+    /// The condition.
+    Condition,
+}
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Place::Key => "index expressions",
+            Place::Condition => "index predicates",
+        }
+    }
+}
+
+/// The columns that a bound text names.
+pub fn columns_of(e: &Bound) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut left = vec![e];
+    while let Some(e) = left.pop() {
+        if let BoundKind::Column { index, .. } = e.kind {
+            out.push(index);
+        }
+        left.extend(e.children());
+    }
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Binds a text over the columns of a table, which are slots from 0 on.
+///
+/// # Errors
+/// Whatever is wrong with the text; 42P17 if it is not immutable.
+pub fn bind(table: &Relation, text: &str, place: Place) -> Result<Bound> {
+    bind_expr(table, None, &crate::syntax::parse_expression(text)?, place)
+}
+
+/// As [`bind`], of what a statement says. A text that names its table is refused: the table may get another name.
+fn bind_new(table: &Relation, expr: &Expr, place: Place) -> Result<Bound> {
+    let bound = bind_expr(table, Some(table.name.as_str()), expr, place)?;
+    match bind_expr(table, None, expr, place) {
+        Ok(_) => Ok(bound),
+        Err(_) => Err(SqlError::unsupported("an index that names its table in an expression").at(expr.pos)),
+    }
+}
+
+fn bind_expr(table: &Relation, called: Option<&str>, expr: &Expr, place: Place) -> Result<Bound> {
+    let column = |(index, c): (usize, &clearway_engine::catalog::Column)| ScopeColumn {
+        relation: called.map(str::to_owned),
+        name: c.name.clone(),
+        ty: SqlType { oid: c.type_oid, modifier: c.type_mod },
+        index,
+        hidden: false,
+        reads: None,
+    };
+    let live = table.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+    let scope = Scope::over(live.map(column).collect(), None);
+    let mut params = Params::default();
+    let mut binder = bare_binder(&scope, &mut params, place.name());
+    let bound = match place {
+        Place::Key => {
+            let bound = binder.bind(expr)?;
+            binder.settle(bound)?
+        }
+        Place::Condition => binder.bind_condition(expr, "WHERE")?,
+    };
+    // TRM-1
+    if !is_immutable(&bound) {
+        let message = match place {
+            Place::Key => "functions in index expression must be marked IMMUTABLE",
+            Place::Condition => "functions in index predicate must be marked IMMUTABLE",
+        };
+        return Err(SqlError::new("42P17", message));
+    }
+    Ok(bound)
+}
+
+/// The same, with the types of the table's database.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_in(catalog: &Catalog, table: &Relation, text: &str, place: Place) -> Result<Bound> {
+    let _types = types_for(catalog, table).map(user::enter);
+    bind(table, text, place)
+}
+
+/// How the constants of definitions are shown.
+pub fn bare_conversion() -> Conversion<'static> {
+    super::types::bare_conversion()
+}
+
+/// The values of an index's columns for a row, each with its type.
+///
+/// # Errors
+/// Those of the expressions.
+pub fn shown_values(terms: &IndexTerms, row: &[Datum]) -> Result<Vec<(Datum, SqlType)>> {
+    let env = Env { row, outer: &[], params: &[], aggregates: &[], session: &Nowhere };
+    let value = |key: &Key| match key {
+        Key::Column(c) => Ok((row[*c].clone(), terms.columns[*c])),
+        Key::Expression(e) => Ok((eval(e, &env)?, e.ty)),
+    };
+    terms.keys.iter().map(value).collect()
+}
+
+/// An expression as the catalog keeps it, with the columns that it names; `text` is its text.
+///
+/// # Errors
+/// As [`bind`]; 0A000 for a type by which no index can be sorted.
+pub fn expression(
+    catalog: &Catalog,
+    table: &Relation,
+    (expr, text): (&Expr, &str),
+) -> Result<(IndexExpression, Vec<usize>)> {
+    let _types = types_for(catalog, table).map(user::enter);
+    let bound = bind_new(table, expr, Place::Key)?;
+    let SqlType { oid: type_oid, modifier: type_mod } = bound.ty;
+    if type_oid == oid::RECORD {
+        return Err(SqlError::new("42P16", "column \"row\" has pseudo-type record"));
+    }
+    let storage = storage_of(type_oid).ok_or_else(|| super::convert::not_storable(bound.ty))?;
+    let reads = columns_of(&bound);
+    Ok((IndexExpression { text: text.to_owned(), storage: storage.code(), type_oid, type_mod }, reads))
+}
+
+/// The columns that a condition names.
+///
+/// # Errors
+/// As [`bind`].
+pub fn condition(catalog: &Catalog, table: &Relation, expr: &Expr) -> Result<Vec<usize>> {
+    let _types = types_for(catalog, table).map(user::enter);
+    bind_new(table, expr, Place::Condition).map(|bound| columns_of(&bound))
+}
