@@ -179,3 +179,17 @@ pub fn find(name: &str) -> Option<&'static Setting> {
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(ACCEPTED)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_setting_stands_twice() {
+        let mut names = BTreeSet::new();
+        for setting in all() {
+            assert!(names.insert(setting.name.to_lowercase()), "{}", setting.name);
+        }
+    }
+}

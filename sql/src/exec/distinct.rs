@@ -31,8 +31,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn new() -> Self {
-        Self { keys: HashSet::default(), held: Held::new(Kind::Distinct) }
+    fn new(kind: Kind) -> Self {
+        Self { keys: HashSet::default(), held: Held::new(kind) }
     }
 
     /// Keeps a new key; whether that is enough.
@@ -57,14 +57,16 @@ struct Aside {
 
 /// Tells the first row of each key.
 pub(super) struct FirstRows {
+    /// Whose the memory is: DISTINCT's, or a set operation's.
+    kind: Kind,
     seen: Seen,
     aside: Option<Aside>,
 }
 
 impl FirstRows {
     /// Nothing has been met.
-    pub fn new() -> Self {
-        Self { seen: Seen::new(), aside: None }
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, seen: Seen::new(kind), aside: None }
     }
 
     /// Whether a row is to be given: the first one with its key. It may be put aside instead. No row: the key is the row.
@@ -92,14 +94,14 @@ impl FirstRows {
     /// There are no more rows: those that were put aside and are to be given; none: no row was put aside.
     pub async fn rest(&mut self, cx: Cx<'_>) -> Result<Option<Merge>> {
         let Some(Aside { parts, width, whole, .. }) = self.aside.take() else { return Ok(None) };
-        self.seen = Seen::new();
+        self.seen = Seen::new(self.kind);
         let mut runs = Runs::create(&[(false, false)], cx).await?;
         let mut left: Vec<(Spilled, u32)> = parts.into_files().collect();
         while let Some((file, level)) = left.pop() {
             if file.rows() == 0 {
                 continue;
             }
-            if let Some(parts) = first_of(file, level, (width, whole), &mut runs, cx).await? {
+            if let Some(parts) = first_of(file, level, (width, whole, self.kind), &mut runs, cx).await? {
                 left.extend(parts.into_files());
             }
             runs.end_run();
@@ -112,11 +114,11 @@ impl FirstRows {
 async fn first_of(
     mut file: Spilled,
     level: u32,
-    (width, whole): (usize, bool),
+    (width, whole, kind): (usize, bool, Kind),
     runs: &mut Runs,
     cx: Cx<'_>,
 ) -> Result<Option<Parts>> {
-    let (mut seen, mut others) = (Seen::new(), None::<Parts>);
+    let (mut seen, mut others) = (Seen::new(kind), None::<Parts>);
     let end = file.end();
     let mut rows = file.reader(0..end, cx.work_bytes() / PARTS).await?;
     while let Some(mut number) = rows.next().await? {

@@ -359,7 +359,7 @@ impl QueryRows {
     async fn is_first(&mut self, select: &Select, row: &[Datum], cx: Cx<'_>) -> Result<bool> {
         let Some(Distinct::On(keys)) = &select.distinct else { return Ok(true) };
         let key = cx.values(keys, row, row.get(select.width..).unwrap_or(&[])).await?;
-        let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new()));
+        let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
         first.is_first(&key, Some(row), cx).await
     }
 
@@ -372,7 +372,7 @@ impl QueryRows {
         let aggregates = row.get(select.width..).unwrap_or(&[]);
         let out = cx.values(&select.targets, &row, aggregates).await?;
         if let Some(Distinct::Row) = &select.distinct {
-            let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new()));
+            let first = self.first.get_or_insert_with(|| Box::new(FirstRows::new(Kind::Distinct)));
             return Ok(first.is_first(&out, None, cx).await?.then_some(out));
         }
         Ok(Some(out))

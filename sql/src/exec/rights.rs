@@ -63,6 +63,9 @@ impl<'a> Cx<'a> {
     /// # Errors
     /// 42704 and its kin for names that do not exist, 22023 for unknown privileges.
     pub(super) fn has_privilege(self, function: &'static str, args: &[Datum]) -> Result<Datum> {
+        if args.iter().any(Datum::is_null) {
+            return Ok(Datum::Null);
+        }
         let with_user = args.len() == if function == "has_column_privilege" { 4 } else { 3 };
         let (user, rest) = if with_user { args.split_at(1) } else { (&[][..], args) };
         let judge = match user.first() {

@@ -100,7 +100,7 @@ impl SetRows {
             right: Some(Box::new(QueryRows::new(right.clone()))),
             counts: None,
             pairs: Vec::new(),
-            first: FirstRows::new(),
+            first: FirstRows::new(Kind::SetOperation),
             rest: None,
         }
     }

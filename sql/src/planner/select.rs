@@ -563,6 +563,8 @@ fn bare_name(f: &BareFunction) -> &'static str {
         BareFunction::CurrentTime(_) => "current_time",
         BareFunction::LocalTime(_) => "localtime",
         BareFunction::CurrentUser => "current_user",
+        BareFunction::CurrentRole => "current_role",
+        BareFunction::User => "user",
         BareFunction::SessionUser => "session_user",
         BareFunction::CurrentCatalog => "current_catalog",
         BareFunction::CurrentSchema => "current_schema",

@@ -114,6 +114,8 @@ pub enum BareFunction {
     CurrentTime(Option<i32>),
     LocalTime(Option<i32>),
     CurrentUser,
+    CurrentRole,
+    User,
     SessionUser,
     CurrentCatalog,
     CurrentSchema,

@@ -65,7 +65,9 @@ impl Parser<'_> {
                 let precision = self.opt_precision()?;
                 return self.node(ExprKind::Bare(BareFunction::LocalTimestamp(precision)), pos);
             }
-            "current_user" | "current_role" | "user" => BareFunction::CurrentUser,
+            "current_user" => BareFunction::CurrentUser,
+            "current_role" => BareFunction::CurrentRole,
+            "user" => BareFunction::User,
             "session_user" => BareFunction::SessionUser,
             "current_catalog" => BareFunction::CurrentCatalog,
             "current_schema" if *self.peek_at(1) != Tok::Punct(b'(') => BareFunction::CurrentSchema,

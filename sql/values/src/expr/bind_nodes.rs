@@ -489,7 +489,9 @@ impl Binder<'_> {
             }
             BareFunction::CurrentTime(p) => ("now", SqlType { oid: oid::TIMETZ, modifier: p.map_or(-1, |p| p.min(6)) }),
             BareFunction::LocalTime(p) => ("now", SqlType { oid: oid::TIME, modifier: p.map_or(-1, |p| p.min(6)) }),
-            BareFunction::CurrentUser => ("current_user", SqlType::new(oid::NAME)),
+            BareFunction::CurrentUser | BareFunction::CurrentRole | BareFunction::User => {
+                ("current_user", SqlType::new(oid::NAME))
+            }
             BareFunction::SessionUser => ("session_user", SqlType::new(oid::NAME)),
             BareFunction::CurrentCatalog => ("current_database", SqlType::new(oid::NAME)),
             BareFunction::CurrentSchema => ("current_schema", SqlType::new(oid::NAME)),

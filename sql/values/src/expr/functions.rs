@@ -244,6 +244,9 @@ fn div(a: &[Datum], _: &Env<'_>) -> Result<Datum> {
     let (Datum::Numeric(x), Datum::Numeric(y)) = (&a[0], &a[1]) else {
         return Err(wrong());
     };
+    if matches!(x, Numeric::Infinity | Numeric::NegInfinity) {
+        return Ok(Datum::numeric(x.div(y)?));
+    }
     let rest = x.rem(y)?;
     Ok(Datum::numeric(x.sub(&rest).div(y)?.trunc(0)))
 }
