@@ -56,9 +56,11 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "sql",
-        summary: "a small shell for SQL",
+        summary: "a terminal client for SQL",
         forms: &["sql [URL]", "sql --data DIR"],
-        about: "Without an argument it connects to postgresql://postgres@127.0.0.1:5433/clearway. Inside, \\? lists its commands.",
+        about: "Without an argument it connects to postgresql://postgres@127.0.0.1:5433/clearway. Inside, \\? lists its commands, and the key Tab \
+                completes names. Statements are kept over runs in clearway/sql_history below $XDG_STATE_HOME (else ~/.local/state), but for \
+                those that begin with a blank or hold a password. PGPASSWORD may hold the password.",
         options: &[("--data DIR", "work on a directory that nobody serves")],
         words: &[],
         examples: &[

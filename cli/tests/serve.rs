@@ -3,7 +3,8 @@
 mod program;
 
 use std::io::BufRead as _;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use program::{command, connect, run, scratch, start, stop};
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -75,5 +76,38 @@ fn a_signal_to_read_the_settings_again_does_not_end_a_server_that_starts() {
     assert!(said.any(|line| line.is_ok_and(|line| line.starts_with("connect with: "))), "{:?}", child.wait());
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
     assert!(child.wait().expect("ends").success());
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
+/// RUN-2: only the data is in memory.
+#[test]
+fn a_server_in_memory_reads_its_files_from_the_disk_at_the_start_and_on_a_signal() {
+    let directory = scratch("memory-files");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let (settings, rules) = (directory.join("conf"), directory.join("access"));
+    let write = |path: &Path, text: &str| std::fs::write(path, text).expect("is written");
+    let text = |lock_timeout: &str| format!("lock_timeout = {lock_timeout}\naccess_file = '{}'\n", rules.display());
+    write(&settings, &text("3s"));
+    write(&rules, "host all postgres 127.0.0.1/32 trust\n");
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_clearway"));
+    serve.args(["serve", "--memory", "--listen", "127.0.0.1:0", "--config"]).arg(&settings);
+    serve.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = program::start_command(&mut serve);
+    run(async {
+        let client = connect(&running).await;
+        assert_eq!(value(&client, "show lock_timeout").await, "3s");
+        write(&settings, &text("4s"));
+        write(&rules, "host all postgres 127.0.0.1/32 trust\nhost all other 127.0.0.1/32 reject\n");
+        let pid = running.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill runs").success());
+        while value(&connect(&running).await, "show lock_timeout").await == "3s" {
+            std::thread::yield_now();
+        }
+        let client = connect(&running).await;
+        assert_eq!(value(&client, "show lock_timeout").await, "4s");
+        assert_eq!(value(&client, "select count(*) from pg_hba_file_rules where error is null").await, "2");
+        assert_eq!(value(&client, "select pg_reload_conf()").await, "t");
+    });
+    stop(running);
     let _ = std::fs::remove_dir_all(&directory);
 }

@@ -5,6 +5,7 @@
 //! run         directory, database, sockets, signals, end            config: what it can be told      tls
 //!   observe     samples of sessions; recovery, for the log
 //!   http        what may be chosen about the console, which the command runs beside the server
+//!   notify      tells the service manager that the server serves
 //!   log         standard error or files, as text, CSV or JSON
 //!   configuration  the settings' files: read, read again, changed by ALTER SYSTEM
 //!     door        what decides who gets in: rules (access), TLS, limits; certificate: names and digests
@@ -31,6 +32,7 @@ pub mod failures;
 pub mod http;
 pub mod listen;
 pub mod log;
+mod notify;
 pub mod observe;
 mod options;
 mod origins;

@@ -5,7 +5,9 @@
 //! end -> checkpoint, close.
 //!
 //! # Invariants
-//! - RUN-1: the line with the psql command is written after a statement has been answered and the sockets are bound, and only then.
+//! - RUN-1: the line with the psql command is written, and the service manager is told, after a statement has been answered and the sockets
+//!   are bound, and only then.
+//! - RUN-2: a server that keeps its data in memory reads and writes all other files as every server does.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -33,6 +35,7 @@ use crate::database::Database;
 use crate::door::{self, Door, DoorError};
 use crate::listen::{self, Bound};
 use crate::log::Log;
+use crate::notify;
 use crate::observe::{self, Progress, Sampler, log_recovery};
 use crate::server::{ListenError, Server};
 
@@ -112,19 +115,28 @@ pub fn run(config: &Config, say: &mut Say<'_>, ready: &mut Ready<'_>) -> Result<
     breath::install(|work| tokio::task::block_in_place(work), processors.min(workers));
     let vfs: Arc<dyn Vfs> =
         if config.memory { Arc::new(MemVfs::new()) } else { Arc::new(RealVfs::pooled(IO_THREADS)?) };
-    // The log is on disk also where nothing else is.
-    let log_vfs: Arc<dyn Vfs> = if config.memory { Arc::new(RealVfs::pooled(1)?) } else { Arc::clone(&vfs) };
-    let (log, writer) = Log::start(config.log.clone(), log_vfs)?;
-    let ran = run_logged(config, &vfs, runtime, &log, (say, ready));
+    // RUN-2
+    let files: Arc<dyn Vfs> = if config.memory { Arc::new(RealVfs::pooled(1)?) } else { Arc::clone(&vfs) };
+    let (log, writer) = Log::start(config.log.clone(), Arc::clone(&files))?;
+    let ran = run_logged(config, Places { vfs: &vfs, files: &files }, runtime, &log, (say, ready));
     writer.stop();
     ran?;
     say("stopped");
     Ok(())
 }
 
+/// Where files are (RUN-2).
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    /// Those of the data directory.
+    vfs: &'a Arc<dyn Vfs>,
+    /// All others: the log, the files of settings and rules, certificates, sockets.
+    files: &'a Arc<dyn Vfs>,
+}
+
 fn run_logged(
     config: &Config,
-    vfs: &Arc<dyn Vfs>,
+    places: Places<'_>,
     runtime: Runtime,
     log: &Log,
     told: (&mut Say<'_>, &mut Ready<'_>),
@@ -135,13 +147,14 @@ fn run_logged(
         let _of_this_runtime = runtime.enter();
         signal(SignalKind::hangup())?
     };
+    let Places { vfs, .. } = places;
     let db = open(config, vfs, log)?;
     let archive = Archive::start(config, vfs, &db, log.clone())?;
     let backends = Arc::new(Backends::default());
     let _ = backends.directory.set(config.data.display().to_string());
     observe::restore(&db, &backends);
     let sampler = Sampler::start(&db, &backends, log)?;
-    let served = runtime.block_on(serve(config, vfs, &db, (log, &backends), hangup, told));
+    let served = runtime.block_on(serve(config, places, &db, (log, &backends), hangup, told));
     sampler.stop();
     // No session is left when the database is closed.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -232,16 +245,16 @@ async fn mock_key(config: &Config, vfs: &Arc<dyn Vfs>) -> Result<[u8; 32], RunEr
 
 async fn serve(
     config: &Config,
-    vfs: &Arc<dyn Vfs>,
+    Places { vfs, files }: Places<'_>,
     db: &Arc<Db>,
     (log, backends): (&Log, &Arc<Backends>),
     mut hangup: Signal,
     (say, ready): (&mut Say<'_>, &mut Ready<'_>),
 ) -> Result<(), RunError> {
-    let configured = Configured::new(config, Arc::clone(vfs)).await.map_err(RunError::Settings)?;
+    let configured = Configured::new(config, Arc::clone(files)).await.map_err(RunError::Settings)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (door, mut errors) = Door::read(config, vfs, None).await;
+    let (door, mut errors) = Door::read(config, files, None).await;
     if let Some(error) = errors.pop() {
         return Err(error.into());
     }
@@ -258,7 +271,7 @@ async fn serve(
     let server = Server::new(config.listen.clone(), database, Arc::clone(backends), Some(door), Some(log.clone()))?;
     server.keep_mock_key(mock_key);
     configured.attach(&server, db, log);
-    remove_stale_socket(config, vfs).await;
+    remove_stale_socket(config, files).await;
     let bound = server.bind()?;
     let mut sockets: Vec<_> = bound.unix_path.iter().cloned().collect();
     // Programs that open the directory with the library find this server there; without it they are told its process number.
@@ -267,6 +280,7 @@ async fn serve(
     let addresses = bound.addresses.clone();
     server.serve(bound);
     ready(&addresses);
+    tell_manager(notify::READY, log); // RUN-1
     match within {
         Some(Ok(bound)) => {
             sockets.extend(bound.unix_path.clone());
@@ -290,29 +304,37 @@ async fn serve(
         }
     }
     say("stopping: sessions end, then a checkpoint is taken");
+    tell_manager(notify::STOPPING, log);
     if !server.stop(PATIENCE).await {
         say("some sessions did not end in time; what they left open is rolled back at the next start");
     }
     for path in sockets {
-        let _ = vfs.remove(&path).await;
+        let _ = files.remove(&path).await;
     }
     Ok(())
 }
 
+/// A service manager that does not hear of it is no reason to stop.
+fn tell_manager(state: &str, log: &Log) {
+    if let Err(error) = notify::tell(state) {
+        log.say(Severity::Warning, format!("the service manager was not told: {error}"));
+    }
+}
+
 /// Removes the socket that a server left which died: one at which nobody answers. What holds bytes is no socket and stays, and so does a
 /// socket that is in use; binding then fails and names it.
-async fn remove_stale_socket(config: &Config, vfs: &Arc<dyn Vfs>) {
+async fn remove_stale_socket(config: &Config, files: &Arc<dyn Vfs>) {
     let (Some(directory), Some(first)) = (&config.listen.unix_directory, config.listen.addresses.first()) else {
         return;
     };
     let name = format!(".s.PGSQL.{}", first.port());
-    let there = vfs.list(directory).await.unwrap_or_default();
+    let there = files.list(directory).await.unwrap_or_default();
     let path = directory.join(&name);
     if there.iter().any(|entry| entry.name == name && entry.size == 0)
         && let Err(error) = std::os::unix::net::UnixStream::connect(&path)
         && error.kind() == std::io::ErrorKind::ConnectionRefused
     {
-        let _ = vfs.remove(&path).await;
+        let _ = files.remove(&path).await;
     }
 }
 

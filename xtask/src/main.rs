@@ -1,5 +1,5 @@
 //! Checks of the repository: `cargo xtask check` (about a minute, what changed), `cargo xtask ci`
-//! (everything), `cargo xtask static` (no compiler), `cargo xtask ratchet` (lowers the ratchets).
+//! (everything), `cargo xtask static` (no compiler), `cargo xtask ratchet` (lowers the ratchets), `cargo xtask deb` (a Debian package).
 //!
 //! # Structure
 //! ```text
@@ -10,6 +10,7 @@
 //!   size      length of files and functions, number of crates        ─┐
 //!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
 //!   commands  cargo, and how many tests it ran
+//!   deb       the Debian package
 //! ```
 //!
 //! # Not here
@@ -19,6 +20,7 @@
 
 mod circles;
 mod commands;
+mod deb;
 mod imports;
 mod layers;
 mod names;
@@ -81,8 +83,12 @@ fn main() -> ExitCode {
             Ok(count) => println!("{count} entries lowered or removed"),
             Err(err) => report.failed("ratchet", &err),
         },
+        "deb" => match deb::build(root, std::env::args().skip(2)) {
+            Ok(path) => println!("{}", path.display()),
+            Err(err) => report.failed("deb", &err),
+        },
         _ => {
-            eprintln!("usage: cargo xtask check | ci | static | ratchet");
+            eprintln!("usage: cargo xtask check | ci | static | ratchet | deb [--binary FILE] [--fast]");
             return ExitCode::from(2);
         }
     }

@@ -1,12 +1,23 @@
-//! Where a statement ends: at a semicolon that stands in no string, quoted name, comment or dollar quote.
+//! Where a statement ends: at a semicolon that stands in no string, quoted name, comment or dollar quote. A backslash outside of those
+//! begins a command of the shell.
 
-/// The end of the first statement of a text, just behind its semicolon; `None` while it is not complete.
-pub fn statement_end(text: &str) -> Option<usize> {
+/// What a text begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First {
+    /// A statement, which ends before this byte: just behind its semicolon.
+    Statement(usize),
+    /// A part of a statement, or nothing, and at this byte the backslash of a command.
+    Command(usize),
+}
+
+/// What a text begins with; `None` while that is not complete.
+pub fn first(text: &str) -> Option<First> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         at = match byte {
-            b';' => return Some(at + 1),
+            b';' => return Some(First::Statement(at + 1)),
+            b'\\' => return Some(First::Command(at)),
             b'\'' => quoted(bytes, at + 1, b'\'', escapes(bytes, at))?,
             b'"' => quoted(bytes, at + 1, b'"', false)?,
             b'-' if bytes.get(at + 1) == Some(&b'-') => at + bytes[at..].iter().position(|&b| b == b'\n')? + 1,
@@ -102,9 +113,13 @@ mod tests {
             ("select $a$ ; $$ ; $a$;", Some(22)),
             ("select $1;", Some(10)),
             ("select $a$ ;", None),
+            (r"-- \x", None),
+            (r"select $$ \x $$", None),
         ] {
-            assert_eq!(statement_end(text), end, "{text}");
+            assert_eq!(first(text), end.map(First::Statement), "{text}");
         }
+        assert_eq!(first(r"select '\', 1 \g"), Some(First::Command(14)));
+        assert_eq!(first(r"\x"), Some(First::Command(0)));
         assert!(is_blank(" \n-- x\n/* y */ ") && is_blank("--") && !is_blank("/* x") && !is_blank("a"));
     }
 }

@@ -82,7 +82,7 @@ pub fn session_defaults(config: &Config) -> (Vec<(String, String)>, u64) {
 }
 
 impl Configured {
-    /// The configuration of a server that starts with `config`.
+    /// The configuration of a server that starts with `config`; its files are in `vfs`, also where the data is in memory.
     ///
     /// # Errors
     /// A place of settings can't be read, or has a mistake.
