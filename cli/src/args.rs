@@ -24,6 +24,8 @@ pub enum Command {
     Serve(Box<Config>),
     /// Check a directory.
     Check(PathBuf),
+    /// Check the schema of a server.
+    CheckSchema(crate::schema::Question),
     /// Check an access file.
     CheckAccess(crate::access::Question),
     /// Show what it is for.
@@ -169,6 +171,9 @@ fn serve(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Error> {
 
 fn check(mut parser: lexopt::Parser) -> Result<Option<Command>, lexopt::Error> {
     let (mut places, mut asked) = (Vec::new(), None);
+    if parser.try_raw_args().is_some_and(|mut rest| rest.next_if(|word| word == "schema").is_some()) {
+        return Ok(crate::schema::parse(parser)?.map(Command::CheckSchema));
+    }
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
@@ -214,6 +219,8 @@ mod tests {
         assert_eq!(parsed("check d"), Ok(Command::Check("d".into())));
         assert!(matches!(parsed("check access f --as hostssl a b ::1"), Ok(Command::CheckAccess(_))));
         assert!(matches!(parsed("check access f"), Ok(Command::CheckAccess(_))));
+        assert!(matches!(parsed("check schema --json postgresql://h/d"), Ok(Command::CheckSchema(_))));
+        assert_eq!(parsed("check schema --help"), Ok(Command::Help(Some("check"))));
         assert_eq!(parsed("check ./access"), Ok(Command::Check("./access".into())));
         assert_eq!(parsed("demo --no-wait"), Ok(Command::Demo(Demo::Show { no_wait: true })));
         assert_eq!(parsed("sql"), Ok(Command::Sql(Target::Url(None))));
@@ -243,6 +250,8 @@ mod tests {
             "check access f --as local a b 10.0.0.1",
             "check access f --as hostssl a b",
             "check access f --as hostssl a b nowhere",
+            "check schema a b",
+            "check schema --min-rows x",
             "--x",
             "sql a b",
             "import",

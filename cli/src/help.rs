@@ -119,16 +119,27 @@ pub const PAGES: &[Page] = &[
     },
     Page {
         name: "check",
-        summary: "check a directory, or a file of rules about who may connect",
-        forms: &["check DIR", "check access FILE [--as TYPE DATABASE USER [ADDRESS]]"],
-        about: "A directory must not be served meanwhile. Every page, tree, index and constraint is read; damage is named by its place.",
-        options: &[(
-            "--as TYPE DATABASE USER [ADDRESS]",
-            "say which line of the file decides; TYPE is local, hostssl or hostnossl",
-        )],
-        words: &["access"],
+        summary: "check a directory, a schema, or the rules of who may connect",
+        forms: &[
+            "check DIR",
+            "check schema [URL] [--min-rows N] [--json]",
+            "check access FILE [--as TYPE DATABASE USER [ADDRESS]]",
+        ],
+        about: "A directory must not be served meanwhile. Every page, tree, index and constraint is read; damage is named by its place. \
+                'check schema' reads the tables of a running server (Clearway or PostgreSQL) and says which columns, keys and indexes could be \
+                better, by how much, and with which statements.",
+        options: &[
+            ("--min-rows N", "schema: tables with fewer rows are not judged by their data [1000]"),
+            ("--json", "schema: print a list of objects"),
+            (
+                "--as TYPE DATABASE USER [ADDRESS]",
+                "access: say which line of the file decides; TYPE is local, hostssl or hostnossl",
+            ),
+        ],
+        words: &["access", "schema"],
         examples: &[
             ("check shop", "is this directory whole?"),
+            ("check schema", "which columns, keys and indexes could be better?"),
             ("check access access.conf --as hostssl shop ann 10.0.0.7", "may ann connect from there, and how?"),
         ],
     },
@@ -397,12 +408,13 @@ mod tests {
     use super::*;
 
     /// Where options are read.
-    const SOURCES: [&str; 5] = [
+    const SOURCES: [&str; 6] = [
         include_str!("args.rs"),
         include_str!("watch.rs"),
         include_str!("backup/args.rs"),
         include_str!("import/mod.rs"),
         include_str!("time.rs"),
+        include_str!("schema.rs"),
     ];
 
     #[test]

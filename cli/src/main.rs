@@ -2,7 +2,7 @@
 //!
 //! Structure: `access` (the check of a file of rules), `args` (what was asked for), `backup` (backups and restores), `check` (the checker of
 //! a directory), `demo` (what it is for, in a minute), `help` (help, manual page and completions), `import` (from SQLite), `lab` (runs the
-//! contention lab beside this program), `settings` (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a
+//! contention lab beside this program), `schema` (what the data says of columns and keys), `settings` (the reference), `serve` (the server and its console), `sql` (a shell), `time` (where a
 //! command's time goes), `watch` (the console of any server).
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod demo;
 mod help;
 mod import;
 mod lab;
+mod schema;
 mod serve;
 mod settings;
 mod sql;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Serve(config) => serve::run(&config),
         Command::Check(directory) => check::check(&directory),
         Command::CheckAccess(question) => access::check(&question),
+        Command::CheckSchema(question) => schema::run(&question),
         Command::Demo(args::Demo::Show { no_wait }) => {
             let end = if no_wait || !std::io::stdin().is_terminal() { demo::End::Stop } else { demo::End::Serve };
             demo::run(end, &mut |line| println!("{line}")).map_err(|error| error.to_string())

@@ -6,7 +6,7 @@
 //! # Structure
 //! `options` (what is asked for, and why it can't be done), `source` (the connection to the watched server), `sample` (what each second looked
 //! like, for an hour), `custom` (the file of queries whose results become metrics), `metrics` (their values, and the text that Prometheus
-//! reads), `panels` (the page's tables and their SQL), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
+//! reads), `panels` (the page's tables and their SQL), `schema` (what the data says of columns and keys), `visitors` (who gets in), `http` (requests and answers); `top` (the same in a
 //! terminal).
 //!
 //! # Invariants
@@ -23,6 +23,7 @@ mod metrics;
 mod options;
 mod panels;
 mod sample;
+pub mod schema;
 mod source;
 mod top;
 mod visitors;

@@ -122,72 +122,74 @@ SELECT event_name AS file, count_read AS reads, sum_number_of_bytes_read AS byte
   count_misc AS syncs_and_others, round(sum_timer_misc / 1e9, 1) AS other_ms, round(max_timer_misc / 1e9, 1) AS longest_other_ms
 FROM performance_schema.file_summary_by_event_name WHERE count_star > 0 ORDER BY sum_timer_wait DESC LIMIT 25";
 
-/// What both kinds of server tell of a schema.
+/// What a PostgreSQL's catalog tells of a schema; a Clearway has it in `sys.findings`.
 macro_rules! schema_findings {
     () => {
-        "SELECT 'Unused index', s.schemaname || '.' || s.indexrelname,
-  pg_size_pretty(pg_relation_size(s.indexrelid)) || ', no query has used it since the statistics began; each write to ' || s.relname || ' maintains it',
-  'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname)
+        "SELECT 'Unused index' AS finding, s.schemaname || '.' || s.indexrelname AS object,
+  'no query has used it since the statistics began; each write to ' || s.relname || ' maintains it' AS evidence,
+  pg_relation_size(s.indexrelid) AS bytes_saved,
+  'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname) AS what_to_do
 FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
 WHERE s.idx_scan = 0 AND NOT i.indisunique AND NOT i.indisprimary
+  AND NOT EXISTS (SELECT 1 FROM pg_constraint c
+    WHERE c.contype = 'f' AND c.conrelid = i.indrelid AND i.indkey::text || ' ' LIKE array_to_string(c.conkey, ' ') || ' %')
 UNION ALL
-SELECT 'Duplicate index', a.indexrelid::regclass::text, 'its columns are the first columns of ' || b.indexrelid::regclass::text
-    || ', which answers the same queries; it takes ' || pg_size_pretty(pg_relation_size(a.indexrelid)),
+SELECT 'Duplicate index', a.indexrelid::regclass::text,
+  'its columns are the first columns of ' || b.indexrelid::regclass::text || ', which answers the same queries', pg_relation_size(a.indexrelid),
   'DROP INDEX ' || a.indexrelid::regclass::text
 FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid
 WHERE a.indpred IS NULL AND b.indpred IS NULL AND a.indexprs IS NULL AND b.indexprs IS NULL AND NOT a.indisunique
+  AND a.indrelid >= 16384
   AND (b.indkey::text LIKE a.indkey::text || ' %'
     OR b.indkey::text = a.indkey::text AND (b.indisunique OR a.indexrelid > b.indexrelid))
 UNION ALL
+SELECT 'Missing index', k.conrelid::regclass::text || ' (' || k.columns || ')',
+  'the foreign key ' || quote_ident(k.conname) || ' has no index: each DELETE, and each change of the key, in ' || k.confrelid::regclass::text
+    || ' reads the whole table', NULL::bigint,
+  'CREATE INDEX ON ' || k.conrelid::regclass::text || ' (' || k.columns || ')'
+FROM (SELECT c.conname, c.conrelid, c.confrelid, array_to_string(c.conkey, ' ') AS numbers,
+   (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY n.place) FROM unnest(c.conkey) WITH ORDINALITY n (attnum, place)
+     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = n.attnum) AS columns
+  FROM pg_constraint c WHERE c.contype = 'f') k
+WHERE NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indpred IS NULL AND i.indkey::text || ' ' LIKE k.numbers || ' %')
+UNION ALL
 SELECT 'No primary key', c.oid::regclass::text, 'rows can be named by no key: an UPDATE or DELETE of one row reads the table, and so does a replica',
-  'ALTER TABLE ' || c.oid::regclass::text || ' ADD PRIMARY KEY (...)'
+  NULL::bigint, 'ALTER TABLE ' || c.oid::regclass::text
+    || ' ADD PRIMARY KEY (...); without a column that can serve: ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY'
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_%'
-  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+  AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
 LIMIT 200"
     };
 }
 
-const FINDINGS: &str = concat!(
-    "SELECT 'Idle blocker' AS finding, 'session ' || pid || coalesce(' of ' || application_name, '') AS object,
-  'does nothing in its transaction and blocks ' || blocks || ' sessions; it took the lock by: ' || coalesce(left(taken_by, 300), 'a statement that is not known')
-    AS evidence,
-  'Commit before the program waits for a user or another server. To end it now: SELECT pg_terminate_backend(' || pid || ')' AS what_to_do
-FROM clearway_lock_tree WHERE depth = 0 AND blocks > 0 AND state LIKE 'idle in transaction%'
-UNION ALL
-SELECT 'Transaction left open', 'session ' || pid || coalesce(' of ' || application_name, ''),
-  'open for ' || round(age_ms::numeric / 1000) || ' s and idle for ' || round(in_state_ms::numeric / 1000) || ' s, with ' || locks || ' locks',
-  'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
-FROM clearway_transactions WHERE state LIKE 'idle in transaction%' AND in_state_ms > 60000
-UNION ALL
-SELECT 'N+1 queries', coalesce(application_name, ''), n_plus_one_calls || ' executions in ' || n_plus_one_series || ' series of one statement for one row each: '
-    || left(query, 300),
-  'Ask for all rows at once: WHERE key = ANY ($1), or a join'
-FROM clearway_statements WHERE n_plus_one_calls >= 20 AND application_name IS DISTINCT FROM 'clearway watch'
-UNION ALL
-SELECT 'Missing index', coalesce(application_name, ''), missed_indexes || ' of ' || calls || ' executions read a whole table for few rows, '
-    || rows_examined || ' rows in all: ' || left(query, 300),
-  'CREATE INDEX on the columns of its WHERE; look at EXPLAIN before and after'
-FROM clearway_statements WHERE missed_indexes > 0 AND rows_examined > 10000 AND application_name IS DISTINCT FROM 'clearway watch'
-UNION ALL
-",
-    schema_findings!()
-);
+/// The findings for which a server's catalog suffices.
+pub(crate) fn schema_findings(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Clearway => FINDINGS_OF_SCHEMA,
+        Kind::PostgreSql => schema_findings!(),
+    }
+}
+
+const FINDINGS_OF_SCHEMA: &str = "SELECT finding, object, evidence, bytes_saved, what_to_do FROM sys.findings \
+     WHERE finding IN ('Unused index', 'Duplicate index', 'No primary key') OR finding = 'Missing index' AND evidence LIKE 'the foreign key %'";
+
+const FINDINGS: &str = "SELECT * FROM sys.findings LIMIT 200";
 
 const FINDINGS_POSTGRESQL: &str = concat!(
     "SELECT 'Idle blocker' AS finding, 'session ' || pid || coalesce(' of ' || application_name, '') AS object,
-  'does nothing in its transaction and blocks others; it ran last: ' || left(query, 300) AS evidence,
+  'does nothing in its transaction and blocks others; it ran last: ' || left(query, 300) AS evidence, NULL::bigint AS bytes_saved,
   'Commit before the program waits for a user or another server. To end it now: SELECT pg_terminate_backend(' || pid || ')' AS what_to_do
 FROM pg_stat_activity b WHERE state LIKE 'idle in transaction%'
   AND EXISTS (SELECT FROM pg_stat_activity w WHERE w.wait_event_type = 'Lock' AND b.pid = ANY (pg_blocking_pids(w.pid)))
 UNION ALL
 SELECT 'Transaction left open', 'session ' || pid || coalesce(' of ' || application_name, ''),
   'idle in its transaction for ' || round(extract(epoch FROM clock_timestamp() - state_change)) || ' s',
-  'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
+  NULL, 'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
 FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND clock_timestamp() - state_change > interval '1 minute'
 UNION ALL
 SELECT 'Full scans', schemaname || '.' || relname, seq_scan || ' scans have read ' || seq_tup_read || ' rows',
-  'Find the statement in pg_stat_statements and look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
+  NULL, 'Find the statement in pg_stat_statements and look at its plan with EXPLAIN: an index on the columns of its WHERE may be missing'
 FROM pg_stat_user_tables WHERE seq_scan > 100 AND seq_tup_read / seq_scan > 10000
 UNION ALL
 ",

@@ -137,7 +137,7 @@ pub(crate) fn told(error: &tokio_postgres::Error) -> String {
     }
 }
 
-async fn version_of(client: &Client) -> Result<(Kind, String), tokio_postgres::Error> {
+pub(crate) async fn version_of(client: &Client) -> Result<(Kind, String), tokio_postgres::Error> {
     const NO_PARAMETERS: &[&(dyn ToSql + Sync)] = &[];
     let row: Row = client.query_one("select version()", NO_PARAMETERS).await?;
     let version: String = row.get(0);

@@ -129,6 +129,17 @@ impl Catalog {
         }
     }
 
+    /// The schemas of a database, by name.
+    pub fn schemas(&self, database: Oid) -> impl Iterator<Item = &Schema> {
+        let first = (b'n', database, Arc::from(""));
+        let of_database =
+            self.names.range(first..).take_while(move |((space, of, _), _)| (*space, *of) == (b'n', database));
+        of_database.filter_map(|(_, oid)| match &**self.objects.get(oid)? {
+            Object::Schema(schema) => Some(schema),
+            _ => None,
+        })
+    }
+
     /// A role by name.
     pub fn role(&self, name: &str) -> Option<&Role> {
         match &**self.named(b'a', 0, name)? {

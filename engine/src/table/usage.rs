@@ -96,6 +96,8 @@ pub struct Used {
     full_scans: u64,
     /// Rows that walks have looked at which seek those of a condition.
     filtered: u64,
+    /// Rows inserted.
+    inserted: u64,
 }
 
 impl Used {
@@ -154,6 +156,7 @@ impl Used {
 
     /// A row was inserted.
     pub(crate) fn inserted(&mut self, table: Oid) {
+        self.inserted += 1;
         let used = self.at(table);
         used.inserted += 1;
         used.live += 1;
@@ -176,11 +179,11 @@ impl Used {
         used.leaves += 1;
     }
 
-    /// How many rows statements have looked at so far, how many walks over whole tables they have made, and how many of the rows were
-    /// looked at for a condition ([`TableScan::seeks`](super::scan::TableScan::seeks)).
+    /// How many rows statements have looked at so far, how many walks over whole tables they have made, how many of the rows were
+    /// looked at for a condition ([`TableScan::seeks`](super::scan::TableScan::seeks)), and how many rows they have inserted.
     #[inline]
-    pub fn examined(&self) -> [u64; 3] {
-        [self.examined, self.full_scans, self.filtered]
+    pub fn examined(&self) -> [u64; 4] {
+        [self.examined, self.full_scans, self.filtered, self.inserted]
     }
 
     /// A walk that seeks rows of a condition has looked at some.
@@ -395,9 +398,9 @@ mod tests {
         used.walked_index(8, 9, false, false);
         (0..5).for_each(|_| used.inserted(8));
         used.deleted(8);
-        assert_eq!(used.examined(), [122, 1, 0]);
+        assert_eq!(used.examined()[..3], [122, 1, 0]);
         used.sought(7);
-        assert_eq!(used.examined(), [122, 1, 7]);
+        assert_eq!(used.examined()[..3], [122, 1, 7]);
         assert!(usage.all().is_empty());
         usage.add(&mut used, 5, Ended::Committed, no_catalog);
         assert!(used.open().is_empty());

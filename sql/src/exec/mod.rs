@@ -49,6 +49,7 @@ mod set_operation;
 mod shown;
 mod sizes;
 pub mod sort;
+mod sought;
 mod spill;
 mod view_checks;
 mod window;
@@ -70,6 +71,7 @@ use clearway_engine::catalog::Index;
 use clearway_engine::session::Isolation;
 use clearway_txn::mvcc::book::View;
 use measure::Measured;
+pub use sought::{Keys, SoughtRows};
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
@@ -80,8 +82,8 @@ pub type Row = Vec<Datum>;
 
 /// What the executor asks of the system views, which stand above it.
 pub trait ViewRows: Sync {
-    /// The rows of a view.
-    fn rows(&self, view: &SystemView, run: &Run<'_>) -> Vec<Row>;
+    /// The rows of a view, at least those that are sought.
+    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row>;
     /// The rows of a function over the catalog.
     ///
     /// # Errors

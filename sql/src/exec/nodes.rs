@@ -194,7 +194,8 @@ impl Rows {
                 {
                     configuration.look().await;
                 }
-                for columns in cx.run.views.rows(scan.view, cx.run) {
+                let sought = cx.sought(scan, &self.prefix).await?;
+                for columns in cx.run.views.rows(scan.view, sought.as_ref(), cx.run) {
                     cx.breathe().await?;
                     let mut row = self.prefix.clone();
                     row.extend(columns);

@@ -1,10 +1,11 @@
 //! What is estimated of sources of rows: how many there are, and what reading them costs.
 
 use super::access;
-use super::cost::SORT;
+use super::cost::{PROBE, SORT};
 use super::from::{Item, Leaf};
 use super::joins::{Joins, left_slots, within};
 use super::plan::{JoinType, Node, Query};
+use super::sought::sought;
 use crate::expr::Bound;
 
 /// Putting a row into a hash table, looking one up in it, and giving a joined row on.
@@ -32,6 +33,12 @@ impl Joins<'_> {
                 let share: f64 = all.iter().map(|e| self.figures.share(table, e)).product();
                 let rows = (self.figures.rows(table) * share).max(1.0);
                 Estimate { rows, cost: access::choose(table, &all, &self.figures).cost.max(1.0) }
+            }
+            Item::Leaf { kind: Leaf::System(view), filters, base, .. }
+                if let Some(found) = sought(view, *base, &filters.iter().chain(conditions).collect::<Vec<_>>()) =>
+            {
+                let others = (filters.len() + conditions.len()).saturating_sub(1).min(4) as i32;
+                Estimate { rows: (found.rows * SOME.powi(others)).max(1.0), cost: PROBE + found.rows }
             }
             Item::Leaf { kind, filters, .. } => {
                 let inner = match kind {
@@ -101,6 +108,9 @@ impl Joins<'_> {
                 let is_key = matches!(s.access, super::plan::Access::Keys(_) | super::plan::Access::KeyRange(_));
                 let rows = if is_key { found * share } else { self.figures.rows(&s.table) * share };
                 Estimate { rows: rows.min(found).max(1.0), cost }
+            }
+            Node::System(s) if let Some(found) = sought(s.view, s.base, &s.filter.iter().collect::<Vec<_>>()) => {
+                Estimate { rows: found.rows, cost: PROBE + found.rows }
             }
             Node::System(_) | Node::Function(_) | Node::Work(_) => Estimate { rows: ROWS_OTHER, cost: ROWS_OTHER },
             Node::Derived(d) => {

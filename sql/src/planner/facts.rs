@@ -58,7 +58,7 @@ fn is_known(e: &Bound, table: &TableSlot) -> bool {
 }
 
 /// Whether it may have another value each time it is evaluated.
-fn is_random(e: &Bound) -> bool {
+pub(super) fn is_random(e: &Bound) -> bool {
     e.any(&|e| matches!(&e.kind, BoundKind::Call { function, .. } | BoundKind::Spread { function, .. } if function.volatile))
 }
 
@@ -102,19 +102,25 @@ pub fn said<'b>(table: &TableSlot, e: &'b Bound, at: usize) -> Option<Fact<'b>> 
             fits.then_some(Fact { column, said: Said::InArray(array), at })
         }
         BoundKind::IsNull { arg, negated: false } => Some(Fact { column: place_of(arg, table)?, said: Said::Null, at }),
-        BoundKind::Subquery { id, usage, args, correlated: false } => {
-            let (SubqueryUse::Quantified { op: Op::Eq, all: false }, [left]) = (usage, args.as_slice()) else {
-                return None;
-            };
+        BoundKind::Subquery { .. } => {
+            let (left, rows) = rows_of(e)?;
             let column = place_of(left, table)?;
-            // Both sides of the comparison were made one type; a type without arrays has no such list.
-            let ty = crate::types::array_of(left.ty.oid).filter(|_| comparable(left.ty.oid, left.ty.oid))?;
-            let kind = BoundKind::Subquery { id: *id, usage: SubqueryUse::Array, args: Vec::new(), correlated: false };
-            let rows = Bound { kind, ty: ty.into(), pos: e.pos };
-            Some(Fact { column, said: Said::InRows(Box::new(rows)), at })
+            comparable(left.ty.oid, left.ty.oid).then(|| Fact { column, said: Said::InRows(Box::new(rows)), at })
         }
         _ => None,
     }
+}
+
+/// The left side of `left IN (SELECT ...)`, where the query is the same for all rows, and its rows as an array.
+pub(super) fn rows_of(e: &Bound) -> Option<(&Bound, Bound)> {
+    let BoundKind::Subquery { id, usage, args, correlated: false } = &e.kind else { return None };
+    let (SubqueryUse::Quantified { op: Op::Eq, all: false }, [left]) = (usage, args.as_slice()) else {
+        return None;
+    };
+    // Both sides of the comparison were made one type; a type without arrays has no such list.
+    let ty = crate::types::array_of(left.ty.oid)?;
+    let kind = BoundKind::Subquery { id: *id, usage: SubqueryUse::Array, args: Vec::new(), correlated: false };
+    Some((left, Bound { kind, ty: ty.into(), pos: e.pos }))
 }
 
 /// Whether a pattern that is known by now begins with text; one that is not known may.

@@ -1,10 +1,11 @@
 //! A join as it will be executed: what each side takes over of its condition, and whether the right side is looked up or hashed.
 
 use super::access;
-use super::cost::Figures;
+use super::cost::{Figures, PROBE};
 use super::from::{Item, Leaf};
 use super::joins::Joins;
 use super::plan::{Join, JoinType, Node, conjunction};
+use super::sought::sought;
 use super::walk;
 use crate::expr::{Bound, BoundKind};
 use std::sync::Arc;
@@ -69,15 +70,26 @@ pub(super) fn join_node(
 
 /// Whether the right side, a table, is read by a key or an index for each row of the left one.
 fn is_looked_up(left: &Item, right: &Item, on: &[Bound], by_index: Option<bool>, figures: &Figures<'_>) -> bool {
-    let Item::Leaf { kind: Leaf::Table(table), filters, .. } = right else { return false };
-    let all: Vec<Bound> = filters.iter().chain(on).cloned().collect();
-    let chosen = access::choose(table, &all, figures);
-    if chosen.equal == 0 || !chosen.covered.iter().any(|at| *at >= filters.len()) {
-        return false;
-    }
+    let each = match right {
+        Item::Leaf { kind: Leaf::Table(table), filters, .. } => {
+            let all: Vec<Bound> = filters.iter().chain(on).cloned().collect();
+            let chosen = access::choose(table, &all, figures);
+            if chosen.equal == 0 || !chosen.covered.iter().any(|at| *at >= filters.len()) {
+                return false;
+            }
+            chosen.cost
+        }
+        Item::Leaf { kind: Leaf::System(view), base, .. } => {
+            match sought(view, *base, &on.iter().collect::<Vec<_>>()) {
+                Some(found) => PROBE + found.rows,
+                None => return false,
+            }
+        }
+        _ => return false,
+    };
     let joins = Joins::new(*figures, &[]);
     let (l, r) = (joins.estimate(left, &[]), joins.estimate(right, &[]));
-    by_index == Some(true) || l.rows * (chosen.cost + 1.0) <= r.cost + 2.0 * r.rows + l.rows
+    by_index == Some(true) || l.rows * (each + 1.0) <= r.cost + 2.0 * r.rows + l.rows
 }
 
 /// The sides of `left = right` where each names slots of one side of a join only.

@@ -15,7 +15,8 @@ use super::cost::{Figures, PROBE, SORT};
 use super::estimate::{BUILD, Estimate, GIVE, LOOK_UP, SOME};
 use super::from::{Item, Leaf};
 use super::implied::{Classes, equal_columns, equal_value, implied};
-use super::plan::{JoinType, Query, Subplan, TableSlot};
+use super::plan::{JoinType, Query, Subplan};
+use super::sought::sought;
 use super::{rewrite, walk};
 use crate::expr::operators::Op;
 use crate::expr::{Bound, BoundKind};
@@ -432,8 +433,8 @@ impl<'a> Search<'a> {
             (r.cost + r.rows, l.rows * r.rows * 0.5)
         };
         let (mut startup, mut run, mut by_index) = (startup, run, Some(false));
-        if let Item::Leaf { kind: Leaf::Table(table), filters, base, end } = &unit.item
-            && let Some(each) = self.looked_up(table, (*base, *end), filters, u, &fresh)
+        if let Item::Leaf { kind, filters, base, end } = &unit.item
+            && let Some(each) = self.looked_up(kind, (*base, *end), filters, u, &fresh)
         {
             let looked_up = l.rows * (each + 1.0);
             if looked_up < startup + run {
@@ -449,7 +450,7 @@ impl<'a> Search<'a> {
     /// The cost of finding the rows of a table for one row of the other side by a key or an index; none: there is no such way.
     fn looked_up(
         &self,
-        table: &TableSlot,
+        leaf: &Leaf,
         (base, end): (usize, usize),
         filters: &[Bound],
         u: usize,
@@ -462,6 +463,14 @@ impl<'a> Search<'a> {
             known_before(&mut e, base, end);
             all.push(e);
         }
+        let table = match leaf {
+            Leaf::Table(table) => table,
+            Leaf::System(view) => {
+                let by_join: Vec<&Bound> = all[own..].iter().collect();
+                return sought(view, base, &by_join).map(|found| PROBE + found.rows);
+            }
+            _ => return None,
+        };
         let chosen = access::choose(table, &all, &self.joins.figures);
         (chosen.equal > 0 && chosen.covered.iter().any(|at| *at >= own)).then_some(chosen.cost.max(PROBE))
     }

@@ -32,7 +32,7 @@ pub(super) struct Watch {
     /// Rows of the statement that runs.
     pub(super) rows: u64,
     /// What the session had looked at when the last one ended: see `Used::examined`.
-    examined: [u64; 3],
+    examined: [u64; 4],
     series: Series,
 }
 
@@ -184,13 +184,13 @@ impl Session {
 
     /// What the statement has done beyond giving rows.
     fn work(&mut self, digest: &Digest, began_ns: u64, ended_ns: u64) -> Work {
-        let [examined, full_scans, filtered] = {
+        let [examined, full_scans, filtered, inserted] = {
             let now = self.core.engine.take().used().examined();
             let before = std::mem::replace(&mut self.watch.examined, now);
-            [now[0] - before[0], now[1] - before[1], now[2] - before[2]]
+            [now[0] - before[0], now[1] - before[1], now[2] - before[2], now[3] - before[3]]
         };
-        // One that looks at no row of a table is none of a loop over rows.
-        let single = examined > 0 && self.watch.rows <= 1;
+        // One that neither looks at a row of a table nor inserts one is none of a loop over rows.
+        let single = (examined > 0 || inserted == 1) && self.watch.rows <= 1;
         let (repeated, begins) = self.watch.series.ran(digest.id, single, began_ns, ended_ns);
         let missed_index = u64::from(filtered >= MISSED_ROWS);
         Work { examined, full_scans, missed_index, repeated, series: u64::from(begins) }

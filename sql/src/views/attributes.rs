@@ -1,9 +1,9 @@
 //! Columns and indexes as PostgreSQL's clients know them, sequences, and what belongs to what.
 
-use super::catalog::{acl, int_oid, local};
-use super::{ViewOf, text};
-use crate::context::views::all;
-use crate::exec::{Row, Run};
+use super::catalog::{acl, int_oid, local, sought};
+use super::{SoughtOf, ViewOf, text};
+use crate::context::views::{SystemView, all, listed};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, Oid, facts, oid};
 use clearway_engine::catalog::{AclKind, Column, Object};
 
@@ -11,6 +11,9 @@ use oid::{BOOL, INT8};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_attribute", pg_attribute), ("pg_catalog", "pg_sequence", pg_sequence)];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_attribute", sought_attributes), ("pg_sequence", sought_sequences)];
 
 /// What pg_attribute says of one column.
 struct Attribute<'a> {
@@ -63,6 +66,21 @@ fn attribute_row(a: Attribute<'_>) -> Row {
 }
 
 fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
+    attributes(run, all(), local(run))
+}
+
+fn sought_attributes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let Keys::Oids(oids) = &sought.keys else { return None };
+    let views = oids.iter().filter_map(|oid| listed(*oid));
+    Some(attributes(run, views, self::sought(run, &sought.keys).into_iter()))
+}
+
+/// Rows of pg_attribute for the columns of these.
+fn attributes<'r>(
+    run: &Run<'_>,
+    views: impl Iterator<Item = &'static SystemView>,
+    objects: impl Iterator<Item = &'r Object>,
+) -> Vec<Row> {
     let mut out = Vec::new();
     let plain = |relation, name, ty, number| {
         attribute_row(Attribute {
@@ -76,10 +94,10 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
             acl: Datum::Null,
         })
     };
-    for view in all() {
+    for view in views {
         out.extend(view.columns.iter().enumerate().map(|(i, (name, ty))| plain(view.oid, name, *ty, i)));
     }
-    for object in local(run) {
+    for object in objects {
         match object {
             Object::Relation(r) => out.extend(r.columns.iter().enumerate().map(|(number, c)| {
                 let gone = format!("........pg.dropped.{}........", number + 1);
@@ -120,7 +138,15 @@ fn pg_attribute(run: &Run<'_>) -> Vec<Row> {
 }
 
 fn pg_sequence(run: &Run<'_>) -> Vec<Row> {
-    let sequences = local(run).filter_map(|o| match o {
+    sequences(local(run))
+}
+
+fn sought_sequences(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    Some(sequences(self::sought(run, &sought.keys).into_iter()))
+}
+
+fn sequences<'r>(objects: impl Iterator<Item = &'r Object>) -> Vec<Row> {
+    let sequences = objects.filter_map(|o| match o {
         Object::Sequence(s) => Some(s),
         _ => None,
     });

@@ -1,9 +1,9 @@
 //! The rows that PostgreSQL's catalogs begin with, as far as Clearway has what they describe: types of `crate::types`, functions and
 //! operators that the binder resolves, casts that exist, and what belongs to those.
 
-use super::ViewOf;
+use super::{SoughtOf, ViewOf};
 use crate::context::views::SystemView;
-use crate::exec::{Row, Run};
+use crate::exec::{Row, Run, SoughtRows};
 use crate::types::cast::{Context, can};
 use crate::types::text::{Conversion, NoNames, input};
 use crate::types::{Datum, Oid, SqlType, datetime::Format, facts, oid};
@@ -15,6 +15,9 @@ use std::sync::{LazyLock, OnceLock};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_type", pg_type)];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_type", sought_types)];
 
 /// The catalogs whose rows are data, and their rows once they have been read.
 static CATALOGS: [(&str, OnceLock<Vec<Row>>); 13] = [
@@ -39,12 +42,20 @@ pub fn has_rows(view: &SystemView) -> bool {
     view.schema == "pg_catalog" && CATALOGS.iter().any(|(name, _)| *name == view.name)
 }
 
-/// The rows of a catalog that is data; none for any other.
-pub fn rows(view: &SystemView) -> Vec<Row> {
+/// The rows of a catalog that is data, of which only some may be sought; none for any other.
+pub fn rows(view: &SystemView, sought: Option<&SoughtRows>) -> Vec<Row> {
     let Some((name, rows)) = CATALOGS.iter().find(|(name, _)| *name == view.name) else { return Vec::new() };
     // They stay for all sessions, whoever reads them first.
-    rows.get_or_init(|| memory::uncharged(|| read(name, view).into_iter().filter(|row| exists(name, row)).collect()))
-        .clone()
+    let read = || memory::uncharged(|| read(name, view).into_iter().filter(|row| exists(name, row)).collect());
+    copied(rows.get_or_init(read), sought)
+}
+
+/// A copy of those rows that are sought.
+fn copied(rows: &[Row], sought: Option<&SoughtRows>) -> Vec<Row> {
+    match sought {
+        Some(sought) => rows.iter().filter(|row| sought.keys.have(&row[sought.place])).cloned().collect(),
+        None => rows.to_vec(),
+    }
 }
 
 /// Every row of a file, with the types of the relation's columns.
@@ -215,16 +226,27 @@ pub fn storage_of(ty: Oid) -> Storage {
 
 /// The types that Clearway has.
 fn pg_type(run: &Run<'_>) -> Vec<Row> {
+    let known = known_types();
+    let mut out = known.to_vec();
+    out.extend(super::types::user_types(run, known, None));
+    out
+}
+
+fn sought_types(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let mut out = copied(known_types(), Some(sought));
+    out.extend(super::types::user_types(run, known_types(), Some(sought)));
+    Some(out)
+}
+
+/// The rows of PostgreSQL's own types.
+fn known_types() -> &'static [Row] {
     static TYPES: OnceLock<Vec<Row>> = OnceLock::new();
     let view = crate::context::views::find("pg_catalog", "pg_type");
     let read = || {
         let rows = view.map_or_else(Vec::new, |view| read("pg_type", view));
         rows.into_iter().filter(|row| has_type(number(row, 0))).collect()
     };
-    let mut out = TYPES.get_or_init(|| memory::uncharged(read)).clone();
-    let own = super::types::user_types(run, &out);
-    out.extend(own);
-    out
+    TYPES.get_or_init(|| memory::uncharged(read))
 }
 
 #[cfg(test)]

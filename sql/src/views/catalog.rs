@@ -1,10 +1,10 @@
 //! pg_class and its kin: the objects of the catalog as PostgreSQL's clients know them.
 
 use super::activity::role_name;
-use super::{ViewOf, text};
+use super::{SoughtOf, ViewOf, text};
 use crate::context::names::quote;
-use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, all};
-use crate::exec::{Row, Run};
+use crate::context::views::{INFORMATION_SCHEMA, PG_CATALOG, SystemView, all, listed};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::acl::LETTERS;
@@ -20,6 +20,9 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_roles", pg_roles),
     ("pg_catalog", "pg_authid", pg_authid),
 ];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_class", sought_classes)];
 
 pub(super) fn int_oid(v: u32) -> Datum {
     Datum::Oid(v)
@@ -51,13 +54,32 @@ pub(super) fn schema_name(run: &Run<'_>, oid: u32) -> String {
 /// Objects of the session's database that live in schemas.
 pub(super) fn local<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Object> {
     let database = run.names.database;
-    run.names.catalog.objects().map(|o| &**o).filter(move |o| match o {
+    run.names.catalog.objects().map(|o| &**o).filter(move |o| is_local(o, database))
+}
+
+fn is_local(object: &Object, database: u32) -> bool {
+    match object {
         Object::Relation(r) => r.database == database,
         Object::Index(i) => i.database == database,
         Object::Sequence(s) => s.database == database,
         Object::Type(t) => t.database == database,
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => false,
-    })
+    }
+}
+
+/// Those of them that have one of these numbers, or are tables, views, indexes and sequences of one of these names; by number.
+pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
+    let (catalog, database) = (&run.names.catalog, run.names.database);
+    let mut found: Vec<&Object> = match keys {
+        Keys::Oids(oids) => oids.iter().filter_map(|oid| catalog.get(*oid)).map(|o| &**o).collect(),
+        Keys::Names(names) => {
+            let in_schema = |schema: u32| names.iter().filter_map(move |name| catalog.in_schema(schema, name));
+            catalog.schemas(database).flat_map(|s| in_schema(s.oid)).map(|o| &**o).collect()
+        }
+    };
+    found.retain(|o| is_local(o, database));
+    found.sort_unstable_by_key(|o| o.oid());
+    found
 }
 
 /// Where `relpages` stands, and `reltuples` behind it.
@@ -135,7 +157,24 @@ fn class_row(c: Class<'_>) -> Row {
 }
 
 fn pg_class(run: &Run<'_>) -> Vec<Row> {
-    let mut out: Vec<Row> = all()
+    classes(run, all(), local(run))
+}
+
+fn sought_classes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let views: Vec<&SystemView> = match &sought.keys {
+        Keys::Oids(oids) => oids.iter().filter_map(|oid| listed(*oid)).collect(),
+        Keys::Names(names) => all().filter(|v| names.iter().any(|name| name == v.name)).collect(),
+    };
+    Some(classes(run, views.into_iter(), self::sought(run, &sought.keys).into_iter()))
+}
+
+/// Rows of pg_class for these.
+fn classes<'r>(
+    run: &Run<'_>,
+    views: impl Iterator<Item = &'static SystemView>,
+    objects: impl Iterator<Item = &'r Object>,
+) -> Vec<Row> {
+    let mut out: Vec<Row> = views
         .map(|v| {
             class_row(Class {
                 oid: v.oid,
@@ -155,7 +194,7 @@ fn pg_class(run: &Run<'_>) -> Vec<Row> {
             })
         })
         .collect();
-    for object in local(run) {
+    for object in objects {
         let Some(class) = class_of(run, object) else { continue };
         let counted = run.core.db.statistics().of(class.oid);
         let mut row = class_row(class);

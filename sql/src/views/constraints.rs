@@ -1,8 +1,8 @@
 //! pg_constraint, pg_attrdef, pg_tablespace.
 
-use super::{ViewOf, opt, text};
+use super::{SoughtOf, ViewOf, opt, text};
 use crate::context::names::quote;
-use crate::exec::{Row, Run};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
 use crate::types::text::Names as _;
 use crate::types::{Datum, oid};
@@ -17,6 +17,9 @@ pub const ROWS: &[ViewOf] = &[
     ("pg_catalog", "pg_tablespace", pg_tablespace),
 ];
 
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_constraint", sought_constraints), ("pg_attrdef", sought_defaults)];
+
 fn pg_tablespace(_: &Run<'_>) -> Vec<Row> {
     let row = |oid, name| vec![Datum::Oid(oid), text(name), Datum::Oid(10), Datum::Null, Datum::Null];
     vec![row(1663, "pg_default"), row(1664, "pg_global")]
@@ -30,9 +33,40 @@ pub(super) fn relations<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r Relati
     })
 }
 
+/// The tables that are sought, by number; those that refer to them for `confrelid`.
+fn sought_relations<'r>(run: &'r Run<'_>, sought: &SoughtRows) -> Option<Vec<&'r Relation>> {
+    let Keys::Oids(oids) = &sought.keys else { return None };
+    let catalog = &run.names.catalog;
+    let mut found: Vec<&Relation> = match sought.column {
+        "confrelid" => oids.iter().flat_map(|oid| catalog.referring(*oid)).collect(),
+        _ => oids.iter().filter_map(|oid| catalog.relation(*oid)).collect(),
+    };
+    found.retain(|r| r.database == run.names.database);
+    // A table that refers to two of them, or twice to one.
+    found.sort_unstable_by_key(|r| r.oid);
+    found.dedup_by_key(|r| r.oid);
+    Some(found)
+}
+
+fn sought_constraints(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    // What refers to no table has 0 there.
+    if sought.column == "confrelid" && sought.keys.have(&Datum::Oid(0)) {
+        return None;
+    }
+    Some(constraint_rows(run, sought_relations(run, sought)?.into_iter()))
+}
+
+fn sought_defaults(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    Some(default_rows(run, sought_relations(run, sought)?.into_iter()))
+}
+
 fn pg_attrdef(run: &Run<'_>) -> Vec<Row> {
+    default_rows(run, relations(run))
+}
+
+fn default_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>) -> Vec<Row> {
     let mut out = Vec::new();
-    for r in relations(run) {
+    for r in tables {
         for (i, c) in r.columns.iter().enumerate() {
             if let Some(default) = c.default.as_ref().filter(|_| !c.is_dropped() && c.identity.is_none()) {
                 let number = i as i16 + 1;
@@ -167,8 +201,12 @@ impl<'a> Line<'a> {
 }
 
 fn pg_constraint(run: &Run<'_>) -> Vec<Row> {
+    constraint_rows(run, relations(run))
+}
+
+fn constraint_rows<'r>(run: &Run<'_>, tables: impl Iterator<Item = &'r Relation>) -> Vec<Row> {
     let mut out = Vec::new();
-    for r in relations(run) {
+    for r in tables {
         let mut push = |l: Line<'_>| {
             let key = l.key;
             out.push(vec![

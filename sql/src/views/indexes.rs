@@ -1,10 +1,10 @@
 //! Indexes as PostgreSQL's clients know them: pg_index, and the statements that make them.
 
-use super::ViewOf;
 use super::catalog::{int_oid, local, schema_name};
+use super::{SoughtOf, ViewOf};
 use crate::context::index_terms::Place;
 use crate::context::names::quote;
-use crate::exec::{Row, Run};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::planner::explain::definition::definition;
 use crate::planner::indexes::column_names;
 use crate::types::datum::Array;
@@ -16,6 +16,9 @@ use oid::{INT2, OID, TEXT};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_index", pg_index)];
+
+/// Those whose rows are found by a column.
+pub const SOUGHT: &[SoughtOf] = &[("pg_index", sought_indexes)];
 
 fn vector(element: Oid, values: impl Iterator<Item = Datum>) -> Datum {
     let mut array = Array::one_dimensional(element, values.collect());
@@ -52,9 +55,27 @@ fn expressions(run: &Run<'_>, table: &Relation, i: &Index) -> Datum {
 }
 
 fn pg_index(run: &Run<'_>) -> Vec<Row> {
+    let all = local(run).filter_map(|object| match object {
+        Object::Index(i) => Some(i),
+        _ => None,
+    });
+    index_rows(run, all)
+}
+
+fn sought_indexes(run: &Run<'_>, sought: &SoughtRows) -> Option<Vec<Row>> {
+    let Keys::Oids(oids) = &sought.keys else { return None };
+    let catalog = &run.names.catalog;
+    let mut found: Vec<&Index> = match sought.column {
+        "indrelid" => oids.iter().flat_map(|oid| catalog.indexes(*oid)).collect(),
+        _ => oids.iter().filter_map(|oid| catalog.index(*oid)).collect(),
+    };
+    found.retain(|i| i.database == run.names.database);
+    Some(index_rows(run, found.into_iter()))
+}
+
+fn index_rows<'r>(run: &Run<'_>, indexes: impl Iterator<Item = &'r Index>) -> Vec<Row> {
     let mut out = Vec::new();
-    for object in local(run) {
-        let Object::Index(i) = object else { continue };
+    for i in indexes {
         let Some(table) = run.names.catalog.relation(i.table) else { continue };
         let columns = || i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
         let types: Vec<Oid> = columns_of_key(table, i).map(|ty| ty.oid).collect();

@@ -33,7 +33,7 @@ mod waits;
 use crate::context::views::SystemView;
 use crate::context::views::functions::RowsFunction;
 use crate::error::Result;
-use crate::exec::{Row, Run, ViewRows};
+use crate::exec::{Row, Run, SoughtRows, ViewRows};
 use crate::types::{Datum, Oid};
 use clearway_engine::catalog::Index;
 
@@ -64,6 +64,18 @@ const ROWS: &[&[ViewOf]] = &[
     table_statistics::ROWS,
 ];
 
+/// A table of pg_catalog, and what gives its rows for the objects that are sought; none: all of them have to be built.
+type SoughtOf = (&'static str, fn(&Run<'_>, &SoughtRows) -> Option<Vec<Row>>);
+
+const SOUGHT: &[&[SoughtOf]] =
+    &[builtin::SOUGHT, catalog::SOUGHT, attributes::SOUGHT, indexes::SOUGHT, constraints::SOUGHT];
+
+/// The rows that are sought of a table whose rows are found by that column (KEY-1).
+fn sought_rows(view: &SystemView, sought: &SoughtRows, run: &Run<'_>) -> Option<Vec<Row>> {
+    let (_, rows) = SOUGHT.iter().copied().flatten().find(|(name, _)| view.name == *name)?;
+    rows(run, sought)
+}
+
 fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
     ROWS.iter().copied().flatten().find(|(schema, name, _)| view.name == *name && view.schema == *schema)
 }
@@ -72,11 +84,12 @@ fn rows_of(view: &SystemView) -> Option<&'static ViewOf> {
 pub struct SystemViews;
 
 impl ViewRows for SystemViews {
-    fn rows(&self, view: &SystemView, run: &Run<'_>) -> Vec<Row> {
-        let mut rows = match rows_of(view) {
+    fn rows(&self, view: &SystemView, sought: Option<&SoughtRows>, run: &Run<'_>) -> Vec<Row> {
+        let found = sought.and_then(|sought| sought_rows(view, sought, run));
+        let mut rows = found.unwrap_or_else(|| match rows_of(view) {
             Some((_, _, rows)) => rows(run),
-            None => builtin::rows(view),
-        };
+            None => builtin::rows(view, sought),
+        });
         debug_assert!(rows.iter().all(|r| r.len() == view.columns.len()), "rows of {}", view.name);
         if view.is_table() {
             // The rows of the catalog have no versions of their own: each is as old as the catalog.

@@ -2,7 +2,7 @@
 
 use super::catalog::int_oid;
 use super::{ViewOf, opt, text};
-use crate::exec::{Row, Run};
+use crate::exec::{Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::types::STEP;
 use clearway_engine::catalog::{Label, TypeBody, TypeObject};
@@ -36,11 +36,17 @@ fn own_types<'r>(run: &'r Run<'_>) -> impl Iterator<Item = &'r TypeObject> {
     run.names.catalog.types().filter(move |t| t.database == database)
 }
 
-/// Rows of pg_type; `known` are those of PostgreSQL's own types, from which these take what they have in common.
-pub(super) fn user_types(run: &Run<'_>, known: &[Row]) -> Vec<Row> {
+/// Rows of pg_type; `known` are those of PostgreSQL's own types, from which these take what they have in common. Only some may be sought.
+pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRows>) -> Vec<Row> {
     let like = |oid: u32| known.iter().find(|row| matches!(row[column::OID], Datum::Oid(o) if o == oid)).cloned();
     let mut out = Vec::new();
-    for ty in own_types(run) {
+    let is_sought = |ty: &TypeObject| {
+        sought.is_none_or(|sought| match sought.column {
+            "oid" => sought.keys.have(&int_oid(ty.oid)) || sought.keys.have(&int_oid(ty.array)),
+            _ => true,
+        })
+    };
+    for ty in own_types(run).filter(|ty| is_sought(ty)) {
         let named = |mut row: Row, oid: u32, name: &str| {
             row[column::OID] = int_oid(oid);
             row[column::NAME] = text(name);

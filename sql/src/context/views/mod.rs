@@ -10,6 +10,7 @@ mod books;
 mod deadlocks;
 pub mod declared;
 pub mod functions;
+pub mod keys;
 mod lock_waits;
 mod locks;
 mod log;
@@ -117,6 +118,11 @@ fn by_hand() -> impl Iterator<Item = &'static SystemView> {
 /// A view by schema and name.
 pub fn find(schema: &str, name: &str) -> Option<&'static SystemView> {
     views().by_name.get(&(schema, name)).copied().or_else(|| mysql::find(schema, name))
+}
+
+/// One of [`all`] by oid.
+pub fn listed(oid: Oid) -> Option<&'static SystemView> {
+    views().by_oid.get(&oid).copied()
 }
 
 /// A view by oid.

@@ -8,6 +8,7 @@ pub mod definition;
 mod parts;
 pub mod render;
 mod stages;
+mod system;
 mod words;
 
 pub use actual::{Actual, Actuals};
@@ -352,12 +353,7 @@ impl<'a> Explainer<'a> {
         let mut out = match &**node {
             Node::One => Shown { kind: "Result".to_owned(), head: "Result".to_owned(), ..Shown::default() },
             Node::Scan(s) => self.scan(s, levels),
-            Node::System(s) => Shown {
-                kind: "Seq Scan".to_owned(),
-                head: format!("Seq Scan on {}", s.view.name),
-                identity: vec![("Relation Name", text(s.view.name)), ("Alias", text(s.view.name))],
-                ..Shown::default()
-            },
+            Node::System(s) => self.system_scan(s, levels),
             Node::Function(_) => {
                 Shown { kind: "Function Scan".to_owned(), head: "Function Scan".to_owned(), ..Shown::default() }
             }
@@ -369,7 +365,6 @@ impl<'a> Explainer<'a> {
             Node::Join(j) => self.join(j, levels),
         };
         let filter = match &**node {
-            Node::System(s) => s.filter.as_ref(),
             Node::Work(s) => s.filter.as_ref(),
             Node::Derived(d) => d.filter.as_ref(),
             Node::Filter { filter, .. } => Some(filter),

@@ -122,3 +122,72 @@ SELECT s.schemaname, s.relname, s.indexrelname
  WHERE s.idx_scan = 0 AND NOT i.indisunique
  ORDER BY 1, 2
 
+
+-- sys.findings
+SELECT 'Idle blocker', 'session ' || pid || coalesce(' of ' || application_name, ''),
+  'does nothing in its transaction and blocks ' || blocks || ' sessions; it took the lock by: '
+    || coalesce(left(taken_by, 300), 'a statement that is not known'), NULL::bigint,
+  'Commit before the program waits for a user or another server. To end it now: SELECT pg_terminate_backend(' || pid || ')'
+ FROM clearway_lock_tree WHERE depth = 0 AND blocks > 0 AND state LIKE 'idle in transaction%'
+UNION ALL
+SELECT 'Transaction left open', 'session ' || pid || coalesce(' of ' || application_name, ''),
+  'open for ' || round(age_ms::numeric / 1000) || ' s and idle for ' || round(in_state_ms::numeric / 1000) || ' s, with ' || locks || ' locks', NULL::bigint,
+  'Commit or roll back in every path of the program; idle_in_transaction_session_timeout ends such sessions'
+ FROM clearway_transactions WHERE state LIKE 'idle in transaction%' AND in_state_ms > 60000
+UNION ALL
+SELECT 'Large transaction', 'session ' || t.pid || coalesce(' of ' || t.application_name, ''),
+  'holds ' || pg_size_pretty(t.undo_bytes) || ' of old versions, more than 10,000 changed rows have; an abort has to undo them, and others wait for its rows', NULL::bigint,
+  'Commit every few thousand rows where the work can be divided'
+ FROM clearway_transactions t WHERE t.undo_bytes > 2000000
+UNION ALL
+SELECT 'Commit per row', coalesce(s.application_name, ''),
+  s.n_plus_one_calls || ' executions in ' || s.n_plus_one_series || ' loops, each a transaction of its own that waits for the disk: ' || left(s.query, 300), NULL::bigint,
+  'Put a loop into one transaction, of some hundreds to thousands of rows; or give all rows to one statement'
+ FROM clearway_statements s
+  JOIN (SELECT queryid, application_name, sum(waits) AS waits FROM clearway_statement_waits
+    WHERE wait_event IN ('CommitDurable', 'WALSync', 'ReplyDurable', 'WALFlush', 'RowGroupUpdate') GROUP BY 1, 2) w
+   ON w.queryid = s.queryid AND w.application_name = s.application_name
+ WHERE s.n_plus_one_calls >= 100 AND s.query ~* '^\s*(insert|update|delete|merge)' AND w.waits >= s.calls / 2
+UNION ALL
+SELECT 'N+1 queries', coalesce(application_name, ''),
+  n_plus_one_calls || ' executions in ' || n_plus_one_series || ' series of one statement for one row each: ' || left(query, 300), NULL::bigint,
+  'Ask for all rows at once: WHERE key = ANY ($1), or a join'
+ FROM clearway_statements
+ WHERE n_plus_one_calls >= 20 AND query ~* '^\s*(select|with|table|values)' AND application_name IS DISTINCT FROM 'clearway watch'
+UNION ALL
+SELECT 'Missing index', coalesce(application_name, ''),
+  missed_indexes || ' of ' || calls || ' executions read a whole table for few rows, ' || rows_examined || ' rows in all: ' || left(query, 300), NULL::bigint,
+  'CREATE INDEX on the columns of its WHERE; look at EXPLAIN before and after'
+ FROM clearway_statements WHERE missed_indexes > 0 AND rows_examined > 10000 AND application_name IS DISTINCT FROM 'clearway watch'
+UNION ALL
+SELECT 'Missing index', k.conrelid::regclass || ' (' || k.columns || ')',
+  'the foreign key ' || quote_ident(k.conname) || ' has no index: each DELETE, and each change of the key, in ' || k.confrelid::regclass || ' reads the whole table', NULL::bigint,
+  'CREATE INDEX ON ' || k.conrelid::regclass || ' (' || k.columns || ')'
+ FROM (SELECT c.conname, c.conrelid, c.confrelid, array_to_string(c.conkey, ' ') AS numbers,
+    (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY n.place) FROM unnest(c.conkey) WITH ORDINALITY n (attnum, place)
+      JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = n.attnum) AS columns
+   FROM pg_constraint c WHERE c.contype = 'f') k
+ WHERE NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indpred IS NULL AND i.indkey::text || ' ' LIKE k.numbers || ' %')
+UNION ALL
+SELECT 'Unused index', quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname),
+  'no query has used it since the statistics began; each write to ' || s.relname || ' maintains it', pg_relation_size(s.indexrelid),
+  'If that holds over a whole business cycle: DROP INDEX ' || quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname)
+ FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
+ WHERE s.idx_scan = 0 AND NOT i.indisunique
+  AND NOT EXISTS (SELECT 1 FROM pg_constraint c
+    WHERE c.contype = 'f' AND c.conrelid = i.indrelid AND i.indkey::text || ' ' LIKE array_to_string(c.conkey, ' ') || ' %')
+UNION ALL
+SELECT 'Duplicate index', a.indexrelid::regclass::text,
+  'its columns are the first columns of ' || b.indexrelid::regclass || ', which answers the same queries', pg_relation_size(a.indexrelid),
+  'DROP INDEX ' || a.indexrelid::regclass
+ FROM pg_index a JOIN pg_index b ON a.indrelid = b.indrelid AND a.indexrelid <> b.indexrelid JOIN pg_class c ON c.oid = a.indrelid
+ WHERE a.indpred IS NULL AND b.indpred IS NULL AND a.indexprs IS NULL AND b.indexprs IS NULL AND NOT a.indisunique
+  AND (b.indkey::text LIKE a.indkey::text || ' %'
+    OR b.indkey::text = a.indkey::text AND (b.indisunique OR a.indexrelid > b.indexrelid))
+UNION ALL
+SELECT 'No primary key', c.oid::regclass::text,
+  'rows can be named by no key: an UPDATE or DELETE of one row reads the table, and so does a replica', NULL::bigint,
+  'ALTER TABLE ' || c.oid::regclass || ' ADD PRIMARY KEY (...); without a column that can serve: ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY'
+ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_%'
+  AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)

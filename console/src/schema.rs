@@ -1,0 +1,120 @@
+//! `clearway check schema`: what the tables' data says of their columns' types, of their keys and of their indexes.
+//!
+//! A client of Clearway or PostgreSQL, read only. Each table is read once, with one statement; a text that looks like a number, a date or an
+//! address is then cast by the server, so that no finding rests on a pattern alone.
+//!
+//! Structure: `told` (what the catalog tells of tables), `judge` (what the figures of a column mean).
+//!
+//! Invariants:
+//! - SCH-1 A finding about a type names one that holds every value the table has; the statement that changes it runs as it is printed.
+//! - SCH-2 Nothing is changed on the server (CON-1).
+
+mod judge;
+mod told;
+
+use crate::source::{Kind, Source, told as chain, version_of};
+pub use judge::Finding;
+use judge::{Seen, Wanted};
+use tokio_postgres::Client;
+use told::{Column, Table, rows};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The server, as a URL or as `name=value` pairs.
+    pub server: String,
+    /// Its password, where the URL has none.
+    pub password: Option<String>,
+    /// Tables with fewer rows are not judged by their data.
+    pub rows_min: u64,
+}
+
+/// Checks the schema of a server's database.
+///
+/// # Errors
+/// No connection, or a statement that the server refuses; which, in words.
+pub async fn check(asked: &Asked) -> Result<Vec<Finding>, String> {
+    let source = Source::of(&asked.server, asked.password.as_deref()).map_err(|error| error.to_string())?;
+    let client = Source::connect_by(source.config()).await.map_err(|error| chain(&error))?;
+    let (kind, _) = version_of(&client).await.map_err(|error| chain(&error))?;
+    // Reading whole tables takes as long as it takes.
+    rows(&client, "SET statement_timeout = 0").await?;
+    let mut findings = of_catalog(&client, kind).await?;
+    for table in told::tables(&client).await? {
+        of_table(&client, kind, &table, asked.rows_min, &mut findings).await?;
+    }
+    findings.sort_by_key(|found| std::cmp::Reverse(found.bytes_saved));
+    Ok(findings)
+}
+
+/// What the catalog alone tells.
+async fn of_catalog(client: &Client, kind: Kind) -> Result<Vec<Finding>, String> {
+    let rows = rows(client, crate::panels::schema_findings(kind)).await?;
+    let finding = |row: Vec<Option<String>>| {
+        let mut fields = row.into_iter();
+        let mut next = || fields.next().flatten();
+        Finding {
+            finding: next().unwrap_or_default(),
+            object: next().unwrap_or_default(),
+            evidence: next().unwrap_or_default(),
+            bytes_saved: next().and_then(|bytes| bytes.parse().ok()),
+            ddl: next().unwrap_or_default(),
+        }
+    };
+    Ok(rows.into_iter().map(finding).collect())
+}
+
+/// What the data of a table tells.
+async fn of_table(
+    client: &Client,
+    kind: Kind,
+    table: &Table,
+    rows_min: u64,
+    out: &mut Vec<Finding>,
+) -> Result<(), String> {
+    let figures: Vec<String> = table.columns.iter().flat_map(judge::figures).collect();
+    let sql =
+        format!("SELECT count(*){} FROM {}", figures.iter().map(|f| format!(", {f}")).collect::<String>(), table.name);
+    let answer = match rows(client, &sql).await {
+        Ok(answer) => answer,
+        // A table that this role may not read, or that has been dropped meanwhile, is none of this report.
+        Err(_) => return Ok(()),
+    };
+    let mut values = answer.into_iter().next().unwrap_or_default().into_iter();
+    let rows = values.next().flatten().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+    if rows < rows_min {
+        return Ok(());
+    }
+    let mut key_bytes = 0.0;
+    for column in &table.columns {
+        let seen = Seen::read(column, rows, &mut values);
+        if table.key.contains(&column.number) {
+            key_bytes += seen.mean_bytes(column);
+        }
+        let Some(mut wanted) = judge::judged(table, column, &seen) else { continue };
+        if wanted.needs_cast && !confirm(client, table, column, &mut wanted).await {
+            continue;
+        }
+        out.push(wanted.finding(table, column, &seen));
+    }
+    // PostgreSQL's indexes lead to places of rows; Clearway's end with the primary key.
+    if kind == Kind::Clearway {
+        out.extend(judge::long_key(table, rows, key_bytes));
+    }
+    Ok(())
+}
+
+/// Whether the server casts every value; a whole number gets the narrowest type.
+async fn confirm(client: &Client, table: &Table, column: &Column, wanted: &mut Wanted) -> bool {
+    let (name, ty) = (&column.name, &wanted.ty);
+    let range = if ty == "bigint" { format!(", min({name}::bigint), max({name}::bigint)") } else { String::new() };
+    let Ok(answer) = rows(client, &format!("SELECT count({name}::{ty}){range} FROM {}", table.name)).await else {
+        return false;
+    };
+    let mut values = answer.into_iter().next().unwrap_or_default().into_iter().skip(1);
+    let mut number = || values.next().flatten().and_then(|n| n.parse::<i64>().ok());
+    if let (Some(low), Some(high)) = (number(), number()) {
+        wanted.narrow(low, high);
+    }
+    true
+}

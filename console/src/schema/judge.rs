@@ -1,0 +1,327 @@
+//! What the figures of a column mean.
+
+use super::told::{Column, Table};
+
+/// Something that could be better.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its kind.
+    pub finding: String,
+    /// Where.
+    pub object: String,
+    /// How it is known.
+    pub evidence: String,
+    /// What the change saves; none: not space.
+    pub bytes_saved: Option<u64>,
+    /// The statements, or what to do.
+    pub ddl: String,
+}
+
+/// PostgreSQL's numbers of types.
+mod oid {
+    pub(super) const INT8: u32 = 20;
+    pub(super) const INT4: u32 = 23;
+    pub(super) const TEXT: u32 = 25;
+    pub(super) const BPCHAR: u32 = 1042;
+    pub(super) const VARCHAR: u32 = 1043;
+}
+
+/// A primary key of whole numbers gets a narrower type only where so much of its range is unused: it grows with the table.
+const KEY_ROOM: i64 = 16;
+/// A VARCHAR is too wide from this length on, if its longest value has less than a quarter of it.
+const WIDE: i64 = 64;
+const WIDE_FACTOR: i64 = 4;
+/// A primary key is long from so many bytes on: twice a bigint.
+const LONG_KEY: f64 = 16.0;
+/// Digits that are no number: codes of one length, and columns of these names.
+const CODE_LENGTH: i64 = 4;
+const CODES: &[&str] = &[
+    "zip", "postal", "postcode", "plz", "phone", "fax", "iban", "isbn", "ean", "code", "ssn", "password", "pin",
+    "version",
+];
+
+/// Texts that may be of another type: a pattern, and the type.
+const PATTERNS: [(&str, &str); 6] = [
+    ("^-?(0|[1-9][0-9]{0,17})$", "bigint"),
+    ("^-?(0|[1-9][0-9]{0,17})\\.[0-9]{1,18}$", "numeric"),
+    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "date"),
+    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?$", "timestamp"),
+    ("^(([0-9]{1,3}[.]){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7})$", "inet"),
+    ("^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$", "uuid"),
+];
+
+fn is_text(column: &Column) -> bool {
+    matches!(column.ty, oid::TEXT | oid::VARCHAR | oid::BPCHAR)
+}
+
+fn is_integer(column: &Column) -> bool {
+    matches!(column.ty, oid::INT8 | oid::INT4)
+}
+
+/// The expressions that a column's figures come from, in the order in which [`Seen::read`] takes them.
+pub(super) fn figures(column: &Column) -> Vec<String> {
+    let name = &column.name;
+    if is_integer(column) {
+        return vec![format!("min({name})"), format!("max({name})")];
+    }
+    if !is_text(column) {
+        return Vec::new();
+    }
+    let mut out = vec![
+        format!("count({name})"),
+        format!("min(length({name}))"),
+        format!("max(length({name}))"),
+        format!("sum(octet_length({name}))"),
+    ];
+    out.extend(PATTERNS.iter().map(|(pattern, _)| format!("sum(CASE WHEN {name} ~ '{pattern}' THEN 1 ELSE 0 END)")));
+    out
+}
+
+/// The figures of a column.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) rows: u64,
+    /// Integers: the least and the greatest.
+    pub(super) range: Option<(i64, i64)>,
+    /// Texts: how many are not null, their lengths, their bytes.
+    present: i64,
+    shortest: i64,
+    longest: i64,
+    bytes: i64,
+    /// How many fit each pattern.
+    fits: [i64; PATTERNS.len()],
+}
+
+impl Seen {
+    /// Takes a column's figures from an answer.
+    pub(super) fn read(column: &Column, rows: u64, values: &mut dyn Iterator<Item = Option<String>>) -> Seen {
+        let mut seen = Seen { rows, ..Seen::default() };
+        let mut next = || values.next().flatten().and_then(|n| n.parse::<i64>().ok());
+        if is_integer(column) {
+            let (low, high) = (next(), next());
+            seen.range = low.zip(high);
+        } else if is_text(column) {
+            let mut number = || next().unwrap_or(0);
+            (seen.present, seen.shortest, seen.longest, seen.bytes) = (number(), number(), number(), number());
+            seen.fits = std::array::from_fn(|_| number());
+        }
+        seen
+    }
+
+    /// Bytes of a value.
+    pub(super) fn mean_bytes(&self, column: &Column) -> f64 {
+        match column.len {
+            len if len > 0 => f64::from(len),
+            _ if is_text(column) => self.bytes as f64 / (self.present.max(1)) as f64,
+            _ => 8.0,
+        }
+    }
+}
+
+/// A type that a column should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    finding: &'static str,
+    /// The type's name.
+    pub(super) ty: String,
+    /// The server has to say first that it casts every value.
+    pub(super) needs_cast: bool,
+    evidence: String,
+}
+
+impl Wanted {
+    /// The narrowest type for whole numbers of this range.
+    pub(super) fn narrow(&mut self, low: i64, high: i64) {
+        self.ty = integer_for(low, high, 1).to_owned();
+        self.evidence += &format!(", from {low} to {high}");
+    }
+
+    /// The finding that it is.
+    pub(super) fn finding(self, table: &Table, column: &Column, seen: &Seen) -> Finding {
+        let (name, ty) = (&column.name, &self.ty);
+        let was = match column.len {
+            len if len > 0 => i64::from(len) * seen.rows as i64,
+            // A length or an offset beside each value.
+            _ => seen.bytes + seen.present,
+        };
+        let of_values = if column.len > 0 { seen.rows as i64 } else { seen.present };
+        let copies = 1 + table.indexes.iter().filter(|i| i.contains(&column.number)).count() as i64;
+        let saved = size_of(ty).map(|size| ((was - size * of_values) * copies).max(0) as u64);
+        let using = if self.needs_cast { format!(" USING {name}::{ty}") } else { String::new() };
+        let alter = format!("ALTER TABLE {} ALTER COLUMN {name}", table.name);
+        let ddl = if column.has_default && self.needs_cast {
+            format!("{alter} DROP DEFAULT, ALTER COLUMN {name} TYPE {ty}{using}")
+        } else {
+            format!("{alter} TYPE {ty}{using}")
+        };
+        Finding {
+            finding: self.finding.to_owned(),
+            object: format!("{}.{name}", table.name),
+            evidence: self.evidence,
+            bytes_saved: saved,
+            ddl,
+        }
+    }
+}
+
+/// Bytes of a value of a type of fixed length; none: no space is won.
+fn size_of(ty: &str) -> Option<i64> {
+    Some(match ty {
+        "smallint" => 2,
+        "integer" | "date" => 4,
+        "bigint" | "timestamp" | "numeric" | "inet" => 8,
+        "uuid" => 16,
+        _ => return None,
+    })
+}
+
+fn integer_for(low: i64, high: i64, room: i64) -> &'static str {
+    let fits = |least: i64, most: i64| low >= least / room && high <= most / room;
+    if fits(i64::from(i16::MIN), i64::from(i16::MAX)) {
+        "smallint"
+    } else if fits(i64::from(i32::MIN), i64::from(i32::MAX)) {
+        "integer"
+    } else {
+        "bigint"
+    }
+}
+
+/// What type a column should have; none: nothing speaks against its own.
+pub(super) fn judged(table: &Table, column: &Column, seen: &Seen) -> Option<Wanted> {
+    // The columns of a foreign key change together or not at all. A counter goes on, nobody knows how far.
+    if column.is_linked || column.is_counter {
+        return None;
+    }
+    if let Some((low, high)) = seen.range {
+        let room = if table.key == [column.number] { KEY_ROOM } else { 1 };
+        let ty = integer_for(low, high, room);
+        let narrower = size_of(ty)? < i64::from(column.len);
+        let evidence = format!("{} rows, values from {low} to {high}", seen.rows);
+        return narrower.then(|| Wanted {
+            finding: "Narrower integer",
+            ty: ty.to_owned(),
+            needs_cast: false,
+            evidence,
+        });
+    }
+    if !is_text(column) || seen.present == 0 || seen.present < seen.rows as i64 / 10 {
+        return None;
+    }
+    if let Some((_, ty)) = PATTERNS.iter().zip(seen.fits).find(|(_, n)| *n == seen.present).map(|(p, _)| p)
+        && !(*ty == "bigint" && is_code(column, seen))
+    {
+        let (finding, what) = match *ty {
+            "bigint" => ("Number kept as text", "whole numbers"),
+            "numeric" => ("Number kept as text", "numbers"),
+            "date" | "timestamp" => ("Date kept as text", "dates"),
+            "inet" => ("IP address kept as text", "IP addresses"),
+            _ => ("UUID kept as text", "UUIDs"),
+        };
+        let evidence = format!("all {} values are {what}", seen.present);
+        return Some(Wanted { finding, ty: (*ty).to_owned(), needs_cast: true, evidence });
+    }
+    let width = i64::from(column.modifier) - 4;
+    if column.ty == oid::VARCHAR && width >= WIDE && seen.longest > 0 && seen.longest * WIDE_FACTOR < width {
+        // Room for values twice as long.
+        let enough = (seen.longest * 2 + 7) / 8 * 8;
+        let evidence =
+            format!("varchar({width}), and the longest of {} values has {} characters", seen.present, seen.longest);
+        let ty = format!("varchar({enough})");
+        return Some(Wanted { finding: "VARCHAR wider than its data", ty, needs_cast: false, evidence });
+    }
+    None
+}
+
+/// Digits that nobody calculates with.
+fn is_code(column: &Column, seen: &Seen) -> bool {
+    let name = column.name.to_lowercase();
+    let of_one_length = seen.shortest == seen.longest && seen.longest >= CODE_LENGTH;
+    of_one_length || CODES.iter().any(|code| name.contains(code))
+}
+
+/// A primary key that is repeated in every other index, and costs more there than a number of the row would.
+pub(super) fn long_key(table: &Table, rows: u64, key_bytes: f64) -> Option<Finding> {
+    let others = table.indexes.len() as f64;
+    let saved = rows as f64 * (others * (key_bytes - 8.0) - 8.0);
+    if key_bytes < LONG_KEY || table.is_referenced || table.indexes.is_empty() || saved <= 0.0 {
+        return None;
+    }
+    let name = |number: &i16| table.columns.iter().find(|c| c.number == *number).map_or("", |c| c.name.as_str());
+    let key: Vec<&str> = table.key.iter().map(name).collect();
+    let (key, table_name) = (key.join(", "), &table.name);
+    Some(Finding {
+        finding: "Long primary key".to_owned(),
+        object: format!("{table_name} ({key})"),
+        evidence: format!(
+            "{key_bytes:.0} bytes on average, repeated in {} other indexes of {rows} rows",
+            table.indexes.len()
+        ),
+        bytes_saved: Some(saved as u64),
+        ddl: format!(
+            "ALTER TABLE {table_name} DROP CONSTRAINT {}; ALTER TABLE {table_name} ADD COLUMN id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY; \
+             ALTER TABLE {table_name} ADD UNIQUE ({key})",
+            table.key_name
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(name: &str, modifier: i32) -> Column {
+        Column { number: 2, name: name.to_owned(), ty: oid::VARCHAR, modifier, len: -1, ..Column::default() }
+    }
+
+    fn seen(pattern: Option<usize>, shortest: i64, longest: i64) -> Seen {
+        let mut seen = Seen { rows: 1000, present: 1000, shortest, longest, bytes: 1000 * longest, ..Seen::default() };
+        pattern.into_iter().for_each(|at| seen.fits[at] = 1000);
+        seen
+    }
+
+    #[test]
+    fn integers_get_the_type_that_holds_their_values() {
+        let column = Column { number: 1, name: "n".to_owned(), ty: oid::INT8, len: 8, ..Column::default() };
+        let judged = |column: &Column, range| {
+            let seen = Seen { rows: 10, range: Some(range), ..Seen::default() };
+            judged(&Table::default(), column, &seen).map(|wanted| wanted.ty)
+        };
+        assert_eq!(judged(&column, (-32_768, 32_767)).as_deref(), Some("smallint"));
+        assert_eq!(judged(&column, (-32_769, 0)).as_deref(), Some("integer"));
+        assert_eq!(judged(&column, (0, 1 << 31)), None);
+        assert_eq!(judged(&Column { is_counter: true, ..column.clone() }, (1, 30_000)), None);
+        let keyed = Table { key: vec![1], ..Table::default() };
+        let seen = |high| Seen { rows: 10, range: Some((1, high)), ..Seen::default() };
+        let of_key = |high| super::judged(&keyed, &column, &seen(high)).map(|wanted| wanted.ty);
+        assert_eq!((of_key(30_000).as_deref(), of_key(1 << 28)), (Some("integer"), None));
+        assert_eq!(judged(&Column { is_linked: true, ..column.clone() }, (0, 1)), None);
+        assert_eq!(judged(&Column { ty: oid::INT4, len: 4, ..column }, (0, 100_000)), None);
+    }
+
+    #[test]
+    fn texts_that_are_something_else() {
+        let table = Table { name: "public.t".to_owned(), ..Table::default() };
+        let of = |column: &Column, seen: &Seen| judged(&table, column, seen).map(|w| (w.finding, w.ty));
+        assert_eq!(of(&text("amount", -1), &seen(Some(0), 1, 5)), Some(("Number kept as text", "bigint".to_owned())));
+        assert_eq!(of(&text("amount", -1), &seen(Some(1), 3, 5)), Some(("Number kept as text", "numeric".to_owned())));
+        assert_eq!(of(&text("at", -1), &seen(Some(2), 10, 10)), Some(("Date kept as text", "date".to_owned())));
+        // Digits of one length, and telephone numbers.
+        assert_eq!(of(&text("branch", -1), &seen(Some(0), 6, 6)), None);
+        assert_eq!(of(&text("phone_home", -1), &seen(Some(0), 5, 9)), None);
+        assert_eq!(of(&text("name", 259), &seen(None, 1, 60)).map(|w| w.1), Some("varchar(120)".to_owned()));
+        assert_eq!(of(&text("name", 259), &seen(None, 1, 64)), None);
+        assert_eq!(of(&text("name", 54), &seen(None, 1, 2)), None);
+    }
+
+    #[test]
+    fn the_statement_says_what_it_saves() {
+        let table = Table { name: "public.t".to_owned(), indexes: vec![vec![2]], ..Table::default() };
+        let (column, seen) = (text("amount", -1), seen(Some(0), 1, 9));
+        let mut wanted = judged(&table, &column, &seen).expect("a number");
+        wanted.narrow(1, 100_000);
+        let found = wanted.finding(&table, &column, &seen);
+        assert_eq!(found.ddl, "ALTER TABLE public.t ALTER COLUMN amount TYPE integer USING amount::integer");
+        // 9 bytes and a length against 4, in the table and in an index.
+        assert_eq!(found.bytes_saved, Some(2 * 1000 * (10 - 4)));
+    }
+}

@@ -1,0 +1,52 @@
+//! The columns by which rows of the system's tables are found without building all of them.
+//!
+//! A table of the catalog is built when it is read. Where a condition says what one of these columns equals, only the rows of the objects
+//! with that number or name are built, so that a look at one table costs what one table costs, however many there are.
+//!
+//! Invariants:
+//! - KEY-1 What is found by a column is every row of the view that has one of the values in it; a row too many is no error, since the
+//!   condition is judged afterwards.
+//!
+//! Not here: the rows (`crate::views`), what a condition says (`crate::planner::sought`).
+
+use super::SystemView;
+
+/// Table, column, how many rows a value is expected to find, and how EXPLAIN calls the way to them: PostgreSQL's index, where there is one.
+const KEYS: &[(&str, &str, f64, &str)] = &[
+    ("pg_class", "oid", 1.0, "pg_class_oid_index"),
+    ("pg_class", "relname", 1.0, "pg_class_relname_nsp_index"),
+    ("pg_attribute", "attrelid", 8.0, "pg_attribute_relid_attnum_index"),
+    ("pg_index", "indexrelid", 1.0, "pg_index_indexrelid_index"),
+    ("pg_index", "indrelid", 2.0, "pg_index_indrelid_index"),
+    ("pg_constraint", "conrelid", 2.0, "pg_constraint_conrelid_contypid_conname_index"),
+    ("pg_constraint", "confrelid", 2.0, "pg_constraint_confrelid_index"),
+    ("pg_attrdef", "adrelid", 2.0, "pg_attrdef_adrelid_adnum_index"),
+    ("pg_sequence", "seqrelid", 1.0, "pg_sequence_seqrelid_index"),
+    ("pg_type", "oid", 1.0, "pg_type_oid_index"),
+    ("pg_type", "typname", 1.0, "pg_type_typname_nsp_index"),
+    ("pg_proc", "oid", 1.0, "pg_proc_oid_index"),
+    ("pg_proc", "proname", 2.0, "pg_proc_proname_args_nsp_index"),
+    ("pg_operator", "oid", 1.0, "pg_operator_oid_index"),
+    ("pg_aggregate", "aggfnoid", 1.0, "pg_aggregate_fnoid_index"),
+    ("pg_cast", "castsource", 5.0, "pg_cast_source_target_index"),
+    ("pg_opclass", "oid", 1.0, "pg_opclass_oid_index"),
+    ("pg_description", "objoid", 1.0, "pg_description_o_c_o_index"),
+];
+
+/// If rows of a table are found by a column: how many are expected to have one value in it, and how that way is called.
+pub fn of(view: &SystemView, column: usize) -> Option<(f64, &'static str)> {
+    let (name, _) = view.columns.get(column)?;
+    let key = KEYS.iter().find(|(table, column, ..)| *table == view.name && column == name)?;
+    (view.schema == "pg_catalog").then_some((key.2, key.3))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_key_is_a_column() {
+        for (table, column, ..) in super::KEYS {
+            let view = super::super::find("pg_catalog", table).unwrap_or_else(|| panic!("{table}"));
+            assert!(view.columns.iter().any(|c| c.0 == *column), "{table}.{column}");
+        }
+    }
+}

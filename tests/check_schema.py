@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""`clearway check schema` and sys.findings: a schema with every planted defect (check_schema.sql) is found out, and nothing else in it; each statement
+that a finding prints runs, and then the finding is gone. The last line is `N passed, N failed`.
+
+usage: tests/check_schema.py PATH-TO-clearway [HOST PORT of a PostgreSQL that is asked the same]
+"""
+import json, os, re, shutil, signal, subprocess, sys, tempfile, time
+
+BINARY = os.path.abspath(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+scratch = tempfile.mkdtemp()
+passed = failed = 0
+
+WANTED = {
+    ("Narrower integer", "shop.customer.age"): "smallint",
+    ("Number kept as text", "shop.customer.loyalty_points"): "integer",
+    ("Number kept as text", "shop.customer.weight"): "numeric",
+    ("Date kept as text", "shop.customer.born"): "date",
+    ("Date kept as text", "shop.customer.seen_at"): "timestamp",
+    ("IP address kept as text", "shop.customer.address"): "inet",
+    ("UUID kept as text", "shop.customer.token"): "uuid",
+    ("VARCHAR wider than its data", "shop.customer.nickname"): "varchar(16)",
+    ("Unused index", "shop.event_kind"): "DROP INDEX",
+    ("Unused index", "shop.event_kind_at"): "DROP INDEX",
+    ("Duplicate index", "shop.event_kind"): "DROP INDEX",
+    ("Missing index", "shop.orders (seller)"): "CREATE INDEX",
+    ("No primary key", "shop.log"): "PRIMARY KEY",
+}
+# PostgreSQL's indexes do not repeat the key.
+OF_CLEARWAY = {("Long primary key", "shop.event (host, name, at)"): "ADD COLUMN id"}
+
+
+def check(name, ok, shown=""):
+    global passed, failed
+    passed, failed = passed + bool(ok), failed + (not ok)
+    print(f"check-schema {name} ... {'ok' if ok else 'FAILED'}" + ("" if ok else f"\n{shown}"), flush=True)
+
+
+class Server:
+    def __init__(self, host, port, database="postgres"):
+        self.host, self.port, self.database = host, str(port), database
+
+    def psql(self, *sql, app="tester", database=None, file=None):
+        command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.host, "-p", self.port, "-U", "postgres", "-d", database or self.database]
+        for one in sql:
+            command += ["-c", one]
+        if file:
+            command += ["-f", file]
+        ran = subprocess.run(command, text=True, capture_output=True, env=os.environ | {"PGAPPNAME": app})
+        return (ran.stdout + ran.stderr).strip()
+
+    def findings(self):
+        url = f"postgresql://postgres@{self.host}:{self.port}/{self.database}"
+        ran = subprocess.run([BINARY, "check", "schema", "--json", url], text=True, capture_output=True)
+        if ran.returncode:
+            return {("error", ran.stderr): {"ddl": "", "bytes_saved": None}}
+        return {(found["finding"], found["object"]): found for found in json.loads(ran.stdout)}
+
+
+def planted(server, name, wanted):
+    check(f"{name}: the schema", server.psql(file=f"{HERE}/check_schema.sql") == "")
+    found = server.findings()
+    check(f"{name}: all that was planted is found, and nothing else", set(found) == set(wanted), sorted(set(found) ^ set(wanted)))
+    named = [key for key, ddl in wanted.items() if key in found and ddl not in found[key]["ddl"]]
+    check(f"{name}: each names the right type or statement", not named, [found[key] for key in named])
+    spared = [key for key, one in found.items() if "kept as text" in key[0] and key[1] != "shop.customer.weight" and not one["bytes_saved"]]
+    check(f"{name}: what is saved is told", not spared and found.get(("Narrower integer", "shop.customer.age"), {}).get("bytes_saved") == 2000 * 6, spared)
+    # SCH-1: every statement runs as it is printed; the one for a table without a key is a choice.
+    told = ""
+    for (kind, _), one in found.items():
+        if kind == "No primary key":
+            continue
+        # The second finding about an index that the first has dropped.
+        statement = re.sub(r"^If that .*?: ", "", one["ddl"]).replace("DROP INDEX", "DROP INDEX IF EXISTS")
+        told += "\n".join(line for line in server.psql(*statement.split("; ")).splitlines() if "NOTICE" not in line)
+    check(f"{name}: each statement runs", told == "", told)
+    left = server.findings()
+    check(f"{name}: then only what is a choice is left", set(left) == {("No primary key", "shop.log")}, set(left))
+
+
+def live(server):
+    """What sessions do: loops, and transactions that are left open."""
+    server.psql("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 500) g")
+    loop = lambda statement: [statement.format(n) for n in range(1, 151)]
+    server.psql(*loop("insert into t values ({} + 1000, 0)"), app="single inserts")
+    server.psql(*loop("update t set v = 1 where id = {}"), app="single updates")
+    server.psql("begin; " + "; ".join(loop("insert into t values ({} + 2000, 0)")) + "; commit", app="one transaction")
+    server.psql(*loop("select v from t where id = {}"), app="row by row")
+    server.psql("select count(*) from t", app="honest")
+    shown = server.psql("select finding, object from sys.findings where finding in ('Commit per row', 'N+1 queries') order by 1, 2")
+    check("a commit per row and N+1 are found, by application", shown == "Commit per row|single inserts\nCommit per row|single updates\nN+1 queries|row by row", shown)
+    blocker = subprocess.Popen(["psql", "-XAtq", "-h", server.host, "-p", server.port, "-U", "postgres", "-d", "postgres"], text=True, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"PGAPPNAME": "blocker"})
+    # 40,000 rows: a change that is rather large, and left open.
+    blocker.stdin.write("create table large (id int primary key, v text); insert into large select g, repeat('x', 100) from generate_series(1, 40000) g;\n"
+                        "begin; update large set v = 'y'; update t set v = 2 where id = 1; select 'begun';\n")
+    blocker.stdin.flush()
+    blocker.stdout.readline()
+    waiter = subprocess.Popen(["psql", "-XAtq", "-h", server.host, "-p", server.port, "-U", "postgres", "-d", "postgres", "-c", "update t set v = 3 where id = 1"])
+    while "Idle blocker" not in (shown := server.psql("select finding, object ~ ' of blocker$', evidence ~ 'update t set v = 2' or finding <> 'Idle blocker' from sys.findings"
+                                                      " where finding in ('Idle blocker', 'Large transaction') order by 1")):
+        time.sleep(0.1)
+    check("an idle blocker of a large transaction is found, with the statement that took the lock", shown == "Idle blocker|t|t\nLarge transaction|t|t", shown)
+    blocker.stdin.write("rollback;\n")
+    blocker.stdin.close()
+    blocker.wait()
+    waiter.wait()
+    check("and then they are gone", server.psql("select count(*) from sys.findings where finding in ('Idle blocker', 'Large transaction')") == "0")
+
+
+log = open(f"{scratch}/log", "w")
+process = subprocess.Popen([BINARY, "serve", "--data", f"{scratch}/data", "--listen", "127.0.0.1:0"], stdout=log, stderr=log)
+while not (up := re.search(r"connect with: psql -h 127.0.0.1 -p (\d+)", open(f"{scratch}/log").read())):
+    if process.poll() is not None:
+        sys.exit(f"the server has ended:\n{open(f'{scratch}/log').read()}\n0 passed, 1 failed")
+    time.sleep(0.05)
+server = Server("127.0.0.1", up[1])
+server.psql("create database shop")
+planted(Server("127.0.0.1", up[1], "shop"), "clearway", WANTED | OF_CLEARWAY)
+live(server)
+process.send_signal(signal.SIGTERM)
+process.wait()
+shutil.rmtree(scratch)
+if len(sys.argv) > 3:
+    peer = Server(sys.argv[2], sys.argv[3], "clearway_check_schema")
+    peer.psql("create database clearway_check_schema", database="postgres")
+    planted(peer, "postgres", WANTED)
+    peer.psql("drop database clearway_check_schema", database="postgres")
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)
