@@ -93,7 +93,7 @@ def main():
             return planted(pair, options)
         if options.command[:1] == ["replay"]:
             with open(options.command[1], encoding="utf-8") as file:
-                return campaign.replay(pair, parse(file.read()))
+                return campaign.replay(pair, parse(file.read()), campaign.Known(options.known))
         work = campaign.Campaign(pair, options)
         work.replay_all(os.path.join(os.path.dirname(os.path.abspath(__file__)), "repaired"))
         work.run()

@@ -30,7 +30,7 @@ def render(schedule, run):
     return "\n".join(lines)
 
 
-def replay(pair, schedule):
+def replay(pair, schedule, known):
     run = pair.run(schedule)
     print(render(schedule, run))
     for signature, detail in run.notes.items():
@@ -39,6 +39,9 @@ def replay(pair, schedule):
     for line in wrong:
         print(f"# not sound: {line}")
     print(f"diverges: {run.divergence.signature}" if run.divergence else "the two agree")
+    if run.divergence:
+        cause = known.reason(pair, schedule, run)
+        print(f"shown to be: {cause}" if cause else "no known cause is shown")
     return 1 if run.divergence or wrong else 0
 
 

@@ -236,7 +236,8 @@ def end_one(server, s, how, since):
 @tried
 def told_sooner(case):
     """However those end that PostgreSQL waits for, it gives Clearway's answer in the end; after a deadlock: had nobody stood in its way. Where they
-    commit, repeatable read may stop at their change with 40001 before it comes to a row that refuses the statement in either case."""
+    commit, as one does that is in no transaction, repeatable read may stop at their change with 40001 before it comes to a row that refuses the
+    statement in either case."""
     server, s = case.pair.postgres, case.s
     if case.theirs() == "40P01":
         return without_others(case) == case.mine()
@@ -245,7 +246,7 @@ def told_sooner(case):
         for _ in range(12):
             if not end_one(server, s, how, since):
                 break
-        late = {"40001"} if how == "commit" and case.repeatable and case.mine() == "23503" else set()
+        late = {"40001"} if case.repeatable and case.mine() == "23503" else set()
         if server.sessions[s].busy or seen(server.sessions[s].last, last[s]) not in {case.mine(), *late}:
             return False
     return True
@@ -307,6 +308,55 @@ def index_lock(case):
 def index_deadlock(case):
     """In PostgreSQL somebody else falls to a deadlock over an index in this step, and so holds nobody up any more."""
     return bool(case.at.index_deadlocks)
+
+
+DDL = re.compile("(create|drop|alter|grant|revoke|comment|reindex|truncate|refresh) ")
+RIGHTS = re.compile("(grant|revoke|comment) ")
+
+
+def catalog_row(case):
+    """In PostgreSQL a statement of DDL waits, or falls to a deadlock, for the end of a transaction that has changed the same row of the catalog."""
+    if isinstance(case.theirs(), frozenset):
+        return bool(DDL.match(case.sql)) and case.at.awaited.get(case.s, ("",))[0] in ("transactionid", "tuple")
+    return catalog_deadlock(case)
+
+
+def catalog_deadlock(case):
+    """In PostgreSQL a statement of DDL falls to a deadlock in this step in which it waits for a transaction, and so for a row of the catalog."""
+    for n, error in case.at.errors[0].items():
+        sql = next((step.sql for step in reversed(case.steps) if step.session - 1 == n and step.sql != "cancel"), "")
+        pid = case.pair.postgres.sessions[n].pid
+        if error[0] == "40P01" and DDL.match(sql) and f"Process {pid} waits for ShareLock on transaction" in error[2]:
+            return True
+    return False
+
+
+def one_record(case):
+    """In Clearway the statement waits for a transaction, or falls to a deadlock with one, that has changed the same object: one of the two
+    statements is a GRANT, a REVOKE or a COMMENT, for which PostgreSQL locks no table."""
+    about = object_of(case.sql)
+    if about is None:
+        return False
+    waits = isinstance(case.mine(), frozenset)
+    others = {n - 1 for n in case.mine() if n} if waits else {step.session - 1 for step in case.steps} - {case.s}
+    for n in others:
+        for step in in_transaction(case.steps, n):
+            if object_of(step.sql) == about and (RIGHTS.match(step.sql) or RIGHTS.match(case.sql)):
+                return True
+    return False
+
+
+def object_of(sql):
+    """The table that a statement of DDL is about."""
+    found = DDL.match(sql) and re.search(r"\b(?:table|on|view)(?: only)? (\w+)", sql)
+    return found and found[1]
+
+
+def in_transaction(steps, n):
+    """The steps of a session in the transaction in which it is."""
+    mine = [step for step in steps if step.session - 1 == n]
+    begins = [at for at, step in enumerate(mine) if step.sql.startswith("begin")]
+    return mine[begins[-1]:] if begins else mine[-1:]
 
 
 @tried
@@ -396,8 +446,9 @@ def computed(sql):
 # The order of the rows of a join.
 READS = [
     (r"^(select .*?) for (?:no key update|key share|update|share).*$", r"\1"),
-    (r"^update (\w+) set .*? from (\w+ \w+) where (.*?)( returning .*)?$", r"select \1.* from \1, \2 where \3"),
+    # Before the next, which would take the sub-select's FROM for the statement's.
     (r"^update (\w+) set .*? where (exists .*?)( returning .*)?$", r"select \1.* from \1 where \2"),
+    (r"^update (\w+) set .*? from (\w+ \w+) where (.*?)( returning .*)?$", r"select \1.* from \1, \2 where \3"),
     (r"^delete from (\w+) using (\w+ \w+) where (.*?)( returning .*)?$", r"select \1.* from \1, \2 where \3"),
     (r"^delete from (\w+) where (.*exists .*?)( returning .*)?$", r"select \1.* from \1 where \2"),
 ]
@@ -434,6 +485,29 @@ def order_of_awaited_join(case):
     return False
 
 
+def another_shows_deleted(case):
+    """In this step Clearway stops another session with 40001, which PostgreSQL lets go on, for a key that its snapshot shows and that was deleted: the
+    end of its transaction lets the session go on, or leaves it another row."""
+    theirs, ours = case.at.outcomes
+    for s, mine in ours.items():
+        if s == case.s or mine != "40001" or theirs.get(s) == "40001":
+            continue
+        sql = next((step.sql for step in reversed(case.steps) if step.session - 1 == s and step.sql != "cancel"), "")
+        if snapshot_shows_deleted(Of(case, s, sql)):
+            return True
+    return False
+
+
+class Of:
+    """A case looked at for another session and its statement."""
+
+    def __init__(self, case, s, sql):
+        self.case, self.s, self.sql = case, s, sql
+
+    def __getattr__(self, name):
+        return getattr(self.case, name)
+
+
 @tried
 def released_savepoint(case):
     """Without RELEASE PostgreSQL does what Clearway does: who waits for what was done in a savepoint waits for the whole transaction once it is
@@ -460,8 +534,11 @@ CAUSES = {
     "nowait waits": nowait_waits,
     "index lock": index_lock,
     "index deadlock": index_deadlock,
+    "catalog row": catalog_row,
+    "one record": one_record,
     "snapshot only": snapshot_only,
     "snapshot shows deleted": snapshot_shows_deleted,
+    "another's snapshot shows deleted": another_shows_deleted,
     "order of join": order_of_join,
     "order of another join": order_of_awaited_join,
     "released savepoint": released_savepoint,

@@ -301,9 +301,22 @@ pub struct ViewMeaning {
     pub names: Vec<(String, Oid)>,
     /// For each star, in the order in which they are planned: table and column of what it stood for.
     pub stars: Vec<Vec<(String, String)>>,
+    /// The columns of those relations when the text was written: place and name. None for a relation whose text is older than this field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<(Oid, Vec<(u32, String)>)>,
     /// The schemas in which names of types, and of relations that are written as values, are looked for; none: as of a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Vec<Oid>>,
+}
+
+impl ViewMeaning {
+    /// The name by which the text knows a column of a relation; none: the column is younger than the text.
+    pub fn column<'c>(&'c self, r: &'c Relation, at: usize) -> Option<&'c str> {
+        match self.columns.iter().find(|(oid, _)| *oid == r.oid) {
+            Some((_, columns)) => columns.iter().find(|(known, _)| *known as usize == at).map(|(_, name)| &**name),
+            None => r.columns.get(at).map(|c| &*c.name),
+        }
+    }
 }
 
 /// A sequence.

@@ -186,7 +186,13 @@ impl Cx<'_> {
     pub(super) fn view_definition(self, relation: Oid) -> Datum {
         let query = match crate::context::views::by_oid(relation) {
             Some(view) => view.text(),
-            None => self.run.names.catalog.relation(relation).and_then(|r| r.query.as_deref()),
+            None => {
+                let catalog = self.run.names.catalog.clone();
+                let Some(r) = catalog.relation(relation).filter(|r| r.query.is_some()) else { return Datum::Null };
+                let path = self.run.names.path.clone();
+                let present = self.with_planner(&catalog, |planner| planner.present_text(r, &path)).ok();
+                return Datum::text(format!(" {};", present.as_deref().or(r.query.as_deref()).unwrap_or_default()));
+            }
         };
         query.map_or(Datum::Null, |q| Datum::text(format!(" {};", q.trim().trim_end_matches(';').trim_end())))
     }

@@ -8,6 +8,7 @@ use crate::context::errors::{concurrent, from_engine};
 use crate::error::{Result, SqlError};
 use crate::planner::plan::{Conflict, Insert, Target};
 use crate::types::Datum;
+use clearway_engine::session::Isolation;
 use clearway_txn::lockmgr::LockMode;
 use clearway_txn::transaction::Basis;
 use std::pin::pin;
@@ -29,7 +30,16 @@ impl Cx<'_> {
         };
         let mut existing = vec![Datum::Null; target.table.types.len()];
         existing.push(Datum::Bytea(key.into()));
-        let mode = LockMode::RowNoKeyUpdate;
+        // By the columns that SET names, whether their values change or not, as in PostgreSQL.
+        let shape = &target.table.shape;
+        let of_key = |column: usize| {
+            shape.primary.is_some() && shape.key.contains(&column)
+                || shape.indexes.iter().any(|i| i.unique && i.terms.is_none() && i.columns.contains(&column))
+        };
+        let mode = match set.iter().any(|(column, _)| of_key(*column)) {
+            true => LockMode::RowUpdate,
+            false => LockMode::RowNoKeyUpdate,
+        };
         match self.lock_current(&target.table, mode, &mut existing).await? {
             Some(Some(mine)) if mine >= self.run.view.mark => {
                 let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
@@ -38,6 +48,8 @@ impl Cx<'_> {
                 ));
             }
             Some(_) => {}
+            // Somebody deleted the row after it had been found in the way.
+            None if self.run.isolation == Isolation::RepeatableRead => return Err(concurrent(true)),
             None => return Ok(false),
         }
         let mut both = existing.clone();
@@ -69,7 +81,7 @@ impl Cx<'_> {
 
     /// DO NOTHING beside a version that a repeatable-read snapshot does not show is a serialization failure; false: the row has gone.
     async fn may_do_nothing(self, target: &Target, key: &[u8]) -> Result<bool> {
-        if self.run.isolation != clearway_engine::session::Isolation::RepeatableRead {
+        if self.run.isolation != Isolation::RepeatableRead {
             return Ok(true);
         }
         let mut session = self.run.core.engine.take();

@@ -352,7 +352,7 @@ impl Planner<'_> {
             Some(found) => found,
             None => self.env.lookup(&t.name)?,
         };
-        self.meaning.note(&t.name, &found);
+        self.meaning.note(t, &found);
         match found {
             names::Found::System(view) => self.system(out, view, t.name.pos, t.alias.as_ref()),
             names::Found::Object(object) => match &**object {
@@ -368,6 +368,8 @@ impl Planner<'_> {
                         RelationKind::Table => self.guarded_leaf(out, r, t, ground.inside(t)),
                         RelationKind::MaterializedView => self.table_leaf(out, r, t.alias.as_ref(), t.name.name()),
                     }?;
+                    let aliased = t.alias.as_ref().map_or(0, |a| a.columns.len());
+                    self.meaning.columns(r, item.base(), aliased, &mut columns);
                     note_reads(&mut columns, item.base(), &used.reads);
                     Ok((item, columns))
                 }

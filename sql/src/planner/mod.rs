@@ -63,6 +63,7 @@ use std::sync::Arc;
 
 pub use crate::context::names::PlanEnv;
 pub(crate) use through::Updatable;
+pub(crate) use view::may_read_column;
 
 /// Plans one statement.
 pub struct Planner<'a> {

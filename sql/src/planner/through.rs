@@ -375,7 +375,7 @@ impl Planner<'_> {
             Some(found) => found,
             None => self.env.lookup(&from.name)?,
         };
-        self.meaning.note(&from.name, &found);
+        self.meaning.note(from, &found);
         let relation = match found {
             Found::Object(object) => match &**object {
                 Object::Relation(r) if r.kind != RelationKind::MaterializedView => Some(r.clone()),
@@ -394,14 +394,7 @@ impl Planner<'_> {
                 Through { table: relation.clone(), used, levels: Vec::new(), conditions: Vec::new() }
             }
         };
-        let columns = match through.levels.last() {
-            Some(level) => level.names(from.name.name(), from.alias.as_ref(), false)?,
-            None => {
-                let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
-                let live = live.map(|(i, c)| (c.name.as_str(), SqlType { oid: c.type_oid, modifier: c.type_mod }, i));
-                named(live.collect(), from.alias.as_ref().map_or(from.name.name(), |a| &a.name), from.alias.as_ref())?
-            }
-        };
+        let columns = self.columns_below(&through, &relation, from)?;
         let (scope, subplans) = (Scope::over(columns, None), self.subplans.len());
         let permits = Permits { windows: true, sets: true };
         let mut collected = Collected { permits, named: select.windows.clone(), ..Collected::default() };
@@ -426,6 +419,26 @@ impl Planner<'_> {
         through.conditions.extend(conditions.iter().cloned());
         through.levels.push(Level { view: view.clone(), used: used.clone(), columns: targets, conditions });
         Ok(through)
+    }
+
+    /// The columns that the text of a view finds in the relation below it (VIE-7).
+    fn columns_below(&self, through: &Through, relation: &Relation, from: &TableRef) -> Result<Vec<ScopeColumn>> {
+        let (name, alias) = (from.name.name(), from.alias.as_ref());
+        let Some(level) = through.levels.last() else {
+            let live = relation.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+            let live = live.filter_map(|(i, c)| {
+                let ty = SqlType { oid: c.type_oid, modifier: c.type_mod };
+                self.meaning.column(relation, i).map(|name| (name, ty, i))
+            });
+            return named(live.collect(), alias.map_or(name, |a| &a.name), alias);
+        };
+        let mut names = level.names(name, alias, false)?;
+        for (i, c) in names.iter_mut().enumerate().skip(alias.map_or(0, |a| a.columns.len())) {
+            if let Some(then) = self.meaning.column(&level.view, i) {
+                c.name = then.to_owned();
+            }
+        }
+        Ok(names)
     }
 
     /// Refuses subqueries, from this one on, that name a column which a view makes: nothing can be put in its place there.

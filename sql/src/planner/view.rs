@@ -2,6 +2,8 @@
 //! tables from which it was created, even after they are renamed, and the columns for which its stars stood then.
 //!
 //! # Invariants
+//! - VIE-7: the text names a column by the name that the column had when the text was written; a column that is younger than the text is not
+//!   found. So RENAME COLUMN and ADD COLUMN change nothing for a view.
 //! - VIE-1: planning the same text meets its stars in the same order each time.
 //! - VIE-5: no condition of a statement is evaluated for a row that a view with `security_barrier` hides, unless it can't fail and tells
 //!   nothing of the row (`is_leakproof`).
@@ -13,9 +15,10 @@ use super::leaf::derived_leaf;
 use super::plan::{Body, Query};
 use super::{Planner, VIEW_DEPTH_MAX};
 use crate::context::names::Found;
-use crate::error::{Result, SqlError, code};
+use crate::error::{Pos, Result, SqlError, code};
 use crate::expr::{Params, Scope, ScopeColumn};
 use crate::syntax::ast::{Alias, Locking, QualName, Query as AstQuery, QueryBody, TableRef};
+use crate::syntax::lexer::tokens;
 use crate::syntax::stmt::Statement;
 use clearway_engine::catalog::{Catalog, Object, Oid, PolicyCondition, Relation, ViewMeaning};
 use std::sync::Arc;
@@ -31,6 +34,20 @@ pub(crate) struct Meaning {
     follows: bool,
     /// Stars met so far.
     stars: usize,
+    /// Where the text names relations, if that is asked for.
+    pub(super) named: Option<Vec<Named>>,
+}
+
+/// A place where the text of a view names a relation.
+pub(super) struct Named {
+    /// Where the name stands, and of how many parts it is.
+    pub at: (Pos, usize),
+    /// The last part of the name.
+    pub name: String,
+    /// Whether another name for the relation follows.
+    pub alias: bool,
+    /// The relation.
+    pub oid: Oid,
 }
 
 impl Meaning {
@@ -38,12 +55,12 @@ impl Meaning {
     pub fn of(view: &Relation) -> Meaning {
         let follows = view.meaning.is_some();
         let owner = (!is_set(view, "security_invoker")).then_some(view.owner);
-        Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, stars: 0 }
+        Meaning { owner, text: view.meaning.clone().unwrap_or_default(), follows, stars: 0, named: None }
     }
 
     /// That of a policy's condition, for the role whose rights count.
     pub fn of_policy(owner: Option<Oid>, condition: &PolicyCondition) -> Meaning {
-        Meaning { owner, text: condition.meaning.clone(), follows: true, stars: 0 }
+        Meaning { owner, text: condition.meaning.clone(), follows: true, stars: 0, named: None }
     }
 
     /// The relation that a name stands for, where that is settled.
@@ -57,12 +74,50 @@ impl Meaning {
     }
 
     /// Notes what a name stands for.
-    pub fn note(&mut self, name: &QualName, found: &Found<'_>) {
+    pub fn note(&mut self, t: &TableRef, found: &Found<'_>) {
         let Found::Object(object) = found else { return };
-        let entry = (name.dotted(), object.oid());
-        if !self.follows && !self.text.names.contains(&entry) {
+        let (name, oid) = (&t.name, object.oid());
+        if let Some(named) = &mut self.named {
+            let (at, alias) = ((name.pos, name.parts.len()), t.alias.is_some());
+            named.push(Named { at, name: name.name().to_owned(), alias, oid });
+        }
+        if self.follows {
+            return;
+        }
+        let entry = (name.dotted(), oid);
+        if !self.text.names.contains(&entry) {
             self.text.names.push(entry);
         }
+        if let Object::Relation(r) = &***object
+            && !self.text.columns.iter().any(|(known, _)| *known == oid)
+        {
+            let live = r.columns.iter().enumerate().filter(|(_, c)| !c.is_dropped());
+            self.text.columns.push((oid, live.map(|(at, c)| (at as u32, c.name.clone())).collect()));
+        }
+    }
+
+    /// The name that a column had when the text was written (VIE-7); none: it is younger.
+    pub fn column<'c>(&'c self, r: &'c Relation, at: usize) -> Option<&'c str> {
+        if self.follows { self.text.column(r, at) } else { r.columns.get(at).map(|c| &*c.name) }
+    }
+
+    /// The columns of a relation as they were when the text was written (VIE-7); `aliased`: so many have been named otherwise.
+    pub fn columns(&self, r: &Relation, base: usize, aliased: usize, columns: &mut Vec<ScopeColumn>) {
+        if !self.follows {
+            return;
+        }
+        let mut met = 0;
+        columns.retain_mut(|c| {
+            let Some(at) = c.index.checked_sub(base).filter(|at| !c.hidden && *at < r.columns.len()) else {
+                return true;
+            };
+            let Some(then) = self.column(r, at) else { return false };
+            if met >= aliased && c.name != then {
+                c.name = then.to_owned();
+            }
+            met += 1;
+            true
+        });
     }
 
     /// The columns that a star stands for (VIE-1), out of all that it could.
@@ -79,6 +134,18 @@ impl Meaning {
             None => columns,
         }
     }
+}
+
+/// Whether a view may read a column: its query says the name, or a star.
+pub(crate) fn may_read_column(view: &Relation, r: &Relation, at: usize) -> bool {
+    let Some(query) = &view.query else { return false };
+    let then = match &view.meaning {
+        Some(meaning) => meaning.column(r, at),
+        None => r.columns.get(at).map(|c| &*c.name),
+    };
+    let Some(name) = then else { return false };
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    query.contains('*') || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name))
 }
 
 /// Whether a boolean option of a view is on.
@@ -100,7 +167,79 @@ fn as_barrier(query: Arc<Query>) -> Arc<Query> {
     Arc::new(query)
 }
 
+/// The text of a query with each relation written as what it is now: under its present name, and where its columns have changed since, as a
+/// query that names them as the text does. `visible`: whether the name of a relation alone leads to it.
+fn rewritten(text: &str, meaning: &Meaning, catalog: &Catalog, visible: &dyn Fn(&Relation) -> bool) -> Result<String> {
+    use crate::context::names::quote;
+    let mut places: Vec<&Named> = meaning.named.iter().flatten().collect();
+    places.sort_by_key(|n| n.at);
+    places.dedup_by_key(|n| n.at);
+    let tokens = tokens(text)?;
+    let (mut out, mut copied) = (String::new(), 0);
+    for named in places {
+        let Some(r) = catalog.relation(named.oid) else { continue };
+        let (begin, parts) = named.at;
+        let Some(first) = tokens.iter().position(|t| t.start == begin) else { continue };
+        let Some(last) = tokens.get(first + 2 * parts.max(1) - 2) else { continue };
+        let schema = catalog.get(r.schema).map_or("", |o| o.name());
+        let full = match visible(r) {
+            true => quote(&r.name),
+            false => format!("{}.{}", quote(schema), quote(&r.name)),
+        };
+        let live: Vec<usize> = (0..r.columns.len()).filter(|at| !r.columns[*at].is_dropped()).collect();
+        let same = live.iter().all(|at| meaning.column(r, *at) == Some(&*r.columns[*at].name));
+        out.push_str(text.get(copied..begin as usize).unwrap_or_default());
+        if same {
+            out.push_str(&full);
+        } else {
+            let column = |at: &usize| {
+                let (now, then) = (&r.columns[*at].name, meaning.column(r, *at)?);
+                Some(if now == then { quote(now) } else { format!("{} AS {}", quote(now), quote(then)) })
+            };
+            let columns: Vec<String> = live.iter().filter_map(column).collect();
+            out.push_str(&format!("(SELECT {} FROM {full})", columns.join(", ")));
+        }
+        if !named.alias && (!same || r.name != named.name) {
+            out.push_str(&format!(" {}", quote(&named.name)));
+        }
+        copied = last.end as usize;
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    Ok(out)
+}
+
 impl Planner<'_> {
+    /// The query of a view as it would be written now (VIE-7). `path`: a name that leads to the relation on it is not qualified.
+    ///
+    /// # Errors
+    /// The text can't be planned any more.
+    pub(crate) fn present_text(&mut self, view: &Relation, path: &[String]) -> Result<String> {
+        let text = view.query.as_deref().unwrap_or("").trim().trim_end_matches(';').trim_end();
+        let parsed = crate::syntax::parse(text)?;
+        let (Some(Statement::Query(query)), Some(meaning)) = (parsed.first().map(|p| &p.statement), &view.meaning)
+        else {
+            return Ok(text.to_owned());
+        };
+        let (catalog, database) = (self.env.catalog, self.env.database);
+        let outer = std::mem::replace(&mut self.meaning, Meaning::of(view));
+        self.meaning.named = Some(Vec::new());
+        let planned = self.on_path(meaning.path.as_deref(), |p| p.query(query, None, &mut Params::default()));
+        let met = std::mem::replace(&mut self.meaning, outer);
+        let columns = planned?.columns.clone();
+        let visible = |r: &Relation| {
+            let found = crate::context::names::find(catalog, database, path, None, &r.name);
+            matches!(found, Some(Found::Object(object)) if object.oid() == r.oid)
+        };
+        let present = rewritten(text, &met, catalog, &visible)?;
+        if columns.iter().map(|c| &c.name).eq(view.columns.iter().map(|c| &c.name)) {
+            return Ok(present);
+        }
+        // The view calls its columns otherwise than its query does.
+        let quote = crate::context::names::quote;
+        let names: Vec<String> = view.columns.iter().map(|c| quote(&c.name)).collect();
+        Ok(format!("SELECT * FROM ({present}) {}({})", quote(&view.name), names.join(", ")))
+    }
+
     /// The schemas of a new definition: those of the session's path, without that of temporary objects.
     pub(super) fn path_of_definition(&self) -> Vec<Oid> {
         let schemas = crate::context::names::own_path(self.env.path);

@@ -4,6 +4,7 @@ use super::catalog::{int_oid, local};
 use super::constraints::{check_oid, columns_in, default_oid, referenced_index, relations};
 use super::{ViewOf, text};
 use crate::exec::{Row, Run};
+use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};
 use clearway_engine::catalog::{Object, Relation, RelationKind};
 
@@ -86,24 +87,19 @@ fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {
         key.referenced.iter().for_each(|c| depend(out, this, (PG_CLASS, key.references, c + 1), "n"));
         depend(out, this, (PG_CLASS, referenced_index(run, key), 0), "n");
     }
-    if let Some(query) = r.query.as_ref().filter(|_| r.kind != RelationKind::Table) {
+    if r.kind != RelationKind::Table && r.query.is_some() {
         let rule = (PG_REWRITE, rule_oid(r, 0), 0);
         depend(out, rule, (PG_CLASS, r.oid, 0), "i");
         for (_, oid) in r.meaning.iter().flat_map(|m| &m.names) {
             depend(out, rule, (PG_CLASS, *oid, 0), "n");
             let read = run.names.catalog.relation(*oid);
-            let columns = read.map_or_else(Vec::new, |read| read_columns(read, query));
+            let columns = read.map_or_else(Vec::new, |read| {
+                let reads = |at: &usize| !read.columns[*at].is_dropped() && may_read_column(r, read, *at);
+                (0..read.columns.len()).filter(reads).collect()
+            });
             columns.iter().for_each(|c| depend(out, rule, (PG_CLASS, *oid, c + 1), "n"));
         }
     }
-}
-
-/// The columns of a relation that the query of a view reads: those that it names, all with a star.
-fn read_columns(relation: &Relation, query: &str) -> Vec<usize> {
-    if query.contains('*') {
-        return (0..relation.columns.len()).filter(|at| !relation.columns[*at].is_dropped()).collect();
-    }
-    columns_in(relation, query)
 }
 
 /// The rule that makes a view a view, and rules that insert nothing.

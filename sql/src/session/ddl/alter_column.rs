@@ -13,9 +13,10 @@ use crate::session::utility::{constant_of, with_env};
 use crate::syntax::ddl::{
     ColumnConstraint, ColumnConstraintKind, ColumnDef, SequenceOption, TableConstraint, TableConstraintKind,
 };
-use clearway_engine::catalog::{Column, Index, Object, Relation};
+use clearway_engine::catalog::{Catalog, Column, Index, Object, Relation};
 use clearway_engine::table::shape::encode_missing;
 use clearway_storage::ids::TreeId;
+use std::collections::BTreeSet;
 
 /// What is made when a column that is added is there.
 struct Parts {
@@ -117,16 +118,25 @@ impl Ddl<'_> {
         cascade: bool,
     ) -> Result<bool> {
         let catalog = self.catalog();
-        let mut readers = super::drop::dependents(&catalog, r).into_iter();
-        if let Some(view) = readers.find(|view| super::drop::may_read_column(view, name)) {
+        let mut readers = super::drop::dependents(&catalog, r);
+        readers.retain(|view| crate::planner::may_read_column(view, r, at));
+        if !readers.is_empty() && !cascade {
             let message = format!("cannot drop column {name} of table {} because other objects depend on it", r.name);
-            let what = view.kind.name();
-            let detail = format!("{what} {} depends on column {name} of table {}", view.name, r.name);
-            if !cascade {
-                let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-                return Err(SqlError::new("2BP01", message).detail(detail).hint(hint));
+            let mut details = Vec::new();
+            for view in &readers {
+                let what = view.kind.name();
+                details.push(format!("{what} {} depends on column {name} of table {}", view.name, r.name));
+                above(&catalog, view, &mut details);
             }
-            let notice = format!("drop cascades to {what} {}", view.name);
+            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+            return Err(SqlError::new("2BP01", message).detail(details.join("\n")).hint(hint));
+        }
+        for view in readers {
+            // It may have gone with one before it.
+            if self.catalog().relation(view.oid).is_none() {
+                continue;
+            }
+            let notice = format!("drop cascades to {} {}", view.kind.name(), view.name);
             self.core.notice("NOTICE", SqlError::new("00000", notice));
             Box::pin(self.drop_one(view.oid, true, &[])).await?;
         }
@@ -235,5 +245,25 @@ impl Ddl<'_> {
         column.default = None;
         column.identity = None;
         self.put(Object::Relation(r)).await
+    }
+}
+
+/// What reads a view, and what reads that, in words: the view before what rests on it.
+fn above(catalog: &Catalog, view: &Relation, out: &mut Vec<String>) {
+    let mut left = vec![view.clone()];
+    let mut seen = BTreeSet::new();
+    while let Some(below) = left.pop() {
+        for reader in super::drop::dependents(catalog, &below) {
+            if seen.insert(reader.oid) {
+                out.push(format!(
+                    "{} {} depends on {} {}",
+                    reader.kind.name(),
+                    reader.name,
+                    below.kind.name(),
+                    below.name
+                ));
+                left.push(reader);
+            }
+        }
     }
 }

@@ -117,7 +117,7 @@ impl Ddl<'_> {
         }
         let catalog = self.catalog();
         for view in super::drop::dependents(&catalog, r) {
-            if super::drop::may_read_column(&view, name) {
+            if crate::planner::may_read_column(&view, r, at) {
                 let message = "cannot alter type of a column used by a view or rule";
                 let detail = format!("rule _RETURN on view {} depends on column \"{name}\"", view.name);
                 return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).detail(detail));

@@ -68,13 +68,6 @@ pub(super) fn dependents(catalog: &Catalog, relation: &Relation) -> Vec<Relation
     all.filter(named).cloned().collect()
 }
 
-/// Whether a view may read a column of this name: its query says the name, or a star.
-pub(super) fn may_read_column(view: &Relation, name: &str) -> bool {
-    let Some(query) = &view.query else { return false };
-    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    query.contains('*') || query.split(|c| !word(c)).any(|w| w.eq_ignore_ascii_case(name))
-}
-
 /// The relations that the default of a column names; one that can't be read names none.
 pub(super) fn named_by_default(core: &Core, env: &PlanEnv<'_>, relation: &Relation, column: usize) -> Vec<u32> {
     let Ok(Some(default)) = Planner::new(env).default_of(relation, column) else { return Vec::new() };

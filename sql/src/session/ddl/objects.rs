@@ -3,6 +3,7 @@
 use super::{Ddl, Session, missing};
 use crate::context::privileges;
 use crate::error::{Result, SqlError, code};
+use crate::planner::Planner;
 use crate::session::session::Prepared;
 use crate::session::utility::{find_object, relation_oid, with_env};
 use crate::syntax::ast::{QualName, Query};
@@ -118,7 +119,9 @@ impl Ddl<'_> {
         self.own(relation)?;
         let mut fresh = relation.clone();
         fresh.populated = with_data;
-        let parsed = crate::syntax::parse(relation.query.as_deref().unwrap_or(""))?;
+        // As it would be written now, with every name qualified: the session's path may be another one.
+        let present = with_env(self.core, &catalog, |env| Planner::of_view(env, relation).present_text(relation, &[]))?;
+        let parsed = crate::syntax::parse(&present)?;
         let query = parsed.into_iter().next().ok_or_else(|| SqlError::internal("a view without a query"))?.statement;
         let mut execution = None;
         if with_data {

@@ -7,9 +7,11 @@ use crate::context::errors::from_engine;
 use crate::error::{Result, SqlError, code};
 use crate::exec::change::engine_row;
 use crate::exec::{BoxFuture, Row, Run};
+use crate::planner::plan::OutputColumn;
 use crate::session::run::{Execution, Sink};
 use crate::session::session::Prepared;
 use crate::syntax::ddl::{CreateTableAs, Persistence};
+use crate::syntax::stmt::Statement;
 use crate::types::oid;
 use clearway_engine::catalog::{Column, Object, Relation, RelationKind};
 use clearway_engine::session::load::Loading;
@@ -39,33 +41,18 @@ impl Ddl<'_> {
         if s.materialized_view && self.reads_temporary(&s.query)? {
             return Err(SqlError::new("0A000", "materialized views must not use temporary tables or views"));
         }
-        let mut columns: Vec<Column> = Vec::new();
-        for (i, c) in outputs.iter().enumerate() {
-            let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
-            let name = s.columns.get(i).unwrap_or(&c.name);
-            if columns.iter().any(|other| other.name == *name) {
-                return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
-            }
-            columns.push(Column {
-                name: name.clone(),
-                storage: storage(ty)?,
-                type_oid: ty.oid,
-                type_mod: ty.modifier,
-                not_null: false,
-                default: None,
-                identity: None,
-                dropped_version: None,
-                since_version: 0,
-                missing: None,
-                ..Column::default()
-            });
-        }
+        let meaning = match &*s.query {
+            Statement::Query(query) if s.materialized_view => Some(self.lock_read(query).await?.1),
+            _ => None,
+        };
+        let columns = columns_of(&outputs, s)?;
         let tree = self.new_tree(schema).await?;
         let relation = Relation {
             owner: self.role()?,
             acl: self.first_acl('r', schema)?,
             kind: if s.materialized_view { RelationKind::MaterializedView } else { RelationKind::Table },
             query: s.materialized_view.then(|| s.text.clone()),
+            meaning,
             options: storage_options(&s.storage)?,
             populated: s.with_data,
             unlogged: s.persistence == Persistence::Unlogged,
@@ -130,4 +117,30 @@ impl Sink for Filling<'_> {
             Ok(())
         })
     }
+}
+
+/// The columns of a table that takes the rows of a query.
+fn columns_of(outputs: &[OutputColumn], s: &CreateTableAs) -> Result<Vec<Column>> {
+    let mut columns: Vec<Column> = Vec::new();
+    for (i, c) in outputs.iter().enumerate() {
+        let ty = if c.ty.oid == oid::UNKNOWN { oid::TEXT.into() } else { c.ty };
+        let name = s.columns.get(i).unwrap_or(&c.name);
+        if columns.iter().any(|other| other.name == *name) {
+            return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+        }
+        columns.push(Column {
+            name: name.clone(),
+            storage: storage(ty)?,
+            type_oid: ty.oid,
+            type_mod: ty.modifier,
+            not_null: false,
+            default: None,
+            identity: None,
+            dropped_version: None,
+            since_version: 0,
+            missing: None,
+            ..Column::default()
+        });
+    }
+    Ok(columns)
 }
