@@ -30,6 +30,8 @@ const OBJECT_PAGES: u32 = 4096;
 const REQUEST_PAGES: u32 = 128;
 /// Log that one object is made from, at most, in bytes.
 const OBJECT_LOG_BYTES: u64 = 16 << 20;
+/// One pause, at most: a request that took minutes is not followed by a pause of an hour.
+const PAUSE_NS_MAX: u64 = 2_000_000_000;
 const _: () = assert!(REQUEST_PAGES <= PAGES_MAX && OBJECT_PAGES % REQUEST_PAGES == 0);
 
 /// How a backup is taken.
@@ -41,6 +43,9 @@ pub struct TakeOptions {
     pub resume: bool,
     /// The most that is asked of the source in a second, in bytes; 0: no limit.
     pub rate_bytes_per_s: u64,
+    /// The most of the time in which it works rather than pauses, in percent; 0: no limit. Where the source and the target are busy, each request
+    /// takes longer, and so do the pauses: the backup gives way.
+    pub share_percent: u32,
     /// The program that takes it.
     pub version: String,
 }
@@ -59,21 +64,37 @@ pub struct Progress {
 /// Spreads requests over time.
 struct Pace {
     bytes_per_s: u64,
+    share_percent: u32,
     began_ns: u64,
     bytes: u64,
+    /// When it began to work after the last pause.
+    resumed_ns: u64,
 }
 
 impl Pace {
+    fn new(options: &TakeOptions) -> Pace {
+        let (bytes_per_s, share_percent, began_ns) = (options.rate_bytes_per_s, options.share_percent, now_ns());
+        Pace { bytes_per_s, share_percent, began_ns, bytes: 0, resumed_ns: began_ns }
+    }
+
+    /// After so many bytes more were asked of the source, or something was put into the target.
     async fn after(&mut self, bytes: u64) {
         self.bytes += bytes;
-        if self.bytes_per_s == 0 {
-            return;
+        let now = now_ns();
+        let due_ns = match self.bytes_per_s {
+            0 => 0,
+            rate => self.began_ns + (u128::from(self.bytes) * 1_000_000_000 / u128::from(rate)) as u64,
+        };
+        let worked_ns = now.saturating_sub(self.resumed_ns);
+        let rest_ns = match self.share_percent {
+            0 => 0,
+            share => (worked_ns * u64::from(100u32.saturating_sub(share)) / u64::from(share)).min(PAUSE_NS_MAX),
+        };
+        let pause_ns = due_ns.saturating_sub(now).max(rest_ns);
+        if pause_ns > 0 {
+            in_wait(WaitEvent::BaseBackupThrottle, Object::NONE, sleep(Duration::from_nanos(pause_ns))).await;
         }
-        let due_ns = self.began_ns + (u128::from(self.bytes) * 1_000_000_000 / u128::from(self.bytes_per_s)) as u64;
-        let early_ns = due_ns.saturating_sub(now_ns());
-        if early_ns > 0 {
-            in_wait(WaitEvent::BaseBackupThrottle, Object::NONE, sleep(Duration::from_nanos(early_ns))).await;
-        }
+        self.resumed_ns = now_ns();
     }
 }
 
@@ -159,7 +180,7 @@ async fn take_from(
         ..Manifest::default()
     };
     let all_bytes = start.files.iter().map(|pages| u64::from(*pages) * PAGE_BYTES as u64).sum();
-    let pace = Pace { bytes_per_s: options.rate_bytes_per_s, began_ns: now_ns(), bytes: 0 };
+    let pace = Pace::new(options);
     let progress = Progress { all_bytes, ..Progress::default() };
     let resumed = again.then_some(begun.redo);
     let mut taking = Taking { source, target, manifest, start, resumed, pace, progress, tell };
@@ -203,6 +224,7 @@ async fn begin(target: &dyn Target, options: &TakeOptions, start: &Start, begun_
 impl Taking<'_> {
     async fn put(&mut self, name: String, bytes: Vec<u8>) -> Result<()> {
         self.target.put(&name, &bytes).await?;
+        self.pace.after(0).await;
         self.progress.put_bytes += bytes.len() as u64;
         self.note(name, &bytes);
         Ok(())

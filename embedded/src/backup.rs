@@ -68,7 +68,7 @@ impl Connection {
     pub fn backup(&mut self, target: impl AsRef<Path>, mut progress: impl FnMut(u64, u64) + Send) -> Result<()> {
         let target = Directory::new(Arc::new(RealVfs::inline()), target.as_ref());
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let options = TakeOptions { incremental: false, resume: false, rate_bytes_per_s: 0, version };
+        let options = TakeOptions { incremental: false, resume: false, rate_bytes_per_s: 0, share_percent: 0, version };
         let mut tell = |at: clearway_backup::take::Progress| progress(at.done_bytes, at.all_bytes);
         let taken = wait(take(&mut Asking(&mut self.0), &target, &options, &mut tell));
         taken.map(drop).map_err(|error| Error::Backup(Box::new(error)))

@@ -2,6 +2,7 @@
 
 Classes, in the order in which they are listed:
   same             both succeed with the same output
+  other order      both succeed with the same rows in another order, which the statement leaves open: it has no ORDER BY
   same error       both fail with the same SQLSTATE
   refused          PostgreSQL succeeds, Clearway answers 0A000 with the name of what it does not support
   refused else     PostgreSQL succeeds, Clearway fails with another SQLSTATE
@@ -17,7 +18,7 @@ Classes, in the order in which they are listed:
 """
 import re
 
-CLASSES = ["same", "same error", "refused", "refused else", "cascade", "other error", "different", "tainted", "explain", "accepted",
+CLASSES = ["same", "other order", "same error", "refused", "refused else", "cascade", "other error", "different", "tainted", "explain", "accepted",
            "accepted tainted", "hang"]
 NOTICES = re.compile(r"^(psql:[^:]*:\d+: )?(NOTICE|WARNING|INFO|LOG|DEBUG\d?|DETAIL|HINT|CONTEXT|LINE \d+|STATEMENT|QUERY|LOCATION):")
 NAME = r"((?:\"[^\"]+\"|[A-Za-z_0-9$\x80-\U0010ffff]+)(?:\s*\.\s*(?:\"[^\"]+\"|[A-Za-z_0-9$\x80-\U0010ffff]+))*)"
@@ -78,7 +79,7 @@ class Judge:
         """The class of a statement. `peer` and `ours` are answers: .state, .output, .broken."""
         plain = re.sub(r"\s+", " ", re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.S)).strip()
         kind = self.compare(plain, peer, ours)
-        if kind not in ("same", "same error", "explain"):
+        if kind not in ("same", "other order", "same error", "explain"):
             self.taint(plain)
         return kind
 
@@ -104,6 +105,9 @@ class Judge:
             return "accepted tainted" if touched or peer.state == "25P02" else "accepted"
         if shown(peer.output) == shown(ours.output):
             return "same"
+        rows = re.match(r"(select|with|values|table|execute)\b", text, re.I) and not re.search(r"\border\s+by\b", text, re.I)
+        if rows and sorted(shown(peer.output)) == sorted(shown(ours.output)):
+            return "other order"
         if re.match(r"explain\b", text, re.I):
             return "explain"
         return "tainted" if touched else "different"

@@ -11,6 +11,8 @@ use lexopt::prelude::*;
 
 /// What the server gives at most in a second when nothing else is said, in bytes.
 const RATE: u64 = 64 << 20;
+/// The part of the time in which a backup of a server works, if no rate is named, in percent.
+const SHARE_PERCENT: u32 = 20;
 /// Microseconds from 1970 to 2000.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
@@ -38,6 +40,8 @@ pub enum Command {
         resume: bool,
         /// Bytes in a second; 0: no limit.
         rate: u64,
+        /// The most of the time in which it works, in percent; 0: no limit.
+        share: u32,
     },
     /// List backups.
     List {
@@ -116,7 +120,10 @@ pub fn parse_backup(mut parser: lexopt::Parser) -> Result<Option<Command>, lexop
                 (server, None) => From::Server(server),
                 (None, Some(dir)) => From::Data(dir),
             };
-            Command::Take { target: (*target).to_owned(), from, incremental, resume, rate: rate.unwrap_or(RATE) }
+            // Who names a rate gets it; a server at work is spared otherwise.
+            let share = if rate.is_none() && matches!(from, From::Server(_)) { SHARE_PERCENT } else { 0 };
+            let rate = rate.unwrap_or(RATE);
+            Command::Take { target: (*target).to_owned(), from, incremental, resume, rate, share }
         }
         ([], ..) => return Err("backup needs a target".into()),
         _ => return Err("these arguments of backup do not belong together".into()),

@@ -35,11 +35,12 @@ pub fn run(command: &Command) -> Result<(), String> {
 
 async fn dispatch(command: &Command) -> Result<(), String> {
     match command {
-        Command::Take { target, from, incremental, resume, rate } => {
+        Command::Take { target, from, incremental, resume, rate, share } => {
             let options = TakeOptions {
                 incremental: *incremental,
                 resume: *resume,
                 rate_bytes_per_s: *rate,
+                share_percent: *share,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             };
             let place = place::to_write(&files(), target).await.map_err(words)?;
