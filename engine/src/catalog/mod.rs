@@ -34,7 +34,7 @@ pub use object::{
 };
 pub use policy::{Policy, PolicyCondition, RowSecurity};
 pub use role::{DefaultAcl, Membership, Role};
-pub use types::{Domain, Label, TypeBody, TypeObject};
+pub use types::{Attribute, Composite, Domain, Label, TypeBody, TypeObject};
 
 use crate::error::EngineError;
 use crate::value::Storage;

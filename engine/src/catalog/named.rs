@@ -22,8 +22,10 @@ impl Object {
             Object::Sequence(q) => out.push(q.schema),
             Object::Type(t) => {
                 out.push(t.schema);
-                if let TypeBody::Domain(domain) = &t.body {
-                    types.push(domain.base);
+                match &t.body {
+                    TypeBody::Enum(_) => {}
+                    TypeBody::Domain(domain) => types.push(domain.base),
+                    TypeBody::Composite(c) => types.extend(c.attributes.iter().map(|a| a.type_oid)),
                 }
             }
             Object::Role(r) => {

@@ -1,4 +1,4 @@
-//! Types that users define: enums and domains.
+//! Types that users define: enums, domains and composite types.
 
 use super::object::{Check, Oid};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,48 @@ pub enum TypeBody {
     Enum(Vec<Label>),
     /// The values of another type that meet conditions.
     Domain(Domain),
+    /// Rows of these attributes.
+    Composite(Composite),
+}
+
+/// A composite type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Composite {
+    /// The number under which pg_class shows it.
+    pub class: Oid,
+    /// Its attributes in order.
+    pub attributes: Vec<Attribute>,
+}
+
+/// An attribute of a composite type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_oid: Oid,
+    /// The type's modifier, -1 for none.
+    pub type_mod: i32,
+}
+
+/// The numbers from here on are those of the types of tables' rows and of their arrays: they follow from the table's number.
+const ROW_TYPES: Oid = 1 << 30;
+/// What the number of the type of arrays of rows has beside that of the type of rows.
+const ARRAYS: Oid = 1 << 29;
+
+/// The number of the type of a table's rows; none for a table whose number is too high.
+pub fn row_type(table: Oid) -> Option<Oid> {
+    (table < ARRAYS).then_some(ROW_TYPES | table)
+}
+
+/// The number of the type of arrays of a table's rows.
+pub fn row_array(table: Oid) -> Option<Oid> {
+    (table < ARRAYS).then_some(ROW_TYPES | ARRAYS | table)
+}
+
+/// The table of a type of rows, or of arrays of them (true).
+pub fn table_of_row_type(oid: Oid) -> Option<(Oid, bool)> {
+    (ROW_TYPES..2 * ROW_TYPES).contains(&oid).then_some((oid & (ARRAYS - 1), oid & ARRAYS != 0))
 }
 
 /// A label of an enum.

@@ -8,6 +8,11 @@ use clearway_engine::decimal::{Decimal, Sign, StoredDecimal};
 use clearway_engine::value::{Storage, Value, ValueRef};
 use std::sync::Arc;
 
+/// Whether a type is one of ranges or multiranges.
+pub fn is_range(ty: Oid) -> bool {
+    crate::types::range::of_range(ty).is_some() || crate::types::range::of_multirange(ty).is_some()
+}
+
 /// How the engine stores a type; none: it can't be stored.
 pub fn storage_of(ty: Oid) -> Option<Storage> {
     let ty = user::base(ty.into()).oid;
@@ -24,7 +29,9 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::BYTEA | oid::INTERVAL => Storage::Bytes,
-        other if crate::types::element_of(other).is_some() => Storage::Bytes,
+        other if crate::types::element_of(other).is_some() || user::is_composite(other) || is_range(other) => {
+            Storage::Bytes
+        }
         _ => return None,
     })
 }
@@ -45,7 +52,9 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Bytea(b) => Value::Bytes(b.clone()),
         Datum::Interval(_) => wire(oid::INTERVAL, d),
         Datum::Array(a) => wire(crate::types::array_of(a.element).unwrap_or(oid::TEXT_ARRAY), d),
-        Datum::Row(_) => Value::Null,
+        Datum::Row(r) => wire(r.shape.oid, d),
+        Datum::Range(r) => wire(r.kind.range, d),
+        Datum::Multirange(m) => wire(m.kind.multirange, d),
         // The key of char(n) is its text without blanks at the end; reading gives them back by the column's length.
         Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(s.trim_end_matches(' ').as_bytes())),
         Datum::Bpchar(s) | Datum::Json(s) => Value::Bytes(Arc::from(s.clone())),
@@ -119,6 +128,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
         (Value::Bytes(b), oid::INTERVAL) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), _) if user::is_composite(ty) || is_range(ty) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),
     })
 }

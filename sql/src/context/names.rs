@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::types::text::{Conversion, Names};
 use crate::types::{Oid, SqlType, user};
-use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX};
+use clearway_engine::catalog::{Catalog, Index, Object, Relation, TEMP_PREFIX, TypeBody, TypeObject};
 use clearway_engine::table::statistics::Statistics;
 use std::sync::Arc;
 
@@ -89,7 +89,11 @@ impl Names for CatalogNames {
             let qualified = format!("{}.{}", view.schema, view.name);
             return Some(if view.schema == "pg_catalog" { view.name.to_owned() } else { qualified });
         }
-        let object = self.catalog.get(oid)?;
+        let Some(object) = self.catalog.get(oid) else {
+            // pg_class shows composite types, too.
+            let class = |t: &&TypeObject| matches!(&t.body, TypeBody::Composite(c) if c.class == oid);
+            return crate::types::facts(self.catalog.types().find(class)?.oid).map(|f| f.sql_name.to_owned());
+        };
         let shown = quote(object.name());
         let schema = schema_of(object)?;
         match self.find(None, object.name()) {

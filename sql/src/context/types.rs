@@ -4,29 +4,101 @@ use super::names::quote;
 use crate::error::{Result, SqlError};
 use crate::expr::{Binder, Bound, Env, Params, Scope, ScopeColumn, Session, eval};
 use crate::types::datetime::Format;
-use crate::types::datum::EnumLabel;
+use crate::types::datum::{EnumLabel, RowShape};
 use crate::types::text::{Conversion, Names, NoNames};
-use crate::types::user::{self, DomainCheck, Kind, Slot, UserType, UserTypes};
+use crate::types::user::{self, DomainCheck, Kind, RowTypes, Slot, UserType, UserTypes};
 use crate::types::{Datum, Oid, SqlType, TypeFacts};
-use clearway_engine::catalog::{Catalog, Domain, Object, TypeBody, TypeObject};
+use clearway_engine::catalog::types::{row_array, row_type, table_of_row_type};
+use clearway_engine::catalog::{Catalog, Domain, Object, Relation, TypeBody, TypeObject};
 use std::sync::{Arc, LazyLock};
 
 /// Puts the types of a catalog into a session's slot.
-pub fn refresh(slot: &Slot, catalog: &Catalog, database: Oid, path: &[String]) {
-    let mut types = UserTypes::new(path.to_vec());
+pub fn refresh(slot: &Slot, catalog: &Arc<Catalog>, database: Oid, path: &[String]) {
+    let rows = Rows { catalog: catalog.clone(), database, path: path.to_vec() };
+    let mut types = UserTypes::new(path.to_vec()).with_rows(Arc::new(rows));
     for ty in catalog.types().filter(|t| t.database == database) {
         add(&mut types, catalog, ty, path);
     }
     *slot.lock() = Arc::new(types);
 }
 
+/// The types of the rows of a catalog's tables.
+struct Rows {
+    catalog: Arc<Catalog>,
+    database: Oid,
+    path: Vec<String>,
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Rows")
+    }
+}
+
+impl Rows {
+    fn of(&self, relation: &Relation, of_arrays: bool) -> Option<UserType> {
+        let (row, array) = (row_type(relation.oid)?, row_array(relation.oid)?);
+        if relation.database != self.database {
+            return None;
+        }
+        let schema = schema_name(&self.catalog, relation.schema)?;
+        let shown = shown_name(&schema, &relation.name, &self.path);
+        let own = TypeFacts {
+            oid: row,
+            name: "",
+            len: -1,
+            category: b'C',
+            preferred: false,
+            array,
+            element: 0,
+            sql_name: "",
+        };
+        if of_arrays {
+            let facts = TypeFacts { oid: array, category: b'A', array: 0, element: row, ..own };
+            let facts = user::static_facts(facts, &format!("_{}", relation.name), &format!("{shown}[]"));
+            return Some(UserType { facts, schema, kind: Kind::Array });
+        }
+        let live = || relation.columns.iter().filter(|c| !c.is_dropped());
+        let shape = RowShape {
+            oid: row,
+            names: Some(live().map(|c| c.name.clone()).collect()),
+            types: live().map(|c| SqlType { oid: c.type_oid, modifier: c.type_mod }).collect(),
+        };
+        let facts = user::static_facts(own, &relation.name, &shown);
+        Some(UserType { facts, schema, kind: Kind::Composite(shape.into()) })
+    }
+}
+
+impl RowTypes for Rows {
+    fn of_oid(&self, oid: Oid) -> Option<UserType> {
+        let (table, of_arrays) = table_of_row_type(oid)?;
+        self.of(self.catalog.relation(table)?, of_arrays)
+    }
+
+    fn of_name(&self, schema: &str, name: &str) -> Option<UserType> {
+        let within = self.catalog.schema(self.database, schema)?.oid;
+        match &**self.catalog.in_schema(within, name)? {
+            Object::Relation(relation) => self.of(relation, false),
+            _ => None,
+        }
+    }
+}
+
+fn schema_name(catalog: &Catalog, oid: Oid) -> Option<Arc<str>> {
+    match catalog.get(oid).map(|o| &**o) {
+        Some(Object::Schema(s)) => Some(s.name.as_str().into()),
+        _ => None,
+    }
+}
+
+fn shown_name(schema: &str, name: &str, path: &[String]) -> String {
+    let plain = quote(name);
+    if path.iter().any(|p| p == schema) { plain } else { format!("{}.{plain}", quote(schema)) }
+}
+
 fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String]) {
-    let schema: Arc<str> = match catalog.get(ty.schema).map(|o| &**o) {
-        Some(Object::Schema(s)) => s.name.as_str().into(),
-        _ => return,
-    };
-    let plain = quote(&ty.name);
-    let shown = if path.iter().any(|p| **p == *schema) { plain } else { format!("{}.{plain}", quote(&schema)) };
+    let Some(schema) = schema_name(catalog, ty.schema) else { return };
+    let shown = shown_name(&schema, &ty.name, path);
     let (category, len, kind) = match &ty.body {
         TypeBody::Enum(labels) => {
             let label = |l: &clearway_engine::catalog::Label| EnumLabel {
@@ -38,6 +110,14 @@ fn add(types: &mut UserTypes, catalog: &Catalog, ty: &TypeObject, path: &[String
             let mut labels: Vec<Arc<EnumLabel>> = labels.iter().map(|l| Arc::new(label(l))).collect();
             labels.sort_by_key(|l| l.order);
             (b'E', 4, Kind::Enum(labels))
+        }
+        TypeBody::Composite(composite) => {
+            let shape = RowShape {
+                oid: ty.oid,
+                names: Some(composite.attributes.iter().map(|a| a.name.clone()).collect()),
+                types: composite.attributes.iter().map(|a| SqlType { oid: a.type_oid, modifier: a.type_mod }).collect(),
+            };
+            (b'C', -1, Kind::Composite(shape.into()))
         }
         TypeBody::Domain(domain) => {
             let base = SqlType { oid: domain.base, modifier: domain.base_mod };

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::types::datum::{Array, Record, RowShape};
 use crate::types::inet::Inet;
 use crate::types::interval::Interval;
-use crate::types::{Datum, Numeric, json, jsonpath, user};
+use crate::types::{Datum, Numeric, binary, json, jsonpath, user};
 use clearway_engine::error::EngineError;
 use clearway_storage::error::StorageError;
 use clearway_storage::temp_files::{TempFile, TempFiles, TempReader};
@@ -160,6 +160,14 @@ impl Shapes {
             }
             D::Inet(v, cidr) => bytes(if *cidr { 27 } else { 26 }, &v.key(), out),
             D::Void => out.push(28),
+            D::Range(r) => {
+                fixed(29, &r.kind.range.to_le_bytes(), out);
+                wire(r.kind.range, value, out);
+            }
+            D::Multirange(m) => {
+                fixed(29, &m.kind.multirange.to_le_bytes(), out);
+                wire(m.kind.multirange, value, out);
+            }
         }
     }
 
@@ -178,6 +186,14 @@ fn bytes(tag: u8, value: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend((value.len() as u32).to_le_bytes());
     out.extend_from_slice(value);
+}
+
+/// The form on the wire, with its length.
+fn wire(ty: u32, value: &Datum, out: &mut Vec<u8>) {
+    let mut form = Vec::new();
+    binary::output(ty.into(), value, &mut form);
+    out.extend((form.len() as u32).to_le_bytes());
+    out.extend(form);
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -264,6 +280,10 @@ fn value(rest: &mut &[u8], shapes: &[Arc<RowShape>]) -> Option<Datum> {
         }
         26 | 27 => D::Inet(Inet::of_key(take_bytes(rest)?)?, tag == 27),
         28 => D::Void,
+        29 => {
+            let ty = u32::from_le_bytes(take(rest)?);
+            binary::input(ty.into(), take_bytes(rest)?).ok()?
+        }
         _ => return None,
     })
 }

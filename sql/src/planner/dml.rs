@@ -580,4 +580,6 @@ pub fn can_be_key(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
     !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH)
         && crate::types::element_of(ty).is_none()
+        && !crate::types::user::is_composite(ty)
+        && !crate::context::convert::is_range(ty)
 }

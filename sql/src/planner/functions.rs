@@ -4,11 +4,14 @@ use super::Planner;
 use super::from::{Item, Layout, Leaf, Placed};
 use super::leaf::named;
 use super::select::label_of;
-use crate::error::Result;
+use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::bind_rows::is_row;
 use crate::expr::sets::{self, SetCall, SetFunction};
 use crate::expr::{Bound, Params, Scope};
 use crate::syntax::ast::{Alias, Call, Expr, ExprKind};
+use crate::types::datum::RowShape;
 use crate::types::{SqlType, oid};
+use std::sync::Arc;
 
 const PLACE: &str = "functions in FROM";
 
@@ -29,14 +32,15 @@ impl Planner<'_> {
             return Ok(placed);
         }
         let mut calls: Vec<SetCall> = Vec::new();
+        let defined = alias.map_or(Ok(None), defined_shape)?;
         for e in list {
-            self.function(e, &mut calls, scope, params)?;
+            self.function(e, &mut calls, defined.as_ref(), scope, params)?;
         }
         for e in calls.iter().flat_map(|c| &c.args) {
             self.note(e);
         }
         let first = list.first().map_or_else(String::new, label_of);
-        let relation = alias.map_or(&first, |a| &a.name).clone();
+        let relation = alias.map(|a| &a.name).filter(|name| !name.is_empty()).unwrap_or(&first).clone();
         let base = out.width;
         let mut columns: Vec<(&str, SqlType, usize)> = Vec::new();
         for (name, ty) in calls.iter().flat_map(|c| &c.columns) {
@@ -52,13 +56,27 @@ impl Planner<'_> {
             columns.push(("ordinality", oid::INT8.into(), base + columns.len()));
         }
         out.width += columns.len();
-        let columns = named(columns, &relation, alias)?;
+        let plain = alias.map(|a| Alias { name: relation.clone(), ..a.clone() });
+        let columns = named(columns, &relation, plain.as_ref())?;
         out.others.push(relation);
         let kind = Leaf::Function { calls, ordinality };
         Ok((Item::Leaf { kind, base, end: out.width, filters: Vec::new() }, columns))
     }
 
-    fn function(&mut self, e: &Expr, calls: &mut Vec<SetCall>, scope: &Scope<'_>, params: &mut Params) -> Result<()> {
+    fn function(
+        &mut self,
+        e: &Expr,
+        calls: &mut Vec<SetCall>,
+        defined: Option<&Arc<RowShape>>,
+        scope: &Scope<'_>,
+        params: &mut Params,
+    ) -> Result<()> {
+        if let Some(shape) = defined {
+            let ExprKind::Call(c) = &*e.kind else { return Err(not_for(e.pos)) };
+            let call = self.bind(scope, params, PLACE, None, |b| sets::defined(b, c, shape, e.pos))?;
+            calls.push(call.ok_or_else(|| not_for(e.pos))?);
+            return Ok(());
+        }
         match &*e.kind {
             ExprKind::Call(c) if c.name.name() == "unnest" && c.args.len() > 1 => {
                 for arg in &c.args {
@@ -69,12 +87,40 @@ impl Planner<'_> {
             ExprKind::Call(c) if c.over.is_none() && sets::gives_rows(c.name.name()) => {
                 calls.push(self.bind(scope, params, PLACE, None, |b| sets::bind(b, c, e.pos))?);
             }
+            ExprKind::Call(c) if crate::expr::wants_definitions(c.name.name()) => {
+                return Err(sets::definitions_wanted(e.pos));
+            }
             _ => {
-                let bound: Bound = self.bind(scope, params, PLACE, None, |b| b.bind(e))?;
+                let (bound, shape) = self.bind(scope, params, PLACE, None, |b| {
+                    let bound: Bound = b.bind(e)?;
+                    let shape = is_row(bound.ty.oid).then(|| b.shape_of(&bound)).flatten();
+                    Ok((bound, shape))
+                })?;
+                if let Some(shape) = shape {
+                    calls.push(sets::of_rows(bound, &shape));
+                    return Ok(());
+                }
+                if bound.ty.oid == oid::RECORD {
+                    return Err(sets::definitions_wanted(e.pos));
+                }
                 let columns = vec![(label_of(e), bound.ty)];
                 calls.push(SetCall { function: SetFunction::Scalar, args: vec![bound], columns });
             }
         }
         Ok(())
     }
+}
+
+/// The row that a column definition list describes.
+fn defined_shape(alias: &Alias) -> Result<Option<Arc<RowShape>>> {
+    if alias.types.is_empty() {
+        return Ok(None);
+    }
+    let types = alias.types.iter().map(crate::types::resolve).collect::<Result<Vec<SqlType>>>()?;
+    Ok(Some(Arc::new(RowShape { oid: oid::RECORD, names: Some(alias.columns.clone()), types })))
+}
+
+fn not_for(pos: Pos) -> SqlError {
+    let message = "a column definition list is only allowed for functions returning \"record\"";
+    SqlError::new(code::SYNTAX_ERROR, message).at(pos)
 }

@@ -2,10 +2,11 @@
 
 use super::Planner;
 use crate::error::{Pos, Result, SqlError, code};
+use crate::expr::bind_assign::sets_part;
 use crate::expr::{Bound, BoundKind, Params, Scope};
-use crate::syntax::ast::ExprKind;
+use crate::syntax::ast::{ExprKind, Index};
 use crate::syntax::stmt::Assignment;
-use crate::types::{SqlType, oid};
+use crate::types::SqlType;
 use clearway_engine::catalog::Relation;
 
 impl Planner<'_> {
@@ -26,16 +27,13 @@ impl Planner<'_> {
             return Err(SqlError::new("428C9", message).detail(detail));
         }
         if matches!(&*a.value.kind, ExprKind::Default) {
-            let message = "cannot set an array element to DEFAULT";
+            let field = matches!(a.part.last(), Some(Index::Field(..)));
+            let message =
+                if field { "cannot set a subfield to DEFAULT" } else { "cannot set an array element to DEFAULT" };
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos));
         }
-        if c.type_oid == oid::JSONB {
-            return Err(SqlError::unsupported("an assignment to a part of a column of type jsonb").at(pos));
-        }
-        let is_part =
-            |e: &Bound| matches!(&e.kind, BoundKind::Call { function, .. } if function.name.starts_with("array_set_"));
         let base = match old {
-            Some(old) if is_part(&old) => old,
+            Some(old) if sets_part(&old) => old,
             Some(_) => {
                 let message = format!("multiple assignments to same column \"{}\"", c.name);
                 return Err(SqlError::new(code::SYNTAX_ERROR, message));
@@ -49,8 +47,7 @@ impl Planner<'_> {
             }
         };
         let base = Bound { pos, ..base };
-        let bound =
-            self.bind(scope, params, "UPDATE", None, |b| b.array_with_part(base, &a.part, &a.value, &c.name))?;
+        let bound = self.bind(scope, params, "UPDATE", None, |b| b.with_part(base, &a.part, &a.value, &c.name))?;
         self.note(&bound);
         Ok(bound)
     }

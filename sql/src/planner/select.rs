@@ -178,6 +178,13 @@ impl Planner<'_> {
                         return Err(SqlError::new(code::UNDEFINED_TABLE, message).at(name.pos));
                     }
                 }
+                Target::Expr { expr, alias: _ } if matches!(&*expr.kind, ExprKind::AllFields(_)) => {
+                    let ExprKind::AllFields(row) = &*expr.kind else { continue };
+                    let here = collected.as_deref_mut();
+                    for (name, field) in self.bind(scope, params, "RETURNING", here, |b| b.all_fields(row))? {
+                        push(&mut out, field, name);
+                    }
+                }
                 Target::Expr { expr, alias } => {
                     let bound = self.bind(scope, params, "RETURNING", collected.as_deref_mut(), |b| b.bind(expr))?;
                     let name = alias.clone().unwrap_or_else(|| label_of(expr));

@@ -74,7 +74,11 @@ impl Planner<'_> {
         let declared: Vec<OutputColumn> = declared.collect();
         let plan = select::cast_output(plan, &declared, 0);
         let names: Vec<String> = view.columns.iter().map(|c| c.0.to_owned()).collect();
-        let mut named = alias.cloned().unwrap_or_else(|| Alias { name: view.name.to_owned(), columns: Vec::new() });
+        let mut named = alias.cloned().unwrap_or_else(|| Alias {
+            name: view.name.to_owned(),
+            columns: Vec::new(),
+            types: Vec::new(),
+        });
         let given = named.columns.len().min(names.len());
         named.columns.extend(names[given..].iter().cloned());
         derived_leaf(out, plan, Some(&named), &named.name, None, false)
@@ -92,7 +96,11 @@ impl Planner<'_> {
     ) -> Result<Option<Placed>> {
         let name = call.name.name();
         if let Some(view) = functions::view_of(name).filter(|_| call.args.is_empty() && !ordinality) {
-            let named = alias.cloned().unwrap_or_else(|| Alias { name: name.to_owned(), columns: Vec::new() });
+            let named = alias.cloned().unwrap_or_else(|| Alias {
+                name: name.to_owned(),
+                columns: Vec::new(),
+                types: Vec::new(),
+            });
             return self.system(out, view, call.name.pos, Some(&named)).map(Some);
         }
         let Some(function) = functions::find(call.name.schema(), name, call.args.len()) else { return Ok(None) };

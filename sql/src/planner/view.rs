@@ -317,8 +317,11 @@ impl Planner<'_> {
         self.view_depth -= 1;
         self.meaning = outer;
         self.ctes = ctes;
-        let renamed =
-            Alias { name: t.name.name().to_owned(), columns: r.columns.iter().map(|c| c.name.clone()).collect() };
+        let renamed = Alias {
+            name: t.name.name().to_owned(),
+            columns: r.columns.iter().map(|c| c.name.clone()).collect(),
+            types: Vec::new(),
+        };
         let mut alias = t.alias.clone().unwrap_or_else(|| renamed.clone());
         for (i, name) in renamed.columns.into_iter().enumerate().skip(alias.columns.len()) {
             debug_assert!(i == alias.columns.len());

@@ -117,7 +117,8 @@ impl Planner<'_> {
     ) -> Result<Placed> {
         let named = self.ctes[at].clone();
         let cte = named.cte;
-        let mut alias = t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new() });
+        let mut alias =
+            t.alias.clone().unwrap_or(Alias { name: cte.name.clone(), columns: Vec::new(), types: Vec::new() });
         if let Some((id, columns)) = named.working {
             self.working_uses.push(id);
             return work_leaf(out, id, &columns, Some(&alias), &cte.name);

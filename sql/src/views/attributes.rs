@@ -5,7 +5,7 @@ use super::{SoughtOf, ViewOf, text};
 use crate::context::views::{SystemView, all, listed};
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, Oid, facts, oid};
-use clearway_engine::catalog::{AclKind, Column, Object};
+use clearway_engine::catalog::{AclKind, Column, Object, TypeBody};
 
 use oid::{BOOL, INT8};
 
@@ -131,7 +131,22 @@ fn attributes<'r>(
                 let columns = [("last_value", INT8), ("log_cnt", INT8), ("is_called", BOOL)];
                 out.extend(columns.into_iter().enumerate().map(|(i, (name, ty))| plain(s.oid, name, ty, i)));
             }
-            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => {}
+            Object::Type(t) => {
+                let TypeBody::Composite(composite) = &t.body else { continue };
+                out.extend(composite.attributes.iter().enumerate().map(|(number, a)| {
+                    attribute_row(Attribute {
+                        relation: composite.class,
+                        name: &a.name,
+                        ty: a.type_oid,
+                        modifier: a.type_mod,
+                        number,
+                        not_null: false,
+                        column: None,
+                        acl: Datum::Null,
+                    })
+                }));
+            }
+            Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {}
         }
     }
     out

@@ -8,7 +8,8 @@ use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::datum::Array;
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::acl::LETTERS;
-use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind};
+use clearway_engine::catalog::types::row_type;
+use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, TypeBody};
 
 use oid::TEXT;
 
@@ -89,6 +90,8 @@ const RELROWSECURITY: usize = 22;
 
 struct Class<'a> {
     oid: u32,
+    /// The type of its rows, or 0.
+    row_type: u32,
     name: &'a str,
     schema: u32,
     owner: u32,
@@ -117,7 +120,7 @@ fn class_row(c: Class<'_>) -> Row {
         int_oid(c.oid),
         text(c.name),
         int_oid(c.schema),
-        int_oid(0),
+        int_oid(c.row_type),
         int_oid(0),
         int_oid(c.owner),
         int_oid(if matches!(c.kind, "r" | "m") {
@@ -178,6 +181,7 @@ fn classes<'r>(
         .map(|v| {
             class_row(Class {
                 oid: v.oid,
+                row_type: 0,
                 name: v.name,
                 schema: if v.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA },
                 owner: 10,
@@ -226,6 +230,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
     Some(match object {
         Object::Relation(r) => Class {
             oid: r.oid,
+            row_type: row_type(r.oid).unwrap_or(0),
             name: &r.name,
             schema: r.schema,
             owner: r.owner,
@@ -242,6 +247,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
         },
         Object::Index(i) => Class {
             oid: i.oid,
+            row_type: 0,
             name: &i.name,
             schema: i.schema,
             owner: catalog.relation(i.table).map_or(10, |r| r.owner),
@@ -258,6 +264,7 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
         },
         Object::Sequence(s) => Class {
             oid: s.oid,
+            row_type: 0,
             name: &s.name,
             schema: s.schema,
             owner: s.owner,
@@ -272,7 +279,27 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             options: &[],
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
-        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => {
+        Object::Type(t) => {
+            let TypeBody::Composite(composite) = &t.body else { return None };
+            Class {
+                oid: composite.class,
+                row_type: t.oid,
+                name: &t.name,
+                schema: t.schema,
+                owner: t.owner,
+                kind: "c",
+                columns: composite.attributes.len(),
+                checks: 0,
+                has_index: false,
+                has_rules: false,
+                has_triggers: false,
+                populated: true,
+                persistence: "p",
+                options: &[],
+                acl: Datum::Null,
+            }
+        }
+        Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {
             return None;
         }
     })

@@ -6,11 +6,12 @@ use super::{ViewOf, text};
 use crate::exec::{Row, Run};
 use crate::planner::may_read_column;
 use crate::types::{Datum, Oid};
-use clearway_engine::catalog::{Object, Relation, RelationKind};
+use clearway_engine::catalog::{Object, Relation, RelationKind, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_depend", pg_depend), ("pg_catalog", "pg_rewrite", pg_rewrite)];
 
+const PG_TYPE: Oid = 1247;
 const PG_CLASS: Oid = 1259;
 const PG_CONSTRAINT: Oid = 2606;
 const PG_ATTRDEF: Oid = 2604;
@@ -53,6 +54,7 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
                     depend(&mut out, (PG_CLASS, i.oid, 0), (PG_CLASS, i.table, c + 1), "a");
                 }
             }
+            Object::Type(t) => of_type(run, t, &mut out),
             Object::Sequence(s) => {
                 let Some((table, column)) = s.owned_by else { continue };
                 let identity = run.names.catalog.relation(table).and_then(|t| t.columns.get(column)?.identity);
@@ -63,6 +65,23 @@ fn pg_depend(run: &Run<'_>) -> Vec<Row> {
         }
     }
     out
+}
+
+/// A composite type depends on the types of its attributes, a domain on the type below it.
+fn of_type(run: &Run<'_>, t: &TypeObject, out: &mut Vec<Row>) {
+    let parts: Vec<Oid> = match &t.body {
+        TypeBody::Enum(_) => Vec::new(),
+        TypeBody::Domain(domain) => vec![domain.base],
+        TypeBody::Composite(c) => {
+            depend(out, (PG_CLASS, c.class, 0), (PG_TYPE, t.oid, 0), "i");
+            c.attributes.iter().map(|a| a.type_oid).collect()
+        }
+    };
+    for part in parts {
+        if let Some(used) = run.names.catalog.types().find(|u| u.oid == part || u.array == part) {
+            depend(out, (PG_TYPE, t.oid, 0), (PG_TYPE, used.oid, 0), "n");
+        }
+    }
 }
 
 fn of_relation(run: &Run<'_>, r: &Relation, out: &mut Vec<Row>) {

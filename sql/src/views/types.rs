@@ -1,11 +1,11 @@
 //! pg_enum, and what pg_type says of types that users define.
 
-use super::catalog::int_oid;
+use super::catalog::{int_oid, local};
 use super::{ViewOf, opt, text};
 use crate::exec::{Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
-use clearway_engine::catalog::types::STEP;
-use clearway_engine::catalog::{Label, TypeBody, TypeObject};
+use clearway_engine::catalog::types::{STEP, row_array, row_type};
+use clearway_engine::catalog::{Label, Object, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_enum", pg_enum)];
@@ -19,6 +19,7 @@ mod column {
     pub const TYPE: usize = 6;
     pub const CATEGORY: usize = 7;
     pub const PREFERRED: usize = 8;
+    pub const RELATION: usize = 11;
     pub const ELEMENT: usize = 13;
     pub const ARRAY: usize = 14;
     pub const INPUT: usize = 15;
@@ -58,6 +59,7 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
         let base = match &ty.body {
             TypeBody::Enum(_) => oid::INT4,
             TypeBody::Domain(d) => d.base,
+            TypeBody::Composite(_) => oid::RECORD,
         };
         let (Some(own), Some(array)) = (like(base), like(oid::TEXT_ARRAY)) else { continue };
         let mut own = named(own, ty.oid, &ty.name);
@@ -67,6 +69,11 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
                 own[column::TYPE] = text("e");
                 own[column::CATEGORY] = text("E");
                 own.iter_mut().skip(column::INPUT).zip(ENUM_FUNCTIONS).for_each(|(field, f)| *field = int_oid(f));
+            }
+            TypeBody::Composite(c) => {
+                own[column::TYPE] = text("c");
+                own[column::CATEGORY] = text("C");
+                own[column::RELATION] = int_oid(c.class);
             }
             TypeBody::Domain(d) => {
                 own[column::TYPE] = text("d");
@@ -81,7 +88,34 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
         array[column::ELEMENT] = int_oid(ty.oid);
         out.push(array);
     }
+    row_types(run, &like, &mut out);
     out
+}
+
+/// The types of the rows of tables and views, and of their arrays.
+fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, out: &mut Vec<Row>) {
+    let (Some(row), Some(array)) = (like(oid::RECORD), like(oid::TEXT_ARRAY)) else { return };
+    for object in local(run) {
+        let Object::Relation(r) = object else { continue };
+        let (Some(row_oid), Some(array_oid)) = (row_type(r.oid), row_array(r.oid)) else { continue };
+        let named = |mut like: Row, oid: u32, name: &str| {
+            like[column::OID] = int_oid(oid);
+            like[column::NAME] = text(name);
+            like[column::NAMESPACE] = int_oid(r.schema);
+            like[column::OWNER] = int_oid(r.owner);
+            like[column::PREFERRED] = Datum::Bool(false);
+            like
+        };
+        let mut own = named(row.clone(), row_oid, &r.name);
+        own[column::TYPE] = text("c");
+        own[column::CATEGORY] = text("C");
+        own[column::RELATION] = int_oid(r.oid);
+        own[column::ARRAY] = int_oid(array_oid);
+        out.push(own);
+        let mut array = named(array.clone(), array_oid, &format!("_{}", r.name));
+        array[column::ELEMENT] = int_oid(row_oid);
+        out.push(array);
+    }
 }
 
 fn pg_enum(run: &Run<'_>) -> Vec<Row> {

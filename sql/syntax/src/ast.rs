@@ -102,6 +102,8 @@ pub enum Index {
     At(Expr),
     /// A slice.
     Slice(Option<Expr>, Option<Expr>),
+    /// `.name`, in assignments to parts of columns.
+    Field(String),
 }
 
 /// The functions of the standard that are written without parentheses.
@@ -259,6 +261,8 @@ pub enum ExprKind {
         arg: Expr,
         name: String,
     },
+    /// `(row).*`
+    AllFields(Expr),
     Collate {
         arg: Expr,
         collation: QualName,
@@ -407,6 +411,8 @@ pub struct Alias {
     pub name: String,
     /// Names for the columns.
     pub columns: Vec<String>,
+    /// Types for them, where the alias is a column definition list; else empty.
+    pub types: Vec<TypeName>,
 }
 
 /// An item of FROM.

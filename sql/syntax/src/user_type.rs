@@ -10,6 +10,10 @@ pub enum TypeStatement {
         name: QualName,
         labels: Vec<String>,
     },
+    CreateComposite {
+        name: QualName,
+        attributes: Vec<(String, TypeName)>,
+    },
     /// The checks have their names and texts.
     CreateDomain {
         name: QualName,
@@ -35,6 +39,11 @@ pub enum TypeStatement {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum TypeChange {
+    Attributes(Vec<AttributeChange>),
+    RenameAttribute {
+        from: String,
+        to: String,
+    },
     Rename(String),
     Owner(String),
     Schema(String),
@@ -59,4 +68,13 @@ pub enum TypeChange {
         name: String,
         if_exists: bool,
     },
+}
+
+/// What ALTER TYPE changes of a composite type's attributes.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AttributeChange {
+    Add { name: String, ty: TypeName },
+    Drop { name: String, if_exists: bool },
+    Type { name: String, ty: TypeName },
 }

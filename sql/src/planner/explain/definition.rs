@@ -41,6 +41,13 @@ pub fn of_bound(table: &Relation, text: &str, bound: &Bound, pretty: bool) -> De
     let style = if pretty { Style::Pretty } else { Style::Definition };
     let conversion = bare_conversion();
     let words = Words { conversion: &conversion, levels: &[names], qualified: false, own: 0..0, style };
-    let is_call = matches!(bound.kind, K::Call { .. } | K::Spread { .. } | K::Coalesce(_) | K::MinMax { .. });
+    let named = |function: &crate::expr::functions::Function| {
+        function.name != crate::expr::bind_rows::FIELD.name && function.name.starts_with(|c: char| c.is_alphabetic())
+    };
+    let is_call = match &bound.kind {
+        K::Call { function, .. } => named(function),
+        K::Spread { .. } | K::Coalesce(_) | K::MinMax { .. } => true,
+        _ => false,
+    };
     Definition { text: words.expr(bound), is_call }
 }

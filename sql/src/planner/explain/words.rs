@@ -110,6 +110,13 @@ impl Words<'_> {
                 format!("{}::{}", show(arg), format_type(e.ty))
             }
             K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
+            K::Call { function, args } if function.name == crate::expr::bind_rows::FIELD.name => field(args, show),
+            K::Call { function, args } if !function.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
+                match args.as_slice() {
+                    [left, right] => format!("({} {} {})", show(left), function.name, show(right)),
+                    _ => format!("({} {})", function.name, all(args, ", ")),
+                }
+            }
             K::Call { function, args } | K::Spread { function, args } => {
                 format!("{}({})", function.name, all(args, ", "))
             }
@@ -244,4 +251,15 @@ fn snake(name: &str) -> String {
 /// The labels of a query's columns.
 pub fn labels(query: &Query) -> Vec<String> {
     query.columns.iter().map(|c| c.name.clone()).collect()
+}
+
+/// `(row).name`, of the arguments of the function that takes a field out of a row.
+fn field(args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
+    let [row, number] = args else { return String::new() };
+    let at = match &number.kind {
+        BoundKind::Const(number) => number.as_i64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
+        _ => 0,
+    };
+    let name = crate::types::user::shape(row.ty.oid).map_or_else(|| format!("f{}", at + 1), |shape| shape.name(at));
+    format!("({}).{}", show(row), crate::context::names::quote(&name))
 }

@@ -387,7 +387,9 @@ impl Ddl<'_> {
         }
         let is_type = |oid: &&u32| matches!(catalog.get(**oid).map(|o| &**o), Some(Object::Type(_)));
         // Types go when the columns that have them are gone.
-        let (types, others): (Vec<&u32>, Vec<&u32>) = inside.iter().partition(is_type);
+        let (mut types, others): (Vec<&u32>, Vec<&u32>) = inside.iter().partition(is_type);
+        // A type may be made of older ones.
+        types.sort_unstable_by(|a, b| b.cmp(a));
         for object in others.into_iter().chain(types) {
             let index = matches!(self.catalog().get(*object).map(|o| o.kind()), Some("index"));
             if !index {

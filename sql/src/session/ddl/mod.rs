@@ -8,6 +8,7 @@ mod alter_column;
 mod alter_constraint;
 mod alter_type;
 mod comment;
+mod composite;
 mod drop;
 mod foreign_key;
 mod grant;
@@ -38,7 +39,7 @@ use crate::error::{Result, SqlError, code};
 use crate::syntax::ast::QualName;
 use crate::syntax::stmt::Statement;
 use crate::types::SqlType;
-use clearway_engine::catalog::{Catalog, Object, Relation};
+use clearway_engine::catalog::{Catalog, Object, Relation, TypeBody};
 use clearway_engine::error::EngineError;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
@@ -261,7 +262,7 @@ impl Ddl<'_> {
     fn new_name(&self, name: &QualName) -> Result<u32> {
         let catalog = self.catalog();
         let schema = super::utility::with_env(self.core, &catalog, |env| env.schema_for(name))?;
-        if catalog.in_schema(schema, name.name()).is_some() {
+        if catalog.in_schema(schema, name.name()).is_some() || composite_in(&catalog, schema, name.name()) {
             return Err(exists(name.name()));
         }
         Ok(schema)
@@ -283,12 +284,20 @@ impl Ddl<'_> {
     }
 }
 
+/// Whether a composite type bears a name: PostgreSQL has it among the relations.
+fn composite_in(catalog: &Catalog, schema: u32, name: &str) -> bool {
+    catalog.type_in(schema, name).is_some_and(|t| matches!(t.body, TypeBody::Composite(_)))
+}
+
 fn exists(name: &str) -> SqlError {
     SqlError::new("42P07", format!("relation \"{name}\" already exists"))
 }
 
 /// How a column of a type is stored.
 fn storage(ty: SqlType) -> Result<u8> {
+    if clearway_engine::catalog::types::table_of_row_type(ty.oid).is_some() {
+        return Err(SqlError::unsupported("a column of the type of a table's rows"));
+    }
     storage_of(ty.oid).map(|s| s.code()).ok_or_else(|| not_storable(ty))
 }
 

@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP of enums and domains.
 
 use super::Ddl;
+use super::composite::{is_made_of, needed, rename_attribute, type_user_of, user_of};
 use crate::context::privileges::denied;
 use crate::context::types::bind_condition;
 use crate::error::{Result, SqlError, code};
@@ -18,6 +19,7 @@ impl Ddl<'_> {
     pub(super) async fn types(&self, s: &TypeStatement) -> Result<&'static str> {
         match s {
             TypeStatement::CreateEnum { name, labels } => self.create_enum(name, labels).await,
+            TypeStatement::CreateComposite { name, attributes } => self.create_composite(name, attributes).await,
             TypeStatement::CreateDomain { name, base, default, not_null, checks } => {
                 self.create_domain(name, base, default.as_ref(), *not_null, checks).await
             }
@@ -29,7 +31,7 @@ impl Ddl<'_> {
     }
 
     /// The schema of a new type; an error if its name is taken.
-    fn new_type(&self, name: &QualName) -> Result<u32> {
+    pub(super) fn new_type(&self, name: &QualName) -> Result<u32> {
         let catalog = self.catalog();
         let schema = with_env(self.core, &catalog, |env| env.schema_for(name))?;
         self.free_type_name(&catalog, schema, name.name())?;
@@ -45,7 +47,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    async fn put_type(&self, schema: u32, name: &QualName, body: TypeBody) -> Result<()> {
+    pub(super) async fn put_type(&self, schema: u32, name: &QualName, body: TypeBody) -> Result<()> {
         let owner = self.role()?;
         let ty = TypeObject {
             oid: self.new_oid(),
@@ -86,6 +88,9 @@ impl Ddl<'_> {
         let schema = self.new_type(name)?;
         let given = resolve(base)?;
         let below = user::base(given);
+        if facts(below.oid).is_some_and(|f| f.category == b'C') {
+            return Err(SqlError::unsupported("a domain over a composite type").at(base.name.pos));
+        }
         if facts(below.oid).is_none_or(|f| f.category == b'P') {
             let message = format!("\"{}\" is not a valid base type for a domain", base.name.name());
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(base.name.pos));
@@ -165,6 +170,8 @@ impl Ddl<'_> {
                 }
             }
             TypeChange::RenameValue { from, to } => rename_value(&catalog, &mut ty, from, to)?,
+            TypeChange::Attributes(changes) => self.change_attributes(&catalog, &mut ty, changes)?,
+            TypeChange::RenameAttribute { from, to } => rename_attribute(&mut ty, from, to)?,
             TypeChange::Default(text) => {
                 if let TypeBody::Domain(d) = &mut ty.body {
                     d.default.clone_from(text);
@@ -279,26 +286,16 @@ impl Ddl<'_> {
             if cascade {
                 return Err(SqlError::unsupported("DROP TYPE ... CASCADE while columns have the type"));
             }
-            let message = format!("cannot drop type {} because other objects depend on it", ty.name);
-            let detail = format!("column {column} of table {table} depends on type {}", ty.name);
-            return Err(SqlError::new("2BP01", message)
-                .detail(detail)
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(needed(ty, format!("column {column} of table {table}")));
+        }
+        if let Some(user) = type_user_of(&self.catalog(), ty) {
+            if cascade {
+                return Err(SqlError::unsupported("DROP TYPE ... CASCADE while other types are made of the type"));
+            }
+            return Err(needed(ty, user));
         }
         self.take_away(ty.oid, None).await
     }
-}
-
-/// A table and its column that have the type, or arrays of it.
-fn user_of<'c>(catalog: &'c Catalog, ty: &TypeObject) -> Option<(&'c str, &'c str)> {
-    catalog.objects().find_map(|o| match &**o {
-        Object::Relation(r) => {
-            let uses = |oid: u32| oid == ty.oid || oid == ty.array;
-            let column = r.columns.iter().find(|c| !c.is_dropped() && uses(c.type_oid))?;
-            Some((r.name.as_str(), column.name.as_str()))
-        }
-        _ => None,
-    })
 }
 
 fn no_room() -> SqlError {
@@ -315,13 +312,13 @@ fn check_label(text: &str) -> Result<()> {
 
 fn rename_value(catalog: &Catalog, ty: &mut TypeObject, from: &str, to: &str) -> Result<()> {
     check_label(to)?;
-    // Arrays hold the texts of their labels.
+    // Arrays and rows hold the texts of their labels.
     let arrays = catalog.objects().any(|o| match &**o {
-        Object::Relation(r) => r.columns.iter().any(|c| c.type_oid == ty.array),
+        Object::Relation(r) => r.columns.iter().any(|c| c.type_oid != ty.oid && is_made_of(catalog, c.type_oid, ty)),
         _ => false,
     });
     if arrays {
-        return Err(SqlError::unsupported("ALTER TYPE ... RENAME VALUE while columns hold arrays of the type"));
+        return Err(SqlError::unsupported("ALTER TYPE ... RENAME VALUE while columns hold arrays or rows of the type"));
     }
     let name = ty.name.clone();
     let TypeBody::Enum(labels) = &mut ty.body else {

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE, TRUNCATE and COPY.
 
-use super::super::ast::{Alias, TableRef, Target};
+use super::super::ast::{Alias, Index, TableRef, Target};
 use super::super::lexer::Tok;
 use super::super::stmt::{
     Assignment, ConflictTarget, Copy, CopyEnd, CopySource, Delete, GenericOption, Insert, OnConflict, OptionValue,
@@ -61,7 +61,11 @@ impl Parser<'_> {
     fn insert(&mut self, with: Option<super::super::ast::With>) -> Result<Statement> {
         self.expect_seq(&["insert", "into"])?;
         let name = self.qual_name()?;
-        let alias = if self.eat("as") { Some(Alias { name: self.col_id()?, columns: Vec::new() }) } else { None };
+        let alias = if self.eat("as") {
+            Some(Alias { name: self.col_id()?, columns: Vec::new(), types: Vec::new() })
+        } else {
+            None
+        };
         let table = TableRef { name, only: false, alias };
         let mut columns = Vec::new();
         let is_columns = self.is_punct(b'(')
@@ -143,8 +147,13 @@ impl Parser<'_> {
         let multiple = self.is_punct(b'(');
         let columns = if multiple { self.paren_list(Self::col_id_at)? } else { vec![self.col_id_at()?] };
         let mut part = Vec::new();
-        while !multiple && self.eat_punct(b'[') {
-            part.push(self.index()?);
+        while !multiple && (self.is_punct(b'[') || self.is_punct(b'.')) {
+            if self.eat_punct(b'[') {
+                part.push(self.index()?);
+            } else {
+                self.advance();
+                part.push(Index::Field(self.col_label()?));
+            }
         }
         if self.is_punct(b'[') || self.is_punct(b'.') {
             return Err(self.unsupported("an assignment to a part of a column"));
@@ -160,7 +169,7 @@ impl Parser<'_> {
     fn modified_table(&mut self) -> Result<TableRef> {
         let mut table = self.table_name()?;
         if self.eat("as") || (self.is_col_id() && !self.is("set")) {
-            table.alias = Some(Alias { name: self.col_id()?, columns: Vec::new() });
+            table.alias = Some(Alias { name: self.col_id()?, columns: Vec::new(), types: Vec::new() });
         }
         Ok(table)
     }

@@ -325,7 +325,9 @@ impl Parser<'_> {
             } else if self.is_punct(b'.') {
                 self.advance();
                 if matches!(self.peek(), Tok::Op("*")) {
-                    return Err(self.unsupported("the selection of all fields of a composite value"));
+                    self.advance();
+                    arg = self.node(ExprKind::AllFields(arg), pos)?;
+                    continue;
                 }
                 let name = self.col_label()?;
                 arg = self.node(ExprKind::Field { arg, name }, pos)?;

@@ -47,6 +47,7 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
         | K::IsTruth { arg, truth: _, negated: _ }
         | K::Cast { arg, to: _ }
         | K::Field { arg, name: _ }
+        | K::AllFields(arg)
         | K::Collate { arg, collation: _ } => arg.height,
         K::Binary { op: _, left, right } | K::IsDistinct { left, right, negated: _ } | K::NullIf(left, right) => {
             left.height.max(right.height)
@@ -75,6 +76,7 @@ pub(super) fn height_below(kind: &ExprKind) -> u16 {
         K::Subscript { arg, index } => index.iter().fold(arg.height, |h, i| match i {
             Index::At(e) => h.max(e.height),
             Index::Slice(a, b) => h.max(max_of(a)).max(max_of(b)),
+            Index::Field(..) => h,
         }),
     }
 }

@@ -176,7 +176,8 @@ impl Parser<'_> {
                 // A whole row: its relation's name, where no column has it.
                 self.advance();
                 self.advance();
-                return self.node(ExprKind::Column(QualName { parts, pos }), pos);
+                let relation = self.node(ExprKind::Column(QualName { parts, pos }), pos)?;
+                return self.node(ExprKind::AllFields(relation), pos);
             }
             self.advance();
             parts.push(self.col_label()?);

@@ -1,6 +1,6 @@
 //! FROM: tables, subqueries, functions and joins.
 
-use super::super::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef};
+use super::super::ast::{Alias, ExprKind, FromItem, JoinKind, JoinOn, TableRef, TypeName};
 use super::super::lexer::Tok;
 use super::{ITEMS_MAX, Parser, too_complex};
 use crate::error::Result;
@@ -116,16 +116,16 @@ impl Parser<'_> {
             self.advance();
             let calls = self.paren_list(|p| {
                 let call = p.primary()?;
-                if p.is("as") { Err(p.unsupported("a column definition list")) } else { Ok(call) }
+                if p.is("as") { Err(p.unsupported("a column definition list in ROWS FROM")) } else { Ok(call) }
             })?;
             let ordinality = self.eat_seq(&["with", "ordinality"]);
-            let alias = self.opt_alias()?;
+            let alias = self.opt_function_alias()?;
             return Ok(FromItem::Function { calls, lateral, ordinality, alias, pos });
         }
         if self.is_function_call() {
             let call = self.primary()?;
             let ordinality = self.eat_seq(&["with", "ordinality"]);
-            let alias = self.opt_alias()?;
+            let alias = self.opt_function_alias()?;
             return Ok(FromItem::Function { calls: vec![call], lateral, ordinality, alias, pos });
         }
         if lateral {
@@ -184,22 +184,44 @@ impl Parser<'_> {
     }
 
     pub(super) fn opt_alias(&mut self) -> Result<Option<Alias>> {
+        self.alias(false)
+    }
+
+    /// The alias of a function's rows, which may be a column definition list.
+    fn opt_function_alias(&mut self) -> Result<Option<Alias>> {
+        self.alias(true)
+    }
+
+    fn alias(&mut self, may_define: bool) -> Result<Option<Alias>> {
         let explicit = self.eat("as");
-        if explicit && self.is_punct(b'(') {
-            return Err(self.unsupported("a column definition list"));
+        if explicit && may_define && self.is_punct(b'(') {
+            let (columns, types) = self.column_definitions()?;
+            return Ok(Some(Alias { name: String::new(), columns, types }));
         }
         if !explicit && !self.is_col_id() {
             return Ok(None);
         }
         let name = self.col_id()?;
-        if self.is_punct(b'(') {
-            let is_type = matches!(self.peek_at(2), Tok::Word(_)) && matches!(self.peek_at(1), Tok::Word(_));
-            if is_type {
-                return Err(self.unsupported("a column definition list"));
-            }
+        let ends = |t: &Tok<'_>| matches!(t, Tok::Punct(b',' | b')'));
+        if may_define && self.is_punct(b'(') && !ends(self.peek_at(2)) {
+            let (columns, types) = self.column_definitions()?;
+            return Ok(Some(Alias { name, columns, types }));
         }
         let columns = self.opt_name_list()?;
-        Ok(Some(Alias { name, columns }))
+        Ok(Some(Alias { name, columns, types: Vec::new() }))
+    }
+
+    /// `(a int, b text)`.
+    fn column_definitions(&mut self) -> Result<(Vec<String>, Vec<TypeName>)> {
+        let list = self.paren_list(|p| {
+            let name = p.col_id()?;
+            let ty = p.type_name()?;
+            if p.eat("collate") {
+                p.qual_name()?;
+            }
+            Ok((name, ty))
+        })?;
+        Ok(list.into_iter().unzip())
     }
 
     /// Whether `expr` is a bare call, as CREATE INDEX and FROM want it.

@@ -1,20 +1,27 @@
 //! CREATE, ALTER and DROP of types and domains.
 
-use super::super::ast::QualName;
+use super::super::ast::{QualName, TypeName};
+use super::super::lexer::Tok;
 use super::super::stmt::Statement;
-use super::super::user_type::{TypeChange, TypeStatement};
+use super::super::user_type::{AttributeChange, TypeChange, TypeStatement};
 use super::Parser;
 use crate::error::Result;
 
 impl Parser<'_> {
-    /// Behind CREATE: `TYPE name AS ENUM (...)`.
+    /// Behind CREATE: `TYPE name AS ENUM (...)`, `TYPE name AS (attribute type, ...)`.
     pub(super) fn create_type(&mut self) -> Result<Statement> {
         self.advance();
         let name = self.qual_name()?;
+        if self.is("as") && *self.peek_at(1) == Tok::Punct(b'(') {
+            self.advance();
+            self.advance();
+            let attributes = if self.is_punct(b')') { Vec::new() } else { self.comma_list(Self::attribute)? };
+            self.expect_punct(b')')?;
+            return Ok(Statement::Type(Box::new(TypeStatement::CreateComposite { name, attributes })));
+        }
         if !self.is_seq(&["as", "enum"]) {
             let what = match self.word_at(1) {
                 Some("range") => "a range type",
-                _ if self.is("as") => "a composite type",
                 _ => "a base type",
             };
             return Err(self.unsupported(&format!("CREATE TYPE of {what}")));
@@ -25,6 +32,36 @@ impl Parser<'_> {
         let labels = if self.is_punct(b')') { Vec::new() } else { self.comma_list(Self::string)? };
         self.expect_punct(b')')?;
         Ok(Statement::Type(Box::new(TypeStatement::CreateEnum { name, labels })))
+    }
+
+    /// `name type [COLLATE name]`.
+    fn attribute(&mut self) -> Result<(String, TypeName)> {
+        let name = self.col_id()?;
+        let ty = self.type_name()?;
+        if self.eat("collate") {
+            self.qual_name()?;
+        }
+        Ok((name, ty))
+    }
+
+    /// One change of ALTER TYPE to an attribute.
+    fn attribute_change(&mut self) -> Result<AttributeChange> {
+        let change = if self.eat_seq(&["add", "attribute"]) {
+            let (name, ty) = self.attribute()?;
+            AttributeChange::Add { name, ty }
+        } else if self.eat_seq(&["drop", "attribute"]) {
+            let if_exists = self.if_exists();
+            AttributeChange::Drop { name: self.col_id()?, if_exists }
+        } else {
+            self.expect_seq(&["alter", "attribute"])?;
+            let name = self.col_id()?;
+            self.eat_seq(&["set", "data"]);
+            self.expect("type")?;
+            let ty = self.type_name()?;
+            AttributeChange::Type { name, ty }
+        };
+        self.cascade();
+        Ok(change)
     }
 
     /// Behind CREATE: `DOMAIN name AS type ...`.
@@ -97,8 +134,15 @@ impl Parser<'_> {
             self.expect("to")?;
             return Ok(TypeChange::RenameValue { from, to: self.string()? });
         }
-        if self.is_any(&["add", "drop", "alter"]) || self.is_seq(&["rename", "attribute"]) {
-            return Err(self.unsupported("ALTER TYPE of a composite type"));
+        if self.is_any(&["add", "drop", "alter"]) {
+            return Ok(TypeChange::Attributes(self.comma_list(Self::attribute_change)?));
+        }
+        if self.eat_seq(&["rename", "attribute"]) {
+            let from = self.col_id()?;
+            self.expect("to")?;
+            let to = self.col_id()?;
+            self.cascade();
+            return Ok(TypeChange::RenameAttribute { from, to });
         }
         self.any_change()
     }

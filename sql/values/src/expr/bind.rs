@@ -227,6 +227,11 @@ impl Binder<'_> {
         if bound.ty.oid != oid::UNKNOWN && !cast::can(bound.ty.oid, to.oid, allowed) {
             return Ok(None);
         }
+        if bound.ty.oid == oid::RECORD
+            && let Some(row) = self.row_as(&bound, to, allowed)?
+        {
+            return Ok(Some(row));
+        }
         let pos = bound.pos;
         let explicit = allowed == Context::Explicit;
         Ok(Some(Bound { kind: BoundKind::Cast { arg: Box::new(bound), explicit }, ty: to, pos }))
@@ -235,7 +240,12 @@ impl Binder<'_> {
     /// `x::type` and CAST.
     pub(super) fn cast(&mut self, bound: Bound, to: SqlType, pos: Pos) -> Result<Bound> {
         let from = bound.ty.oid;
-        let cast = self.coerce(bound, to, Context::Explicit)?.ok_or_else(|| cannot_cast(from, to.oid, pos))?;
+        let cast = self.coerce(bound, to, Context::Explicit);
+        let cast = match from {
+            oid::RECORD => cast.map_err(|e| if e.code() == code::CANNOT_COERCE { e.at(pos) } else { e }),
+            _ => cast,
+        };
+        let cast = cast?.ok_or_else(|| cannot_cast(from, to.oid, pos))?;
         let below = user::base(cast.ty);
         if below == cast.ty {
             return Ok(cast);
@@ -308,6 +318,11 @@ impl Binder<'_> {
         if let (Some(op), BoundKind::Row(_), BoundKind::Row(_)) = (op, &left.kind, &right.kind) {
             return self.row_comparison(op, left, right, pos);
         }
+        if let Some(op) = op
+            && let Some(test) = self.whole_rows(op, &left, &right, pos)?
+        {
+            return Ok(test);
+        }
         let rows = if op.is_some() { operator_rows(name, false) } else { Vec::new() };
         // One side unknown: the operator on two of the other side's type, if there is one.
         let assumed = match (l, r) {
@@ -338,6 +353,8 @@ impl Binder<'_> {
             oid::ANYNONARRAY => oid::TEXT,
             oid::ANYENUM if category(l) == b'E' => l,
             oid::ANYENUM => r,
+            oid::ANYRANGE | oid::ANYMULTIRANGE if l == oid::UNKNOWN => r,
+            oid::ANYRANGE | oid::ANYMULTIRANGE => l,
             _ if to_zoned => oid::TIMESTAMPTZ,
             t => t,
         };

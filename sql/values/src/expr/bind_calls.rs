@@ -7,6 +7,8 @@ use super::collect::add_aggregate;
 use super::functions;
 use super::host::HOST_FUNCTIONS;
 use super::inquiries;
+use super::json_populate;
+use super::range_functions;
 use super::resolve::{self, Choice};
 use super::{sets, window};
 use crate::error::{Pos, Result, SqlError, code};
@@ -24,6 +26,9 @@ impl Binder<'_> {
         };
         if let Some(over) = &call.over {
             return self.window_call(call, over, pos);
+        }
+        if in_catalog && matches!(name, "range_agg" | "range_intersect_agg") && call.args.len() == 1 {
+            return self.range_aggregate(call, pos);
         }
         let ordered_set = call.within_group && aggregate::hypothetical(name).is_some();
         if in_catalog && (aggregate::is_aggregate(name) || (call.star && name == "count") || ordered_set) {
@@ -53,6 +58,9 @@ impl Binder<'_> {
             }
             if let Some(bound) = self.enum_call(name, &args, pos) {
                 return bound;
+            }
+            if let Some(bound) = json_populate::bind(self, name, &args, None, pos)? {
+                return Ok(bound);
             }
             if call.variadic {
                 if let Some(bound) = self.variadic_call(name, &args, &types, pos)? {
@@ -188,6 +196,21 @@ impl Binder<'_> {
         let ty = bound.ty();
         let at = self.collected.as_deref_mut().map_or(0, |c| c.set(bound));
         Ok(Bound { kind: BoundKind::Late(Late::Set(at)), ty, pos })
+    }
+
+    /// range_agg and range_intersect_agg: a function of the array of the values.
+    fn range_aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {
+        let mut collected = call.clone();
+        collected.name.parts = vec!["array_agg".to_owned()];
+        let array = self.aggregate(&collected, pos)?;
+        let ty = element_of(array.ty.oid).unwrap_or(oid::UNKNOWN);
+        let kind = range_functions::kind_of(ty).ok_or_else(|| no_function(call.name.name(), &[ty], pos))?;
+        let of_type = Bound::constant(Datum::Oid(ty), oid::OID, pos);
+        let (function, result) = match call.name.name() {
+            "range_agg" => (&range_functions::AGGREGATE, kind.multirange),
+            _ => (&range_functions::COMMON, ty),
+        };
+        Ok(Bound { kind: BoundKind::Call { function, args: vec![array, of_type] }, ty: result.into(), pos })
     }
 
     fn aggregate(&mut self, call: &Call, pos: Pos) -> Result<Bound> {

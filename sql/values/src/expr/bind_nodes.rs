@@ -65,7 +65,7 @@ impl Binder<'_> {
                 let (l, r) = (self.node(left)?, self.node(right)?);
                 let test = self.binary("=", l, r, pos)?;
                 let BoundKind::Binary { op: _, left, right } = test.kind else {
-                    return Err(SqlError::unsupported("IS DISTINCT FROM of rows").at(pos));
+                    return self.rows_distinct(left, right, *negated, pos);
                 };
                 Ok(node(BoundKind::IsDistinct { left, right, negated: *negated }, oid::BOOL, pos))
             }
@@ -130,6 +130,11 @@ impl Binder<'_> {
             K::Row(items) => self.row(items, pos),
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
             K::Field { arg, name } => self.field(arg, name),
+            K::AllFields(arg) if matches!(&*arg.kind, K::Column(_)) => self.node(arg),
+            K::AllFields(_) => {
+                let message = "row expansion via \"*\" is not supported here";
+                Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos))
+            }
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
     }
@@ -336,41 +341,6 @@ impl Binder<'_> {
         self.cast(found, oid::CHAR.into(), pos)
     }
 
-    /// The whole of an array column whose element or slice is set to a value.
-    ///
-    /// # Errors
-    /// 42804 for a column that is no array, or a value of another type.
-    pub fn array_with_part(&mut self, column: Bound, part: &[Index], value: &Expr, name: &str) -> Result<Bound> {
-        let (ty, pos) = (column.ty, column.pos);
-        let array = types::user::base(ty);
-        let Some(element) = types::element_of(array.oid) else {
-            let message = format!("cannot subscript type {} because it does not support subscripting", format_type(ty));
-            return Err(SqlError::new(code::DATATYPE_MISMATCH, message).at(pos));
-        };
-        let element_type = Bound::constant(Datum::Oid(element), oid::OID, pos);
-        let modifier = array.modifier;
-        if part.iter().all(|i| matches!(i, Index::At(_))) {
-            let value = self.bind_assigned(value, SqlType { oid: element, modifier }, name)?;
-            let mut args = vec![column, value, element_type];
-            for i in part {
-                if let Index::At(e) = i {
-                    args.push(self.array_index(e)?);
-                }
-            }
-            let kind = BoundKind::Call { function: &super::array_assign::ELEMENT, args };
-            return Ok(Bound { kind, ty, pos });
-        }
-        let value = self.bind_assigned(value, array, name)?;
-        const BOOL_ARRAY: types::Oid = 1000;
-        let bounds = self.slice_bounds(part)?;
-        let left_out = |b: &Bound| matches!(b.kind, BoundKind::Const(Datum::Null)) && b.ty.oid == oid::UNKNOWN;
-        let given = bounds.iter().map(|b| Datum::Bool(!left_out(b))).collect();
-        let given = Datum::Array(types::datum::Array::one_dimensional(oid::BOOL, given).into());
-        let mut args = vec![column, value, element_type, Bound::constant(given, BOOL_ARRAY, pos)];
-        args.extend(bounds);
-        Ok(Bound { kind: BoundKind::Call { function: &super::array_assign::SLICE, args }, ty, pos })
-    }
-
     /// One subscript of an array.
     pub fn array_index(&mut self, e: &Expr) -> Result<Bound> {
         let bound = self.node(e)?;
@@ -389,6 +359,7 @@ impl Binder<'_> {
                     bounds.push(Bound::constant(Datum::Int4(1), oid::INT4, e.pos));
                     bounds.push(self.array_index(e)?);
                 }
+                Index::Field(..) => return Err(SqlError::internal("a field among the bounds of a slice")),
                 Index::Slice(low, high) => {
                     for side in [low, high] {
                         bounds.push(match side {
@@ -428,41 +399,6 @@ impl Binder<'_> {
         Err(SqlError::new(code::DATATYPE_MISMATCH, message)
             .hint("jsonb subscript must be coercible to either integer or text.")
             .at(at))
-    }
-
-    fn row(&mut self, items: &[Expr], pos: Pos) -> Result<Bound> {
-        let items: Vec<Bound> = items.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
-        Ok(node(BoundKind::Row(items), oid::RECORD, pos))
-    }
-
-    /// `(row).name`.
-    fn field(&mut self, arg: &Expr, name: &str) -> Result<Bound> {
-        let (row, pos) = (self.node(arg)?, arg.pos);
-        let missing = || {
-            let message = match &*arg.kind {
-                ExprKind::Column(relation) => format!("column {}.{name} does not exist", relation.dotted()),
-                _ => format!("could not identify column \"{name}\" in record data type"),
-            };
-            SqlError::new(code::UNDEFINED_COLUMN, message).at(pos)
-        };
-        match row.kind {
-            BoundKind::Record { mut items, shape } => {
-                let found = (0..items.len()).find(|i| shape.name(*i) == name).ok_or_else(missing)?;
-                Ok(items.swap_remove(found))
-            }
-            BoundKind::Row(mut items) => {
-                let found = (0..items.len()).find(|i| format!("f{}", i + 1) == name).ok_or_else(missing)?;
-                Ok(items.swap_remove(found))
-            }
-            _ if row.ty.oid == oid::RECORD => Err(missing()),
-            _ => {
-                let message = format!(
-                    "column notation .{name} applied to type {}, which is not a composite type",
-                    format_type(row.ty)
-                );
-                Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).at(pos))
-            }
-        }
     }
 
     fn collate(&mut self, arg: &Expr, collation: &QualName, pos: Pos) -> Result<Bound> {

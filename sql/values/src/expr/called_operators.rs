@@ -8,4 +8,5 @@ pub static TABLES: &[&[Function]] = &[
     super::json_path::OPERATORS,
     super::math_functions::OPERATORS,
     super::inet_functions::OPERATORS,
+    super::range_functions::OPERATORS,
 ];

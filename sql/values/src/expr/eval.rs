@@ -445,6 +445,8 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Jsonb(_) => oid::JSONB,
         Datum::JsonPath(_) => oid::JSONPATH,
         Datum::Enum(e) => e.ty,
+        Datum::Range(r) => r.kind.range,
+        Datum::Multirange(m) => m.kind.multirange,
         Datum::Inet(_, cidr) => {
             if *cidr {
                 oid::CIDR

@@ -79,6 +79,7 @@ static TABLES: &[&[Function]] = &[
     super::time_functions::FUNCTIONS,
     super::to_char::FUNCTIONS,
     super::array_functions::FUNCTIONS,
+    super::range_functions::FUNCTIONS,
 ];
 
 /// All scalar functions.

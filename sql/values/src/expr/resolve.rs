@@ -2,6 +2,7 @@
 //! `func_select_candidate` and `oper_select_candidate`.
 
 use crate::types::cast::{Context, can};
+use crate::types::range::{self, RangeKind};
 use crate::types::{Oid, array_of, category, element_of, facts, oid};
 
 /// What a choice came to.
@@ -19,6 +20,7 @@ pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
     let alive: Vec<usize> = (0..candidates.len())
         .filter(|&i| candidates[i].len() == inputs.len())
         .filter(|&i| inputs.iter().zip(candidates[i]).all(|(a, b)| accepts(*a, *b)))
+        .filter(|&i| agrees(candidates[i], inputs))
         .collect();
     if let Some(&exact) = alive.iter().find(|&&i| candidates[i] == inputs) {
         return Choice::One(exact);
@@ -50,6 +52,12 @@ pub fn choose(inputs: &[Oid], candidates: &[&[Oid]]) -> Choice {
     choose_by_category(inputs, candidates, alive)
 }
 
+/// Whether what a candidate with polymorphic ranges says of its arguments can be true of all of them at once.
+fn agrees(candidate: &[Oid], inputs: &[Oid]) -> bool {
+    let of_ranges = candidate.iter().any(|t| matches!(*t, oid::ANYRANGE | oid::ANYMULTIRANGE));
+    !of_ranges || solve(candidate, inputs, oid::VOID).is_some()
+}
+
 fn accepts(input: Oid, target: Oid) -> bool {
     let unknown = input == oid::UNKNOWN;
     match target {
@@ -57,7 +65,8 @@ fn accepts(input: Oid, target: Oid) -> bool {
         oid::ANYNONARRAY => element_of(input).is_none(),
         oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => unknown || element_of(input).is_some(),
         oid::ANYENUM => unknown || category(input) == b'E',
-        oid::ANYRANGE | oid::ANYMULTIRANGE => unknown || category(input) == b'R',
+        oid::ANYRANGE => unknown || range::of_range(input).is_some(),
+        oid::ANYMULTIRANGE => unknown || range::of_multirange(input).is_some(),
         _ => can(input, target, Context::Implicit),
     }
 }
@@ -72,10 +81,19 @@ pub fn solve(signature: &[Oid], inputs: &[Oid], result: Oid) -> Option<(Vec<Oid>
     }
     let mut element: Option<Oid> = None;
     let mut compatible = Vec::new();
+    let mut kind: Option<&'static RangeKind> = None;
     for (wanted, input) in signature.iter().zip(inputs).filter(|(_, input)| **input != oid::UNKNOWN) {
         match *wanted {
             oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => same(&mut element, *input)?,
             oid::ANYARRAY => same(&mut element, element_of(*input)?)?,
+            oid::ANYRANGE | oid::ANYMULTIRANGE => {
+                let of = if *wanted == oid::ANYRANGE { range::of_range(*input) } else { range::of_multirange(*input) };
+                let of = of?;
+                if *kind.get_or_insert(of) != of {
+                    return None;
+                }
+                same(&mut element, of.element)?;
+            }
             oid::ANYCOMPATIBLE => compatible.push(*input),
             oid::ANYCOMPATIBLEARRAY => compatible.push(element_of(*input)?),
             _ => {}
@@ -86,6 +104,8 @@ pub fn solve(signature: &[Oid], inputs: &[Oid], result: Oid) -> Option<(Vec<Oid>
     let concrete = |t: Oid| match t {
         oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM => Some(element),
         oid::ANYARRAY => array_of(element),
+        oid::ANYRANGE => kind.map(|k| k.range),
+        oid::ANYMULTIRANGE => kind.map(|k| k.multirange),
         oid::ANYCOMPATIBLE => Some(compatible),
         oid::ANYCOMPATIBLEARRAY => array_of(compatible),
         t => Some(t),
@@ -158,6 +178,7 @@ fn choose_by_category(inputs: &[Oid], candidates: &[&[Oid]], alive: Vec<usize>) 
             .iter()
             .copied()
             .filter(|&c| (0..inputs.len()).all(|i| inputs[i] != oid::UNKNOWN || accepts(first, candidates[c][i])))
+            .filter(|&c| agrees(candidates[c], &vec![first; inputs.len()]))
             .collect();
         if let [one] = fit.as_slice() {
             return Choice::One(*one);

@@ -6,13 +6,14 @@
 use super::bind::Binder;
 use super::bind_calls;
 use super::bound::{Bound, BoundKind};
+use super::json_populate;
 use super::resolve::{self, Choice};
 use super::set_table::{SETS, SetRow, is_set};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
 use crate::types::cast::Context;
 use crate::types::datum::{Array, RowShape};
-use crate::types::{Datum, Oid, SqlType, array_of, element_of, oid};
+use crate::types::{Datum, Oid, SqlType, array_of, element_of, oid, range, user};
 use clearway_base::{breath, memory};
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub enum SetFunction {
     Catalog(usize),
     /// Any scalar function: one row.
     Scalar,
+    /// A function whose value is a row or an array of rows.
+    Rows,
 }
 
 /// A call of a function that gives rows.
@@ -66,12 +69,22 @@ impl SetCall {
     pub fn shape(&self) -> Option<Arc<RowShape>> {
         let names = Some(self.columns.iter().map(|c| c.0.clone()).collect());
         let types = self.columns.iter().map(|c| c.1).collect();
-        (self.columns.len() != 1).then(|| Arc::new(RowShape { oid: oid::RECORD, names, types }))
+        let row = self.row_type().unwrap_or(oid::RECORD);
+        (self.columns.len() != 1 || row != oid::RECORD).then(|| Arc::new(RowShape { oid: row, names, types }))
+    }
+
+    /// The composite type of its rows.
+    fn row_type(&self) -> Option<Oid> {
+        match (self.function, self.args.get(1)) {
+            (SetFunction::Rows, Some(nulls)) => Some(nulls.ty.oid),
+            _ => None,
+        }
     }
 
     /// The type of its value in an expression.
     pub fn ty(&self) -> SqlType {
         match self.columns.as_slice() {
+            _ if self.row_type().is_some() => self.row_type().unwrap_or(oid::RECORD).into(),
             [(_, ty)] => *ty,
             _ => oid::RECORD.into(),
         }
@@ -80,7 +93,9 @@ impl SetCall {
 
 /// Whether a name is that of a function that gives rows.
 pub fn gives_rows(name: &str) -> bool {
-    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "pg_partition_ancestors") || is_set(name)
+    matches!(name, "generate_series" | "unnest" | "generate_subscripts" | "pg_partition_ancestors")
+        || is_set(name)
+        || json_populate::gives_rows(name)
 }
 
 impl SetFunction {
@@ -91,12 +106,14 @@ impl SetFunction {
     pub fn rows(self, args: Vec<Datum>) -> Result<Vec<Vec<Datum>>> {
         Ok(match self {
             SetFunction::Scalar => vec![args],
+            SetFunction::Rows => records(args),
             SetFunction::Unnest => match args.first() {
                 Some(Datum::Array(a)) => {
                     memory::claim(a.values.len() * (size_of::<Vec<Datum>>() + size_of::<Datum>()))?;
                     breath::step_bytes(64 * a.values.len())?;
                     a.values.iter().map(|v| vec![v.clone()]).collect()
                 }
+                Some(Datum::Multirange(m)) => m.ranges.iter().map(|r| vec![range::datum(r.clone())]).collect(),
                 _ => Vec::new(),
             },
             SetFunction::Subscripts => subscripts(&args),
@@ -110,6 +127,51 @@ impl SetFunction {
             }
         })
     }
+}
+
+/// The rows of an array of rows, or of one row; behind it stand a row of nulls, which NULL stands for, and whether NULL has no rows instead.
+fn records(args: Vec<Datum>) -> Vec<Vec<Datum>> {
+    let values = |d: &Datum| match d {
+        Datum::Row(row) => row.values.clone(),
+        _ => Vec::new(),
+    };
+    match &args[..] {
+        [Datum::Array(rows), nulls, _] => {
+            let row = |d: &Datum| if d.is_null() { values(nulls) } else { values(d) };
+            rows.values.iter().map(row).collect()
+        }
+        [row @ Datum::Row(_), ..] => vec![values(row)],
+        [_, nulls, Datum::Bool(false)] => vec![values(nulls)],
+        _ => Vec::new(),
+    }
+}
+
+/// A call whose value is a row, or an array of rows, as a function that gives rows of these fields.
+pub fn of_rows(call: Bound, shape: &Arc<RowShape>) -> SetCall {
+    let columns = shape.types.iter().enumerate().map(|(i, ty)| (shape.name(i), *ty)).collect();
+    let nulls = Bound::constant(super::bind_rows::nulls(shape), shape.oid, call.pos);
+    let none = Bound::constant(Datum::Bool(element_of(call.ty.oid).is_some()), oid::BOOL, call.pos);
+    SetCall { function: SetFunction::Rows, args: vec![call, nulls, none], columns }
+}
+
+/// Binds a call that gives rows of the fields that a column definition list names; none: its rows have a type of their own.
+///
+/// # Errors
+/// 42601.
+pub fn defined(b: &mut Binder<'_>, call: &Call, shape: &Arc<RowShape>, pos: Pos) -> Result<Option<SetCall>> {
+    let name = call.name.name();
+    if !json_populate::is_one(name) {
+        return Ok(None);
+    }
+    let args: Vec<Bound> = call.args.iter().map(|a| b.bind_unsettled(a)).collect::<Result<_>>()?;
+    if let Some(base) = args.first()
+        && !json_populate::wants_definitions(name)
+        && base.ty.oid != oid::RECORD
+    {
+        return Ok(None);
+    }
+    let bound = json_populate::bind(b, name, &args, Some(shape.clone()), pos)?;
+    Ok(bound.map(|bound| of_rows(bound, shape)))
 }
 
 fn subscripts(args: &[Datum]) -> Vec<Vec<Datum>> {
@@ -134,6 +196,12 @@ fn no_function(name: &str, args: &[Bound], pos: Pos) -> SqlError {
     bind_calls::no_function(name, &types, pos)
 }
 
+/// A function of unknown rows needs a column definition list.
+pub fn definitions_wanted(pos: Pos) -> SqlError {
+    let message = "a column definition list is required for functions returning \"record\"";
+    SqlError::new(code::SYNTAX_ERROR, message).at(pos)
+}
+
 /// Binds a call that gives rows.
 ///
 /// # Errors
@@ -150,7 +218,13 @@ pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<SetCall> {
     match name {
         "unnest" => {
             let [array] = args.as_slice() else { return Err(no_function(name, &args, pos)) };
+            if let Some(kind) = range::of_multirange(array.ty.oid) {
+                return Ok(one(SetFunction::Unnest, args, kind.range.into()));
+            }
             let element = element_of(array.ty.oid).ok_or_else(|| no_function(name, &args, pos))?;
+            if let Some(shape) = user::shape(element) {
+                return Ok(of_rows(array.clone(), &shape));
+            }
             Ok(one(SetFunction::Unnest, args, element.into()))
         }
         "generate_subscripts" => {
@@ -175,6 +249,15 @@ pub fn bind(b: &mut Binder<'_>, call: &Call, pos: Pos) -> Result<SetCall> {
             let nobody = Datum::Array(Array::one_dimensional(oid::REGCLASS, Vec::new()).into());
             let nobody = Bound::constant(nobody, array_of(oid::REGCLASS).unwrap_or(oid::OID), pos);
             Ok(one(SetFunction::Unnest, vec![nobody], oid::REGCLASS.into()))
+        }
+        _ if json_populate::is_one(name) => {
+            let nobody = |args: &[Bound]| no_function(name, args, pos);
+            if json_populate::wants_definitions(name) {
+                return Err(definitions_wanted(pos));
+            }
+            let bound = json_populate::bind(b, name, &args, None, pos)?.ok_or_else(|| nobody(&args))?;
+            let shape = b.shape_of(&args[0]).ok_or_else(|| nobody(&args))?;
+            Ok(of_rows(bound, &shape))
         }
         _ if is_set(name) => of_table(b, name, args, pos),
         _ => series(b, name, args, pos),

@@ -3,16 +3,27 @@
 use super::datum::{Array, Datum};
 use super::interval::Interval;
 use super::numeric::Numeric;
-use super::{Oid, SqlType, cast, element_of, oid};
+use super::{Oid, SqlType, cast, element_of, oid, range};
 use crate::error::{Result, SqlError, code};
 
 fn bad() -> SqlError {
     SqlError::new(code::INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
 }
 
-struct Reader<'a>(&'a [u8]);
+/// What is left of a binary form.
+pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    pub(super) fn over(bytes: &'a [u8]) -> Self {
+        Reader(bytes)
+    }
+    pub(super) fn byte(&mut self) -> Result<u8> {
+        Ok(self.take::<1>()?[0])
+    }
+    /// An error if something is left.
+    pub(super) fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(bad()) }
+    }
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (head, tail) = self.0.split_first_chunk::<N>().ok_or_else(bad)?;
         self.0 = tail;
@@ -23,7 +34,14 @@ impl<'a> Reader<'a> {
         self.0 = tail;
         Ok(head)
     }
-    fn i32(&mut self) -> Result<i32> {
+    /// Bytes with their length before them; none: NULL.
+    pub(super) fn field(&mut self) -> Result<Option<&'a [u8]>> {
+        match self.i32()? {
+            -1 => Ok(None),
+            len => self.bytes(usize::try_from(len).map_err(|_| bad())?).map(Some),
+        }
+    }
+    pub(super) fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.take()?))
     }
     fn u16(&mut self) -> Result<u16> {
@@ -80,6 +98,8 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             Datum::numeric(Numeric::from_wire(weight, sign, scale, &digits?).ok_or_else(bad)?)
         }
         oid::VOID => Datum::Void,
+        _ if super::user::is_composite(ty) => super::record::receive(ty, r)?,
+        _ if range::of_range(ty).is_some() || range::of_multirange(ty).is_some() => input_range(ty, r)?,
         _ if super::user::is_enum(ty) => super::user::label(ty, utf8(r.bytes(r.0.len())?)?)?,
         _ if super::user::is_domain(ty) => {
             let base = super::user::base(ty.into());
@@ -134,6 +154,14 @@ fn input_other(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
         }
         _ => return Err(bad()),
     })
+}
+
+fn input_range(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
+    if let Some(kind) = range::of_range(ty) {
+        return range::receive(kind, r).map(range::datum);
+    }
+    let kind = range::of_multirange(ty).ok_or_else(bad)?;
+    Ok(Datum::Multirange(range::receive_multi(kind, r)?.into()))
 }
 
 fn input_array(expected: Oid, r: &mut Reader<'_>) -> Result<Array> {
@@ -200,6 +228,8 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Enum(e) => out.extend(e.text.as_bytes()),
         Datum::Inet(v, cidr) => v.wire(*cidr, out),
+        Datum::Range(r) => range::send(r, out),
+        Datum::Multirange(m) => range::send_multi(m, out),
         Datum::Bytea(b) => out.extend(b.iter()),
         Datum::Interval(i) => {
             out.extend(i.micros.to_be_bytes());
@@ -235,7 +265,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
 }
 
 /// A value with its length before it.
-fn field(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
+pub(super) fn field(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
     if value.is_null() {
         return out.extend((-1i32).to_be_bytes());
     }

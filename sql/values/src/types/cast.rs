@@ -41,7 +41,10 @@ pub fn context(from: Oid, to: Oid) -> Option<Context> {
     if let (Some(a), Some(b)) = (element_of(from), element_of(to)) {
         return context(a, b);
     }
-    let real = |t: Oid| facts(t).is_some_and(|f| f.category != b'P');
+    if to == oid::RECORD && user::is_composite(from) || from == oid::RECORD && user::is_composite(to) {
+        return Some(Context::Implicit);
+    }
+    let real = |t: Oid| t == oid::RECORD || facts(t).is_some_and(|f| f.category != b'P');
     if category(to) == b'S' && real(from) {
         return Some(Context::Assignment);
     }
@@ -193,6 +196,9 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Inet(v, _), oid::INET) => D::Inet(*v, false),
         (D::Inet(v, _), _) if text_target => text::input(SqlType::new(to.oid), &v.text(true), c)?,
         (D::Row(_), oid::RECORD) => value,
+        (D::Range(r), to) if to == r.kind.multirange => {
+            D::Multirange(super::range::Multirange::of(r.kind, vec![(**r).clone()])?.into())
+        }
         (D::Text(s), oid::INT4) if from.oid == oid::CHAR => D::Int4(s.bytes().next().map_or(0, |b| i32::from(b as i8))),
         (D::Date(d), oid::TIMESTAMP) => D::Timestamp(datetime::date_to_timestamp(*d)),
         (D::Date(d), oid::TIMESTAMPTZ) => {

@@ -5,6 +5,7 @@ use super::interval::Interval;
 use super::json::Json;
 use super::jsonpath::JsonPath;
 use super::numeric::Numeric;
+use super::range::{self, Multirange, Range};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -64,6 +65,10 @@ pub enum Datum {
     Enum(Arc<EnumLabel>),
     /// inet, or cidr (true).
     Inet(Inet, bool),
+    /// A range.
+    Range(Arc<Range>),
+    /// A multirange.
+    Multirange(Arc<Multirange>),
     /// The value of void.
     Void,
 }
@@ -151,6 +156,8 @@ impl Datum {
             Self::Row(r) => r.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
             Self::Bpchar(s) | Self::Json(s) => s.len(),
             Self::Numeric(n) => n.heap_bytes(),
+            Self::Range(r) => r.heap_bytes(),
+            Self::Multirange(m) => m.heap_bytes(),
             Self::Jsonb(j) => size_of::<Json>() + j.heap_bytes(),
             _ => 0,
         }
@@ -244,6 +251,8 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
         (D::Inet(x, _), D::Inet(y, _)) => x.compare(y),
         (D::Enum(x), D::Enum(y)) => x.order.cmp(&y.order),
+        (D::Range(x), D::Range(y)) => range::compare(x, y),
+        (D::Multirange(x), D::Multirange(y)) => range::compare_multi(x, y),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
             without_blanks(a).cmp(without_blanks(b))
         }
@@ -283,6 +292,8 @@ fn kind(d: &Datum) -> u8 {
         D::JsonPath(_) => 17,
         D::Enum(_) => 18,
         D::Inet(..) => 19,
+        D::Range(_) => 20,
+        D::Multirange(_) => 21,
     }
 }
 
@@ -329,6 +340,8 @@ impl Hash for Datum {
             D::Jsonb(j) => j.hash_into(state),
             D::Enum(e) => e.order.hash(state),
             D::Inet(v, _) => v.hash(state),
+            D::Range(r) => r.hash(state),
+            D::Multirange(m) => m.ranges.iter().for_each(|r| r.hash(state)),
             _ => kind(self).hash(state),
         }
     }

@@ -28,6 +28,8 @@ pub mod json;
 pub mod jsonpath;
 pub mod numeric;
 mod numeric_math;
+pub mod range;
+mod record;
 pub mod text;
 pub mod time;
 pub mod user;
@@ -95,6 +97,18 @@ pub mod oid {
     pub const JSON: Oid = 114;
     pub const JSONB: Oid = 3802;
     pub const JSONPATH: Oid = 4072;
+    pub const INT4RANGE: Oid = 3904;
+    pub const INT8RANGE: Oid = 3926;
+    pub const NUMRANGE: Oid = 3906;
+    pub const TSRANGE: Oid = 3908;
+    pub const TSTZRANGE: Oid = 3910;
+    pub const DATERANGE: Oid = 3912;
+    pub const INT4MULTIRANGE: Oid = 4451;
+    pub const INT8MULTIRANGE: Oid = 4536;
+    pub const NUMMULTIRANGE: Oid = 4532;
+    pub const TSMULTIRANGE: Oid = 4533;
+    pub const TSTZMULTIRANGE: Oid = 4534;
+    pub const DATEMULTIRANGE: Oid = 4535;
     pub const CSTRING: Oid = 2275;
     pub const ANY: Oid = 2276;
     pub const ANYNONARRAY: Oid = 2776;
@@ -230,18 +244,6 @@ const NOT_HERE: &[&str] = &[
     "tsvector",
     "tsquery",
     "xml",
-    "int4range",
-    "int8range",
-    "numrange",
-    "tsrange",
-    "tstzrange",
-    "daterange",
-    "int4multirange",
-    "int8multirange",
-    "nummultirange",
-    "tsmultirange",
-    "tstzmultirange",
-    "datemultirange",
     "pg_lsn",
     "txid_snapshot",
     "pg_snapshot",

@@ -5,7 +5,7 @@ use super::datum::Datum;
 use super::inet::Inet;
 use super::interval::Interval;
 use super::numeric::{self, Numeric};
-use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid};
+use super::{Oid, SqlType, aliases, array, cast, element_of, facts, float, oid, range};
 use crate::error::{Result, SqlError, code};
 
 /// Looks up what the reg* types name; the catalog implements it.
@@ -189,6 +189,12 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
             super::user::check(ty, &value)?;
             value
         }
+        oid::RECORD => {
+            let message = "input of anonymous composite types is not implemented";
+            return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message));
+        }
+        _ if super::user::is_composite(ty) => super::record::parse(ty, text, c)?,
+        _ if range::of_range(ty).is_some() || range::of_multirange(ty).is_some() => range_input(ty, text, c)?,
         _ => match element_of(ty) {
             Some(element) => Datum::Array(array::parse(text, element, |t| input_plain(element, t, c))?.into()),
             None => {
@@ -200,6 +206,14 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
             }
         },
     })
+}
+
+fn range_input(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
+    if let Some(kind) = range::of_range(ty) {
+        return range::parse(kind, text, c).map(range::datum);
+    }
+    let kind = range::of_multirange(ty).ok_or_else(|| SqlError::internal("a range without a kind"))?;
+    Ok(Datum::Multirange(range::parse_multi(kind, text, c)?.into()))
 }
 
 /// A value of `ty` to text.
@@ -223,6 +237,8 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::JsonPath(p) => p.to_string(),
         Datum::Enum(e) => e.text.to_string(),
         Datum::Inet(v, cidr) => v.text(*cidr),
+        Datum::Range(r) => range::format(r, c),
+        Datum::Multirange(m) => range::format_multi(m, c),
         Datum::Text(s) => s.to_string(),
         Datum::Bytea(b) => {
             let mut out = String::with_capacity(2 + b.len() * 2);

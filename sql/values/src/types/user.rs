@@ -1,4 +1,4 @@
-//! The types that users define, as the running statement sees them: enums, domains, and the types of their arrays.
+//! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, and the types of their arrays.
 //!
 //! Facts of types are asked for everywhere and by number alone, so what a session knows of its catalog is found through its thread: whoever
 //! polls a statement puts the session's types in place for as long as the poll lasts ([`within`], [`enter`]).
@@ -10,7 +10,7 @@
 //! - USR-3 What a name in a stored text (default, CHECK, policy, view) stands for does not depend on the search path of the session that
 //!   evaluates it: the text is planned on the path on which it was written.
 
-use super::datum::{Datum, EnumLabel};
+use super::datum::{Datum, EnumLabel, RowShape};
 use super::{Oid, SqlType, TypeFacts};
 use crate::error::{Result, SqlError, code};
 use clearway_base::sync::Mutex;
@@ -53,6 +53,16 @@ pub enum Kind {
     Domain(Domain),
     /// The type of another one's arrays.
     Array,
+    /// Rows of a shape.
+    Composite(Arc<RowShape>),
+}
+
+/// The types of the rows of tables: made when they are asked for, since most tables' never are.
+pub trait RowTypes: Send + Sync + std::fmt::Debug {
+    /// The type of a number.
+    fn of_oid(&self, oid: Oid) -> Option<UserType>;
+    /// The type of the rows of the table or view of a name.
+    fn of_name(&self, schema: &str, name: &str) -> Option<UserType>;
 }
 
 /// A type.
@@ -66,6 +76,9 @@ pub struct UserType {
     pub kind: Kind,
 }
 
+/// Types of tables' rows that have been asked for.
+type Asked = Arc<Mutex<HashMap<Oid, UserType>>>;
+
 /// The types of a catalog.
 #[derive(Debug, Default)]
 pub struct UserTypes {
@@ -73,6 +86,8 @@ pub struct UserTypes {
     by_name: HashMap<(Arc<str>, &'static str), Oid>,
     /// The schemas in which names without one are looked for.
     path: Vec<String>,
+    /// The types of tables' rows, and those that have been asked for.
+    rows: Option<(Arc<dyn RowTypes>, Asked)>,
 }
 
 impl UserTypes {
@@ -87,14 +102,31 @@ impl UserTypes {
         self.by_oid.insert(ty.facts.oid, ty);
     }
 
-    /// The type of a number.
-    pub fn get(&self, oid: Oid) -> Option<&UserType> {
-        self.by_oid.get(&oid)
+    /// The types of tables' rows are found there.
+    pub fn with_rows(mut self, rows: Arc<dyn RowTypes>) -> UserTypes {
+        self.rows = Some((rows, Arc::new(Mutex::new("sql/types/rows", HashMap::new()))));
+        self
     }
 
-    fn find(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
+    /// What `f` says of the type of a number.
+    pub fn get<R>(&self, oid: Oid, f: impl FnOnce(&UserType) -> R) -> Option<R> {
+        if let Some(found) = self.by_oid.get(&oid) {
+            return Some(f(found));
+        }
+        let (rows, asked) = self.rows.as_ref()?;
+        if let Some(found) = asked.lock().get(&oid) {
+            return Some(f(found));
+        }
+        let found = rows.of_oid(oid)?;
+        let said = f(&found);
+        asked.lock().insert(oid, found);
+        Some(said)
+    }
+
+    fn find(&self, schema: Option<&str>, name: &str) -> Option<&'static TypeFacts> {
         let at = |schema: &str| {
-            self.by_oid.values().find(|t| &*t.schema == schema && t.facts.name == name).map(|t| t.facts.oid)
+            let own = self.by_oid.values().find(|t| &*t.schema == schema && t.facts.name == name).map(|t| t.facts);
+            own.or_else(|| Some(self.rows.as_ref()?.0.of_name(schema, name)?.facts))
         };
         match schema {
             Some(schema) => at(schema),
@@ -166,7 +198,7 @@ fn with<R>(oid: Oid, f: impl FnOnce(&UserType) -> R) -> Option<R> {
     if oid < FIRST_OID {
         return None; // USR-1
     }
-    current()?.get(oid).map(f)
+    current()?.get(oid, f)
 }
 
 /// Whether a type is an enum.
@@ -186,9 +218,21 @@ pub fn facts(oid: Oid) -> Option<&'static TypeFacts> {
 
 /// The type of a name.
 pub fn find(schema: Option<&str>, name: &str) -> Option<&'static TypeFacts> {
-    let types = current()?;
-    let oid = types.find(schema, name)?;
-    types.get(oid).map(|t| t.facts)
+    current()?.find(schema, name)
+}
+
+/// Whether a type is a composite one, or that of a table's rows.
+pub fn is_composite(oid: Oid) -> bool {
+    with(oid, |t| matches!(t.kind, Kind::Composite(_))) == Some(true)
+}
+
+/// The shape of the rows of a composite type.
+pub fn shape(oid: Oid) -> Option<Arc<RowShape>> {
+    let shape = |t: &UserType| match &t.kind {
+        Kind::Composite(shape) => Some(shape.clone()),
+        _ => None,
+    };
+    with(oid, shape).flatten()
 }
 
 /// The type below a domain; any other type itself.
