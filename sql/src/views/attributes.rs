@@ -5,7 +5,7 @@ use super::{SoughtOf, ViewOf, text};
 use crate::context::views::{SystemView, all, listed};
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, Oid, facts, oid};
-use clearway_engine::catalog::{AclKind, Column, Object, TypeBody};
+use clearway_engine::catalog::{AclKind, Column, Composite, Object, TypeBody};
 
 use oid::{BOOL, INT8};
 
@@ -132,24 +132,30 @@ fn attributes<'r>(
                 out.extend(columns.into_iter().enumerate().map(|(i, (name, ty))| plain(s.oid, name, ty, i)));
             }
             Object::Type(t) => {
-                let TypeBody::Composite(composite) = &t.body else { continue };
-                out.extend(composite.attributes.iter().enumerate().map(|(number, a)| {
-                    attribute_row(Attribute {
-                        relation: composite.class,
-                        name: &a.name,
-                        ty: a.type_oid,
-                        modifier: a.type_mod,
-                        number,
-                        not_null: false,
-                        column: None,
-                        acl: Datum::Null,
-                    })
-                }));
+                if let TypeBody::Composite(composite) = &t.body {
+                    of_composite(composite, &mut out);
+                }
             }
             Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {}
         }
     }
     out
+}
+
+/// The attributes of a composite type.
+fn of_composite(composite: &Composite, out: &mut Vec<Row>) {
+    out.extend(composite.attributes.iter().enumerate().map(|(number, a)| {
+        attribute_row(Attribute {
+            relation: composite.class,
+            name: &a.name,
+            ty: a.type_oid,
+            modifier: a.type_mod,
+            number,
+            not_null: false,
+            column: None,
+            acl: Datum::Null,
+        })
+    }));
 }
 
 fn pg_sequence(run: &Run<'_>) -> Vec<Row> {

@@ -9,7 +9,7 @@ use crate::types::datum::Array;
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::acl::LETTERS;
 use clearway_engine::catalog::types::row_type;
-use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, TypeBody};
+use clearway_engine::catalog::{Acl, AclKind, Object, Relation, RelationKind, TypeBody, TypeObject};
 
 use oid::TEXT;
 
@@ -78,6 +78,14 @@ pub(super) fn sought<'r>(run: &'r Run<'_>, keys: &Keys) -> Vec<&'r Object> {
             catalog.schemas(database).flat_map(|s| in_schema(s.oid)).map(|o| &**o).collect()
         }
     };
+    // Composite types stand in pg_class under a number of their own.
+    let has_class = |t: &&TypeObject| match (&t.body, keys) {
+        (TypeBody::Composite(c), Keys::Oids(oids)) => oids.contains(&c.class),
+        (TypeBody::Composite(_), Keys::Names(names)) => names.contains(&t.name),
+        _ => false,
+    };
+    found.extend(catalog.types().filter(has_class).filter_map(|t| catalog.get(t.oid)).map(|o| &**o));
+    found.dedup_by_key(|o| o.oid());
     found.retain(|o| is_local(o, database));
     found.sort_unstable_by_key(|o| o.oid());
     found
@@ -279,29 +287,32 @@ fn class_of<'a>(run: &Run<'_>, object: &'a Object) -> Option<Class<'a>> {
             options: &[],
             acl: acl(run, s.owner, &s.acl, AclKind::Sequence),
         },
-        Object::Type(t) => {
-            let TypeBody::Composite(composite) = &t.body else { return None };
-            Class {
-                oid: composite.class,
-                row_type: t.oid,
-                name: &t.name,
-                schema: t.schema,
-                owner: t.owner,
-                kind: "c",
-                columns: composite.attributes.len(),
-                checks: 0,
-                has_index: false,
-                has_rules: false,
-                has_triggers: false,
-                populated: true,
-                persistence: "p",
-                options: &[],
-                acl: Datum::Null,
-            }
-        }
+        Object::Type(t) => return class_of_type(t),
         Object::Database(_) | Object::Schema(_) | Object::Role(_) | Object::Comment(_) => {
             return None;
         }
+    })
+}
+
+/// What pg_class says of a composite type; any other type does not stand there.
+fn class_of_type(t: &TypeObject) -> Option<Class<'_>> {
+    let TypeBody::Composite(composite) = &t.body else { return None };
+    Some(Class {
+        oid: composite.class,
+        row_type: t.oid,
+        name: &t.name,
+        schema: t.schema,
+        owner: t.owner,
+        kind: "c",
+        columns: composite.attributes.len(),
+        checks: 0,
+        has_index: false,
+        has_rules: false,
+        has_triggers: false,
+        populated: true,
+        persistence: "p",
+        options: &[],
+        acl: Datum::Null,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use super::catalog::{int_oid, local};
 use super::{ViewOf, opt, text};
-use crate::exec::{Row, Run, SoughtRows};
+use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
-use clearway_engine::catalog::types::{STEP, row_array, row_type};
+use clearway_engine::catalog::types::{STEP, row_array, row_type, table_of_row_type};
 use clearway_engine::catalog::{Label, Object, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
@@ -88,14 +88,27 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
         array[column::ELEMENT] = int_oid(ty.oid);
         out.push(array);
     }
-    row_types(run, &like, &mut out);
+    row_types(run, &like, sought, &mut out);
     out
 }
 
+/// What the tables have whose types of rows, or of arrays of them, are asked for.
+fn table_keys(keys: &Keys) -> Keys {
+    match keys {
+        Keys::Oids(oids) => Keys::Oids(oids.iter().filter_map(|oid| Some(table_of_row_type(*oid)?.0)).collect()),
+        Keys::Names(names) => {
+            let of_array = |name: &String| name.strip_prefix('_').map(str::to_owned);
+            Keys::Names(names.iter().cloned().chain(names.iter().filter_map(of_array)).collect())
+        }
+    }
+}
+
 /// The types of the rows of tables and views, and of their arrays.
-fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, out: &mut Vec<Row>) {
+fn row_types(run: &Run<'_>, like: &dyn Fn(u32) -> Option<Row>, sought: Option<&SoughtRows>, out: &mut Vec<Row>) {
     let (Some(row), Some(array)) = (like(oid::RECORD), like(oid::TEXT_ARRAY)) else { return };
-    for object in local(run) {
+    let keys = sought.map(|sought| table_keys(&sought.keys));
+    let tables = keys.map_or_else(|| local(run).collect(), |keys| super::catalog::sought(run, &keys));
+    for object in tables {
         let Object::Relation(r) = object else { continue };
         let (Some(row_oid), Some(array_oid)) = (row_type(r.oid), row_array(r.oid)) else { continue };
         let named = |mut like: Row, oid: u32, name: &str| {

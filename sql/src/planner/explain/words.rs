@@ -1,5 +1,6 @@
 //! Expressions as EXPLAIN shows them: every operation in parentheses, every cast written out, as PostgreSQL does.
 
+use crate::expr::bind_rows::FIELD;
 use crate::expr::bound::BoundKind as K;
 use crate::expr::bound::SubqueryUse;
 use crate::expr::{Bound, BoundKind};
@@ -110,16 +111,7 @@ impl Words<'_> {
                 format!("{}::{}", show(arg), format_type(e.ty))
             }
             K::Cast { arg, .. } => format!("({})::{}", show(arg), format_type(e.ty)),
-            K::Call { function, args } if function.name == crate::expr::bind_rows::FIELD.name => field(args, show),
-            K::Call { function, args } if !function.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
-                match args.as_slice() {
-                    [left, right] => format!("({} {} {})", show(left), function.name, show(right)),
-                    _ => format!("({} {})", function.name, all(args, ", ")),
-                }
-            }
-            K::Call { function, args } | K::Spread { function, args } => {
-                format!("{}({})", function.name, all(args, ", "))
-            }
+            K::Call { function, args } | K::Spread { function, args } => called(function.name, args, show),
             K::Host { function, args } => format!("{}({})", snake(&format!("{function:?}")), all(args, ", ")),
             K::Array(list) => format!("ARRAY[{}]", all(list, ", ")),
             K::Subscript { arg, index } => format!("{}[{}]", show(arg), all(index, "][")),
@@ -251,6 +243,21 @@ fn snake(name: &str) -> String {
 /// The labels of a query's columns.
 pub fn labels(query: &Query) -> Vec<String> {
     query.columns.iter().map(|c| c.name.clone()).collect()
+}
+
+/// Whether a call is written as one: those of operators and of fields are not.
+fn is_named(name: &str) -> bool {
+    name != FIELD.name && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// A call as SQL writes it.
+fn called(name: &str, args: &[Bound], show: impl Fn(&Bound) -> String) -> String {
+    match args {
+        _ if name == FIELD.name => field(args, show),
+        _ if is_named(name) => format!("{name}({})", args.iter().map(show).collect::<Vec<_>>().join(", ")),
+        [left, right] => format!("({} {name} {})", show(left), show(right)),
+        _ => format!("({name} {})", args.iter().map(show).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// `(row).name`, of the arguments of the function that takes a field out of a row.

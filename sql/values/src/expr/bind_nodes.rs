@@ -53,8 +53,8 @@ impl Binder<'_> {
                 Ok(node(BoundKind::Not(Box::new(arg)), oid::BOOL, pos))
             }
             K::IsNull { arg, negated } => {
-                let arg = Box::new(self.bind(arg)?);
-                Ok(node(BoundKind::IsNull { arg, negated: *negated }, oid::BOOL, pos))
+                let (arg, negated) = (Box::new(self.bind(arg)?), *negated);
+                Ok(node(BoundKind::IsNull { arg, negated }, oid::BOOL, pos))
             }
             K::IsTruth { arg, truth, negated } => {
                 let name = format!("IS {}{:?}", if *negated { "NOT " } else { "" }, truth).to_uppercase();
@@ -130,11 +130,7 @@ impl Binder<'_> {
             K::Row(items) => self.row(items, pos),
             K::Collate { arg, collation } => self.collate(arg, collation, pos),
             K::Field { arg, name } => self.field(arg, name),
-            K::AllFields(arg) if matches!(&*arg.kind, K::Column(_)) => self.node(arg),
-            K::AllFields(_) => {
-                let message = "row expansion via \"*\" is not supported here";
-                Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos))
-            }
+            K::AllFields(arg) => self.all_as_one(arg, pos),
             K::Default => Err(SqlError::new(code::SYNTAX_ERROR, "DEFAULT is not allowed in this context").at(pos)),
         }
     }

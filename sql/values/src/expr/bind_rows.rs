@@ -94,6 +94,15 @@ impl Binder<'_> {
         Ok(Bound { kind: BoundKind::Row(out), ty: oid::RECORD.into(), pos })
     }
 
+    /// `t.*` where one value is wanted: the whole row of a relation.
+    pub(super) fn all_as_one(&mut self, row: &Expr, pos: Pos) -> Result<Bound> {
+        if matches!(&*row.kind, ExprKind::Column(_)) {
+            return self.node(row);
+        }
+        let message = "row expansion via \"*\" is not supported here";
+        Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, message).at(pos))
+    }
+
     /// What the fields of a bound row are, as far as the text tells.
     pub fn shape_of(&self, row: &Bound) -> Option<Arc<RowShape>> {
         match &row.kind {
