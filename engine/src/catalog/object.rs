@@ -372,8 +372,9 @@ pub struct Comment {
     pub text: String,
 }
 
-/// Any object.
+/// Any object. Each is kept behind an `Arc` of its own, and most are relations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)]
 pub enum Object {
     /// See [`Database`].
     Database(Database),

@@ -102,7 +102,7 @@ ALTER TYPE free DROP ATTRIBUTE none;
 ALTER TYPE free ADD ATTRIBUTE me free[];
 SELECT '(12345678901,x)'::free;
 \d free
-\dT
+\dT composites.*
 ALTER TYPE free RENAME TO freed;
 CREATE INDEX ON whole (((c).a));
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_type whole ON a.attrelid = whole.typrelid WHERE typname = 'deep' ORDER BY attnum;

@@ -20,7 +20,7 @@ SELECT name, m FROM person WHERE m <= 'angry' ORDER BY m;
 SELECT name FROM person WHERE m = 'angry';
 SELECT m, count(*) FROM person GROUP BY m ORDER BY m;
 SELECT enumlabel, enumsortorder FROM pg_enum WHERE enumtypid = 'mood'::regtype AND enumlabel <> 'angry' ORDER BY enumsortorder DESC LIMIT 1;
-SELECT typname, typtype, typcategory, typarray::regtype FROM pg_type WHERE typname = 'mood';
+SELECT typname, typtype, typcategory, typarray::regtype FROM pg_type WHERE typname = 'mood' AND typnamespace = 'public'::regnamespace;
 SELECT pg_typeof('ok'::mood), pg_typeof(array['ok'::mood]);
 \set VERBOSITY terse
 DROP TYPE mood;
