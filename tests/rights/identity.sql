@@ -159,8 +159,6 @@ create user a_hacked;
 
 == the grants of a dropped role do not come back
 create user a_user; create table t (a int); grant all on t to a_user;
--- What depends on a role is not listed.
--- here: 2BP01
 drop role a_user;
 revoke all on t from a_user; drop role a_user;
 create user a_user;
@@ -171,16 +169,10 @@ grant a_user to postgres; drop role a_user; create user a_user; select pg_has_ro
 create user a_g; grant a_g to a_user; drop role a_g; create user a_g;
 select count(*) from pg_auth_members where member = 'a_user'::regrole;
 create user a_owner; create schema a_s authorization a_owner; alter default privileges for role a_owner grant select on tables to a_user;
--- What depends on a role is not listed.
--- here: 2BP01
 drop role a_user;
--- What depends on a role is not listed.
--- here: 2BP01
 drop role a_owner;
 drop owned by a_owner; drop role a_owner; drop role a_user;
 create policy p on t to a_g;
--- What depends on a role is not listed.
--- here: 2BP01
 drop role a_g;
 drop owned by a_g; drop role a_g;
 

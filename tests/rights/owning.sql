@@ -24,8 +24,6 @@ alter sequence t_id_seq owner to a_a;
 select relname, relowner::regrole from pg_class where relname in ('t', 't_id_seq', 't_pkey', 'i') order by 1;
 drop table t cascade;
 @postgres
--- What depends on a role is not listed.
--- here: 2BP01
 drop role a_a;
 revoke a_b from a_a;
 @a

@@ -44,6 +44,8 @@ pub enum AclKind {
     Schema,
     /// A database.
     Database,
+    /// A type.
+    Type,
 }
 
 impl AclKind {
@@ -55,11 +57,16 @@ impl AclKind {
             AclKind::Sequence => "rwU",
             AclKind::Schema => "UC",
             AclKind::Database => "CTc",
+            AclKind::Type => "U",
         }
     }
 
     fn of_public(self) -> &'static str {
-        if self == AclKind::Database { "Tc" } else { "" }
+        match self {
+            AclKind::Database => "Tc",
+            AclKind::Type => "U",
+            AclKind::Table | AclKind::Column | AclKind::Sequence | AclKind::Schema => "",
+        }
     }
 }
 

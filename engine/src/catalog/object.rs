@@ -442,7 +442,8 @@ impl Object {
             Object::Schema(o) => Some((&o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => None,
+            Object::Type(o) => Some((&o.acl, AclKind::Type)),
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
 
@@ -453,7 +454,8 @@ impl Object {
             Object::Schema(o) => Some((&mut o.acl, AclKind::Schema)),
             Object::Relation(o) => Some((&mut o.acl, AclKind::Table)),
             Object::Sequence(o) => Some((&mut o.acl, AclKind::Sequence)),
-            Object::Index(_) | Object::Role(_) | Object::Comment(_) | Object::Type(_) => None,
+            Object::Type(o) => Some((&mut o.acl, AclKind::Type)),
+            Object::Index(_) | Object::Role(_) | Object::Comment(_) => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Types that users define: enums, domains and composite types.
 
+use super::acl::Acl;
 use super::object::{Check, Oid};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ pub struct TypeObject {
     pub name: String,
     /// Its owner.
     pub owner: Oid,
+    /// Who may use it.
+    #[serde(default, skip_serializing_if = "Acl::is_default")]
+    pub acl: Acl,
     /// What it is.
     pub body: TypeBody,
 }

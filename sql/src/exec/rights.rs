@@ -168,6 +168,12 @@ impl<'a> Cx<'a> {
             Datum::Text(name) => self.number_of(function, name)?,
             other => other.as_i64().unwrap_or(0) as Oid,
         };
+        // An array has the rights of its elements.
+        let element = crate::types::facts(number).map_or(0, |facts| facts.element);
+        let number = match function == "has_type_privilege" && catalog.get(element).is_some() {
+            true => element,
+            false => number,
+        };
         let is_schema = function == "has_schema_privilege";
         if is_schema && matches!(number, views::PG_CATALOG | views::INFORMATION_SCHEMA) {
             return Ok(Some(About::Public));
@@ -177,7 +183,7 @@ impl<'a> Cx<'a> {
         }
         let public = match function {
             "has_function_privilege" => clearway_values::builtin::proc(number).is_some(),
-            "has_type_privilege" => crate::types::facts(number).is_some(),
+            "has_type_privilege" => crate::types::facts(number).is_some() && catalog.get(number).is_none(),
             "has_language_privilege" => matches!(number, 12..=14),
             "has_tablespace_privilege" => number == 1663,
             _ => false,
@@ -190,6 +196,7 @@ impl<'a> Cx<'a> {
             Object::Sequence(_) => matches!(function, "has_table_privilege" | "has_sequence_privilege"),
             Object::Schema(_) => is_schema,
             Object::Database(_) => function == "has_database_privilege",
+            Object::Type(_) => function == "has_type_privilege",
             _ => false,
         };
         Ok(catalog.get(number).map(|o| &**o).filter(|o| fits(o)).map(About::Object))

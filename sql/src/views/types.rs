@@ -1,11 +1,11 @@
 //! pg_enum, and what pg_type says of types that users define.
 
-use super::catalog::{int_oid, local};
+use super::catalog::{acl, int_oid, local};
 use super::{ViewOf, opt, text};
 use crate::exec::{Keys, Row, Run, SoughtRows};
 use crate::types::{Datum, oid};
 use clearway_engine::catalog::types::{STEP, row_array, row_type, table_of_row_type};
-use clearway_engine::catalog::{Label, Object, TypeBody, TypeObject};
+use clearway_engine::catalog::{AclKind, Label, Object, TypeBody, TypeObject};
 
 /// The rows of the views of this module.
 pub const ROWS: &[ViewOf] = &[("pg_catalog", "pg_enum", pg_enum)];
@@ -27,6 +27,7 @@ mod column {
     pub const BASE: usize = 25;
     pub const MODIFIER: usize = 26;
     pub const DEFAULT: usize = 30;
+    pub const ACL: usize = 31;
 }
 
 /// enum_in, enum_out, enum_recv, enum_send.
@@ -64,6 +65,7 @@ pub(super) fn user_types(run: &Run<'_>, known: &[Row], sought: Option<&SoughtRow
         let (Some(own), Some(array)) = (like(base), like(oid::TEXT_ARRAY)) else { continue };
         let mut own = named(own, ty.oid, &ty.name);
         own[column::ARRAY] = int_oid(ty.array);
+        own[column::ACL] = acl(run, ty.owner, &ty.acl, AclKind::Type);
         match &ty.body {
             TypeBody::Enum(_) => {
                 own[column::TYPE] = text("e");

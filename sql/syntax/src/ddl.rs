@@ -392,6 +392,10 @@ pub enum ObjectKind {
     Database,
     Role,
     Rule,
+    /// GRANT alone names one, and default privileges.
+    Type,
+    /// The same.
+    Domain,
     Column,
     /// Of a table; COMMENT alone names one.
     Constraint,

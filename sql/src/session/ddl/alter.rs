@@ -74,6 +74,7 @@ impl Ddl<'_> {
             AlterAction::AlterType { column, ty, collation, using } => {
                 super::table::check_collation(collation.as_ref())?;
                 let ty = crate::types::resolve(ty)?;
+                self.may_use_type(ty.oid)?;
                 return Box::pin(self.change_type(r, column, ty, using.as_ref().map(|(e, _)| e))).await;
             }
             AlterAction::SetDefault { column, value: _, text } => {

@@ -1,6 +1,5 @@
 //! DROP and TRUNCATE.
 
-use super::owner::names_role;
 use super::referrers::Going;
 use super::{Ddl, missing};
 use crate::context::core::Core;
@@ -33,6 +32,8 @@ fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Rule => "rule",
         ObjectKind::Column => "column",
         ObjectKind::Constraint => "constraint",
+        ObjectKind::Type => "type",
+        ObjectKind::Domain => "domain",
         ObjectKind::Policy => "policy",
     }
 }
@@ -48,6 +49,8 @@ fn tag(kind: ObjectKind) -> &'static str {
         ObjectKind::Database => "DROP DATABASE",
         ObjectKind::Role => "DROP ROLE",
         ObjectKind::Rule => "DROP RULE",
+        ObjectKind::Type => "DROP TYPE",
+        ObjectKind::Domain => "DROP DOMAIN",
         ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => "ALTER TABLE",
     }
 }
@@ -367,10 +370,11 @@ impl Ddl<'_> {
         if s.object == ObjectKind::Schema {
             return self.drop_schema(oid, name.name(), s.cascade).await;
         }
-        let depends = |o: &&Arc<Object>| o.owner() == Some(oid) || names_role(o, oid);
-        if catalog.objects().any(|o| depends(&o)) {
+        let (database, path) = with_env(self.core, &catalog, |env| (env.database, env.path.to_vec()));
+        let lines = super::role_dependents::of_role(&catalog, (database, &path), oid);
+        if !lines.is_empty() {
             let message = format!("role \"{}\" cannot be dropped because some objects depend on it", name.name());
-            return Err(SqlError::new("2BP01", message));
+            return Err(SqlError::new("2BP01", message).detail(lines.join("\n")));
         }
         self.forget_members(oid).await?;
         self.take_away(oid, None).await

@@ -22,6 +22,7 @@ struct Change<'a> {
 fn kind_name(object: &Object) -> &'static str {
     match object {
         Object::Relation(_) => "table",
+        Object::Type(_) => "type",
         other => other.kind(),
     }
 }
@@ -34,6 +35,8 @@ fn check_kind(s: &Grant, kind: AclKind) -> Result<()> {
         AclKind::Sequence => "sequence",
         AclKind::Schema => "schema",
         AclKind::Database => "database",
+        AclKind::Type if s.object == ObjectKind::Domain => "domain",
+        AclKind::Type => "type",
     };
     for (word, columns) in &s.privileges {
         if word == "all" && !columns.is_empty() {
@@ -129,6 +132,10 @@ impl Ddl<'_> {
                 ObjectKind::Database => {
                     let found = catalog.database(name.name()).map(|o| o.oid);
                     objects.extend(self.by_oid(catalog, found, "database", name.name())?);
+                }
+                ObjectKind::Type | ObjectKind::Domain => {
+                    let ty = self.named_type(catalog, name, s.object == ObjectKind::Domain)?;
+                    objects.extend(catalog.get(ty.oid).cloned());
                 }
                 _ if s.all_in_schema => {
                     let schema = catalog.schema(self.core.database, name.name());
@@ -288,6 +295,7 @@ impl Ddl<'_> {
         let (letter, kind) = match s.grant.object {
             ObjectKind::Sequence => ('S', AclKind::Sequence),
             ObjectKind::Schema => ('n', AclKind::Schema),
+            ObjectKind::Type => ('T', AclKind::Type),
             _ => ('r', AclKind::Table),
         };
         if letter == 'n' && !s.schemas.is_empty() {
@@ -351,13 +359,14 @@ impl Ddl<'_> {
         Ok("ALTER DEFAULT PRIVILEGES")
     }
 
-    /// The access list with which an object of the session's role begins: `kind` is `r`, `S` or `n`.
+    /// The access list with which an object of the session's role begins: `kind` is `r`, `S`, `n` or `T`.
     pub(super) fn first_acl(&self, letter: char, schema: u32) -> Result<Acl> {
         let catalog = self.catalog();
         let role = self.role_named(&catalog, "current_user")?;
         let kind = match letter {
             'S' => AclKind::Sequence,
             'n' => AclKind::Schema,
+            'T' => AclKind::Type,
             _ => AclKind::Table,
         };
         let of = |schema: u32| {
@@ -370,6 +379,10 @@ impl Ddl<'_> {
                 acl.grant(list, (grant.role, grant.by), &grant.privileges, false).map_err(refused)?;
                 acl.grant(list, (grant.role, grant.by), &grant.grantable, true).map_err(refused)?;
             }
+            // As PostgreSQL keeps it: by grantee and grantor.
+            let mut entries = acl.entries(role.oid, kind);
+            entries.sort_by_key(|grant| (grant.role, grant.by));
+            acl = Acl::explicit(entries);
         }
         Ok(acl)
     }

@@ -23,6 +23,7 @@ mod referrers;
 mod reindex;
 mod rewrite;
 mod role_settings;
+mod role_dependents;
 mod roles;
 mod table;
 mod table_as;

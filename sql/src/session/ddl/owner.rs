@@ -293,6 +293,14 @@ impl Ddl<'_> {
                 super::policy::forget_role(&mut object, role);
                 self.put(object).await?;
             }
+            // Its default privileges of this database are its own, too.
+            if let Some(Object::Role(mut role)) = self.catalog().get(role).map(|o| Object::clone(o)) {
+                let before = role.defaults.len();
+                role.defaults.retain(|list| list.database != self.core.database);
+                if role.defaults.len() < before {
+                    self.put(Object::Role(role)).await?;
+                }
+            }
         }
         Ok("DROP OWNED")
     }

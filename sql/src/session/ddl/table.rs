@@ -105,6 +105,7 @@ impl Ddl<'_> {
             Some(ty) => SqlType::new(ty),
             None => resolve(&c.ty)?,
         };
+        self.may_use_type(ty.oid)?;
         check_collation(c.collation.as_ref())?;
         let column = Column {
             name: c.name.clone(),

@@ -46,6 +46,7 @@ impl Ddl<'_> {
             _ => None,
         };
         let columns = columns_of(&outputs, s)?;
+        columns.iter().try_for_each(|c| self.may_use_type(c.type_oid))?;
         let tree = self.new_tree(schema).await?;
         let relation = Relation {
             owner: self.role()?,

@@ -56,6 +56,7 @@ impl Ddl<'_> {
             schema,
             name: name.name().to_owned(),
             owner,
+            acl: self.first_acl('T', schema)?,
             body,
         };
         self.put(Object::Type(ty)).await
@@ -87,6 +88,7 @@ impl Ddl<'_> {
     ) -> Result<&'static str> {
         let schema = self.new_type(name)?;
         let given = resolve(base)?;
+        self.may_use_type(given.oid)?;
         let below = user::base(given);
         if facts(below.oid).is_some_and(|f| f.category == b'C') {
             return Err(SqlError::unsupported("a domain over a composite type").at(base.name.pos));
@@ -116,6 +118,44 @@ impl Ddl<'_> {
         }
         self.put_type(schema, name, TypeBody::Domain(domain)).await?;
         Ok("CREATE DOMAIN")
+    }
+
+    /// Refuses a type, or an array of one, that the session's role may not use in a definition.
+    ///
+    /// # Errors
+    /// 42501.
+    pub(super) fn may_use_type(&self, oid: u32) -> Result<()> {
+        let catalog = self.catalog();
+        let element = facts(oid).map_or(0, |facts| facts.element);
+        let object = [oid, element].into_iter().filter(|oid| *oid != 0).find_map(|oid| catalog.get(oid));
+        match object {
+            Some(ty) if matches!(**ty, Object::Type(_)) && !self.judge(&catalog).may_with(ty, 'U') => {
+                Err(denied("type", ty.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The type of a name.
+    ///
+    /// # Errors
+    /// 42704; 42809 for one that is no domain; 0A000 for one of the system's.
+    pub(super) fn named_type(&self, catalog: &Catalog, name: &QualName, domain: bool) -> Result<TypeObject> {
+        let found = user::find(name.schema(), name.name()).and_then(|f| match catalog.get(f.oid).map(|o| &**o) {
+            Some(Object::Type(ty)) => Some(ty.clone()),
+            _ => None,
+        });
+        let Some(found) = found else {
+            if crate::types::by_name(name.name()).is_some() && name.schema().is_none_or(|s| s == "pg_catalog") {
+                return Err(SqlError::unsupported("GRANT and REVOKE on a type of the system").at(name.pos));
+            }
+            return Err(super::missing("type", &name.dotted()).at(name.pos));
+        };
+        if domain && !matches!(found.body, TypeBody::Domain(_)) {
+            let message = format!("\"{}\" is not a domain", name.name());
+            return Err(SqlError::new(code::WRONG_OBJECT_TYPE, message).hint("Use GRANT ON TYPE."));
+        }
+        Ok(found)
     }
 
     /// The type of a name, which the session's role owns.
@@ -152,6 +192,7 @@ impl Ddl<'_> {
                 let missing = || SqlError::new(code::UNDEFINED_OBJECT, format!("role \"{role}\" does not exist"));
                 let owner = catalog.role(role).ok_or_else(missing)?.oid;
                 self.may_change_owner(&catalog, &Object::Type(ty.clone()), owner)?;
+                ty.acl.change_owner(ty.owner, owner);
                 ty.owner = owner;
             }
             TypeChange::Schema(schema) => {

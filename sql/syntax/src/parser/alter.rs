@@ -59,7 +59,12 @@ impl Parser<'_> {
             }
             ObjectKind::Database => self.alter_database(),
             ObjectKind::Role => self.alter_role(),
-            ObjectKind::Rule | ObjectKind::Column | ObjectKind::Constraint | ObjectKind::Policy => {
+            ObjectKind::Rule
+            | ObjectKind::Type
+            | ObjectKind::Domain
+            | ObjectKind::Column
+            | ObjectKind::Constraint
+            | ObjectKind::Policy => {
                 self.at = at;
                 Err(self.unsupported("ALTER of this kind of object"))
             }

@@ -67,7 +67,9 @@ impl Parser<'_> {
             ObjectKind::Sequence
         } else if self.eat("schemas") {
             ObjectKind::Schema
-        } else if self.is_any(&["functions", "routines", "types"]) {
+        } else if self.eat("types") {
+            ObjectKind::Type
+        } else if self.is_any(&["functions", "routines"]) {
             return Err(self.unsupported("default privileges of this kind of object"));
         } else {
             return Err(self.error_here());
@@ -120,8 +122,6 @@ impl Parser<'_> {
             "procedure",
             "routine",
             "language",
-            "type",
-            "domain",
             "foreign",
             "large",
             "tablespace",
@@ -139,6 +139,16 @@ impl Parser<'_> {
             ObjectKind::Database
         } else if self.eat("schema") {
             ObjectKind::Schema
+        } else if self.is_any(&["type", "domain"])
+            && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
+            && self.word_at(1) != Some("to")
+        {
+            if self.eat("type") {
+                ObjectKind::Type
+            } else {
+                self.expect("domain")?;
+                ObjectKind::Domain
+            }
         } else {
             self.eat("table");
             ObjectKind::Table
