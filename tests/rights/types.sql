@@ -25,6 +25,7 @@ alter table a1 alter column i type pos;
 insert into a1 (m, p) values ('ok', 3);
 select 'ok'::mood, 3::pos;
 create table a3 as select m from a1;
+create type both as (m mood, i int);
 grant usage on type mood to ty_b;
 @postgres
 grant usage on type mood to ty_a with grant option;

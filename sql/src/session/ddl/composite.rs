@@ -26,6 +26,7 @@ impl Ddl<'_> {
         for (attribute, ty) in attributes {
             push(&mut list, attribute, ty, None)?;
         }
+        list.iter().try_for_each(|a| self.may_use_type(a.type_oid))?;
         let body = TypeBody::Composite(Composite { class: self.new_oid(), attributes: list });
         self.put_type(schema, name, body).await?;
         Ok("CREATE TYPE")

@@ -117,16 +117,7 @@ impl Parser<'_> {
             self.expect_seq(&["in", "schema"])?;
             return Ok((object, self.comma_list(Self::qual_name)?, true));
         }
-        let refused = [
-            "function",
-            "procedure",
-            "routine",
-            "language",
-            "foreign",
-            "large",
-            "tablespace",
-            "parameter",
-        ];
+        let refused = ["function", "procedure", "routine", "language", "foreign", "large", "tablespace", "parameter"];
         if self.is_any(&refused)
             && matches!(self.peek_at(1), Tok::Word(_) | Tok::Quoted(_))
             && self.word_at(1) != Some("to")
