@@ -3,7 +3,7 @@
 //!
 //! # Life of an epoch in an archive
 //! The server that is in it claims it before it sends its first piece: the object names the epoch before, the position at which this
-//! one begins in the archive, and the claimer. Whoever finds the epoch claimed by another does not send.
+//! one begins in the archive, and the claimer. A server that finds the epoch claimed by another does not send.
 
 use crate::error::{BackupError, Result};
 use crate::names;

@@ -4,7 +4,7 @@
 //! ```text
 //!   target      where objects are kept: put whole, get, list, remove
 //!   object      how pages and log are packed                     sum   SHA-256
-//!   manifest    what one backup consists of                      names where everything stands in a repository
+//!   manifest    what one backup consists of                      names where everything is in a repository
 //!   source      a database that gives its pages and log          take  a backup from a source into a target
 //!   resume      going on with a backup that was broken off         archive  sending the log of an open database
 //!   epochs      which log follows which: timelines
@@ -14,7 +14,7 @@
 //! docs/design/backup.md has the theory, docs/format.md the bytes.
 //!
 //! # Invariants
-//! - BKP-1: an object appears in a target whole or not at all, and a backup counts only when its manifest stands there, which is
+//! - BKP-1: an object appears in a target whole or not at all, and a backup counts only when its manifest is there, which is
 //!   put last: what a crash of the taker leaves is not taken for a backup.
 //! - BKP-2: everything that is read back is checked against a sum that was made when it was written: objects by their own
 //!   checksums and the manifest's SHA-256, pages and log records by theirs.

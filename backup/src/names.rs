@@ -1,4 +1,4 @@
-//! Where everything stands in a repository.
+//! Where everything is in a repository.
 //!
 //! ```text
 //!   repository                          whose backups and log these are

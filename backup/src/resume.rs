@@ -1,7 +1,7 @@
 //! Going on with a backup that was broken off: by the loss of its connection, or by the end of the program that took it.
 //!
 //! # Life of a resumed backup
-//! the newest backup without a manifest -> its lease is given back, so that the source refuses whoever still takes it -> a new lease ->
+//! the newest backup without a manifest -> its lease is given back, so that the source refuses a taker that still uses it -> a new lease ->
 //! each object of pages that is there is read and checked, and the pages that changed since the first beginning are put over it -> the rest
 //! as in `take`.
 //!

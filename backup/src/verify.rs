@@ -1,4 +1,4 @@
-//! Whether everything that stands in a repository is what was put there, and whether a restore would find all it needs.
+//! Whether everything that is in a repository is what was put there, and whether a restore would find all it needs.
 
 use crate::epochs;
 use crate::error::{BackupError, Result};

@@ -1,4 +1,4 @@
-//! Files, latches, wait events and test kit: what every layer stands on and that knows no database.
+//! Files, latches, wait events and test kit: the base of every layer, which knows no database.
 //!
 //! Unsafe code is denied but in the files that say so at their top: `sync/mutex.rs` and `sync/rwlock.rs` (a value behind
 //! a lock), `waits/tsc.rs` (one instruction), `memory/allocator.rs` (the hook in the allocator).

@@ -1,4 +1,4 @@
-//! `clearway lab`: runs the contention lab's own program, which stands beside this one. The server does without its code.
+//! `clearway lab`: runs the contention lab's own program, which is beside this one. The server does without its code.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

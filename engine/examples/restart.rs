@@ -1,7 +1,7 @@
 //! How long opening takes after a kill -9.
 //!
 //! `cargo run --release -p clearway-engine --example restart DIRECTORY [MEGABYTES_OF_LOG [ROWS]]`: another process fills a table, takes a
-//! checkpoint, updates random rows until so much log stands behind it, leaves a transaction of 100,000 changes open, and is killed. Then
+//! checkpoint, updates random rows until so much log is behind it, leaves a transaction of 100,000 changes open, and is killed. Then
 //! the directory is opened and asked at once; the losers are undone in the background. Every acknowledged update has to be there, and
 //! nothing of the open transaction.
 

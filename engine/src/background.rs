@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - BG-1: an error that no session is told of is counted, kept and logged; the same one again and again is logged once.
-//! - BG-2: a panic in a background task poisons the database: what it kept going stands still otherwise, and nobody would know.
+//! - BG-2: a panic in a background task poisons the database: its work would stop otherwise, without a sign.
 
 use std::any::Any;
 use std::future::poll_fn;

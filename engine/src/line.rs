@@ -378,6 +378,8 @@ impl<'l> Lead<'l> {
 
     /// The transaction has committed: the next update may lead while this one waits until the commit is durable.
     pub(crate) fn committed(&mut self, lsn: Lsn) {
+        assert!(self.committed.is_none(), "a leader commits once");
+        assert!(!self.spoilt || self.batch.is_empty(), "the updates of a batch that failed are not committed");
         let seats = std::mem::take(&mut self.batch);
         if !seats.is_empty() {
             self.lines.served.fetch_add(seats.len() as u64, Ordering::Relaxed);

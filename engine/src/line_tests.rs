@@ -1,4 +1,4 @@
-//! Lines against what they promise: visitors that are polled by hand in a random order, given up, spoilt and left behind.
+//! Lines against what they promise: tasks that are polled by hand in a random order, given up, spoilt and left behind.
 
 use std::pin::pin;
 use std::task::Context;

@@ -83,6 +83,8 @@ pub struct Shown {
 }
 
 fn step(sequence: &Sequence, standing: &Standing) -> Option<i64> {
+    assert!(sequence.increment != 0, "a sequence moves");
+    assert!(sequence.min <= sequence.max, "a sequence has a first value and a last");
     if !standing.called {
         return Some(standing.last);
     }
@@ -207,6 +209,7 @@ async fn take_in(
             }
         }
     }
+    assert!((0..=BATCH).contains(&next.left), "SEQ-1: no more values are given out than are logged");
     let value = encode(ahead.last, ahead.called);
     let change = Change::Update { value: &value, strength: LockMode::RowNoKeyUpdate };
     txn.change(&tree, &key, change, Basis::Locked, IfTaken::Wait).await?;

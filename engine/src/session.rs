@@ -357,6 +357,7 @@ impl Session {
         }
         self.end_transaction(Ended::Committed);
         if let Some(lsn) = committed {
+            assert!(lsn > self.last_commit, "a session's commits follow each other");
             self.last_commit = lsn;
             match durability {
                 Durability::Wait => self.dep_lsn = self.dep_lsn.max(lsn),
@@ -468,6 +469,9 @@ impl Session {
         } else {
             self.db.transactions().locks().release_to(&self.owner, mark.locks);
         }
+        assert!(mark.changes <= self.changes.len(), "changes of the catalog since a mark are those behind it");
+        assert!(mark.dropped <= self.dropped.len(), "trees dropped since a mark are those behind it");
+        assert!(mark.created <= self.temporary.created_now().len(), "trees made since a mark are those behind it");
         self.changes.truncate(mark.changes);
         self.dropped.truncate(mark.dropped);
         self.temporary.truncate(mark.created);

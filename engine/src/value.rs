@@ -1,4 +1,4 @@
-//! Values as the engine stores and orders them. What a value means (a timestamp, a varchar(10)) is the business of whoever declares
+//! Values as the engine stores and orders them. What a value means (a timestamp, a varchar(10)) is decided by the layer that declares
 //! the column; the engine knows how wide it is and how it sorts.
 
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! SCRAM-SHA-256 as the server plays it (RFC 5802), with channel binding over TLS (`tls-server-end-point`, RFC 5929): then the proof holds for
-//! this server's certificate only, and whoever stands between with another one gets nothing from it.
+//! this server's certificate only, and a machine in between with another certificate gets nothing from it.
 //!
 //! # Life of an exchange
 //! client-first -> `begin` answers with nonce, salt and rounds -> client-final -> `finish` checks the proof and answers with
 //! the server's signature.
 //!
 //! # Invariants
-//! - AUTH-2: a client that could bind to the channel and was told that the server can't is refused where the server can: somebody
+//! - AUTH-2: a client that could bind to the channel and was told that the server can't is refused where the server can: a machine in between
 //!   between has taken the offer away.
 //! - AUTH-1: a role that does not exist, or has no password, gets the same messages as one whose password is wrong.
 //!

@@ -1,4 +1,4 @@
-//! Failed logins: whoever has failed waits before the next attempt is looked at.
+//! Failed logins: an address that has failed waits before its next attempt is read.
 //!
 //! # Invariants
 //! - FAIL-1: the account of failures is bounded: past [`ADDRESSES_MAX`] addresses it is forgotten and begins anew.

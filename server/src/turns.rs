@@ -1,8 +1,8 @@
 //! Whose turn it is: time that sessions which write the same rows have for themselves, beside sessions which only read.
 //!
 //! A row that many want is held by one session at a time, and each of them has to get through the server, its client and the log before
-//! the next has made its statement. Readers that take whatever processor time they can get stand in line before all of these steps, so that
-//! a few saturating readers slow such a row down far more than their number would have it. Whoever writes a contended row therefore goes
+//! the next has made its statement. Readers that take whatever processor time they can get wait in line before all of these steps, so that
+//! a few saturating readers slow such a row down far more than their number would have it. A session that writes a contended row therefore goes
 //! first: of every [`PERIOD_NS`] the first [`ALONE_NS`] belong to sessions that write. A session that only reads, and begins a
 //! statement outside of a transaction block in that span, waits for its end.
 //!
@@ -14,7 +14,7 @@
 //!     +--- no row is contended --------+ +---- they get no more done alone ----------+
 //! ```
 //! Looked at once in [`WINDOW_PERIODS`] periods, by a writer. A row is contended that another session changes or locks next than the
-//! one before. (Waits for rows do not tell: a change alone is over before the next one comes, the more so the longer writers stand in
+//! one before. (Waits for rows do not tell: a change alone is over before the next one comes, the more so the longer writers are in
 //! line for a processor.) Quiet: nobody is held. Probing: readers are held in two periods of a window
 //! only, which tells whether that helps the writers; where readers do not disturb them (clients have processors of their own, the
 //! disk is what everybody waits for), readers go on freely.
@@ -26,7 +26,7 @@
 //!
 //! # Not here
 //! Who is a reader: `connection::talk`. A run queue with priorities was tried instead (docs/measured/hot-row-slice.md): it
-//! orders what stands in the server, not the clients and the log writer that compete for the same processors.
+//! orders what is in the server, not the clients and the log writer that compete for the same processors.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 

@@ -6,7 +6,7 @@
 //!   recovered      on an overlay in memory, if it was not closed: what the next opening would make of it, losers undone
 //!   compared       every tree; allocated pages against those that trees, chains and space refer to; every page
 //! ```
-//! A crashed database is checked as recovery would leave it: that is the question of whoever asks before opening it. What
+//! A crashed database is checked as recovery would leave it: that is what a user wants to know before opening it. What
 //! recovery changes takes memory, as much as the pages that it writes.
 //!
 //! # Invariants

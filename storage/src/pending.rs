@@ -125,6 +125,7 @@ impl Store {
     /// The commit record at `commit` named these trees as dropped: they are freed once every snapshot is above it.
     /// Called in the commit section or right after it.
     pub fn dropped_at_commit(&self, trees: &[TreeId], commit: Lsn) {
+        assert!(commit > Lsn::ZERO, "a tree is dropped by a commit");
         let mut lists = self.pending.lists.lock();
         lists.held.retain(|held| !trees.contains(&held.tree));
         lists.drops.extend(trees.iter().map(|tree| PendingDrop { tree: *tree, commit }));
@@ -157,6 +158,7 @@ impl Store {
     /// committed and every snapshot is above its commit. They are those of the before-images of all changes that it did not roll back.
     /// Called before the commit section; from here on the commit can't fail.
     pub fn chains_superseded(&self, chains: &[(TreeId, [u8; 16])]) -> Superseded {
+        assert!(!chains.is_empty(), "a commit without chains has nothing to tell");
         let commit = Arc::new(AtomicU64::new(NOT_YET));
         let of_list = |(tree, reference): &(TreeId, [u8; 16])| Chain {
             tree: *tree,

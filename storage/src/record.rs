@@ -1,4 +1,4 @@
-//! The words in which pages, trees, space and transactions speak to the log: records, page operations, undo.
+//! What pages, trees, space and transactions write to the log: records, page operations, undo.
 //!
 //! # Structure
 //! A [`Record`] is one atomic mini-transaction: any number of page operations, and for a row change the undo
@@ -215,6 +215,14 @@ impl TxnLog {
 
     /// Notes a Row record.
     pub fn appended(&mut self, range: LsnRange) {
+        assert!(range.start < range.end, "a record has bytes");
+        assert!(
+            range.start > self.last_lsn,
+            "{:?}: a record at {} after one at {}",
+            self.txn,
+            range.start,
+            self.last_lsn
+        );
         if self.first_lsn == Lsn::ZERO {
             self.first_lsn = range.start;
         }

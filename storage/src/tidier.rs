@@ -1,4 +1,4 @@
-//! The background loop that keeps trees in shape: packs leaves that have come to rest, merges what has become nearly
+//! The background loop that keeps trees in shape: packs leaves that are no longer written, merges what has become nearly
 //! empty, strips what has settled.
 //!
 //! # Life of a round

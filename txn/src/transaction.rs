@@ -433,6 +433,7 @@ impl Transaction {
         let Some(state) = self.state.clone() else {
             return Ok(());
         };
+        assert!(left <= state.changes(), "TXN-4: {left} changes are to stay of {}", state.changes());
         let book = self.all.book().clone();
         self.created.back_to(left);
         while state.changes() > left {
@@ -476,6 +477,7 @@ impl Transaction {
             self.all.locks().release_transaction(&self.owner, self.dep_lsn);
             return Ok(None);
         };
+        assert!(self.log.txn == state.id(), "{:?} commits with the log of {:?}", state.id(), self.log.txn);
         let lsn = self.all.commit(&state, &mut self.log, body, publish).await?;
         self.state = None;
         Ok(Some(lsn))
@@ -498,6 +500,7 @@ impl Transaction {
         self.undo_changes(0).await?;
         self.fetched.clear();
         if let Some(state) = self.state.take() {
+            assert_eq!(state.changes(), 0, "TXN-4: what is aborted has been undone");
             if self.log.first_lsn != Lsn::ZERO {
                 end_abort(self.all.store().wal(), &mut self.log).await?;
             }

@@ -1,6 +1,6 @@
 //! `cargo xtask deb`: a Debian package of the `clearway` command, with its service.
 //!
-//! The files of the package stand in `cli/debian`; the binary itself writes its man page and completions. The same commit gives the
+//! The files of the package are in `cli/debian`; the binary itself writes its man page and completions. The same commit gives the
 //! same bytes: times are the commit's, owners are root.
 
 use std::fs;

@@ -11,6 +11,7 @@
 //!   names     wait events never used, invariants never cited         ─┴─ ratchet: may only shrink
 //!   commands  cargo, and how many tests it ran
 //!   deb       the Debian package
+//!   documents plain words in headers, tests that the decisions name, the catalog's fields
 //! ```
 //!
 //! # Not here
@@ -21,6 +22,7 @@
 mod circles;
 mod commands;
 mod deb;
+mod documents;
 mod imports;
 mod layers;
 mod names;
@@ -54,7 +56,7 @@ impl Problem {
 /// A check that needs no compiler.
 type StaticCheck = fn(&Tree) -> Vec<Problem>;
 
-const STATIC_CHECKS: [(&str, StaticCheck); 7] = [
+const STATIC_CHECKS: [(&str, StaticCheck); 10] = [
     ("layers: dependencies run downward", layers::dependencies),
     ("circles: no imports both ways between folders", circles::check),
     ("layers: files, sockets, clocks, threads", layers::places),
@@ -62,6 +64,9 @@ const STATIC_CHECKS: [(&str, StaticCheck); 7] = [
     ("size of files and functions, number of crates", size::check),
     ("wait events defined and used", names::wait_events),
     ("invariants defined and cited", names::invariants),
+    ("plain words in headers and the design", documents::words),
+    ("decisions name tests that exist", documents::decisions),
+    ("every field of the catalog is described", documents::catalog),
 ];
 
 fn main() -> ExitCode {

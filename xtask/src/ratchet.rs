@@ -1,6 +1,6 @@
 //! Exceptions from the limits, which may only shrink: `xtask/ratchet.toml`.
 //!
-//! A measure beyond its limit must stand in the file, and must not exceed what stands there.
+//! A measure beyond its limit must be in the file, and must not exceed what is there.
 //! `cargo xtask ratchet` lowers entries to what is measured and removes those that are not needed. To
 //! raise one is to edit the file, in a commit that says why.
 

@@ -31,7 +31,7 @@ impl Tree {
                 if path.contains("/src/") || !SKIPPED.contains(&name.as_str()) {
                     self.read_dir(&entry.path(), &format!("{path}/"))?;
                 }
-            } else if [".rs", ".toml", ".lock", ".md", ".txt"].iter().any(|end| name.ends_with(end)) {
+            } else if [".rs", ".toml", ".lock", ".md", ".txt", ".py"].iter().any(|end| name.ends_with(end)) {
                 // Test data may be anything; what is no text is nobody's source.
                 if let Ok(text) = std::fs::read_to_string(entry.path()) {
                     self.files.insert(path, text);

@@ -2,7 +2,7 @@
 //!
 //! # Crash safety
 //! An object is written under a name of the writer's own that ends with `.partial`, synced and renamed; the names of its directories
-//! are synced. What ends with `.partial` and is not being written is nobody's, and is not listed.
+//! are synced. What ends with `.partial` and is not being written has no owner, and is not listed.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};

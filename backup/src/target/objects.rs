@@ -5,7 +5,7 @@
 //! (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_KEY`, ...).
 //!
 //! # Structure
-//! Requests run on one thread of their own, which has the runtime that the HTTP client needs; whoever asks waits for the answer on an
+//! Requests run on one thread of their own, which has the runtime that the HTTP client needs; the caller waits for the answer on an
 //! executor of any kind.
 //!
 //! # Crash safety

@@ -6,7 +6,7 @@
 //!           16 number of the object in the stream u64        24 the name, the object
 //!   end      an object without a name and without bytes
 //! ```
-//! Checksums are CRC-32C; objects have sums of their own. One backup with all that it needs stands in a stream, and nothing behind it.
+//! Checksums are CRC-32C; objects have sums of their own. One backup with all that it needs is in a stream, and nothing behind it.
 
 use super::{Listed, Target};
 use crate::error::{BackupError, Result};

@@ -10,7 +10,7 @@
 //! - LSN-2: a waiter enters the line under the mutex and reads `published` again before it leaves the mutex; `publish`
 //!   stores before it takes the mutex. So one of the two finds every waiter that is due.
 //! - LSN-3: a waiter that is taken off the line passes the chain on, whether it is polled or dropped. So while a due waiter
-//!   stands in line, a task that is awake is going to wake it.
+//!   waits in line, a task that is awake is going to wake it.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! Sleeps and timeouts of tasks, for lock timeouts above all: one thread, one ordered list of deadlines.
 //!
-//! Under a virtual clock the deadlines stand in that clock instead, and the thread that advances the clock wakes the sleepers.
+//! Under a virtual clock the deadlines are in that clock instead, and the thread that advances the clock wakes the sleepers.
 //!
 //! # Invariants
 //! - TIMER-1: a sleep is never ready before its deadline.

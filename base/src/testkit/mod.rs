@@ -1,4 +1,4 @@
-//! What tests stand on: a deterministic executor with a virtual clock, seeds that replay, and
+//! What tests are built on: a deterministic executor with a virtual clock, seeds that replay, and
 //! data-driven test files.
 //!
 //! # Structure

@@ -1,6 +1,6 @@
 //! Files in memory: for `serve --memory`, and for tests that need neither crashes nor faults.
 //!
-//! Operations end in their first poll. Contents stand in chunks, so that growing never copies; each
+//! Operations end in their first poll. Contents are in chunks, so that growing never copies; each
 //! file has its own lock. Syncs succeed and mean nothing.
 
 use super::booking::Booking;

@@ -1,4 +1,4 @@
-//! The `clearway-lab` command: the contention lab. `clearway lab` runs it where it stands beside that binary.
+//! The `clearway-lab` command: the contention lab. `clearway lab` runs it where it is beside that binary.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

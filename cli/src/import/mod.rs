@@ -1,11 +1,11 @@
 //! `clearway import sqlite FILE`: the tables of a SQLite file, with data, keys, indexes and foreign keys, into a directory.
 //!
 //! # Life of an import
-//! `source` reads the schema and looks at every value once -> `types` chooses each column's type by what stands in it -> `target` makes and
+//! `source` reads the schema and looks at every value once -> `types` chooses each column's type by what is in it -> `target` makes and
 //! fills one table after the other, each a transaction -> keys, indexes, foreign keys, views -> the list of what was not carried over.
 //!
 //! # Invariants
-//! - IMP-1: nothing is lost silently: whatever of the file is not in the database stands in the list, with its reason.
+//! - IMP-1: nothing is lost silently: whatever of the file is not in the database is in the list, with its reason.
 //! - IMP-2: a table that is there already is not touched: the import is refused before it changes anything.
 //!
 //! # Errors

@@ -1,4 +1,4 @@
-//! A SQLite file: its tables, and what stands in each column.
+//! A SQLite file: its tables, and what is in each column.
 
 use std::path::Path;
 

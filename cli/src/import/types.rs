@@ -1,4 +1,4 @@
-//! A column's type, from what stands in it and from what was declared.
+//! A column's type, from what is in it and from what was declared.
 
 use super::names::literal;
 

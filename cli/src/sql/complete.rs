@@ -1,7 +1,7 @@
 //! The key Tab: keywords, and the names of tables, columns, databases and files.
 //!
 //! # Structure
-//! [`wanted`] decides from the text alone what may stand at the cursor; [`Completer`] asks the server for the names. Nothing is remembered:
+//! [`wanted`] decides from the text alone what may be at the cursor; [`Completer`] asks the server for the names. Nothing is remembered:
 //! a name that was made a moment ago is found.
 
 use std::cell::RefCell;

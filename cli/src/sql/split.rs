@@ -1,4 +1,4 @@
-//! Where a statement ends: at a semicolon that stands in no string, quoted name, comment or dollar quote. A backslash outside of those
+//! Where a statement ends: at a semicolon that is in no string, quoted name, comment or dollar quote. A backslash outside of those
 //! begins a command of the shell.
 
 /// What a text begins with.

@@ -1,4 +1,4 @@
-//! What stands on the screen: lines of a given width from what was sampled.
+//! What is on the screen: lines of a given width from what was sampled.
 
 use super::terminal::Key;
 use crate::sample::{History, Session};

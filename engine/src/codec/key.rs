@@ -60,6 +60,7 @@ pub fn encode_value(column: KeyColumn, value: &Value, out: &mut Vec<u8>) {
 
 /// The key of a tuple.
 pub fn encode_key(columns: &[KeyColumn], values: &[Value]) -> Vec<u8> {
+    assert!(values.len() <= columns.len(), "a key of {} columns has no {} values", columns.len(), values.len());
     let mut out = Vec::with_capacity(10 * columns.len());
     columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut out));
     out

@@ -1,4 +1,4 @@
-//! Rows: the part of a tuple that stands in the tree's value, beside the key.
+//! Rows: the part of a tuple that is in the tree's value, beside the key.
 //!
 //! # Structure
 //! ```text
@@ -50,6 +50,7 @@ pub fn encode_row<'v>(
     }
     let (mut variable_columns, mut variable_bytes) = (0, 0);
     for (storage, value) in columns.iter().zip(values.clone()) {
+        assert_form(storage, value);
         match value {
             Value::Null => {}
             Value::Bool(b) => out.push(u8::from(*b)),
@@ -93,6 +94,18 @@ pub fn encode_row<'v>(
 }
 
 /// Bytes of a value of a variable column.
+/// A value in another form than its column's would be read back as another value (ROW-1).
+fn assert_form(storage: &Storage, value: &Value) {
+    let width = storage.fixed_width();
+    match value {
+        Value::Null => {}
+        Value::Bool(_) => assert_eq!(width, Some(1), "ROW-1: a boolean in a column of another width"),
+        Value::Int(_) => assert!(width.is_some(), "ROW-1: an integer in a column without a width"),
+        Value::Float(_) => assert_eq!(width, Some(8), "ROW-1: a float in a column of another width"),
+        Value::Decimal(_) | Value::Bytes(_) => assert_eq!(width, None, "ROW-1: bytes in a column of a fixed width"),
+    }
+}
+
 fn variable_len(value: &Value) -> usize {
     match value {
         Value::Decimal(d) => d.encoded_len(),

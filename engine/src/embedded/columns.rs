@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //!   Cell      one column: bool, i16, i32, i64, f64, String, Vec<u8>, Option of them
-//!   KeyCell   a cell that can stand in a key: no floats, whose key form is not their value, and no nulls
+//!   KeyCell   a cell that can be in a key: no floats, whose key form is not their value, and no nulls
 //!   Columns   one cell, or a tuple of up to eight: what a table's V is
 //!   Key       the same of key cells: what a table's K is
 //! ```

@@ -3,7 +3,7 @@
 //! # Invariants
 //! - SES-7: an object is replaced only if no other transaction has changed or dropped it since the statement read it. Else the change that was
 //!   committed meanwhile would be lost.
-//! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and whoever drops
+//! - SES-8: a transaction that makes an object name a schema, a role or a type holds `AccessShare` on that other object, and a transaction that drops
 //!   one holds `AccessExclusive` on it before it looks for what depends on it. So no committed object names one that has gone.
 
 use std::collections::HashMap;

@@ -269,6 +269,7 @@ impl Session {
         let txn = self.txn.as_mut().expect("a transaction is open");
         while done < changes.len() {
             done += txn.change_run(tree, &changes[done..], Basis::Locked, true).await?;
+            assert!(done <= changes.len(), "each row is inserted once");
             if let Some(row) = rows.get(done) {
                 let (key, value) = (&bytes[row.key.clone()], &bytes[row.value.clone()]);
                 if let Err(error) = write::insert_value(txn, shape, key, value).await {

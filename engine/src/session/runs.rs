@@ -9,7 +9,7 @@
 //!
 //! # Invariants
 //! - SRT-1: a run in memory takes at most the bytes that it is given and that the statement's memory account grants, or one chunk.
-//! - SRT-2: at most [`FAN`] - 1 runs of a level stand at a time, so the number of open files and of read buffers grows with the logarithm
+//! - SRT-2: at most [`FAN`] - 1 runs of a level exist at a time, so the number of open files and of read buffers grows with the logarithm
 //!   of the number of entries.
 //! - SRT-3: entries with equal keys may come in any order; none is lost or doubled.
 //!
@@ -83,6 +83,7 @@ impl Chunk {
         let prefix = if unique == usize::from(FREE) { FREE } else { u16::try_from(unique).unwrap_or(u16::MAX - 1) };
         self.bytes.truncate(at + usize::from(key_len));
         self.bytes.extend_from_slice(value);
+        assert!(u32::try_from(self.bytes.len()).is_ok(), "places in a chunk have four bytes");
         let (at, value_len) = (at as u32, value.len() as u32);
         self.places.push(Place { head, at, value_len, len: key_len, prefix });
     }

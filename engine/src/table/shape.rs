@@ -1,9 +1,9 @@
-//! A table as its rows are written and read: which columns stand in the key, which in the value, since when.
+//! A table as its rows are written and read: which columns are in the key, which in the value, since when.
 //!
 //! # Invariants
 //! - SHP-1: a row is read with the columns that its schema version had; a column that came later has its `missing` value, one that was
 //!   dropped since is null.
-//! - SHP-2: a column whose key form gives it back stands in the key alone.
+//! - SHP-2: a column whose key form gives it back is in the key alone.
 //! - SHP-3: an expression of an index has a position behind all columns of the table; the same text has the same position in all indexes.
 
 use std::sync::{Arc, OnceLock};
@@ -204,6 +204,7 @@ impl TableShape {
 
     /// The key that begins with these values of its first columns.
     pub fn key_prefix(&self, values: &[Value]) -> Vec<u8> {
+        assert!(values.len() <= self.key_columns.len(), "the key of {} has no {} columns", self.name, values.len());
         let mut key = Vec::new();
         self.key_columns.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
         key
@@ -218,6 +219,7 @@ impl TableShape {
 
     /// Appends the value part of a row.
     pub fn value_into(&self, values: &[Value], out: &mut Vec<u8>) {
+        assert!(values.len() >= self.columns.len(), "SHP-1: a row has a value for each column of {}", self.name);
         let stored = self.stored.iter().map(|c| &values[*c]);
         encode_row(self.version, &self.stored_storages, stored, out);
     }
@@ -269,6 +271,7 @@ impl TableShape {
         storages: &[Storage],
         row: &mut Vec<Value>,
     ) -> Result<(), RowDamage> {
+        assert_eq!(stored.len(), storages.len(), "SHP-1: each stored column has its form");
         if stored.len() == self.columns.len() {
             return reader.read_into(storages, row);
         }
@@ -344,6 +347,7 @@ impl IndexShape {
 
     /// The part of a key that these values of the first columns make.
     pub fn prefix(&self, values: &[Value]) -> Vec<u8> {
+        assert!(values.len() <= self.key.len(), "the index {} has no {} columns", self.name, values.len());
         let mut key = Vec::new();
         self.key.iter().zip(values).for_each(|(c, v)| encode_value(*c, v, &mut key));
         key

@@ -241,7 +241,7 @@ impl Configured {
         file::lines(&text).map(pair).collect::<Option<Vec<_>>>().ok_or_else(damaged)
     }
 
-    async fn look_again(&self) {
+    async fn read_files_for_views(&self) {
         let seen = load(&self.vfs, &self.sources()).await;
         let config = self.state.lock().in_force.config.clone();
         let rules = match &config.access_file {
@@ -344,7 +344,7 @@ impl Configuration for Configured {
     }
 
     fn look(&self) -> Later<'_, ()> {
-        Box::pin(self.look_again())
+        Box::pin(self.read_files_for_views())
     }
 
     fn rules(&self) -> Vec<RuleShown> {

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - AUT-1: nobody gets in without a rule; the rule that decides is taken once, and a reload meanwhile does not change it.
-//! - AUT-2: whoever does not pass is told no more than PostgreSQL tells; the log has the rule's line.
+//! - AUT-2: a client that does not pass is told no more than PostgreSQL tells; the log has the rule's line.
 
 use clearway_base::vfs::system_text;
 use clearway_sql::SqlError;

@@ -1,4 +1,4 @@
-//! Expressions and conditions of indexes, compiled for the engine: whoever writes, builds or checks entries evaluates them.
+//! Expressions and conditions of indexes, compiled for the engine: the code that writes, builds or checks entries evaluates them.
 //!
 //! # Invariants
 //! - IXT-1 (TRM-1): only immutable expressions become terms, and they are evaluated in a session of their own that has the default settings.

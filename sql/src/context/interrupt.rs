@@ -2,7 +2,7 @@
 //!
 //! # Life of an interrupt
 //! `raise` stores the reason and wakes the session's task -> `guard`, a breath of what the session computes (`clearway_base::breath`) or
-//! whoever awaits `raised` takes it as an error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
+//! the code that awaits `raised` takes it as an error, once; a termination stays. A reason that falls between two statements is dropped by `forget`.
 //!
 //! # Invariants
 //! - INT-1: a raised reason is never overwritten by a weaker one (the order of [`Reason`]).

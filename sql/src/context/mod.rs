@@ -5,7 +5,7 @@
 //! `modes` are the open transaction's by name,
 //! `interrupt` stops a statement from outside, `backend` lists the sessions for the system views and for cancel requests,
 //! `privileges` checks what the session's role may do, `names` finds relations by name, `errors` turns the engine's errors
-//! into SQL errors, `obstacle` says who stands in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
+//! into SQL errors, `obstacle` says who is in a statement's way, `witness` tells the lock manager who a session is, `log_line` is a line
 //! of the server's log, `checkpoint` takes a checkpoint for a statement, `archived` the policy under which commits wait for the archive, `statements` what statements have cost, `samples` what sessions were doing, `observed` how both are kept, `views` declares the system views.
 //!
 //! Not here: plans, their execution, transaction blocks. Nothing here imports them.

@@ -1,7 +1,7 @@
 //! What every statement has cost, by digest: always on.
 //!
 //! # Structure
-//! The costs stand in shards. A thread writes only to the shard of its own number, so that two workers do not wait for each other; a reader adds
+//! The costs are in shards. A thread writes only to the shard of its own number, so that two workers do not wait for each other; a reader adds
 //! all shards up. The key of an entry is the digest, the role, the database and `application_name`.
 //!
 //! # Invariants

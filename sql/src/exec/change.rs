@@ -376,7 +376,7 @@ impl Cx<'_> {
                     } else {
                         LockMode::RowNoKeyUpdate
                     };
-                    match self.look_again(table, strength, update.recheck.as_ref(), &mut row).await? {
+                    match self.lock_and_recheck(table, strength, update.recheck.as_ref(), &mut row).await? {
                         Outcome::Done => basis = Basis::Locked,
                         Outcome::Skipped => return Ok(()),
                     }
@@ -408,7 +408,7 @@ impl Cx<'_> {
     }
 
     /// Locks a row that has changed since it was read and judges its newest version (EXE-2).
-    async fn look_again(
+    async fn lock_and_recheck(
         self,
         table: &TableSlot,
         mode: LockMode,
@@ -484,7 +484,7 @@ impl Cx<'_> {
                 }
                 Changed::Again | Changed::Exists { .. } => return Ok(()),
                 Changed::Newer => {
-                    match self.look_again(table, LockMode::RowUpdate, delete.recheck.as_ref(), &mut row).await? {
+                    match self.lock_and_recheck(table, LockMode::RowUpdate, delete.recheck.as_ref(), &mut row).await? {
                         Outcome::Done => basis = Basis::Locked,
                         Outcome::Skipped => return Ok(()),
                     }

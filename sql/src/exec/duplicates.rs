@@ -1,4 +1,4 @@
-//! 23505: which values stand there already.
+//! 23505: which values are there already.
 
 use super::Cx;
 use super::shown::detailed;

@@ -1,7 +1,7 @@
 //! The second judgement of a row that has changed since the statement read it (EXE-2), as PostgreSQL's EvalPlanQual makes it.
 //!
 //! PostgreSQL makes a join of EXISTS and IN, and judges the new version of the row beside the same rows of the other side: another row that
-//! would fit the new version does not count, nor does one that would now speak against NOT EXISTS. So
+//! would fit the new version does not count, nor does one that would now make NOT EXISTS false. So
 //! - EXE-6 a new version is judged with the partner that the version which was read had in each `EXISTS` and `= ANY` that WHERE demands; a
 //!   `NOT EXISTS` that held is not asked again. Subqueries anywhere else run afresh, in the statement's snapshot.
 

@@ -1,6 +1,6 @@
 //! pg_relation_size and its kin, from the pages of trees.
 //!
-//! The nodes of a tree are counted by its inner nodes; no counter is kept that each split would have to change. Long values stand in chains of
+//! The nodes of a tree are counted by its inner nodes; no counter is kept that each split would have to change. Long values are in chains of
 //! pages that only the leaves know: PostgreSQL's TOAST. So the sizes that include them visit every leaf.
 
 use super::Cx;

@@ -1,4 +1,4 @@
-//! Generated columns, and unique constraints that are checked late: their expressions, and who may say what stands there.
+//! Generated columns, and unique constraints that are checked late: their expressions, and who may say what is there.
 
 use super::Planner;
 use crate::context::deferred::Timing;

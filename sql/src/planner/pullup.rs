@@ -1,7 +1,7 @@
 //! Queries in FROM become part of the level around them, and EXISTS and IN of its WHERE become joins.
 //!
 //! A query that is only a selection (`Raw`) is kept as it was before its conditions were handed down, until the level around it is
-//! arranged: there its items stand beside those of the level, behind them in the layout, and its columns are replaced by what they stand
+//! arranged: there its items are beside those of the level, behind them in the layout, and its columns are replaced by what they stand
 //! for.
 //!
 //! Invariants:

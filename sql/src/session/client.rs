@@ -1,9 +1,9 @@
-//! The way out of a session: rows, tags, notices and COPY data to whoever asked, a connection or an embedded caller.
+//! The way out of a session: rows, tags, notices and COPY data to the client, a connection or an embedded caller.
 //!
 //! # Life of a result
 //! `row_description` (simple query; with the extended protocol only in answer to Describe) -> `row`, and whenever
 //! `is_full`, wait until what the rows depend on is durable and `drain` -> `command_complete`, `portal_suspended` or
-//! `empty_query`. An error ends it instead: the session returns it and the client is told by whoever called.
+//! `empty_query`. An error ends it instead: the session returns it and the caller tells the client.
 //!
 //! # Not here
 //! ParseComplete, BindComplete, CloseComplete, ErrorResponse and ReadyForQuery: the connection writes them by what

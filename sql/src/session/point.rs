@@ -2,11 +2,11 @@
 //!
 //! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the row where it
 //! stands and writes the columns to the client, without a wait, an allocation or a value in between. Whatever is out of the ordinary (the
-//! page is not in memory, somebody alters the table, the plan is old) sends it the long way, which gives the same answer.
+//! page is not in memory, another session alters the table, the plan is old) sends it to the general executor, which gives the same answer.
 //!
 //! # Invariants
 //! - PNT-1: nothing has been told to the client and no snapshot is open when the short way is given up.
-//! - PNT-2: the plan is looked at again after the table's lock: whoever held it before may have altered the table.
+//! - PNT-2: the plan is looked at again after the table's lock: its holder before may have altered the table.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! pg_locks: locks as PostgreSQL shows them.
 //!
-//! The engine locks rows by tree and key and lets their writers' tags speak for them; PostgreSQL shows a row's wait
+//! The engine locks rows by tree and key and takes their writers' tags for locks; PostgreSQL shows a row's wait
 //! as a lock on the holder's transaction id, with a lock on the tuple for the first in line and the others waiting
 //! for that tuple. So each owner's own ids are added, and each queue of a row is retold in those terms.
 

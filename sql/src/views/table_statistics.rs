@@ -1,6 +1,6 @@
 //! pg_stat_all_tables, pg_stat_all_indexes, pg_statio_*: how tables and indexes are used (`clearway_engine::table::usage`).
 //!
-//! A table's rows stand in the tree of its primary key: what looks rows up by that key counts as scans of that index, and its pages are the
+//! A table's rows are in the tree of its primary key: what looks rows up by that key counts as scans of that index, and its pages are the
 //! table's. Blocks are leaves: one that was visited and not read from disk was found.
 
 use super::catalog::{local, schema_name};

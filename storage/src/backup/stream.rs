@@ -1,4 +1,4 @@
-//! The log as bytes that come in pieces: records, and what of them matters to whoever looks for a moment.
+//! The log as bytes that come in pieces: records, and what of them matters to a search for a moment.
 
 use super::point::RestorePoint;
 use crate::error::{Corruption, StorageError};

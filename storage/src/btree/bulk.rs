@@ -205,7 +205,9 @@ impl BulkLoad {
         let next_frame = Frame { id: next_id, low: fence.clone(), shared_tag: self.tag, ..frame.clone() };
         // Rows of the old leaf that the new fence left no room for move on.
         assert!(next.build(&next_frame, &all, keep, keep.max(old)), "part of a leaf fits a leaf");
+        assert!(keep <= all.len(), "BTR-1: a leaf takes rows that there are");
         let taken = keep.saturating_sub(old);
+        assert!(taken <= self.rows.len(), "BTR-1: each row is loaded once");
         if let Some(room) = tree.pool().log().undo_room() {
             room.taken(1, PAGE_BYTES);
         }

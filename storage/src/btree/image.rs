@@ -182,6 +182,7 @@ impl Image {
     /// Builds the node of rows `from..to`; false if they don't fit.
     #[must_use]
     pub(super) fn build(&mut self, frame: &Frame, rows: &Rows, from: usize, to: usize) -> bool {
+        assert!(from <= to && to <= rows.len(), "rows from {from} to {to} of {}", rows.len());
         let count = to - from;
         let prefix_len = match count {
             0 => 0,
@@ -216,6 +217,7 @@ impl Image {
             let at = SLOTS + SLOT_BYTES * (index - from);
             bytes[at..at + SLOT_BYTES].copy_from_slice(&slot.to_le_bytes());
         }
+        assert!(top >= SLOTS + SLOT_BYTES * count, "BTR-3: the cells of a node reach its slots");
         self.put_header(frame, count, top, prefix_len, tail);
         true
     }
@@ -321,6 +323,7 @@ impl CellHead {
         write(offset, &self.bytes[..self.len]);
         write(offset + self.len, rest);
         write(offset + self.len + rest.len(), row.value);
+        assert!(offset < PAGE_BYTES, "BTR-1: a cell at {offset}");
         self.slot | offset as u32
     }
 

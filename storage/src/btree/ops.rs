@@ -3,7 +3,7 @@
 //! # Structure
 //! ```text
 //!   INIT      the node: header and slots, then heap and tail             any page, whatever it held
-//!   PUT       flags u8, [key_len u16, key], [tag u64], value             key and tag of a Row stand in its undo part
+//!   PUT       flags u8, [key_len u16, key], [tag u64], value             key and tag of a Row are in its undo part
 //!   REMOVE    flags u8, [key_len u16, key]
 //!   TRUNCATE  keep u16, right u32, high fence                            left half of a split
 //!   STRIP     horizon u64, see `Strip::encode`

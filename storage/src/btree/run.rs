@@ -1,4 +1,4 @@
-//! Runs of edits: rows in the order of their keys, as many of them as stand in one leaf changed under one latch.
+//! Runs of edits: rows in the order of their keys, as many of them as are in one leaf changed under one latch.
 //!
 //! # Life of a run
 //! ```text

@@ -130,11 +130,13 @@ impl<'p> Latched<'p> {
     /// Notes that the record of the change was appended and ends at this LSN.
     pub fn changed(&mut self, end: Lsn) {
         assert!(self.changed, "BUF-7: a record of a change that was not announced");
+        assert!(self.page.lsn() <= end, "BUF-8: the page's LSN {} would fall to {end}", self.page.lsn());
         self.page.set_lsn(end);
     }
 
     /// For redo: the page is dirty since this record.
     pub fn redone(&mut self, start: Lsn, end: Lsn) {
+        assert!(start < end, "BUF-7: redo is of a record, from {start} to {end}");
         self.changed = true;
         let meta = &self.pool.metas[self.word.frame()];
         if meta.rec_lsn.load(Relaxed) == 0 {
@@ -190,6 +192,7 @@ impl<'p> Pin<'p> {
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        self.pool.metas[self.frame].pins.fetch_sub(1, SeqCst);
+        let before = self.pool.metas[self.frame].pins.fetch_sub(1, SeqCst);
+        assert!(before > 0, "BUF-6: page {:?} was unpinned twice", self.id);
     }
 }

@@ -3,7 +3,7 @@
 //! # Invariants
 //! - BUF-4 (see `table`): only this module puts a frame into an entry.
 //! - BUF-13: an entry leaves LOADING whatever happens to the task that reads.
-//! - BUF-16: a page whose LSN lies behind the end of the log shows damage of the log, not of the page (BUF-8).
+//! - BUF-16: a page whose LSN is beyond the end of the log shows damage of the log, not of the page (BUF-8).
 //! - BUF-17: a page that can't be read is damage only while another page points to it: the page with the pointer, if any,
 //!   still has the version in which the pointer was read. No page is freed without a change of the pages that point to it.
 

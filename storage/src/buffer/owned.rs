@@ -41,7 +41,8 @@ impl OwnedPin {
     /// A second pin beside one that is held, so the frame can't change (BUF-6).
     fn second(pool: &Arc<Pool>, id: PageId) -> OwnedPin {
         let frame = Word(pool.entry(id).load(SeqCst)).frame();
-        pool.metas[frame].pins.fetch_add(1, SeqCst);
+        let before = pool.metas[frame].pins.fetch_add(1, SeqCst);
+        assert!(before > 0, "BUF-6: a second pin is taken under a first");
         OwnedPin { pool: pool.clone(), frame, id }
     }
 
@@ -58,6 +59,7 @@ impl OwnedPin {
 
 impl Drop for OwnedPin {
     fn drop(&mut self) {
-        self.pool.metas[self.frame].pins.fetch_sub(1, SeqCst);
+        let before = self.pool.metas[self.frame].pins.fetch_sub(1, SeqCst);
+        assert!(before > 0, "BUF-6: page {:?} was unpinned twice", self.id);
     }
 }

@@ -79,6 +79,7 @@ impl Word {
     }
 
     pub(super) fn with_frame(self, frame: usize) -> Word {
+        assert!(frame < FRAMES_MAX, "BUF-10: frame {frame} has no place in a word");
         Word((self.0 & !(FRAMES_MAX as u64 - 1)) | frame as u64)
     }
 

@@ -28,7 +28,7 @@
 //! So a creation in progress needs no marker: until `control` is durable there is no data to lose.
 //!
 //! # Errors
-//! [`StorageError::Invalid`] with what stands in the way and what to do.
+//! [`StorageError::Invalid`] with what is in the way and what to do.
 
 use super::control::{self, Control};
 use crate::error::StorageError;

@@ -1,4 +1,4 @@
-//! How far an opening has come, for whoever waits for it.
+//! How far an opening has come, for the program that waits for it.
 //!
 //! The opening stores positions as it goes; any thread may look. Nobody waits for anybody.
 

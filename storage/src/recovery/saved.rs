@@ -14,7 +14,7 @@
 //!
 //! # Invariants
 //! - REC-2: for every transaction that was active at the previous checkpoint, the file holds all undo up to this
-//!   checkpoint. All records of a transaction that began later lie behind the previous checkpoint's begin, where reading
+//!   checkpoint. All records of a transaction that began later are beyond the previous checkpoint's begin, where reading
 //!   starts. So no transaction, however old, pins the log.
 
 use crate::error::{Corruption, StorageError};

@@ -61,28 +61,34 @@ impl SpaceFile {
                 self.busy[word] |= 1 << bit;
                 self.free -= 1;
                 self.hint = word as u32 * 64;
-                return Some(word as u32 * 64 + bit);
+                let index = word as u32 * 64 + bit;
+                assert!(index < self.pages, "SPC-2: page {index} of a file of {}", self.pages);
+                return Some(index);
             }
         }
-        None
+        panic!("SPC-2: {} pages are free, and the bitmap has none", self.free)
     }
 
     /// Makes a page free.
     pub fn release(&mut self, index: u32) {
         assert!(self.is_busy(index), "SPC-2: page {index} is given back twice");
+        assert!(index < self.pages, "SPC-2: page {index} of a file of {} is given back", self.pages);
         self.busy[index as usize / 64] &= !(1 << (index % 64));
         self.free += 1;
+        assert!(self.free <= self.pages, "SPC-2: more pages are free than there are");
         self.hint = self.hint.min(index);
     }
 
     /// Pages `from..to` exist now and are free.
     pub(super) fn add(&mut self, from: u32, to: u32) {
+        assert!(from <= to, "SPC-2: a file grows from {from} to {to} pages");
         self.pages = to;
         (from..to).for_each(|index| self.release(index));
     }
 
     /// Pages behind `keep` are gone.
     fn cut(&mut self, keep: u32) {
+        assert!(keep <= self.pages, "SPC-2: a file of {} pages is cut to {keep}", self.pages);
         for index in keep..self.pages {
             if !self.is_busy(index) {
                 self.busy[index as usize / 64] |= 1 << (index % 64);

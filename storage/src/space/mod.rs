@@ -123,6 +123,7 @@ impl Space {
         versions: Arc<dyn Versions>,
     ) -> Arc<Space> {
         assert!((8..=pages::BITS_MAX).contains(&options.pages_per_file), "{} pages a file", options.pages_per_file);
+        assert!(options.extent_pages > 0, "a file grows by one page at least");
         Arc::new(Space {
             vfs,
             dir: dir.to_path_buf(),
@@ -159,6 +160,7 @@ impl Space {
     }
 
     fn page_id(&self, file: usize, index: u32) -> PageId {
+        assert!(index < self.options.pages_per_file, "SPC-2: page {index} of file {file}");
         PageId(file as u32 * self.options.pages_per_file + index)
     }
 
@@ -240,6 +242,7 @@ impl Space {
                 }
             }
         }
+        assert_eq!(taken.len(), count, "SPC-2: the bitmaps have the pages that the counts promise");
         self.tell_undo(&state);
         Some(taken)
     }
@@ -292,6 +295,10 @@ impl Space {
 
     /// Appends a structure record with these operations on pinned pages of space, and applies them.
     async fn change_own(&self, pins: &[Arc<OwnedPin>], ops: &[crate::seams::SpaceOp]) -> Result<Lsn, StorageError> {
+        assert!(
+            ops.iter().all(|op| pins.iter().any(|pin| pin.id() == op.page)),
+            "SPC-1: a page that is changed is latched"
+        );
         let payloads: Vec<[&[u8]; 1]> = ops.iter().map(|op| [op.payload()]).collect();
         let page_ops: Vec<PageOp<'_>> =
             ops.iter().zip(&payloads).map(|(op, p)| PageOp { page: op.page, op: op.op, payload: p }).collect();

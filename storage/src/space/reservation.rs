@@ -93,6 +93,7 @@ impl SpaceLatch for Bitmaps<'_> {
 
     fn commit(self: Box<Self>, lsn: LsnRange) {
         let Bitmaps { space, mut latched, ops, then } = *self;
+        assert!(lsn.start < lsn.end, "SPC-3: the change of a bitmap is in a record");
         for page in &mut latched {
             let id = page.page().id();
             for op in ops.iter().filter(|op| op.page == id) {
@@ -124,6 +125,11 @@ impl Space {
             bits.sort_unstable();
             let mut runs: Vec<(u32, u32)> = Vec::new();
             for bit in bits {
+                assert!(bit > 0, "SPC-1: the page of the bitmap is neither allocated nor freed");
+                assert!(
+                    runs.last().is_none_or(|(first, count)| first + count <= bit),
+                    "SPC-2: page {bit} is named twice"
+                );
                 match runs.last_mut() {
                     Some((first, count)) if *first + *count == bit => *count += 1,
                     _ => runs.push((bit, 1)),

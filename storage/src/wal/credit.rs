@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The two accounts.
 pub struct Accounts {
+    ring_bytes: i64,
     ring_free: AtomicI64,
     log_free: AtomicI64,
     undo_reserved: AtomicU64,
@@ -33,7 +34,9 @@ pub enum Short {
 impl Accounts {
     /// Accounts of an empty ring; prepared segments are added with [`Accounts::prepared`].
     pub fn new(ring_bytes: usize, floor_bytes: usize) -> Accounts {
+        assert!(i64::try_from(ring_bytes).is_ok() && i64::try_from(floor_bytes).is_ok(), "WAL-4: sizes of a log");
         Accounts {
+            ring_bytes: ring_bytes as i64,
             ring_free: AtomicI64::new(ring_bytes as i64),
             log_free: AtomicI64::new(0),
             undo_reserved: AtomicU64::new(0),
@@ -52,6 +55,7 @@ impl Accounts {
     /// # Errors
     /// Which account is short.
     pub fn try_take(&self, bytes: usize, purpose: Purpose, for_splits: i64) -> Result<(), Short> {
+        assert!(for_splits >= 0, "WAL-4: the room for splits is {for_splits}");
         let bytes = bytes as i64;
         if !Self::take(&self.ring_free, bytes, 0) {
             return Err(Short::Ring);
@@ -68,15 +72,20 @@ impl Accounts {
         Ok(())
     }
 
+    fn ring_returns(&self, bytes: usize) {
+        let free = self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst) + bytes as i64;
+        assert!(free <= self.ring_bytes, "WAL-4: {free} bytes of a ring of {} would be free", self.ring_bytes);
+    }
+
     /// Returns unused credit to both accounts.
     pub fn give_back(&self, bytes: usize) {
-        self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst);
+        self.ring_returns(bytes);
         self.log_free.fetch_add(bytes as i64, Ordering::SeqCst);
     }
 
     /// The reader took `bytes` out of the ring.
     pub fn drained(&self, bytes: usize) {
-        self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst);
+        self.ring_returns(bytes);
     }
 
     /// A segment with room for `bytes` of the stream is ready.
@@ -87,7 +96,7 @@ impl Accounts {
     /// `bytes` of the caller's credit become a reserve for undo: their log space stays taken, their ring room returns.
     pub fn set_aside(&self, bytes: usize) {
         self.undo_reserved.fetch_add(bytes as u64, Ordering::SeqCst);
-        self.ring_free.fetch_add(bytes as i64, Ordering::SeqCst);
+        self.ring_returns(bytes);
     }
 
     /// Takes log space for undo without waiting, even if none is left: for losers that recovery found.

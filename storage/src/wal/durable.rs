@@ -34,6 +34,7 @@ impl Wal {
             out.extend_from_slice(&bytes[skip..skip + (stop.0 - at.0) as usize]);
             at = stop;
         }
+        assert_eq!(out.len() as u64, to.0 - from.0, "WAL-13: the stream has no gaps");
         Ok(out)
     }
 }

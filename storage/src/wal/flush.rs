@@ -140,6 +140,7 @@ impl Wal {
         if self.poisoned().is_some() {
             return false;
         }
+        assert!(!state.in_flight, "WAL-15: a flush that was dropped while it wrote poisons");
         let from = state.flushed;
         state.buf.resize(state.head);
         let end = {
@@ -149,6 +150,8 @@ impl Wal {
         if end == from {
             return false;
         }
+        assert_eq!((state.buf.len() - state.head) as u64, end.0 - from.0, "WAL-13: what was taken is what is written");
+        assert!(end <= self.ring.tail(), "WAL-13: {end} was not reserved");
         self.accounts.drained((end.0 - from.0) as usize);
         self.credit_waiters.wake(u64::MAX, super::waiters::FIRST_BATCH);
         state.in_flight = true;
@@ -180,6 +183,7 @@ impl Wal {
     async fn write_and_sync(&self, state: &mut FlushState, from: Lsn, end: Lsn) -> Result<(), StorageError> {
         let layout = self.segments.layout();
         let begin = Lsn(from.0 - state.head as u64);
+        assert!(begin.0 % BLOCK_BYTES as u64 == 0, "WAL-14: a flush begins with a whole block, not at {begin}");
         let used = state.buf.len();
         state.buf.resize(used.next_multiple_of(BLOCK_BYTES));
         state.buf[used..].fill(0);

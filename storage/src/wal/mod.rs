@@ -183,6 +183,7 @@ impl Wal {
     pub fn start(options: WalOptions, segments: Segments, start: StartAt, prepared: u64, needed: Lsn) -> Wal {
         let layout = segments.layout();
         assert!(layout.segment_bytes % 4096 == 0 && layout.segment_bytes >= 8192, "segments of whole blocks");
+        assert!(needed <= start.end, "recovery needs the log from {needed}, which ends at {}", start.end);
         let accounts = Accounts::new(options.ring_bytes, options.floor_bytes);
         accounts.prepared(layout.first_lsn(prepared).0.saturating_sub(start.end.0));
         let mark = start.mark.as_ref().map(|mark| (Arc::clone(mark.file()), AtomicU64::new(start.end.0)));
@@ -218,7 +219,7 @@ impl Wal {
     /// Takes credit of `bytes` without waiting.
     pub fn try_credit(&self, purpose: Purpose, bytes: usize) -> Option<Credit<'_>> {
         let taken = self.poisoned().is_none() && self.accounts.try_take(bytes, purpose, self.for_splits()).is_ok();
-        self.mind_the_gap();
+        self.ring_preparer_if_short();
         taken.then(|| self.credit_of(purpose, bytes))
     }
 
@@ -273,7 +274,7 @@ impl Wal {
     pub fn set_aside_for_loser(&self, log: &mut TxnLog, bytes: usize) {
         self.accounts.set_aside_by_force(bytes);
         log.undo_reserved += bytes;
-        self.mind_the_gap();
+        self.ring_preparer_if_short();
     }
 
     /// Releases the undo reserve of a transaction that has committed or has been undone.
@@ -468,7 +469,7 @@ impl Wal {
         self.live_bytes() > self.options.log_bytes_max && self.accounts.log_free() > 0
     }
 
-    fn mind_the_gap(&self) {
+    fn ring_preparer_if_short(&self) {
         if self.gap_is_short() {
             self.preparer_bell.ring();
         }

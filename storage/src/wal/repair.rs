@@ -8,7 +8,7 @@
 //!   read from the database. So the database serves only what is synced, and a later crash can't take it back.
 //!
 //! # Crash safety
-//! The tail is rewritten with the bytes that stand there already. So a crash in between, even a torn write, leaves the same bytes.
+//! The tail is rewritten with the bytes that are there already. So a crash in between, even a torn write, leaves the same bytes.
 
 use super::format::{BLOCK_BYTES, HEADER_BYTES, Header, crc_holds, lsn_low};
 use super::reader::{End, LogReader};

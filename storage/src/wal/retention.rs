@@ -42,6 +42,7 @@ impl Default for Retention {
 impl Retention {
     /// Holds the log from `needs` on. `None` if the name is taken.
     pub fn hold(self: &Arc<Self>, name: &str, needs: Lsn, limit_bytes: u64) -> Option<Holder> {
+        assert!(!name.is_empty(), "a holder of the log has a name");
         let mut holders = self.holders.lock();
         if holders.contains_key(name) {
             return None;

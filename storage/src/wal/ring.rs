@@ -34,6 +34,7 @@ impl Ring {
     /// If the capacity is not a power of two of at least 4096.
     pub fn new(capacity_bytes: usize, start: Lsn) -> Ring {
         assert!(capacity_bytes.is_power_of_two() && capacity_bytes >= 4096, "ring of {capacity_bytes} bytes");
+        assert!(start.0 % 8 == 0, "WAL-4: records begin at multiples of 8, not at {start}");
         let words = (0..capacity_bytes / 8).map(|_| AtomicU64::new(0)).collect();
         Ring { words, tail: AtomicU64::new(start.0) }
     }
@@ -46,6 +47,7 @@ impl Ring {
     /// Reserves `len` bytes, a multiple of 8, for which the caller holds credit (WAL-4).
     pub fn reserve(&self, len: usize) -> LsnRange {
         assert!(len <= self.words.len() * 8, "a record of {len} bytes in a ring of {}", self.words.len() * 8);
+        assert!(len >= 8 && len % 8 == 0, "WAL-4: a record of {len} bytes, which is no multiple of 8");
         let start = self.tail.fetch_add(len as u64, Ordering::SeqCst);
         LsnRange { start: Lsn(start), end: Lsn(start + len as u64) }
     }
@@ -86,6 +88,7 @@ impl Ring {
             if len == 0 {
                 break;
             }
+            assert!(len % 8 == 0 && len <= self.words.len() as u64 * 8, "WAL-3: {len} is no length of a record");
             for _ in 0..len / 8 {
                 let word = self.word(position);
                 out(&word.load(Ordering::Relaxed).to_le_bytes());

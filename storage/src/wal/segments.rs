@@ -134,6 +134,8 @@ pub fn how() -> OpenHow {
 impl Segments {
     /// The segments in `dir`, which exists.
     pub fn new(vfs: Arc<dyn Vfs>, dir: &Path, layout: Layout, database: u64) -> Segments {
+        let bytes = layout.segment_bytes;
+        assert!(bytes > BLOCK_BYTES as u64 && bytes % BLOCK_BYTES as u64 == 0, "segments of {bytes} bytes");
         Segments {
             vfs,
             dir: dir.to_path_buf(),
@@ -296,7 +298,8 @@ impl Segments {
         self.write_header(&file, number).await?;
         self.vfs.rename(&source, &self.path(number)).await?;
         self.vfs.sync_dir(&self.dir).await?;
-        self.files.lock().live.insert(number, file);
+        let before = self.files.lock().live.insert(number, file);
+        assert!(before.is_none(), "WAL-10: segment {number} was prepared twice");
         Ok(())
     }
 

@@ -98,6 +98,7 @@ impl UndoRoom {
                 self.base_bytes.store(bytes, SeqCst);
             }
         }
+        assert!(rows > 0, "WAL-20: a claim is of one row at least");
         log.room_rows += rows;
         log.room_bytes += bytes;
         self.rows.fetch_add(rows, SeqCst);
@@ -128,14 +129,17 @@ impl UndoRoom {
 
     fn release(&self, log: &mut TxnLog, rows: u64, bytes: u64) {
         // The last claim takes along what an estimate for a loser left over.
+        assert!(rows <= log.room_rows, "WAL-20: {rows} claims of a transaction that has {}", log.room_rows);
         let bytes = if rows == log.room_rows { log.room_bytes } else { bytes.min(log.room_bytes) };
         log.room_rows -= rows;
         log.room_bytes -= bytes;
         let before = self.rows.fetch_sub(rows, SeqCst);
         assert!(before >= rows, "WAL-20: {rows} claims released out of {before}");
-        self.bytes.fetch_sub(bytes, SeqCst);
+        let before = self.bytes.fetch_sub(bytes, SeqCst);
+        assert!(before >= bytes, "WAL-20: {bytes} bytes of claims released out of {before}");
         if log.room_rows == 0 {
-            self.holders.fetch_sub(1, SeqCst);
+            let before = self.holders.fetch_sub(1, SeqCst);
+            assert!(before > 0, "WAL-20: a transaction without claims gives them back");
         }
     }
 

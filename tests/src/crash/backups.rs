@@ -1,5 +1,5 @@
 //! Backup and archive in the sweep: while the workload runs, the log is archived and backups are taken, all on one simulated disk, and a
-//! crash falls anywhere in it. At the end everything that stands in the target is whole, and what is restored from it is what was there.
+//! crash falls anywhere in it. At the end everything that is in the target is whole, and what is restored from it is what was there.
 //!
 //! # Invariants
 //! - SWB-1: whatever was stopped where, `verify` finds no damage in the target.

@@ -2,7 +2,7 @@
 //!
 //! # Life of an entry
 //! ```text
-//! a wait begins: its direct blocker is noted (Culprit), and who stands at the end of the chain (Root)
+//! a wait begins: its direct blocker is noted (Culprit), and who is at the end of the chain (Root)
 //!   │  once a second `look_at_waits` follows the chains again and has long waits told to the log
 //!   ▼
 //! it ends after `min_ns` or more ──► one record of its own, or one more in the fold of waits that are equal

@@ -54,7 +54,9 @@ impl WaitLine {
     /// Takes out the waiter at a position.
     pub(super) fn remove(&mut self, at: usize) {
         if let Some(waiter) = self.line.remove(at) {
+            assert!(self.wanted[waiter.mode as usize] > 0, "LKM-10: the line counts its waiters by mode");
             self.wanted[waiter.mode as usize] -= 1;
+            assert!(self.looking >= usize::from(waiter.looks), "LKM-10: the line counts those who look");
             self.looking -= usize::from(waiter.looks);
         }
     }

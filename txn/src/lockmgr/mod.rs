@@ -19,7 +19,7 @@
 //! # Invariants
 //! LKM-1 in modes.rs, LKM-2 to 4 and 11 in owner.rs, LKM-5 to 7 in queue.rs, LKM-8 in wait.rs, LKM-10 in line.rs, POL-1 in polite.rs, and
 //! - LKM-9: an implicit holder is entered only while its transaction has not begun to release. The release clears `Held.txn` under
-//!   `Owner.held` and then takes the list of locks; so an entry either stands in the list that is released, or is not made.
+//!   `Owner.held` and then takes the list of locks; so an entry either is in the list that is released, or is not made.
 
 pub mod blockers;
 pub mod deadlock;

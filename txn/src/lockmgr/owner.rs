@@ -10,7 +10,7 @@
 //! ```
 //!
 //! # Invariants
-//! - LKM-2: a lock of this owner stands in `held.locks` exactly if the owner stands among the lock's holders; both change under the
+//! - LKM-2: a lock of this owner is in `held.locks` exactly if the owner is among the lock's holders; both change under the
 //!   shard's mutex, with `held` locked inside it.
 //! - LKM-3: a weak table lock enters `held.fast` only while no strong mode is announced. A request that announces a strong mode moves
 //!   the entry to the lock table before it checks for conflicts.
@@ -19,7 +19,7 @@
 //! - LKM-11: the lock of a changed row lasts as long as the change. A waiter may enter the lock in the trail late, behind a savepoint that
 //!   is younger than the change. So the entry names the change, and a rollback that leaves the change in place leaves the lock, too. Each
 //!   mode has its own entry, with the first change that implies it: a rollback that undoes a delete and leaves an update of the row leaves
-//!   the update's mode. The lock of a transaction's id lasts as long as the last of the changes for which somebody waits by it, that of its
+//!   the update's mode. The lock of a transaction's id lasts as long as the last of the changes for which another transaction waits by it, that of its
 //!   virtual id to the end of the transaction.
 
 use foldhash::fast::RandomState;
@@ -328,6 +328,7 @@ impl Owner {
             held.statements_left_out += 1;
         }
         held.statements.push_back((taker, None));
+        assert!(held.statements.len() <= STATEMENTS_MAX, "the statements of a transaction that are kept have a limit");
     }
 
     /// The transaction waits for its client from now on.

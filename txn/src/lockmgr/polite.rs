@@ -9,7 +9,7 @@
 //! aside, for as long again: out of the queue, no session waits for it; `pg_locks` still shows it as waiting
 //! ```
 //! This repeats for ever, or `rounds` times: then the request stays in the queue for good, or fails, as its session has set. With a window
-//! of zero the request stands in the queue for one poll only, which also searches for a deadlock.
+//! of zero the request is in the queue for one poll only, which also searches for a deadlock.
 //!
 //! # Invariants
 //! - POL-1: while a request is aside, it has no entry in the lock table: neither a waiter nor an announcement of a strong mode.

@@ -18,7 +18,8 @@ impl LockManager {
             return;
         };
         for _ in before.iter().filter(|m| m.is_strong_table_mode() && !kept.contains(*m)) {
-            self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
+            let before = self.strong_count(database, relation).fetch_sub(1, Ordering::SeqCst);
+            assert!(before > 0, "LKM-3: a strong mode is announced once, and taken back once");
         }
     }
 
@@ -86,6 +87,7 @@ impl LockManager {
         self.release_where(owner, tag, Lsn::ZERO, |lock| {
             if let Some(at) = lock.session.iter().position(|(m, _)| *m == mode) {
                 found = true;
+                assert!(lock.session[at].1 > 0, "LKM-2: a lock of a session is counted");
                 lock.session[at].1 -= 1;
                 if lock.session[at].1 == 0 {
                     lock.session.remove(at);

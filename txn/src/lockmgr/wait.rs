@@ -98,7 +98,7 @@ impl Waiter {
     /// Marks the waiter as the victim of a deadlock. The caller has taken it out of the queue.
     pub(super) fn killed(&self, report: Arc<DeadlockReport>) {
         // Only one cycle can take it: the state is left once.
-        let _ = self.report.set(report);
+        assert!(self.report.set(report).is_ok(), "a waiter is the victim of one deadlock");
         self.leave_queue(KILLED);
     }
 

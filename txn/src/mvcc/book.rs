@@ -10,7 +10,7 @@
 //! - VER-3: a writer acts on no version committed above `visible_lsn`. So the next statement of its transaction sees every version that
 //!   the writer has acted on.
 //! - VER-2: tags are stripped and ghosts purged only for commits at or below min(every open snapshot, durable_lsn). A version is freed when
-//!   its successor's commit is durable and no open snapshot lies between the two commits.
+//!   its successor's commit is durable and no open snapshot is between the two commits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,18 +148,24 @@ impl VersionBook {
     pub fn begin(&self, owner: &Arc<Owner>) -> Arc<TxnState> {
         let mut active = self.active.lock();
         let state = TxnState::new(TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed)), owner.clone());
-        active.insert(state.id(), state.clone());
+        let before = active.insert(state.id(), state.clone());
+        assert!(before.is_none(), "TXN-1: {:?} is active already", state.id());
         state
     }
 
     /// Adds a transaction that a restart found unfinished to the active ones.
     pub fn adopt(&self, state: &Arc<TxnState>) {
-        self.active.lock().insert(state.id(), state.clone());
+        let before = self.active.lock().insert(state.id(), state.clone());
+        assert!(before.is_none(), "TXN-1: {:?} is active already", state.id());
     }
 
     /// Removes a transaction that has ended from the active ones.
     pub fn end(&self, txn: TxnId) {
-        self.active.lock().remove(&txn);
+        let ended = self.active.lock().remove(&txn);
+        assert!(
+            ended.is_some_and(|state| state.status() != Status::Active),
+            "TXN-1: {txn:?} ends once, after its status has changed"
+        );
     }
 
     /// The transactions that change something now, oldest first.

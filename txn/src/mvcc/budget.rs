@@ -1,7 +1,7 @@
 //! The memory budget of undo: undo beyond the budget is moved to the spill file, oldest first, and an alarm names the greatest holder.
 //!
 //! # Life of a spilled record
-//! in memory -> the budget is three quarters full: the record's chunk and its neighbours are written as a span -> the span stands in the
+//! in memory -> the budget is three quarters full: the record's chunk and its neighbours are written as a span -> the span is in the
 //! directory -> its records are freed one by one -> most of the span is free: the rest is rewritten with neighbouring spans as a new span |
 //! no record of the span is needed: the span is dropped.
 //!
@@ -282,6 +282,8 @@ impl Run {
     }
 
     fn push(&mut self, index: usize, span: Arc<Span>, is_due: bool) {
+        assert!(self.spans.is_empty() || self.index == index, "UND-4: a span has the chunks of one shard");
+        assert!(self.spans.last().is_none_or(|last| last.last < span.first), "UND-4: spans are joined in their order");
         self.index = index;
         self.bytes += span.live_bytes();
         self.is_due |= is_due;

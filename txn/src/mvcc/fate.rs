@@ -1,4 +1,4 @@
-//! The fate of a row since a snapshot read it: whether it still stands at its key, was deleted, or was moved to another key.
+//! The fate of a row since a snapshot read it: whether it still is at its key, was deleted, or was moved to another key.
 //!
 //! A key is not a row: a delete, or a change of the key, ends a row, and an insert at the same key begins another row. A transaction that
 //! waited for a row continues with the successors of the version that its snapshot showed, and with no other row.

@@ -1,4 +1,4 @@
-//! Pruning: frees the versions that no snapshot can read, including those that lie between two open snapshots.
+//! Pruning: frees the versions that no snapshot can read, including those that are between two open snapshots.
 //!
 //! # Life of a retired change
 //! Once its commit is durable, a record has one of three fates:

@@ -165,6 +165,7 @@ impl UndoRecord {
 
     /// The change was logged.
     pub fn logged(&self, lsn: Lsn, undo_next: Lsn) {
+        assert!(undo_next < lsn, "TXN-4: the record at {lsn} leads on to {undo_next}");
         self.undo_next.store(undo_next.0, Ordering::Release);
         self.lsn.store(lsn.0, Ordering::Release);
     }
@@ -206,6 +207,8 @@ impl UndoRecord {
 
     /// A copy of the record for a durable commit. It keeps the commit LSN in place of the transaction.
     pub(super) fn ended(&self, commit: Lsn) -> UndoRecord {
+        assert!(matches!(self.writer, Writer::Live(_)), "PRU-1: a record is separated from its transaction once");
+        assert!(commit > Lsn::ZERO, "PRU-1: what ends has committed");
         UndoRecord {
             _memory: heap(&self.key, &self.before, self.moved_to.as_deref()),
             writer: Writer::Ended(commit),
@@ -222,6 +225,8 @@ impl UndoRecord {
 
     /// A link in the record's place: without the version before, leading to `prev` (PRU-2) past the changes that `passed` sums up (FAT-2).
     pub(super) fn link(&self, commit: Lsn, prev: Tag, passed: Option<Box<Passed>>) -> UndoRecord {
+        assert!(!self.rowless, "PRU-2: a link is in the chain of a row");
+        assert!(commit > Lsn::ZERO, "PRU-1: what becomes a link has committed");
         UndoRecord {
             _memory: heap(&[], &BeforeImage::Absent, None),
             writer: Writer::Ended(commit),

@@ -12,7 +12,7 @@
 //! sequentially consistent.
 //!
 //! # Invariants
-//! - SNP-1: once `refresh` has returned, every snapshot below its bound that is or ever will be open stands in its list.
+//! - SNP-1: once `refresh` has returned, every snapshot below its bound that is or ever will be open is in its list.
 //! - SNP-2: the bound never falls and never exceeds the durable LSN that it was computed from.
 //! - SNP-3: the LSNs of one session's snapshots never decrease.
 //!
@@ -207,6 +207,11 @@ impl Reader {
                 }
             }
             // An older open snapshot of the same session already protects every version that this one needs.
+            assert!(read_lsn.0 != IDLE, "SNP-1: the mark of an idle slot is no snapshot");
+            assert!(
+                self.open.last().is_none_or(|before| *before <= read_lsn),
+                "SNP-3: the first open snapshot is the oldest"
+            );
             self.latest = read_lsn;
             self.open.push(read_lsn);
             return Snapshot { read_lsn };

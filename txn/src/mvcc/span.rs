@@ -1,4 +1,4 @@
-//! A span: undo records of consecutive chunks as they stand in the spill file.
+//! A span: undo records of consecutive chunks as they are in the spill file.
 //!
 //! # Structure
 //! ```text
@@ -17,7 +17,7 @@
 //!   when it is asked for.
 //!
 //! # Crash safety
-//! The file is not needed after a crash: no snapshot survives a crash, and the undo of losers stands in the log and in checkpoints.
+//! The file is not needed after a crash: no snapshot survives a crash, and the undo of losers is in the log and in checkpoints.
 //!
 //! # Errors
 //! Bytes that do not decode give a `Corruption` that names the file and the offset.
@@ -94,6 +94,8 @@ impl Span {
     /// A span that was written at `offset`.
     pub(super) fn new(encoded: Encoded, chunks: (u64, u64), file: Arc<SpillFile>, offset: u64) -> Span {
         let Encoded { bytes, id, count, deletes, from, ended, keeps, writers } = encoded;
+        assert!(chunks.0 <= chunks.1, "a span of the chunks from {} to {}", chunks.0, chunks.1);
+        assert!(deletes <= count, "{deletes} of {count} records delete");
         Span {
             id,
             first: chunks.0,
@@ -115,12 +117,15 @@ impl Span {
 
     /// Frees a record; false if it is free already. Under the shard's mutex.
     pub(super) fn free(&self, index: u32, record: &UndoRecord) -> bool {
+        assert!(index < self.count, "record {index} of a span of {}", self.count);
         let bit = 1 << (index % 64);
         let is_new = self.freed[index as usize / 64].fetch_or(bit, Relaxed) & bit == 0;
         if is_new {
-            self.gone.fetch_add(1, Relaxed);
+            let gone = self.gone.fetch_add(1, Relaxed);
+            assert!(gone < self.count, "each record of a span is freed once");
             if record.deletes {
-                self.deletes.fetch_sub(1, Relaxed);
+                let left = self.deletes.fetch_sub(1, Relaxed);
+                assert!(left > 0, "a span counts its records that delete");
             }
         }
         is_new
@@ -380,6 +385,8 @@ impl<'a> Reader<'a> {
 
 /// Encodes records, given by rising tag, as the span `id`.
 pub(super) fn encode(id: u64, records: &[(Tag, Arc<UndoRecord>)]) -> Encoded {
+    assert!(records.is_sorted_by(|a, b| a.0 < b.0), "SPN-3: a span is searched by its tags");
+    assert!(u32::try_from(records.len()).is_ok(), "the number of records of a span");
     let mut encoded = Encoded {
         bytes: vec![0; HEAD + records.len() * ENTRY],
         id,
@@ -398,6 +405,7 @@ pub(super) fn encode(id: u64, records: &[(Tag, Arc<UndoRecord>)]) -> Encoded {
         encoded.bytes[entry + 8..entry + ENTRY].copy_from_slice(&offset.to_le_bytes());
         encode_record(record, &mut places, &mut encoded);
     }
+    assert!(u32::try_from(encoded.bytes.len()).is_ok(), "offsets within a span have four bytes");
     let len = encoded.bytes.len() as u32;
     encoded.bytes[4..8].copy_from_slice(&len.to_le_bytes());
     encoded.bytes[8..16].copy_from_slice(&id.to_le_bytes());

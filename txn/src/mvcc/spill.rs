@@ -32,6 +32,7 @@ struct Places {
 
 impl Places {
     fn take(&mut self, len: u64) -> u64 {
+        assert!(len > 0, "SPL-1: a span has bytes");
         let fit = self.free.iter().find(|(_, free)| **free >= len).map(|(offset, free)| (*offset, *free));
         match fit {
             Some((offset, free)) => {
@@ -49,6 +50,7 @@ impl Places {
     }
 
     fn give_back(&mut self, mut offset: u64, mut len: u64) {
+        assert!(len > 0, "SPL-1: a span has bytes");
         // SPL-1
         let next = self.free.range(offset..).next().map_or(self.end, |(next, _)| *next);
         assert!(offset + len <= next, "SPL-1: {offset} was free");

@@ -108,7 +108,9 @@ impl TxnState {
     }
 
     pub(super) fn next_position(&self) -> u32 {
-        self.position.fetch_add(1, Ordering::Relaxed)
+        let position = self.position.fetch_add(1, Ordering::Relaxed);
+        assert!(position < u32::MAX, "UND-3: {:?} has made as many changes as there are positions", self.id);
+        position
     }
 
     /// How many changes it has made, undone ones included: a mark for statements, savepoints and cursors.

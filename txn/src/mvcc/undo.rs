@@ -4,19 +4,19 @@
 //! ```text
 //! tag = chunk number << 6 | place        never reused; place 0..63, chunk numbers from 1, so no tag is 0 (settled)
 //! UndoStore ── shards: chunk number -> Chunk { 64 places, each an Arc<UndoRecord> or empty }
-//!           │       └─ first chunk number -> Span: consecutive chunks whose records stand in the spill file
+//!           │       └─ first chunk number -> Span: consecutive chunks whose records are in the spill file
 //!           └─ current chunk per writer shard
 //! ```
 //! The place is the indirection: each record is freed or replaced on its own. An old record that is still read keeps its chunk's 64
 //! places, half a kilobyte, in memory until the chunk is spilled together with its neighbours.
 //!
 //! # Invariants
-//! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to one that no longer stands in any row; a reader
+//! - UND-1: a tag that is not found belongs to a version that every snapshot sees, or to one that no longer is in any row; a reader
 //!   tells the two apart by re-validating the page afterwards.
 //! - UND-2: a record stays until its transaction has ended. After a commit it stays until the commit is at or below the horizon, or until
 //!   no snapshot can read the version before the change (pruning between snapshots).
 //! - UND-3: positions within a transaction rise by one with every change.
-//! - UND-4: a chunk number stands in a shard's chunks or within one of its spans, never in both. It changes from the chunks to a span
+//! - UND-4: a chunk number is in a shard's chunks or within one of its spans, never in both. It changes from the chunks to a span
 //!   under the shard's mutex, after the span has been written.
 //! - UND-6: a lookup in fetched bytes gives the same answer as a fetch at this moment would. The bytes of a span never change (SPN-1) and
 //!   span numbers are never reused, so the bytes of a replaced span are not found under the new span's number. Whether a record was freed
@@ -186,7 +186,10 @@ impl UndoStore {
                 // Chunk numbers congruent to the shard's index, so that a tag leads to its shard.
                 let number = self.next_chunk.fetch_add(1, Ordering::Relaxed) * SHARDS as u64 + index as u64;
                 shard.current = Some(number);
-                shard.chunks.insert(number, Chunk { places: Vec::with_capacity(PLACES), live: 0 });
+                let last = shard.spans.last_key_value().map(|(_, span)| span.last);
+                assert!(last.is_none_or(|last| last < number), "UND-4: chunk {number} is in the spill file already");
+                let before = shard.chunks.insert(number, Chunk { places: Vec::with_capacity(PLACES), live: 0 });
+                assert!(before.is_none(), "UND-4: chunk {number} is there already");
                 self.weigh(index, CHUNK_BYTES);
                 self.measure();
                 number
@@ -208,8 +211,10 @@ impl UndoStore {
         let txn = new.txn.clone();
         let record = UndoRecord::new(new);
         record.logged(entry.lsn, entry.undo_next);
+        assert!(!tag.is_settled(), "UND-1: a record is under a tag");
         let (index, number, place) = locate(tag);
         let mut shard = self.shards[index].lock();
+        assert!(shard.current != Some(number), "UND-4: recovery restores records before any are made");
         if !shard.chunks.contains_key(&number) {
             self.weigh(index, CHUNK_BYTES);
         }
@@ -274,6 +279,7 @@ impl UndoStore {
         if !slot.as_ref().is_some_and(|standing| Arc::ptr_eq(standing, record)) {
             return false;
         }
+        assert!(chunk.live > 0, "UND-4: a chunk counts its records");
         *slot = None;
         chunk.live -= 1;
         let mut bytes = record.bytes() as i64;
@@ -361,6 +367,12 @@ impl UndoStore {
     pub(super) fn spilled(&self, index: usize, batch: &Batch, span: Arc<Span>) -> bool {
         let mut shard = self.shards[index].lock();
         let mut bytes = -(span.memory() as i64);
+        let ends = (batch.chunks.first().copied(), batch.chunks.last().copied());
+        assert_eq!((Some(span.first), Some(span.last)), ends, "UND-4: a span is of the chunks that it replaces");
+        assert!(
+            batch.chunks.iter().all(|number| shard.current != Some(*number)),
+            "UND-4: a chunk that is filled stays"
+        );
         for (at, (tag, record)) in batch.records.iter().enumerate() {
             let (_, number, place) = locate(*tag);
             match shard.chunks.get(&number).and_then(|chunk| chunk.places.get(place)).and_then(Option::as_ref) {
@@ -374,7 +386,8 @@ impl UndoStore {
                 bytes += CHUNK_BYTES;
             }
         }
-        shard.spans.insert(span.first, span);
+        let before = shard.spans.insert(span.first, span);
+        assert!(before.is_none(), "UND-4: two spans begin with one chunk");
         drop(shard);
         self.weigh(index, -bytes);
         true
@@ -399,6 +412,15 @@ impl UndoStore {
             bytes -= span.memory() as i64;
         }
         if let Some(Moved { span, records, spots }) = by {
+            assert_eq!(records.len(), spots.len(), "UND-4: each record of a span comes from a place");
+            assert!(
+                run.first().is_some_and(|old| old.first == span.first),
+                "UND-4: a span begins as those that it replaces"
+            );
+            assert!(
+                run.last().is_some_and(|old| old.last == span.last),
+                "UND-4: a span ends as those that it replaces"
+            );
             // Records that were freed since the old spans were read.
             for (at, (spot, (_, record))) in spots.iter().zip(records).enumerate() {
                 if run.iter().any(|old| old.id == spot.span && old.is_freed(spot.index)) {
@@ -406,7 +428,8 @@ impl UndoStore {
                 }
             }
             bytes += span.memory() as i64;
-            shard.spans.insert(span.first, span);
+            let before = shard.spans.insert(span.first, span);
+            assert!(before.is_none(), "UND-4: two spans begin with one chunk");
         }
         drop(shard);
         self.weigh(index, bytes);

@@ -9,7 +9,7 @@
 //!   blocks no other transaction, which may insert another row at the key meanwhile.
 //! - TXN-9: an insert waits for a transaction that is changing the row at its key, never for one that only locks the row: a committed row
 //!   refuses the insert, whether it is locked or not.
-//! - TXN-10: a transaction that keeps a snapshot does not stand in a row's queue once a version is committed that its snapshot does not show:
+//! - TXN-10: a transaction that keeps a snapshot is not in a row's queue once a version is committed that its snapshot does not show:
 //!   after each commit of a holder it looks at the row again, and fails at once rather than behind the next holder.
 //! - TXN-6: if a transaction changes a row repeatedly, the newest tag carries the strongest lock mode; a reader that may skip that change
 //!   may skip the earlier ones.

@@ -9,7 +9,7 @@
 //! - LOD-2: loaded rows carry the tag of the row that was put in first. Its undo record gives every view the right answer for all of them:
 //!   nothing stood there before, and one transaction wrote all of them, at one position.
 //! - LOD-3: a transaction that went back to a point between the creation of a tree and a load into it does not commit: the loaded rows still
-//!   stand in the tree, and their tag says nothing any more.
+//!   are in the tree, and their tag says nothing any more.
 //! - LOD-4: a row with an overflow chain is not loaded: its chain has undo of its own, and the drop of a tree frees the chains of its rows.
 //!
 //! # Crash safety
@@ -85,6 +85,7 @@ impl Transaction {
     pub fn begin_load(&mut self, tree: &Tree, last: Vec<u8>) -> Load {
         let state = self.state.as_ref().expect("a row was put in");
         let tag = state.last_change().expect("a row was put in");
+        assert!(!tag.is_settled(), "LOD-2: loaded rows carry a tag");
         self.created.loaded(tree.id(), state.changes());
         Load { tree: tree.clone(), bulk: tree.bulk_load_as(tag), last }
     }

@@ -93,6 +93,7 @@ impl<'a> RunEdits<'a> for Run<'a> {
                 Edit::Put { value: Cow::Borrowed(value), tag, ghost, .. },
                 Attempt::Finished { changed: Changed::Done, record: Some(record), judged, .. },
             ) => {
+                assert!(self.record.is_none(), "TXN-11: each change of a run is logged before the next is decided on");
                 self.record = Some(record);
                 self.judged = self.judged.max(judged);
                 Some(RunPut { value, tag, ghost })
@@ -146,6 +147,8 @@ impl Transaction {
             state.moved(&self.log);
             done += made;
         }
+        assert!(done <= changes.len(), "TXN-11: {done} of {} changes were made", changes.len());
+        assert!(run.record.is_none(), "TXN-11: a change that was decided on is logged");
         let judged = run.judged;
         if !mutation::active(Mutation::NoDepWaitErrors) {
             self.depends_on(judged);

@@ -1,8 +1,8 @@
 //! The views under MySQL's names: schemas performance_schema, sys (also as ps_helper), and innodb_trx in information_schema.
 //!
-//! They are found by name and by the search path, but stand in no catalog: a schema of the user's own with such a name comes first.
+//! They are found by name and by the search path, but are in no catalog: a schema of the user's own with such a name comes first.
 //!
-//! Structure: `mysql.txt` declares them, a line each: schema, name, columns with the oids of their types. Those that are queries stand in
+//! Structure: `mysql.txt` declares them, a line each: schema, name, columns with the oids of their types. Those that are queries are in
 //! `texts/mysql.sql`; `crate::views::mysql` gives the rows of the others.
 
 use super::SystemView;

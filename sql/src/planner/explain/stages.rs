@@ -1,4 +1,4 @@
-//! What stands behind the slots of a level's rows (PLN-8), in words.
+//! What is behind the slots of a level's rows (PLN-8), in words.
 
 use super::words::Words;
 use crate::expr::aggregate::AggregateCall;

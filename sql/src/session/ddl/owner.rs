@@ -1,4 +1,4 @@
-//! Names and owners of objects: ALTER ... RENAME of what stands in no schema, ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED. Who may do
+//! Names and owners of objects: ALTER ... RENAME of what is in no schema, ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED. Who may do
 //! it is judged here, once for each kind, before a lock is taken.
 
 use super::{Ddl, missing};

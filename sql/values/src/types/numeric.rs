@@ -1,4 +1,4 @@
-//! numeric as it is used everywhere: what fits a machine word stands in place, everything else is shared.
+//! numeric as it is used everywhere: what fits a machine word is in place, everything else is shared.
 //!
 //! Arithmetic on small values is done in 128 bits; where a result or a step does not fit, [`Wide`] computes it. Both give the same
 //! results with the same scales.

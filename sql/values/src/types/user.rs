@@ -1,6 +1,6 @@
 //! The types that users define, as the running statement sees them: enums, domains, composite types, the types of tables' rows, and the types of their arrays.
 //!
-//! Facts of types are asked for everywhere and by number alone, so what a session knows of its catalog is found through its thread: whoever
+//! Facts of types are asked for everywhere and by number alone, so what a session knows of its catalog is found through its thread: the code that
 //! polls a statement puts the session's types in place for as long as the poll lasts ([`within`], [`enter`]).
 //!
 //! Invariants:
