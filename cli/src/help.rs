@@ -313,7 +313,7 @@ fn described(out: &mut String, name: &str, meaning: &str, column: usize) {
 }
 
 /// Words in lines of at most [`WIDTH`] columns, behind so many spaces.
-fn filled(out: &mut String, text: &str, indent: usize) {
+pub fn filled(out: &mut String, text: &str, indent: usize) {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() && indent + line.len() + 1 + word.len() > WIDTH {

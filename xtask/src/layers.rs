@@ -69,57 +69,22 @@ fn allowed(dir: &str) -> Option<Vec<&'static str>> {
     tool.map(|(_, _, allowed)| allowed.to_vec())
 }
 
-/// Crates depend only downward.
+/// Crates depend only downward. Development and build dependencies count too: a test that needs an upper layer belongs to `tests/`.
 pub fn dependencies(tree: &Tree) -> Vec<Problem> {
     let ours: Vec<&str> = LAYERS.iter().map(|(_, name)| *name).chain(TOOLS.map(|tool| tool.1)).collect();
     let mut problems = Vec::new();
-    for (path, text) in tree.files.iter().filter(|(path, _)| path.ends_with("/Cargo.toml")) {
-        let dir = path.trim_end_matches("/Cargo.toml");
+    for (dir, packages) in &tree.dependencies {
+        let path = format!("{dir}/Cargo.toml");
         let Some(allowed) = allowed(dir) else {
             problems.push(Problem::new(path, "a crate that the layer check does not know (xtask/src/layers.rs)"));
             continue;
         };
-        for (line, name) in manifest_dependencies(text) {
-            if ours.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
-                let what = format!("{dir} must not depend on {name}: dependencies run downward only");
-                problems.push(Problem::new(format!("{path}:{line}"), what));
-            }
+        for name in packages.iter().filter(|name| ours.contains(&name.as_str()) && !allowed.contains(&name.as_str())) {
+            let what = format!("{dir} must not depend on {name}: dependencies run downward only");
+            problems.push(Problem::new(&path, what));
         }
     }
     problems
-}
-
-/// The packages that a manifest depends on, development and build dependencies included, with lines.
-/// Dev-dependencies count too: a test that needs an upper layer belongs to `tests/`.
-pub fn manifest_dependencies(manifest: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut section = String::new();
-    for (number, line) in manifest.lines().enumerate() {
-        let line = line.trim();
-        if let Some(header) = line.strip_prefix('[') {
-            section = header.trim_end_matches(']').to_owned();
-            if let Some((kind, name)) = section.rsplit_once('.')
-                && kind.ends_with("dependencies")
-            {
-                found.push((number + 1, name.trim_matches('"').to_owned()));
-            }
-            continue;
-        }
-        let in_table = section.ends_with("dependencies") && !section.starts_with("workspace");
-        let renamed = line.split_once("package = \"").and_then(|(_, rest)| rest.split_once('"'));
-        if section.contains("dependencies")
-            && let Some((package, _)) = renamed
-        {
-            found.push((number + 1, package.to_owned()));
-        }
-        if in_table && let Some((key, _)) = line.split_once('=') {
-            let name = key.trim().split('.').next().unwrap_or_default().trim_matches('"');
-            if !name.starts_with('#') {
-                found.push((number + 1, name.to_owned()));
-            }
-        }
-    }
-    found
 }
 
 /// Something that only some places may name.
@@ -294,15 +259,6 @@ pub fn unsafe_files(tree: &Tree) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_way_to_write_a_dependency_is_seen() {
-        let manifest = "[dependencies]\na = \"1\"\nb.workspace = true\nc = { package = \"real-c\", version = \"1\" }\n\
-                        [target.'cfg(unix)'.dependencies]\nd = \"1\"\n[dev-dependencies.e]\nversion = \"1\"\n\
-                        [features]\nf = []\n";
-        let names: Vec<_> = manifest_dependencies(manifest).into_iter().map(|found| found.1).collect();
-        assert_eq!(names, ["a", "b", "real-c", "c", "d", "e"]);
-    }
 
     #[test]
     fn use_groups_are_written_out() {

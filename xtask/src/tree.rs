@@ -3,11 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
 
 /// The text files that the checks read, by path from the root with `/`.
 #[derive(Default)]
 pub struct Tree {
     pub files: BTreeMap<String, String>,
+    /// The packages that each crate of the workspace depends on, by the crate's directory.
+    pub dependencies: BTreeMap<String, Vec<String>>,
 }
 
 /// Directories that are no part of the workspace or hold no source.
@@ -18,6 +23,7 @@ impl Tree {
     pub fn read(root: &Path) -> io::Result<Tree> {
         let mut tree = Tree::default();
         tree.read_dir(root, "")?;
+        tree.dependencies = dependencies(root)?;
         Ok(tree)
     }
 
@@ -80,6 +86,31 @@ impl Tree {
         let all = self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
         all.filter(|(path, _)| path.ends_with(".rs"))
     }
+}
+
+/// What `cargo metadata` says of the workspace's crates: dependencies of every kind, by the packages' own names.
+fn dependencies(root: &Path) -> io::Result<BTreeMap<String, Vec<String>>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut metadata = Command::new(cargo);
+    metadata.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root);
+    let output = metadata.output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr))));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    packages(&metadata).ok_or_else(|| io::Error::other("cargo metadata has another form than expected"))
+}
+
+fn packages(metadata: &Value) -> Option<BTreeMap<String, Vec<String>>> {
+    let root = Path::new(metadata["workspace_root"].as_str()?);
+    let mut found = BTreeMap::new();
+    for package in metadata["packages"].as_array()? {
+        let dir = Path::new(package["manifest_path"].as_str()?).parent()?.strip_prefix(root).ok()?;
+        let names =
+            package["dependencies"].as_array()?.iter().map(|package| package["name"].as_str().map(str::to_owned));
+        found.insert(dir.to_str()?.to_owned(), names.collect::<Option<Vec<_>>>()?);
+    }
+    Some(found)
 }
 
 /// Whether a file's name says that it holds only tests, benchmarks or a build script.
@@ -255,6 +286,15 @@ pub fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_are_read_by_their_own_names() {
+        let metadata = serde_json::json!({"workspace_root": "/r", "packages": [
+            {"manifest_path": "/r/sql/syntax/Cargo.toml", "dependencies": [{"name": "real-c", "rename": "c"}, {"name": "e", "kind": "dev"}]}]});
+        let expected = BTreeMap::from([("sql/syntax".to_owned(), vec!["real-c".to_owned(), "e".to_owned()])]);
+        assert_eq!(packages(&metadata), Some(expected));
+        assert_eq!(packages(&serde_json::json!({"packages": []})), None);
+    }
 
     #[test]
     fn comments_and_strings_are_blanked_and_code_is_not() {

@@ -21,13 +21,10 @@ pub fn run(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let program = std::env::current_exe()?;
     let mut child = Command::new(program).arg("demo").arg("--load").arg(dir).stdout(Stdio::piped()).spawn()?;
     let out = child.stdout.take().ok_or("the loader has no output")?;
-    let reader = spawn_thread("demo reader", move || {
-        BufReader::new(out)
-            .lines()
-            .map_while(Result::ok)
-            .filter_map(|line| line.parse::<u64>().ok())
-            .collect::<Vec<_>>()
-    })?;
+    let mut lines = BufReader::new(out).lines().map_while(Result::ok).filter_map(|line| line.parse::<u64>().ok());
+    // On a slow machine the loader may take longer to begin than the load lasts.
+    let first = lines.next().ok_or("the loader ended before its first row")?;
+    let reader = spawn_thread("demo reader", move || std::iter::once(first).chain(lines).collect::<Vec<_>>())?;
     block_on(sleep(LOAD));
     child.kill()?;
     child.wait()?;

@@ -12,7 +12,10 @@ pub fn run(scratch: &Path, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
         Ok(lab) => lab,
         Err(missing) => {
             say("");
-            say(&format!("3. One hot row: not shown. {missing}"));
+            say("3. One hot row: not shown.");
+            let mut why = String::new();
+            crate::help::filled(&mut why, &missing, 3);
+            why.lines().for_each(say);
             return Ok(());
         }
     };

@@ -49,7 +49,8 @@ fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
         Some(wait) => {
             let backend = opened.backends.get(pid);
             let statement = backend.map(|b| b.activity.lock().query.to_string()).unwrap_or_default();
-            say(&format!("{indent}└─ pid {pid} has waited {} ms to run: {statement}", age_ms(wait.since_ns)));
+            say(&format!("{indent}└─ pid {pid} has waited {} ms to run", age_ms(wait.since_ns)));
+            say(&format!("{indent}     {statement}"));
         }
         None => say(&format!("{indent}pid {pid} waits for nobody")),
     }
@@ -60,7 +61,8 @@ fn tree(opened: &Opened, pid: i32, depth: usize, say: &mut dyn FnMut(&str)) {
         let taken = rows.iter().filter(|l| l.granted && l.statement.is_some());
         let lock = taken.clone().find(|l| l.tag == first.tag).or_else(|| taken.clone().max_by_key(|l| l.since_ns));
         if let Some((lock, statement)) = lock.and_then(|l| Some((l, l.statement.clone()?))) {
-            say(&format!("{indent}   holds a lock since {} ms, taken by: {statement}", age_ms(lock.since_ns)));
+            say(&format!("{indent}   holds a lock since {} ms, taken by", age_ms(lock.since_ns)));
+            say(&format!("{indent}     {statement}"));
         }
     }
     for wait in waiting {

@@ -1,101 +1,135 @@
-//! An outcome as JSON: every run, nothing rounded away.
+//! An outcome as JSON: every run. Rates and times are rounded to three places.
 
-use std::fmt::Write as _;
+use serde::{Serialize, Serializer};
 
 use crate::outcome::{GroupFacts, Outcome, RunFacts};
 
-/// The outcome as one JSON object.
-pub fn json(outcome: &Outcome) -> String {
-    let servers = outcome.servers.iter().map(|server| {
-        let settings = server.settings.iter().map(|(name, value)| array([string(name), string(value)]));
-        object([
-            ("name", string(&server.name)),
-            ("version", string(&server.version)),
-            ("is_limit", server.is_limit.to_string()),
-            ("settings", array(settings)),
-        ])
-    });
-    let limit = outcome.limit.as_ref().map_or_else(
-        || "null".to_owned(),
-        |limit| object([("name", string(&limit.name)), ("per_second", array(limit.rates.iter().map(number)))]),
-    );
-    let whole = object([
-        ("scenario", string(&outcome.scenario)),
-        ("unit", string(&outcome.unit)),
-        ("axis", string(&outcome.axis)),
-        ("when", string(&outcome.when)),
-        ("machine", string(&outcome.machine)),
-        ("command", string(&outcome.command)),
-        ("seconds", number(&outcome.seconds)),
-        ("repeats", outcome.repeats.to_string()),
-        ("servers", array(servers)),
-        ("absent", array(outcome.absent.iter().map(|text| string(text)))),
-        ("limit", limit),
-        ("runs", format!("[\n{}\n]", outcome.runs.iter().map(run).collect::<Vec<_>>().join(",\n"))),
-    ]);
-    whole + "\n"
-}
+/// A figure. JSON knows no infinity and no NaN: they are null.
+struct Figure(f64);
 
-fn run(run: &RunFacts) -> String {
-    object([
-        ("server", string(&run.server)),
-        ("variant", string(&run.variant)),
-        ("x", run.x.to_string()),
-        ("repeat", run.repeat.to_string()),
-        ("failed", run.failed.as_ref().map_or_else(|| "null".to_owned(), |reason| string(reason))),
-        ("value", number(&run.value)),
-        ("server_cpu_us", option(run.cpu_us)),
-        ("voluntary_switches", option(run.switches.map(|switches| switches.0))),
-        ("involuntary_switches", option(run.switches.map(|switches| switches.1))),
-        ("groups", array(run.groups.iter().map(group))),
-    ])
-}
-
-fn option(value: Option<f64>) -> String {
-    value.map_or_else(|| "null".to_owned(), |value| number(&value))
-}
-
-fn group(group: &GroupFacts) -> String {
-    let failures = group.failures.iter().map(|(what, count)| array([string(what), count.to_string()]));
-    object([
-        ("name", string(&group.name)),
-        ("per_second", number(&group.rate)),
-        ("p50_ms", number(&group.p50_ms)),
-        ("p99_ms", number(&group.p99_ms)),
-        ("greatest_ms", number(&group.greatest_ms)),
-        ("slowest_tenth", number(&group.steadiness)),
-        ("steps_ms", array(group.step_ms.iter().map(number))),
-        ("least_of_a_client", group.least_most.0.to_string()),
-        ("most_of_a_client", group.least_most.1.to_string()),
-        ("failures", array(failures)),
-    ])
-}
-
-fn object<const N: usize>(fields: [(&str, String); N]) -> String {
-    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{}: {value}", string(name))).collect();
-    format!("{{{}}}", fields.join(", "))
-}
-
-fn array(values: impl IntoIterator<Item = String>) -> String {
-    format!("[{}]", values.into_iter().collect::<Vec<_>>().join(", "))
-}
-
-/// JSON knows no infinity and no NaN.
-fn number(value: &f64) -> String {
-    if value.is_finite() { format!("{value:.3}") } else { "null".to_owned() }
-}
-
-fn string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            c if c < ' ' => drop(write!(quoted, "\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
-        }
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rounded = (self.0 * 1000.0).round() / 1000.0;
+        if rounded.is_finite() { serializer.serialize_f64(rounded) } else { serializer.serialize_none() }
     }
-    quoted + "\""
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    scenario: &'a str,
+    unit: &'a str,
+    axis: &'a str,
+    when: &'a str,
+    machine: &'a str,
+    command: &'a str,
+    seconds: Figure,
+    repeats: u32,
+    servers: Vec<Server<'a>>,
+    absent: &'a [String],
+    limit: Option<Limit<'a>>,
+    runs: Vec<Run<'a>>,
+}
+
+#[derive(Serialize)]
+struct Server<'a> {
+    name: &'a str,
+    version: &'a str,
+    is_limit: bool,
+    settings: &'a [(String, String)],
+}
+
+#[derive(Serialize)]
+struct Limit<'a> {
+    name: &'a str,
+    per_second: Vec<Figure>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    server: &'a str,
+    variant: &'a str,
+    x: u32,
+    repeat: u32,
+    failed: Option<&'a str>,
+    value: Figure,
+    server_cpu_us: Option<Figure>,
+    voluntary_switches: Option<Figure>,
+    involuntary_switches: Option<Figure>,
+    groups: Vec<Group<'a>>,
+}
+
+#[derive(Serialize)]
+struct Group<'a> {
+    name: &'a str,
+    per_second: Figure,
+    p50_ms: Figure,
+    p99_ms: Figure,
+    greatest_ms: Figure,
+    slowest_tenth: Figure,
+    steps_ms: Vec<Figure>,
+    least_of_a_client: u64,
+    most_of_a_client: u64,
+    failures: &'a [(String, u64)],
+}
+
+/// The outcome as one JSON object, a run a line.
+pub fn json(outcome: &Outcome) -> String {
+    let server = |facts| {
+        let crate::outcome::ServerFacts { name, version, settings, is_limit } = facts;
+        Server { name, version, is_limit: *is_limit, settings }
+    };
+    let whole = Whole {
+        scenario: &outcome.scenario,
+        unit: &outcome.unit,
+        axis: &outcome.axis,
+        when: &outcome.when,
+        machine: &outcome.machine,
+        command: &outcome.command,
+        seconds: Figure(outcome.seconds),
+        repeats: outcome.repeats,
+        servers: outcome.servers.iter().map(server).collect(),
+        absent: &outcome.absent,
+        limit: outcome.limit.as_ref().map(|limit| Limit { name: &limit.name, per_second: figures(&limit.rates) }),
+        runs: outcome.runs.iter().map(run).collect(),
+    };
+    // What is written has no maps with other keys than text, and no writer that fails.
+    let text = serde_json::to_string(&whole).expect("an outcome is JSON");
+    // A line for each run, so that two outcomes can be compared line by line.
+    text.replace("{\"server\":", "\n{\"server\":") + "\n"
+}
+
+fn figures(values: &[f64]) -> Vec<Figure> {
+    values.iter().copied().map(Figure).collect()
+}
+
+fn run(run: &RunFacts) -> Run<'_> {
+    Run {
+        server: &run.server,
+        variant: &run.variant,
+        x: run.x,
+        repeat: run.repeat,
+        failed: run.failed.as_deref(),
+        value: Figure(run.value),
+        server_cpu_us: run.cpu_us.map(Figure),
+        voluntary_switches: run.switches.map(|switches| Figure(switches.0)),
+        involuntary_switches: run.switches.map(|switches| Figure(switches.1)),
+        groups: run.groups.iter().map(group).collect(),
+    }
+}
+
+fn group(group: &GroupFacts) -> Group<'_> {
+    Group {
+        name: &group.name,
+        per_second: Figure(group.rate),
+        p50_ms: Figure(group.p50_ms),
+        p99_ms: Figure(group.p99_ms),
+        greatest_ms: Figure(group.greatest_ms),
+        slowest_tenth: Figure(group.steadiness),
+        steps_ms: figures(&group.step_ms),
+        least_of_a_client: group.least_most.0,
+        most_of_a_client: group.least_most.1,
+        failures: &group.failures,
+    }
 }
 
 #[cfg(test)]
@@ -103,9 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_needs_care() {
-        assert_eq!(string("a\"b\\c\nd\u{e9}"), "\"a\\\"b\\\\c\\u000ad\u{e9}\"");
-        assert_eq!((number(&f64::NAN), number(&1.0)), ("null".to_owned(), "1.000".to_owned()));
-        assert_eq!(object([("a", array(["1".to_owned(), "2".to_owned()]))]), "{\"a\": [1, 2]}");
+    fn figures_are_rounded_and_what_is_none_is_null() {
+        let text = serde_json::to_string(&[Figure(f64::NAN), Figure(1.0), Figure(2.0 / 3.0), Figure(f64::INFINITY)]);
+        assert_eq!(text.expect("JSON"), "[null,1.0,0.667,null]");
     }
 }
