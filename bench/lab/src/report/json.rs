@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::outcome::{GroupFacts, Outcome, RunFacts};
+use crate::outcome::{GroupFacts, Outcome, RunFacts, ServerFacts};
 
 /// A figure. JSON knows no infinity and no NaN: they are null.
 struct Figure(f64);
@@ -74,10 +74,6 @@ struct Group<'a> {
 
 /// The outcome as one JSON object, a run a line.
 pub fn json(outcome: &Outcome) -> String {
-    let server = |facts| {
-        let crate::outcome::ServerFacts { name, version, settings, is_limit } = facts;
-        Server { name, version, is_limit: *is_limit, settings }
-    };
     let whole = Whole {
         scenario: &outcome.scenario,
         unit: &outcome.unit,
@@ -96,6 +92,10 @@ pub fn json(outcome: &Outcome) -> String {
     let text = serde_json::to_string(&whole).expect("an outcome is JSON");
     // A line for each run, so that two outcomes can be compared line by line.
     text.replace("{\"server\":", "\n{\"server\":") + "\n"
+}
+
+fn server(facts: &ServerFacts) -> Server<'_> {
+    Server { name: &facts.name, version: &facts.version, is_limit: facts.is_limit, settings: &facts.settings }
 }
 
 fn figures(values: &[f64]) -> Vec<Figure> {
