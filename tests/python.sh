@@ -9,8 +9,8 @@ wheels=${1:-$work/wheels}
 failed() { echo "$1"; echo "0 passed, 1 failed"; exit 1; }
 
 python3 -m venv "$work/venv" || failed "python3 -m venv does not work: install python3-venv"
-"$work/venv/bin/pip" install --quiet 'maturin>=1.7,<2' pytest 'sqlalchemy>=2,<3' \
-    || failed "maturin, pytest and sqlalchemy could not be installed"
+"$work/venv/bin/pip" install --quiet 'maturin>=1.7,<2' pytest 'sqlalchemy>=2,<3' pandas pyarrow \
+    || failed "maturin, pytest, sqlalchemy, pandas and pyarrow could not be installed"
 # The profile of the other tests: what they have built is used again.
 "$work/venv/bin/maturin" build --quiet --profile dev --manifest-path embedded/python/Cargo.toml --out "$wheels" \
     || failed "the wheel could not be built"

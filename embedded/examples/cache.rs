@@ -28,7 +28,7 @@ fn cached(connection: &mut Connection, key: &str, compute: impl Fn() -> String) 
     Ok(value)
 }
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?.execute_batch("CREATE TABLE cache (key text PRIMARY KEY, value text, expires timestamptz)")?;
     let computed = AtomicU32::new(0);

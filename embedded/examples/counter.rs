@@ -2,7 +2,7 @@
 
 use clearway::{Database, Result};
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?
         .execute_batch("CREATE TABLE counter (id int PRIMARY KEY, n bigint); INSERT INTO counter VALUES (1, 0)")?;

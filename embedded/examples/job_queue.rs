@@ -31,7 +31,7 @@ fn work(connection: &mut Connection, worker: i32) -> Result<u32> {
     }
 }
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?.execute_batch(SETUP)?;
     let done = std::thread::scope(|scope| {

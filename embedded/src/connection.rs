@@ -11,9 +11,12 @@ use crate::row::{Collector, FromRow, rows_of};
 use crate::rows::{AsyncRows, Query, Rows};
 use crate::sessions::Sessions;
 use crate::slot::{CancelHandle, Lease, Slot};
-use crate::statement::{BATCH_ROWS, Step};
+use crate::statement::{BATCH_ROWS, Step, Tried};
 use crate::transaction::{AsyncTransaction, Transaction};
 use crate::wait::wait;
+
+/// What a connection keeps for the rows of its next statement, in bytes.
+const SPARE_BYTES_MAX: usize = 64 << 10;
 
 /// A connection whose calls are futures. Each call must be driven to its end: a future that is dropped before rolls the transaction back.
 pub struct AsyncConnection {
@@ -22,11 +25,20 @@ pub struct AsyncConnection {
     cancel: CancelHandle,
     /// A transaction's guard was dropped without commit.
     pub(crate) roll_back: bool,
+    /// Of rows that were read: used for the next ones.
+    pub(crate) spare: Collector,
 }
 
 impl AsyncConnection {
     pub(crate) fn new(slot: Arc<Slot>, sessions: Arc<Sessions>, cancel: CancelHandle) -> AsyncConnection {
-        AsyncConnection { slot, sessions, cancel, roll_back: false }
+        AsyncConnection { slot, sessions, cancel, roll_back: false, spare: Collector::default() }
+    }
+
+    /// Keeps what rows were in, unless it has become large.
+    pub(crate) fn keep_spare(&mut self, out: Collector) {
+        if out.batch.bytes_held() <= SPARE_BYTES_MAX {
+            self.spare = out;
+        }
     }
 
     /// The session for a call, in order (SLT-1).
@@ -61,6 +73,31 @@ impl AsyncConnection {
             }
         }
         Ok(lease)
+    }
+
+    /// Runs a statement on the spot if that needs no wait, or none but that for its commit. None: nothing has happened.
+    fn try_query(&mut self, sql: &str, params: &impl Params) -> Option<Result<Query>> {
+        if self.roll_back {
+            return None;
+        }
+        let mut lease = self.slot.lease().ok()?;
+        let live = lease.live();
+        let mut out = std::mem::take(&mut self.spare);
+        out.texts = live.texts;
+        let tried = live.try_begin(sql, params, &mut out);
+        let number = live.number;
+        let (prepared, ended) = match tried {
+            Tried::NotRun => {
+                lease.done();
+                self.spare = out;
+                return None;
+            }
+            Tried::Done(prepared) => (prepared, Ok(())),
+            Tried::Ran(prepared) => (prepared, wait(with_session(Arc::clone(&live.waits), live.finish()))),
+        };
+        lease.done();
+        let columns = prepared.columns.clone().unwrap_or_default();
+        Some(ended.map(|()| Query::new(columns, out, false, number)))
     }
 
     /// Runs a statement; how many rows it has changed (or returned, where it returns rows).
@@ -233,6 +270,12 @@ impl Connection {
     /// # Errors
     /// The statement's; `Closed`.
     pub fn execute(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<u64> {
+        if let Some(query) = self.0.try_query(sql, &params) {
+            let query = query?;
+            let changed = rows_of(query.tag());
+            self.0.keep_spare(query.into_spare());
+            return Ok(changed);
+        }
         wait(self.0.execute(sql, params))
     }
 
@@ -249,6 +292,9 @@ impl Connection {
     /// # Errors
     /// The statement's; `Closed`.
     pub fn query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Rows<'_>> {
+        if let Some(query) = self.0.try_query(sql, &params) {
+            return Ok(Rows(AsyncRows::new(&mut self.0, query?)));
+        }
         wait(self.0.query(sql, params)).map(Rows)
     }
 
@@ -257,6 +303,9 @@ impl Connection {
     /// # Errors
     /// The statement's; `Closed`.
     pub fn begin_query(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Query> {
+        if let Some(query) = self.0.try_query(sql, &params) {
+            return query;
+        }
         wait(self.0.begin_query(sql, params))
     }
 
@@ -294,7 +343,7 @@ impl Connection {
     /// # Errors
     /// `NoRow`; the statement's; `Conversion`.
     pub fn query_row<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<T> {
-        wait(self.0.query_row(sql, params))
+        self.query_opt(sql, params)?.ok_or(Error::NoRow)
     }
 
     /// The first row, converted, if there is one.
@@ -302,7 +351,10 @@ impl Connection {
     /// # Errors
     /// The statement's; `Conversion`.
     pub fn query_opt<T: FromRow>(&mut self, sql: &str, params: impl Params + Send + Sync) -> Result<Option<T>> {
-        wait(self.0.query_opt(sql, params))
+        let mut rows = self.query(sql, params)?;
+        let found = rows.next()?.map(T::from_row).transpose()?;
+        rows.close()?;
+        Ok(found)
     }
 
     /// Begins a transaction. Dropping the guard without [`Transaction::commit`] rolls it back.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clearway_base::sync::Mutex;
 use clearway_base::vfs::{MemVfs, Vfs as _};
 use clearway_engine::embedded as tables;
+use clearway_engine::embedded::{Isolation, Txn, TxnOptions};
 use clearway_storage::buffer::PoolOptions;
 use clearway_storage::store::StoreOptions;
 
@@ -14,7 +15,7 @@ use crate::connection::{AsyncConnection, Connection};
 use crate::error::{Error, Result};
 use crate::sessions::{Sessions, Shared, Start};
 use crate::transaction::Transaction;
-use crate::typed::{Columns, Key, Table, Txn};
+use crate::typed::{Columns, Key, Outer, ReadTxn, Table, WriteTxn};
 use crate::wait::wait;
 
 /// How often a closure is run again after a conflict before the conflict is told.
@@ -166,6 +167,15 @@ impl Builder {
         Ok(self.on(Some(tables::Database::open_on(Arc::new(vfs), dir, store)?), None))
     }
 
+    /// A database that is open already and whose background loops run elsewhere: in a simulation. It is closed there, too.
+    ///
+    /// # Errors
+    /// If its database `clearway` was dropped.
+    #[doc(hidden)]
+    pub fn on_engine(self, db: Arc<clearway_engine::db::Db>) -> Result<Database> {
+        Ok(self.on(Some(tables::Database::on_engine(db)?), None))
+    }
+
     fn store(&self) -> StoreOptions {
         let mut store = StoreOptions { pool: PoolOptions::for_budget(self.cache_bytes), ..StoreOptions::default() };
         store.wal.segment_bytes = SEGMENT_BYTES;
@@ -289,19 +299,92 @@ impl Database {
         Ok(self.inner.sessions.home("typed tables")?.tables.table(table, key, value)?)
     }
 
+    /// The names of the tables that can be opened as typed tables: those of the database `clearway`, schema `public`.
+    ///
+    /// # Errors
+    /// `Elsewhere`.
+    pub fn tables(&self) -> Result<Vec<String>> {
+        Ok(self.inner.sessions.home("typed tables")?.tables.tables())
+    }
+
+    /// Drops a typed table with its rows and indexes, as `DROP TABLE` does; whether it was there.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// db.table::<i64, i64>("t", &["k"], &["v"])?;
+    /// assert_eq!(db.tables()?, ["t"]);
+    /// assert!(db.drop_table("t")? && !db.drop_table("t")?);
+    /// assert!(db.tables()?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Another table or a view depends on it (2BP01); `Elsewhere`; `Closed`.
+    pub fn drop_table(&self, table: &str) -> Result<bool> {
+        let (slot, cancel) = wait(self.inner.sessions.open_typed())?;
+        let mut connection = Connection(AsyncConnection::new(slot, Arc::clone(&self.inner.sessions), cancel));
+        let name = table.replace('"', "\"\"");
+        match connection.execute_batch(&format!("DROP TABLE {}.\"{name}\"", tables::SCHEMA)) {
+            Err(error) if error.code() == Some("42P01") => Ok(false),
+            dropped => dropped.map(|()| true),
+        }
+    }
+
+    /// Runs a closure that reads typed tables in one snapshot.
+    ///
+    /// # Errors
+    /// The closure's; `Elsewhere`; `Closed`.
+    pub fn read<T, E: From<Error>>(
+        &self,
+        mut f: impl FnMut(&mut ReadTxn<'_, '_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let options = TxnOptions { isolation: Isolation::RepeatableRead, read_only: true };
+        let tables = &self.inner.sessions.home("typed tables").map_err(E::from)?.tables;
+        let mut attempt = |txn: &mut Txn<'_, '_>| f(&mut ReadTxn::new(txn.again())).map_err(Outer);
+        tables.transact_with(options, &mut attempt).map_err(|Outer(error)| error)
+    }
+
     /// Runs a closure on typed tables in a transaction, as [`Database::transaction`] does for SQL.
     ///
     /// # Errors
-    /// The closure's; the commit's.
-    pub fn transact<T, E: From<tables::Error>>(
+    /// The closure's; the commit's; `Elsewhere`; `Closed`.
+    pub fn transact<T, E: From<Error>>(
         &self,
-        f: impl FnMut(&mut Txn<'_, '_>) -> std::result::Result<T, E>,
+        mut f: impl FnMut(&mut WriteTxn<'_, '_>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        match self.inner.sessions.home("typed tables") {
-            Ok(home) => home.tables.transact(f),
-            // A typed table can't have been opened.
-            Err(_) => Err(E::from(tables::Error::Closed)),
-        }
+        let tables = &self.inner.sessions.home("typed tables").map_err(E::from)?.tables;
+        let mut attempt = |txn: &mut Txn<'_, '_>| f(&mut WriteTxn::new(txn.again())).map_err(Outer);
+        tables.transact(&mut attempt).map_err(|Outer(error)| error)
+    }
+
+    /// Runs `f` on the newest value of a key under the row's lock, stores what it leaves, and commits; what `f` returned, or none if there is no
+    /// such key. For a row that many threads change this is faster than [`Database::transact`]: the row's lock is held for the change alone.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), clearway::Error> {
+    /// let db = clearway::Database::in_memory()?;
+    /// let counters = db.table::<String, i64>("counters", &["name"], &["n"])?;
+    /// db.transact(|t| t.put(&counters, &"visits".to_owned(), &0))?;
+    /// let n = db.update_with(&counters, &"visits".to_owned(), |n| {
+    ///     *n += 1;
+    ///     *n
+    /// })?;
+    /// assert_eq!(n, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Elsewhere`; `Closed`; a failed file operation.
+    pub fn update_with<K: Key, V: Columns, R>(
+        &self,
+        table: &Table<K, V>,
+        key: &K,
+        f: impl FnMut(&mut V) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self.inner.sessions.home("typed tables")?.tables.update_with(table, key, f)?)
     }
 
     /// Closes the database for every clone and every connection: statements that run are stopped, open transactions are rolled back, listeners

@@ -35,7 +35,7 @@ pub enum Error {
     Dropped,
     /// Opening the directory, a typed table, or an operation on one.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Table(TableError),
     /// A file or a stream of the caller: COPY.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -147,6 +147,15 @@ impl Error {
             Error::Sql(failure) => failure.code() == "23505",
             Error::Table(error) => error.is_duplicate(),
             _ => false,
+        }
+    }
+}
+
+impl From<TableError> for Error {
+    fn from(error: TableError) -> Error {
+        match error {
+            TableError::Closed => Error::Closed,
+            error => Error::Table(error),
         }
     }
 }

@@ -46,6 +46,11 @@ impl Batch {
         self.rows = 0;
     }
 
+    /// Memory that it has.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }

@@ -26,6 +26,11 @@ impl Query {
         Query { columns, out, next: 0, more, number }
     }
 
+    /// What the rows were in, for the next ones.
+    pub(crate) fn into_spare(self) -> Collector {
+        self.out
+    }
+
     /// The columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -174,10 +179,18 @@ impl Rows<'_> {
     /// The statement's; `Closed`.
     #[allow(clippy::should_implement_trait, reason = "a row borrows from the rows, which an iterator's item can't")]
     pub fn next(&mut self) -> Result<Option<Row<'_>>> {
-        if self.0.query.next < self.0.query.out.batch.rows() {
+        if self.0.query.next < self.0.query.out.batch.rows() || !self.0.query.more {
             return Ok(self.0.query.buffered());
         }
         wait(self.0.next())
+    }
+
+    /// Ends the query; rows that have not been read are not read.
+    ///
+    /// # Errors
+    /// The commit's, where the statement was a transaction of its own.
+    pub fn close(mut self) -> Result<()> {
+        if self.0.query.more { wait(self.0.end()) } else { Ok(()) }
     }
 
     /// Calls a function for each row that is left.
@@ -204,8 +217,11 @@ impl Rows<'_> {
 
 impl Drop for Rows<'_> {
     fn drop(&mut self) {
-        // A commit that fails here had nothing to say yet: whoever wants to know reads to the end.
-        let _ = wait(self.0.end());
+        if self.0.query.more {
+            // A commit that fails here had nothing to say yet: whoever wants to know reads to the end.
+            let _ = wait(self.0.end());
+        }
+        self.0.connection.keep_spare(std::mem::take(&mut self.0.query.out));
     }
 }
 

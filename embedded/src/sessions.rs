@@ -107,7 +107,7 @@ impl Sessions {
                 return Err(Error::Closed);
             }
             if let Some(home) = self.home.get() {
-                return self.begin_here(home).await;
+                return self.begin_here(home, &self.start.database).await;
             }
             let Some(shared) = &self.shared else { return Err(Error::Closed) };
             if let Some(live) = self.begin_there(shared).await? {
@@ -174,9 +174,9 @@ impl Sessions {
         servers.into_iter().for_each(crate::serve::Running::stop);
     }
 
-    async fn begin_here(&self, home: &Home) -> Result<Live> {
+    async fn begin_here(&self, home: &Home, database: &str) -> Result<Live> {
         let waits = SessionStats::new("client backend");
-        let (user, database) = (self.start.user.clone(), self.start.database.clone());
+        let (user, database) = (self.start.user.clone(), database.to_owned());
         let application_name = self.application_name.clone();
         let who = Who {
             user: user.clone(),
@@ -213,7 +213,19 @@ impl Sessions {
 
     /// Begins a session and keeps it in the list of those that closing ends.
     pub(crate) async fn open(&self) -> Result<(Arc<Slot>, CancelHandle)> {
-        let live = self.begin().await?;
+        self.keep_open(self.begin().await?).await
+    }
+
+    /// The same in the database where typed tables stand.
+    pub(crate) async fn open_typed(&self) -> Result<(Arc<Slot>, CancelHandle)> {
+        let home = self.home("typed tables")?;
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        self.keep_open(self.begin_here(home, tables::DATABASE).await?).await
+    }
+
+    async fn keep_open(&self, live: Live) -> Result<(Arc<Slot>, CancelHandle)> {
         let cancel = CancelHandle::of(&live);
         let slot = Slot::new(live);
         let mut open = self.open.lock();

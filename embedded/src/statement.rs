@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clearway_base::memory;
 use clearway_base::waits::SessionStats;
@@ -37,13 +38,18 @@ pub(crate) struct Prepared {
     pub(crate) columns: Option<Arc<[Column]>>,
     /// The form of each column.
     formats: Vec<i16>,
+    /// It could not be run on the spot when it was last tried.
+    waits: AtomicBool,
 }
+
+/// Statements by their text: the program's own, so the hash need not withstand chosen texts.
+type Texts = HashMap<Box<str>, Arc<Prepared>, foldhash::fast::RandomState>;
 
 /// The prepared statements of a session.
 #[derive(Default)]
 pub(crate) struct Statements {
-    by_text: HashMap<Box<str>, Arc<Prepared>>,
-    named_by_text: HashMap<Box<str>, Arc<Prepared>>,
+    by_text: Texts,
+    named_by_text: Texts,
     /// The catalog that they were prepared under.
     version: u64,
     counter: u64,
@@ -51,6 +57,54 @@ pub(crate) struct Statements {
     bytes: Vec<u8>,
     ends: Vec<(usize, usize, bool)>,
     formats: Vec<i16>,
+}
+
+/// Parameters of a statement for which no list is allocated.
+const FEW: usize = 8;
+
+impl Statements {
+    /// Writes a statement's parameters down as the session takes them.
+    fn encode(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
+        let given = params.count();
+        let wanted = prepared.types.len();
+        if prepared.names.is_empty() && given != wanted {
+            return Err(Error::Parameters(format!("the statement has {wanted}, and {given} are given")));
+        }
+        let Statements { bytes, ends, formats, .. } = self;
+        bytes.clear();
+        ends.clear();
+        formats.clear();
+        for (at, ty) in prepared.types.iter().enumerate() {
+            let from = match prepared.names.get(at) {
+                Some(name) => position(params, name)?,
+                None => at,
+            };
+            let start = bytes.len();
+            let form = params.value(from).to_sql().write(*ty, bytes);
+            formats.push(i16::from(form == Some(true)));
+            ends.push((start, bytes.len(), form.is_some()));
+        }
+        Ok(())
+    }
+
+    /// The parameters that were written last.
+    fn values<'v>(
+        &'v self,
+        few: &'v mut [Option<&'v [u8]>; FEW],
+        many: &'v mut Vec<Option<&'v [u8]>>,
+    ) -> &'v [Option<&'v [u8]>] {
+        let values = match few.get_mut(..self.ends.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(self.ends.len(), None);
+                &mut many[..]
+            }
+        };
+        for (value, (start, end, there)) in values.iter_mut().zip(&self.ends) {
+            *value = self.bytes.get(*start..*end).filter(|_| *there);
+        }
+        values
+    }
 }
 
 /// A session with what belongs to it.
@@ -78,6 +132,16 @@ impl Live {
     pub(crate) fn rests(&self) {
         self.link.rests();
     }
+}
+
+/// What came of a statement that was tried without waiting.
+pub(crate) enum Tried {
+    /// Nothing was changed or given: it is to be run as any other.
+    NotRun,
+    /// It has run; its implicit transaction has not ended.
+    Ran(Arc<Prepared>),
+    /// It is done.
+    Done(Arc<Prepared>),
 }
 
 /// What a call has given so far.
@@ -114,7 +178,8 @@ impl Live {
         let columns = collector.columns.take();
         let formats = columns.iter().flatten().map(|column| i16::from(column.is_binary)).collect();
         let types = std::mem::take(&mut collector.parameters);
-        let prepared = Arc::new(Prepared { name, types, names, columns: columns.map(Arc::from), formats });
+        let (columns, waits) = (columns.map(Arc::from), AtomicBool::new(false));
+        let prepared = Arc::new(Prepared { name, types, names, columns, formats, waits });
         if sql.len() <= CACHED_TEXT_MAX {
             if self.statements.by_text.len() + self.statements.named_by_text.len() >= CACHE_MAX {
                 self.forget_statements();
@@ -186,6 +251,7 @@ impl Live {
         // What one row answers needs no wait, and none of what follows.
         if self.link.try_all(out) {
             self.unfinished = false;
+            prepared.waits.store(false, Ordering::Relaxed);
             memory::end_statement();
             return Ok((prepared, Step::All));
         }
@@ -237,39 +303,49 @@ impl Live {
     }
 
     async fn bind(&mut self, prepared: &Prepared, params: &(impl Params + ?Sized)) -> Result<()> {
-        let given = params.count();
-        let wanted = prepared.types.len();
-        if prepared.names.is_empty() && given != wanted {
-            return Err(Error::Parameters(format!("the statement has {wanted}, and {given} are given")));
-        }
-        let Statements { bytes, ends, formats, .. } = &mut self.statements;
-        bytes.clear();
-        ends.clear();
-        formats.clear();
-        for (at, ty) in prepared.types.iter().enumerate() {
-            let from = match prepared.names.get(at) {
-                Some(name) => position(params, name)?,
-                None => at,
-            };
-            let start = bytes.len();
-            let form = params.value(from).to_sql().write(*ty, bytes);
-            formats.push(i16::from(form == Some(true)));
-            ends.push((start, bytes.len(), form.is_some()));
-        }
-        let mut few = [None; 8];
+        self.statements.encode(prepared, params)?;
+        let Live { link, statements, .. } = self;
+        let mut few = [None; FEW];
         let mut many = Vec::new();
-        let values: &mut [Option<&[u8]>] = match few.get_mut(..ends.len()) {
-            Some(few) => few,
-            None => {
-                many.resize(ends.len(), None);
-                &mut many
-            }
-        };
-        for (value, (start, end, there)) in values.iter_mut().zip(ends.iter()) {
-            *value = bytes.get(*start..*end).filter(|_| *there);
+        let values = statements.values(&mut few, &mut many);
+        let bind = Bind { formats: &statements.formats, values, result_formats: &prepared.formats };
+        link.bind(&prepared.name, bind).await
+    }
+
+    /// Runs a statement that is prepared already and needs no wait: what one row answers. Nothing is allocated and no future is made.
+    pub(crate) fn try_begin(&mut self, sql: &str, params: &(impl Params + ?Sized), out: &mut Collector) -> Tried {
+        let Live { link: Link::Own(own), statements, .. } = self else { return Tried::NotRun };
+        if self.cut || self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
+            return Tried::NotRun;
         }
-        let bind = Bind { formats, values, result_formats: &prepared.formats };
-        self.link.bind(&prepared.name, bind).await
+        let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed)) else {
+            return Tried::NotRun;
+        };
+        let prepared = Arc::clone(prepared);
+        if statements.encode(&prepared, params).is_err() {
+            return Tried::NotRun;
+        }
+        let mut few = [None; FEW];
+        let mut many = Vec::new();
+        let values = statements.values(&mut few, &mut many);
+        let bind = Bind { formats: &statements.formats, values, result_formats: &prepared.formats };
+        if !own.session.try_bind("", &prepared.name, &bind) {
+            return Tried::NotRun;
+        }
+        self.number += 1;
+        out.batch.clear();
+        out.tag.clear();
+        out.suspended = false;
+        if self.link.try_all(out) {
+            memory::end_statement();
+            return Tried::Done(prepared);
+        }
+        if out.tag.is_empty() && out.batch.rows() == 0 {
+            prepared.waits.store(true, Ordering::Relaxed);
+            return Tried::NotRun;
+        }
+        self.unfinished = true;
+        Tried::Ran(prepared)
     }
 
     /// Runs all statements of a text as one transaction where it has no BEGIN; rows are passed over.

@@ -167,6 +167,11 @@ impl Db {
         self.orphans.lock().push(index);
     }
 
+    /// Whether there is such an index.
+    pub(crate) fn has_orphans(&self) -> bool {
+        !self.orphans.lock().is_empty()
+    }
+
     /// One of the indexes whose building was given up or cut off by a crash.
     pub(crate) fn an_orphan(&self) -> Option<Oid> {
         self.orphans.lock().last().copied()
@@ -339,6 +344,13 @@ impl Db {
         };
         let closed = self.transactions.store().close().await.map_err(EngineError::from);
         undone.map(drop).and(removed).and(closed)
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        // RST-2: the loops that rest end.
+        self.transactions.store().rest().end();
     }
 }
 

@@ -249,6 +249,7 @@ impl Session {
     /// If one is open.
     pub fn begin(&mut self, options: TxnOptions) {
         assert!(self.txn.is_none(), "one transaction at a time");
+        self.db.transactions().store().rest().end();
         self.txn = Some(match self.ended.take() {
             Some(mut txn) => {
                 txn.begin_again(options.read_only);

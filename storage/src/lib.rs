@@ -17,6 +17,7 @@ mod options;
 mod pending;
 pub mod record;
 pub mod recovery;
+pub mod rest;
 pub mod seams;
 pub mod space;
 pub mod store;

@@ -26,9 +26,10 @@ pub use crate::options::{RECOVERY_TARGET, StoreOptions};
 use crate::pending::Pending;
 use crate::record::{TxnLog, UndoEntry};
 use crate::recovery::{self, Checkpoints, Opened, Recovered, create};
+use crate::rest::{Pauses, Rest};
 use crate::seams::{BoxFuture, Versions};
 use crate::space::{Space, TreeKind};
-use crate::sync::Bell;
+use crate::sync::{Bell, first_of};
 use crate::temp_files::TempFiles;
 use crate::wal::Wal;
 use clearway_base::sync::{Mutex, sleep, timeout};
@@ -65,6 +66,7 @@ pub struct Store {
     leases: Leases,
     archive: Archive,
     temp_files: Arc<TempFiles>,
+    rest: Arc<Rest>,
 }
 
 impl Drop for Store {
@@ -117,6 +119,7 @@ impl Store {
             leases: Leases::new(),
             archive,
             temp_files,
+            rest: Arc::default(),
         };
         Ok((Arc::new(store), recovered))
     }
@@ -144,6 +147,11 @@ impl Store {
     /// Its temporary files.
     pub fn temp_files(&self) -> &Arc<TempFiles> {
         &self.temp_files
+    }
+
+    /// The rest of the background loops while nobody uses the database.
+    pub fn rest(&self) -> &Arc<Rest> {
+        &self.rest
     }
 
     pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
@@ -216,7 +224,7 @@ impl Store {
     }
 
     async fn run_cleaner(self: Arc<Self>) {
-        if let Err(err) = self.pool.run_cleaner(|| self.ended()).await {
+        if let Err(err) = self.pool.run_cleaner_and_rest(&self.rest, || self.ended()).await {
             self.wal.poison(&format!("the page cleaner failed: {err}"));
         }
     }
@@ -225,9 +233,22 @@ impl Store {
         loop {
             self.wal.set_milestone(self.checkpoint_due_at());
             let due = self.wal.milestone_bell().wait_until(|| self.checkpoint_is_due() || self.ended());
-            let due = in_wait(WaitEvent::CheckpointerMain, Object::NONE, timeout(MARK_PAUSE, due)).await;
+            let resting = self.rest.is_resting();
+            let due = async {
+                if resting {
+                    // The mark is where it was when the loops went to rest.
+                    first_of(due, self.rest.ended(Pauses::Checkpointer)).await;
+                    Ok(())
+                } else {
+                    timeout(MARK_PAUSE, due).await
+                }
+            };
+            let due = in_wait(WaitEvent::CheckpointerMain, Object::NONE, due).await;
             if self.ended() {
                 return;
+            }
+            if resting && !self.checkpoint_is_due() {
+                continue;
             }
             if due.is_err() {
                 if self.wal.sync_mark().await.is_err() {
@@ -268,12 +289,14 @@ impl Store {
     /// # Errors
     /// A failed file operation or sync, a full disk; the next opening recovers.
     pub async fn close(&self) -> Result<(), StorageError> {
+        self.rest.end();
         // The first checkpoint's file becomes needless with the second, which nothing runs beside.
         self.hurry.store(true, Ordering::SeqCst);
         let first = self.take_checkpoint(false, false).await;
         // Who frees or packs pages ends his step first: it may need a frame, which only the cleaner can give while all are dirty (STO-2).
         let _turn = self.dropping.take().await;
         self.closing.store(true, Ordering::SeqCst);
+        self.rest.end();
         self.drop_bell.ring();
         self.wal.milestone_bell().ring();
         self.tidy_bell.ring();

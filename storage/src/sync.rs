@@ -56,6 +56,16 @@ pub async fn yield_now() {
     .await;
 }
 
+/// Ends with the first of two futures.
+pub async fn first_of(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    poll_fn(|cx| {
+        let ended = one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready();
+        if ended { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
 /// Lets one task at a time through; the others wait in order of arrival.
 pub struct Turn {
     inner: Mutex<TurnState>,

@@ -17,6 +17,7 @@
 use crate::btree::TidyBudget;
 use crate::error::StorageError;
 use crate::ids::{Lsn, TreeId};
+use crate::rest::Pauses;
 use crate::space::TreeState;
 use crate::store::Store;
 use clearway_base::sync::timeout;
@@ -45,7 +46,11 @@ impl Store {
     /// The loop, until the store is closed or poisoned.
     pub(crate) async fn run_tidier(self: Arc<Self>) {
         let mut memory = Memory::default();
+        let rest = self.rest().clone();
         loop {
+            if rest.is_resting() {
+                in_wait(WaitEvent::PurgeMain, Object::NONE, rest.ended(Pauses::Tidier)).await;
+            }
             let ended = self.tidy_bell.wait_until(|| self.ended());
             let waited = timeout(ROUND, ended);
             if in_wait(WaitEvent::PurgeMain, Object::NONE, waited).await.is_ok() || self.ended() {

@@ -293,9 +293,10 @@ fn tables(scenarios: &[Scenario], figures: &[Figures], elapsed: Duration) -> Str
     text
 }
 
+/// Between them stand the figures of a page.
 const MARKS: [&str; 2] = ["<!-- figures -->\n", "<!-- end of figures -->\n"];
 
-fn put_into(page: &Path, text: &str) {
+pub fn put_into(page: &Path, text: &str) {
     let old = std::fs::read_to_string(page).unwrap();
     let [first, last] = MARKS.map(|mark| old.find(mark).unwrap_or_else(|| panic!("{mark} is not in {}", page.display())));
     let new = format!("{}{}\n{text}\n{}", &old[..first], MARKS[0], &old[last..]);

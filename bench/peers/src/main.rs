@@ -1,8 +1,9 @@
-//! Trees against peers, and Clearway's storage alone: data beyond memory, long rows, bytes a row.
+//! Trees and embedded databases against peers, and Clearway's storage alone: data beyond memory, long rows, bytes a row.
 
 mod against;
 mod beyond;
 mod clearway;
+mod embedded;
 mod engines;
 mod stored;
 
@@ -26,14 +27,33 @@ fn main() {
             let only: Vec<usize> = args.iter().skip(4).map(|number| number.parse().expect("a number")).collect();
             against::run(&dir, page, &only);
         }
+        Some("embedded") => embed(&dir, &args),
         Some("row-size") => beyond::row_size(&dir, number(300_000)),
         Some("memory") => beyond::memory(&dir, number(24)),
         Some("big-rows") => beyond::big_rows(&dir, number(1000)),
         Some("long-value") => beyond::long_value(&dir),
         _ => eprintln!(
-            "usage: clearway-peers against DIR [PAGE|- [SCENARIO...]]\n       clearway-peers row-size DIR ROWS | memory DIR SECONDS | big-rows DIR ROWS_PER_SECOND | long-value DIR"
+            "usage: clearway-peers against DIR [PAGE|- [SCENARIO...]]\n       clearway-peers embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]\n       clearway-peers row-size DIR ROWS | memory DIR SECONDS | big-rows DIR ROWS_PER_SECOND | long-value DIR"
         ),
     }
     // Background loops run for ever.
     std::process::exit(0);
+}
+
+/// `embedded DIR [PAGE|- [ROWS ROUNDS SECONDS [DATABASES|- [STEPS]]]]`; lists have commas.
+fn embed(dir: &Path, args: &[String]) {
+    let number = |at: usize, default: f64| args.get(at).map_or(default, |text| text.parse().expect("a number"));
+    let list = |at: usize| {
+        let text = args.get(at).filter(|text| *text != "-");
+        text.map_or_else(Vec::new, |text| text.split(',').map(str::to_owned).collect())
+    };
+    embedded::run(&embedded::Run {
+        dir,
+        page: args.get(3).filter(|page| *page != "-").map(Path::new),
+        rows: number(4, 200_000.0) as i64,
+        rounds: number(5, 3.0) as usize,
+        time: std::time::Duration::from_secs_f64(number(6, 2.0)),
+        only: list(7),
+        steps: list(8),
+    });
 }

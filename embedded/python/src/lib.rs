@@ -3,6 +3,7 @@
 //!
 //! The interpreter's lock is released during every call into the database.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clearway::{CancelHandle, Error, Named, Query, ToSql, Value, ValueRef};
@@ -118,7 +119,7 @@ impl Database {
     #[pyo3(signature = (path, cache_bytes=None, user=None, database=None, shared=false))]
     fn open(
         py: Python<'_>,
-        path: Option<String>,
+        path: Option<PathBuf>,
         cache_bytes: Option<usize>,
         user: Option<String>,
         database: Option<String>,

@@ -20,7 +20,39 @@ pub(super) fn wait<F: Future>(future: F) -> F::Output {
 /// An open transaction; what the closure of [`super::Database::transact`] works with.
 pub struct Txn<'t, 's>(pub(super) &'t mut AsyncTxn<'s>);
 
-impl Txn<'_, '_> {
+impl<'s> Txn<'_, 's> {
+    /// The same transaction, for a while.
+    pub fn again(&mut self) -> Txn<'_, 's> {
+        Txn(self.0)
+    }
+
+    /// See [`AsyncTxn::set_savepoint`].
+    pub fn set_savepoint(&mut self) {
+        self.0.set_savepoint();
+    }
+
+    /// See [`AsyncTxn::end_savepoint`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn end_savepoint(&mut self, keep: bool) -> Result<(), Error> {
+        wait(self.0.end_savepoint(keep))
+    }
+
+    /// See [`AsyncTxn::scan_index`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scan_index<K: Key, V: Columns, I: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        index: &str,
+        values: &I,
+        f: impl FnMut(K, V) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        wait(self.0.scan_index(table, index, values, f))
+    }
+
     /// See [`AsyncTxn::get`].
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use crate::error::EngineError;
 
 /// An error of the embedded library.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Another process has the directory open; or this one, a second time.
     #[error("{} is open in process {pid}; one process at a time can have it, others reach it through its listener", dir.display())]

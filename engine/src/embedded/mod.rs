@@ -49,6 +49,7 @@ mod attempts;
 mod blocking;
 mod columns;
 mod error;
+mod index;
 mod table;
 mod transaction;
 mod update;
@@ -74,7 +75,7 @@ pub use transaction::AsyncTxn;
 
 pub use crate::session::{Isolation, TxnOptions};
 
-use crate::catalog::Oid;
+use crate::catalog::{Object, Oid, Relation, RelationKind};
 use crate::db::{Db, DbOptions};
 use crate::error::EngineError;
 use crate::session::Session;
@@ -83,8 +84,9 @@ use blocking::wait;
 use transaction::Texts;
 
 /// The database of a directory in which typed tables stand, and its schema.
-const DATABASE: &str = "clearway";
-const SCHEMA: &str = "public";
+pub const DATABASE: &str = "clearway";
+/// See [`DATABASE`].
+pub const SCHEMA: &str = "public";
 
 /// Threads that run the file operations of asynchronous calls.
 const IO_THREADS: usize = 4;
@@ -261,6 +263,19 @@ impl Database {
         let opened = Table::open(&mut session, self.inner.database, self.inner.schema, &names).await;
         self.give_back(session);
         opened
+    }
+
+    /// The names of the tables that typed tables can be, in their order: those of the schema `public`.
+    pub fn tables(&self) -> Vec<String> {
+        let catalog = self.inner.db.catalog();
+        let relations = catalog.objects().filter_map(|object| match &**object {
+            Object::Relation(relation) => Some(relation),
+            _ => None,
+        });
+        let is_here = |relation: &&Relation| relation.kind == RelationKind::Table && relation.schema == self.inner.schema;
+        let mut names: Vec<String> = relations.filter(is_here).map(|relation| relation.name.clone()).collect();
+        names.sort();
+        names
     }
 
     /// Runs a closure in a transaction and commits it; returns when the commit is durable. If the transaction meets a conflict or a deadlock,

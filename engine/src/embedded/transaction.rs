@@ -29,16 +29,18 @@ use super::table::Table;
 use crate::catalog::Oid;
 use crate::error::EngineError;
 use crate::line::{Lead, Spoilt};
-use crate::session::{Isolation, Session, Statement, StatementMode};
+use crate::session::{Isolation, Mark, Session, Statement, StatementMode};
 use crate::table::shape::TableShape;
 use crate::value::Value;
 
 /// An open transaction, for asynchronous code.
 pub struct AsyncTxn<'s> {
-    session: &'s mut Session,
+    pub(super) session: &'s mut Session,
     texts: &'s Texts,
     /// Tables that the transaction has locked, each with whether the lock is for writing.
-    locked: Vec<(Oid, bool)>,
+    pub(super) locked: Vec<(Oid, bool)>,
+    /// The savepoints that are open, each with the number of tables that were locked before it.
+    pub(super) savepoints: Vec<(Mark, usize)>,
     /// The statement of the running operation.
     unfinished: Option<Statement>,
     failed: bool,
@@ -77,7 +79,8 @@ struct Current {
 impl<'s> AsyncTxn<'s> {
     /// The session has already begun the transaction.
     pub(super) fn new(session: &'s mut Session, texts: &'s Texts) -> AsyncTxn<'s> {
-        AsyncTxn { session, texts, locked: Vec::new(), unfinished: None, failed: false, retry: false, lost: None }
+        let (locked, savepoints) = (Vec::new(), Vec::new());
+        AsyncTxn { session, texts, locked, savepoints, unfinished: None, failed: false, retry: false, lost: None }
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -330,7 +333,7 @@ impl<'s> AsyncTxn<'s> {
     }
 
     /// EMB-2: notes whether an error fails the transaction.
-    fn judge<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn judge<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(error) = &result
             && !error.is_duplicate()
         {
@@ -341,7 +344,7 @@ impl<'s> AsyncTxn<'s> {
     }
 
     /// Takes the table's lock, once per transaction, and then looks up the table's present shape.
-    async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
+    pub(super) async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
         self.end_unfinished();
         if self.failed {
             return Err(Error::Failed);
@@ -358,7 +361,7 @@ impl<'s> AsyncTxn<'s> {
         self.judge(shape)
     }
 
-    fn open(&mut self, writes: bool) -> View {
+    pub(super) fn open(&mut self, writes: bool) -> View {
         let text = if writes { &self.texts.write } else { &self.texts.read };
         let mode = if self.session.options().read_only { StatementMode::ReadOnly } else { StatementMode::Write };
         let statement = self.session.open_statement(text, mode);
@@ -367,7 +370,7 @@ impl<'s> AsyncTxn<'s> {
         view
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if let Some(statement) = self.unfinished.take() {
             self.session.close_statement(statement);
         }

@@ -110,6 +110,11 @@ impl Kept {
         self.save().await
     }
 
+    /// Saves what has changed, without waiting until that is due.
+    pub(crate) async fn save_changed(&self) -> Result<(), VfsError> {
+        if self.changed.swap(false, Ordering::Relaxed) { self.save().await } else { Ok(()) }
+    }
+
     /// Saves.
     ///
     /// # Errors

@@ -22,7 +22,9 @@ use super::table::Word;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::mutation::{self, Mutation};
+use crate::rest::{Pauses, Rest};
 use crate::seams::Place;
+use crate::sync::first_of;
 use clearway_base::sync::{timeout, yield_now};
 use clearway_base::vfs::IoBuf;
 use clearway_base::waits::{Object, WaitEvent, in_wait};
@@ -112,9 +114,23 @@ impl Pool {
 
     /// The cleaner's loop, until the pool is poisoned or `stop` says so; looks at `stop` at least every 50 ms.
     pub async fn run_cleaner(&self, stop: impl Fn() -> bool) -> Result<(), StorageError> {
+        self.run_cleaner_and_rest(&Rest::default(), stop).await
+    }
+
+    /// The same; during a rest it looks at `stop` when the rest ends.
+    pub(crate) async fn run_cleaner_and_rest(
+        &self,
+        rest: &Rest,
+        stop: impl Fn() -> bool,
+    ) -> Result<(), StorageError> {
         while !stop() {
             self.poisoned()?;
             if self.wants_cleaning() && self.clean_step().await? > 0 {
+                continue;
+            }
+            if rest.is_resting() {
+                let either = first_of(self.frames_wanted(), rest.ended(Pauses::Cleaner));
+                in_wait(WaitEvent::CleanerMain, Object::NONE, either).await;
                 continue;
             }
             // Frames that are wanted but can't be had from dirty pages come from pins and reads that end.

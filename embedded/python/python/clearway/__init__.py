@@ -34,22 +34,29 @@ from .types import (
     Binary,
     Date,
     DateFromTicks,
+    PrepareProtocol,
     Time,
     TimeFromTicks,
     Timestamp,
     TimestampFromTicks,
+    adapt,
+    adapters,
+    converters,
     register_adapter,
     register_converter,
 )
 
 apilevel = "2.0"
-#: Threads may share the module and connections.
-threadsafety = 2
+#: Threads may share the module, connections and cursors.
+threadsafety = 3
 #: `$1` and `:name` work, too.
 paramstyle = "qmark"
 
 #: sqlite3's flag for converters by a column's declared type, which are always in force.
 PARSE_DECLTYPES = 1
+
+#: sqlite3's flag for converters by a column's name, which is refused: cast in the statement.
+PARSE_COLNAMES = 2
 
 version = __version__
 version_info = tuple(int(part) for part in __version__.split("."))

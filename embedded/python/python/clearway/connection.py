@@ -1,5 +1,6 @@
 """Connections and cursors, as sqlite3 has them."""
 
+import collections.abc
 import os
 import re
 import threading
@@ -8,6 +9,8 @@ import weakref
 from . import errors, types
 from .clearway_native import Database as NativeDatabase
 from .clearway_native import NativeError
+
+NO_FACTORY = object()
 
 #: Statements before which a transaction is begun, unless isolation_level is None.
 CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|replace|copy)\b", re.IGNORECASE | re.DOTALL)
@@ -23,6 +26,14 @@ ISOLATION_LEVELS = {
 
 _open = {}
 _opening = threading.Lock()
+
+
+def _level(level):
+    """Refuses what is no isolation level."""
+    if level is not None and (not isinstance(level, str) or level.upper() not in ISOLATION_LEVELS):
+        raise ValueError(
+            "isolation_level string must be '', 'DEFERRED', 'IMMEDIATE', or 'EXCLUSIVE', or 'READ COMMITTED' or 'REPEATABLE READ'"
+        )
 
 
 def _call(function, *arguments):
@@ -46,7 +57,7 @@ class Database:
 
     def connect(self, **options):
         """A connection; each thread that works at the same time as others has its own."""
-        return options.pop("factory", Connection)(self, **options)
+        return (options.pop("factory", None) or Connection)(self, **options)
 
     @property
     def has_directory(self):
@@ -85,24 +96,19 @@ class Database:
 def connect(database, timeout=5.0, detect_types=0, isolation_level="", check_same_thread=False, factory=None, cached_statements=128, uri=False):
     """Opens the directory `database`, or makes it, and returns a connection. Several connections of this process share it.
 
-    `timeout` is the longest wait for a lock in seconds (lock_timeout); 0 or None: no limit. `detect_types`, `check_same_thread`,
-    `cached_statements` and `uri` have nothing to do here: values have the types of their columns, any thread may use a connection.
+    `timeout` is the longest wait for a lock in seconds (lock_timeout); 0 or None: no limit. `detect_types` asks for sqlite3's converters, which get
+    bytes; without it converters get values. `check_same_thread` and `cached_statements` have nothing to do here: any thread may use a connection.
     """
-    if detect_types not in (0, 1):
-        raise errors.NotSupportedError("PARSE_COLNAMES is not supported: cast in the statement")
+    options = {"timeout": timeout, "isolation_level": isolation_level}
+    if detect_types != 0:
+        options["detect_types"] = detect_types
     if uri:
-        raise errors.NotSupportedError("URIs are not supported: give the path of a directory, or ':memory:'")
-    options = {"isolation_level": isolation_level, "timeout": timeout}
-    if isinstance(database, Database):
-        return (factory or Connection)(database, **options)
-    name = os.fspath(database)
-    if isinstance(name, bytes):
-        name = os.fsdecode(name)
-    if name == ":memory:":
-        shared = Database()
-        shared._users = 1
-        return (factory or Connection)(shared, **options)
-    path = os.path.realpath(name)
+        options["uri"] = uri
+    return (factory or Connection)(database, **options)
+
+
+def _shared(path):
+    """The open database of a directory, for one connection more."""
     with _opening:
         shared = _open.get(path)
         if shared is None:
@@ -110,11 +116,25 @@ def connect(database, timeout=5.0, detect_types=0, isolation_level="", check_sam
             shared._users = 0
             _open[path] = shared
         shared._users += 1
-    try:
-        return (factory or Connection)(shared, **options)
-    except BaseException:
-        shared._leave()
-        raise
+    return shared
+
+
+def _opened(database):
+    """The database of an argument of `connect`."""
+    if isinstance(database, Database):
+        return database
+    name = os.fspath(database)
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    if name == ":memory:":
+        shared = Database()
+        shared._users = 1
+        return shared
+    return _shared(os.path.realpath(name))
+
+
+#: Names are found in any case of their ASCII letters.
+LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class Row:
@@ -123,6 +143,8 @@ class Row:
     __slots__ = ("_names", "_values")
 
     def __init__(self, cursor, values):
+        if not issubclass(type(cursor), Cursor):
+            raise TypeError(f"a row belongs to a cursor, not to {type(cursor).__name__}")
         self._names = tuple(column[0] for column in cursor.description or ())
         self._values = tuple(values)
 
@@ -131,11 +153,13 @@ class Row:
 
     def __getitem__(self, key):
         if isinstance(key, str):
-            lower = key.lower()
+            lower = key.translate(LOWER)
             for name, value in zip(self._names, self._values):
-                if name.lower() == lower:
+                if name.translate(LOWER) == lower:
                     return value
             raise IndexError("No item with that key")
+        if not isinstance(key, (int, slice)):
+            raise IndexError("Index must be int or string")
         return self._values[key]
 
     def __len__(self):
@@ -155,6 +179,9 @@ class Row:
         return f"Row({fields})"
 
 
+collections.abc.Sequence.register(Row)
+
+
 class Connection:
     """A connection. Its methods may be called from any thread, one at a time."""
 
@@ -169,51 +196,70 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, database, isolation_level="", timeout=None):
+    def __init__(self, database, timeout=None, detect_types=0, isolation_level="", check_same_thread=False, factory=None, cached_statements=128, uri=False):
+        if detect_types not in (0, 1, 2, 3):
+            raise errors.NotSupportedError("detect_types is PARSE_DECLTYPES, PARSE_COLNAMES or both")
+        if uri:
+            raise errors.NotSupportedError("URIs are not supported: give the path of a directory, or ':memory:'")
+        _level(isolation_level)
+        if self.__dict__.get("_native") is not None:
+            self.close()
         self._native = None
-        if not isinstance(database, Database):
-            database = Database(database)
-            database._users = 1
-        self.database = database
+        self.database = _opened(database)
         self.row_factory = None
         self.text_factory = str
-        self.total_changes = 0
+        self._detect_types = detect_types
+        self._trace = None
+        self._changes = 0
         self._lock = threading.RLock()
         self._cursor = lambda: None
-        self._native = _call(database._native.connect)
-        self.isolation_level = isolation_level
-        if timeout:
-            _call(self._native.batch_text, f"SET lock_timeout = {int(timeout * 1000)}")
+        try:
+            self._native = _call(self.database._native.connect)
+            self._isolation_level = isolation_level
+            if timeout:
+                _call(self._native.batch_text, f"SET lock_timeout = {int(timeout * 1000)}")
+        except BaseException:
+            self._native = None
+            self.database._leave()
+            raise
+
+    @property
+    def total_changes(self):
+        """How many rows the connection has changed so far."""
+        self._checked()
+        return self._changes
 
     @property
     def isolation_level(self):
         """'' (a transaction begins before the first change), None (each statement by itself), or REPEATABLE READ."""
+        self._checked()
         return self._isolation_level
 
     @isolation_level.setter
     def isolation_level(self, level):
-        if level is not None and (not isinstance(level, str) or level.upper() not in ISOLATION_LEVELS):
-            raise ValueError(f"isolation_level must be None or one of {', '.join(repr(name) for name in ISOLATION_LEVELS)}")
+        self._checked()
+        _level(level)
         self._isolation_level = level
-        if level is None and self._native is not None and self.in_transaction:
+        if level is None and self.in_transaction:
             self.commit()
 
     @property
     def in_transaction(self):
         """Whether a transaction is open."""
+        native = self._checked()
         with self._lock:
-            return _call(self._checked().in_transaction)
+            return _call(native.in_transaction)
 
     @property
     def pid(self):
         """The connection's number in pg_stat_activity and in lock views."""
         return self._checked().pid
 
-    def cursor(self, factory=None):
+    def cursor(self, factory=NO_FACTORY):
         """A cursor."""
         self._checked()
-        cursor = (factory or Cursor)(self)
-        if not isinstance(cursor, Cursor):
+        cursor = (Cursor if factory is NO_FACTORY else factory)(self)
+        if not issubclass(type(cursor), Cursor):
             raise TypeError(f"factory must return a cursor, not {type(cursor).__name__}")
         if self.row_factory is not None:
             cursor.row_factory = self.row_factory
@@ -251,6 +297,7 @@ class Connection:
             self._set_aside(None)
             if not _call(native.in_transaction):
                 return
+            self._say(how)
             tag = _call(native.execute, how, None)[3]
         if how == "COMMIT" and tag == "ROLLBACK":
             raise errors.InternalError("the transaction is rolled back: one of its statements failed", "25P02")
@@ -290,6 +337,8 @@ class Connection:
 
     def close(self):
         """Closes; an open transaction is rolled back."""
+        if "_native" not in self.__dict__:
+            raise errors.ProgrammingError("Base Connection.__init__ not called.")
         native, self._native = self._native, None
         if native is not None:
             native.close()
@@ -309,7 +358,8 @@ class Connection:
             self.rollback()
         return False
 
-    def __call__(self, sql):
+    def __call__(self, *sql):
+        self._checked()
         raise errors.NotSupportedError("statements are kept prepared by their text; there are no statement objects")
 
     def __del__(self):
@@ -320,11 +370,18 @@ class Connection:
 
     def __getattr__(self, name):
         if name in UNSUPPORTED:
-            raise errors.NotSupportedError(f"{name} is not supported: {UNSUPPORTED[name]}")
+
+            def refuse(*_, **__):
+                self._checked()
+                raise errors.NotSupportedError(f"{name} is not supported: {UNSUPPORTED[name]}")
+
+            return refuse
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _checked(self):
-        native = self.__dict__.get("_native")
+        native = self.__dict__.get("_native", NO_FACTORY)
+        if native is NO_FACTORY:
+            raise errors.ProgrammingError("Base Connection.__init__ not called.")
         if native is None:
             raise errors.ProgrammingError("Cannot operate on a closed database.")
         return native
@@ -333,7 +390,18 @@ class Connection:
         if self._isolation_level is not None and CHANGES.match(sql):
             native = self._checked()
             if not _call(native.in_transaction):
+                self._say(f"BEGIN {self._isolation_level}")
                 _call(native.execute, ISOLATION_LEVELS[self._isolation_level.upper()], None)
+        self._say(sql)
+
+    def _say(self, sql):
+        if self._trace is not None:
+            self._trace(sql)
+
+    def set_trace_callback(self, trace_callback):
+        """`trace_callback(sql)` is called with each statement that the connection runs, BEGIN and COMMIT included; None ends that."""
+        self._checked()
+        self._trace = trace_callback
 
     def _set_aside(self, cursor):
         """Another cursor wants the connection: the one whose rows are being fetched takes the rest of them into memory."""
@@ -357,8 +425,22 @@ UNSUPPORTED = {
     "serialize": "a database is a directory",
     "set_authorizer": "GRANT and REVOKE say what a role may do",
     "set_progress_handler": "statement_timeout and interrupt() stop a statement",
-    "set_trace_callback": "pg_stat_activity and log_statement show statements",
 }
+
+
+#: Names of parameters, and some that stand in literals; those are not used.
+NAMES_IN_TEXT = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
+
+
+#: How SQLite's programs begin a transaction; the word has nothing to do here, since no writer keeps the others out.
+BEGIN = re.compile(r"\s*begin\s+(?:deferred|immediate|exclusive)\b", re.IGNORECASE)
+
+
+def _text(sql):
+    """A statement as the database takes it."""
+    if not isinstance(sql, str):
+        raise TypeError("the statement must be a str")
+    return BEGIN.sub("BEGIN", sql, count=1) if BEGIN.match(sql) else sql
 
 
 class Cursor:
@@ -385,7 +467,8 @@ class Cursor:
     def execute(self, sql, parameters=()):
         """Runs a statement."""
         connection = self._ready()
-        given = self._given(parameters)
+        sql = _text(sql)
+        given = self._given(parameters, sql)
         with connection._lock:
             connection._set_aside(self)
             self._reset()
@@ -396,6 +479,7 @@ class Cursor:
     def executemany(self, sql, parameters):
         """Runs a statement for each set of parameters."""
         connection = self._ready()
+        sql = _text(sql)
         count = 0
         with connection._lock:
             connection._set_aside(self)
@@ -403,7 +487,7 @@ class Cursor:
             connection._begin(sql)
             for given in parameters:
                 self._reset()
-                self._run(sql, self._given(given))
+                self._run(sql, self._given(given, sql))
                 if self.description is not None:
                     raise errors.ProgrammingError("executemany() can only execute statements that return no rows")
                 count += max(self.rowcount, 0)
@@ -415,6 +499,8 @@ class Cursor:
         connection = self._ready()
         if not isinstance(script, str):
             raise TypeError("the script must be a str")
+        if "\0" in script:
+            raise ValueError("embedded null character")
         with connection._lock:
             connection.commit()
             connection._set_aside(self)
@@ -423,26 +509,50 @@ class Cursor:
         return self
 
     @staticmethod
-    def _given(parameters):
-        if isinstance(parameters, dict) or (hasattr(parameters, "keys") and not isinstance(parameters, Row)):
-            return {name: types.adapt(parameters[name]) for name in parameters.keys()} or None
+    def _given(parameters, sql):
+        if isinstance(parameters, (list, tuple)):
+            return [types.parameter(value) for value in parameters] or None
+        if hasattr(parameters, "keys") and not isinstance(parameters, Row):
+            names = set(parameters.keys())
+            if hasattr(parameters, "__missing__"):
+                # It makes values as they are asked for.
+                names.update(NAMES_IN_TEXT.findall(sql))
+            return {name: types.parameter(parameters[name]) for name in names} or None
         if isinstance(parameters, (str, bytes)):
             raise errors.ProgrammingError("parameters are a sequence or a mapping, not a text")
-        return [types.adapt(value) for value in parameters] or None
+        if hasattr(parameters, "__len__") and hasattr(parameters, "__getitem__"):
+            parameters = [parameters[at] for at in range(len(parameters))]
+        elif not hasattr(parameters, "__iter__"):
+            raise errors.ProgrammingError("parameters are of unsupported type")
+        return [types.parameter(value) for value in parameters] or None
 
     def _run(self, sql, given):
-        if not isinstance(sql, str):
-            raise TypeError("the statement must be a str")
         native = self.connection._checked()
         try:
             columns, rows, more, tag = _call(native.execute, sql, given)
         except TypeError as error:
             raise errors.ProgrammingError(str(error)) from None
         if columns is not None:
+            by_name = self.connection._detect_types & 2
+            convert = ((at, self._converter(name if by_name else "", oid)) for at, (name, oid) in enumerate(columns))
+            self._converters = tuple(pair for pair in convert if pair[1] is not None)
+            if by_name:
+                columns = [(name.partition(" [")[0], oid) for name, oid in columns]
             self.description = tuple((name, oid, None, None, None, None, None) for name, oid in columns)
-            self._converters = tuple((at, types.converter(oid)) for at, (_, oid) in enumerate(columns))
-            self._converters = tuple(pair for pair in self._converters if pair[1] is not None)
         self._accept(rows, more, tag)
+
+    def _converter(self, name, oid):
+        """What makes a value of a column's raw value. `name` may name a converter (PARSE_COLNAMES)."""
+        connection = self.connection
+        wanted = name.rpartition("[")[2].rstrip("]") if name.endswith("]") else None
+        if connection._detect_types:
+            found = types.sqlite3_converter(wanted, oid, connection._detect_types & 1)
+            if found is not None:
+                return found
+        factory = connection.text_factory
+        if factory is not str and oid == types.STRING:
+            return lambda text: factory(text.encode())
+        return types.plain_converter(oid) if connection._detect_types else types.converter(oid)
 
     def _accept(self, rows, more, tag):
         if self._converters:
@@ -455,7 +565,7 @@ class Cursor:
             changed = number.isdigit() and not word.startswith("SELECT")
             if changed:
                 self.rowcount = int(number)
-                self.connection.total_changes += self.rowcount
+                self.connection._changes += self.rowcount
             elif number.isdigit() and self.rowcount < 0:
                 self.rowcount = -1
 
@@ -479,14 +589,13 @@ class Cursor:
 
     def fetchone(self):
         """The next row, or None."""
-        self._ready()
-        while self._next == len(self._rows):
-            if not self._more:
-                return None
-            with self.connection._lock:
+        with self._ready()._lock:
+            while self._next == len(self._rows):
+                if not self._more:
+                    return None
                 self._fetch()
-        row = self._rows[self._next]
-        self._next += 1
+            row = self._rows[self._next]
+            self._next += 1
         factory = self.row_factory
         return row if factory is None else factory(self, row)
 
@@ -508,13 +617,14 @@ class Cursor:
         """All rows that are left as a table of pyarrow, which must be installed."""
         import pyarrow
 
-        names = [column[0] for column in self.description or ()]
+        described = [(column[0], column[1]) for column in self.description or ()]
         factory, self.row_factory = self.row_factory, None
         try:
-            columns = list(zip(*self)) or [()] * len(names)
+            columns = list(zip(*self)) or [()] * len(described)
         finally:
             self.row_factory = factory
-        return pyarrow.Table.from_arrays([pyarrow.array(column) for column in columns], names=names)
+        arrays = [types.arrow_array(pyarrow, column, oid) for column, (_, oid) in zip(columns, described)]
+        return pyarrow.Table.from_arrays(arrays, names=[name for name, _ in described])
 
     def __iter__(self):
         return self

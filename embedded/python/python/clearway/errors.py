@@ -51,12 +51,17 @@ class NotSupportedError(DatabaseError):
     """What is not supported (0A000)."""
 
 
+class StatementError(ProgrammingError, OperationalError):
+    """The statement is wrong (class 42): a ProgrammingError, as PEP 249 has it, and an OperationalError, as sqlite3 raises it."""
+
+
 CLASSES = {
     "0A": NotSupportedError,
     "22": DataError,
     "23": IntegrityError,
     "25": InternalError,
     "40": OperationalError,
+    "42": StatementError,
     "53": OperationalError,
     "54": OperationalError,
     "55": OperationalError,
@@ -64,6 +69,10 @@ CLASSES = {
     "58": OperationalError,
     "XX": InternalError,
 }
+
+
+#: How PostgreSQL says it.
+MULTIPLE = "cannot insert multiple commands into a prepared statement"
 
 
 def of(native):
@@ -77,5 +86,7 @@ def of(native):
         return OperationalError(message, "08006")
     if code == "other":
         return OperationalError(message)
+    if code == "42601" and message == MULTIPLE:
+        message = "You can only execute one statement at a time."
     kind = CLASSES.get(code[:2], ProgrammingError)
     return kind(message, code, detail, hint, constraint, table, column)

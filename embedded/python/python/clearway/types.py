@@ -5,6 +5,8 @@ import decimal
 import json
 import uuid
 
+from . import errors
+
 EPOCH_DATE = datetime.date(2000, 1, 1)
 EPOCH = datetime.datetime(2000, 1, 1)
 EPOCH_UTC = datetime.datetime(2000, 1, 1, tzinfo=datetime.timezone.utc)
@@ -13,22 +15,46 @@ adapters = {}
 converters = {}
 
 
+class PrepareProtocol:
+    """What `__conform__` is asked for: a value that can be a parameter."""
+
+
 def register_adapter(type_, adapter):
     """`adapter(value)` makes a parameter of a value of that type: None, bool, int, float, str or bytes."""
-    adapters[type_] = adapter
+    adapters[type_, PrepareProtocol] = adapter
 
 
 def register_converter(typename, converter):
     """`converter(value)` is given what the module would return for columns of that type (`numeric`, `jsonb`, ...)."""
-    converters[typename.lower()] = converter
+    converters[typename.upper()] = converter
 
 
-def adapt(value):
-    """A value as the native module takes it."""
-    kind = type(value)
-    adapter = adapters.get(kind)
+NOTHING = object()
+
+
+def adapt(value, protocol=PrepareProtocol, alternate=NOTHING):
+    """A value for a protocol, as sqlite3.adapt has it: by a registered adapter, by the protocol, by the value itself."""
+    adapter = adapters.get((type(value), protocol))
     if adapter is not None:
         return adapter(value)
+    for found in (getattr(protocol, "__adapt__", None), getattr(value, "__conform__", None)):
+        if found is None:
+            continue
+        adapted = found(value) if found is getattr(protocol, "__adapt__", None) else found(protocol)
+        if adapted is not None:
+            return adapted
+    if alternate is not NOTHING:
+        return alternate
+    raise errors.ProgrammingError("can't adapt")
+
+
+def parameter(value):
+    """A value as the native module takes it."""
+    kind = type(value)
+    if adapters:
+        adapter = adapters.get((kind, PrepareProtocol))
+        if adapter is not None:
+            return adapter(value)
     if kind in PLAIN:
         return value
     if isinstance(value, (datetime.date, datetime.time, decimal.Decimal, uuid.UUID)):
@@ -41,7 +67,13 @@ def adapt(value):
         return json.dumps(value)
     conform = getattr(value, "__conform__", None)
     if conform is not None:
-        return conform(None)
+        try:
+            adapted = conform(PrepareProtocol)
+        except TypeError:
+            # As a value without the method: its type is not supported.
+            adapted = None
+        if adapted is not None:
+            return adapted
     return value
 
 
@@ -58,7 +90,7 @@ def element(value):
         return "NULL"
     if isinstance(value, (list, tuple)):
         return array_text(value)
-    value = adapt(value)
+    value = parameter(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         value = "\\x" + bytes(value).hex()
     elif isinstance(value, bool):
@@ -159,13 +191,77 @@ NAMES = {
 }  # fmt: skip
 
 
-def converter(oid):
+#: Other names by which converters may have been registered.
+ALIASES = {
+    16: ("BOOL",), 20: ("INT8",), 21: ("INT2",), 23: ("INT", "INT4"), 700: ("FLOAT4",), 701: ("FLOAT", "FLOAT8", "DOUBLE"),
+    1043: ("VARCHAR",), 1700: ("DECIMAL", "NUMBER"),
+}  # fmt: skip
+
+
+def registered(oid):
+    """The converter that was registered for a type."""
+    if not converters:
+        return None
+    names = (NAMES.get(oid, "").upper(), *ALIASES.get(oid, ()))
+    return next((converters[name] for name in names if name in converters), None)
+
+
+def plain_converter(oid):
     """What makes a Python value of a column's raw value; None: nothing needs to be done."""
-    own = converters.get(NAMES.get(oid, ""))
+    return BY_OID.get(oid)
+
+
+def converter(oid):
+    """The same, with the converter that was registered for the type."""
+    own = registered(oid)
     plain = BY_OID.get(oid)
     if own is None:
         return plain
     return own if plain is None else lambda raw: own(plain(raw))
+
+
+def sqlite3_converter(name, oid, by_type):
+    """sqlite3's way: the converter named in the column's name, or else that of its type, gets the value's text as bytes; None if there is none."""
+    own = converters.get(name.upper()) if name else None
+    if own is None and by_type:
+        own = registered(oid)
+    if own is None:
+        return None
+    plain = BY_OID.get(oid)
+
+    def convert(raw):
+        value = raw if plain is None else plain(raw)
+        if isinstance(value, bool):
+            value = int(value)
+        given = value if isinstance(value, bytes) else str(value).encode()
+        return own(given) if given else None
+
+    return convert
+
+
+#: Types of Arrow's by the number of a type in pg_type: a column has its type also where it has no value. What is not here goes by the values.
+ARROW = {
+    16: "bool_", 17: "binary", 19: "string", 20: "int64", 21: "int16", 23: "int32", 25: "string", 26: "int64", 700: "float32",
+    701: "float64", 1042: "string", 1043: "string", 1082: "date32",
+}  # fmt: skip
+ARROW_LISTS = {1000: "bool_", 1005: "int16", 1007: "int32", 1009: "string", 1015: "string", 1016: "int64", 1021: "float32", 1022: "float64"}
+
+
+def arrow_array(pyarrow, values, oid):
+    """The values of a column as an array of pyarrow's."""
+    if oid in ARROW:
+        return pyarrow.array(values, getattr(pyarrow, ARROW[oid])())
+    if oid in ARROW_LISTS:
+        return pyarrow.array(values, pyarrow.list_(getattr(pyarrow, ARROW_LISTS[oid])()))
+    if oid in (1083, 1114, 1184):
+        kinds = {1083: pyarrow.time64("us"), 1114: pyarrow.timestamp("us"), 1184: pyarrow.timestamp("us", "UTC")}
+        return pyarrow.array(values, kinds[oid])
+    if oid in (114, 3802):
+        # JSON has no type in Arrow: its text.
+        return pyarrow.array([None if value is None else json.dumps(value) for value in values], pyarrow.string())
+    if oid == 2950:
+        return pyarrow.array([None if value is None else str(value) for value in values], pyarrow.string())
+    return pyarrow.array(values)
 
 
 class Kind:

@@ -1,0 +1,117 @@
+//! Rest: the background loops of a database that nobody uses stop waking up.
+//!
+//! # Life of a rest
+//! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> it looks once more -> each loop waits at its next pause without a
+//! limit -> a statement begins -> [`Rest::end`] -> the loops go on with their pauses.
+//!
+//! # Invariants
+//! - RST-1: while the loops rest, no statement has a snapshot. A statement publishes its snapshot, fences, and then looks at `resting`; the
+//!   upkeep sets `resting` and then looks for snapshots, and ends the rest if it finds one. One of the two sees the other.
+//! - RST-2: a loop that rests holds no database: `ended` must not be the only way to it. Who drops or closes the database ends the rest.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clearway_base::sync::sleep;
+use clearway_base::waits::{Object, WaitEvent, in_wait};
+
+use crate::sync::Bell;
+
+/// The loops that pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pauses {
+    /// Of the engine: old versions, counts, what was observed.
+    Upkeep,
+    /// Of the engine: the safety net of the deadlock search.
+    DeadlockScan,
+    /// Of the page cache.
+    Cleaner,
+    /// Of the store.
+    Checkpointer,
+    /// Of the trees.
+    Tidier,
+}
+
+/// See the head of this module.
+pub struct Rest {
+    resting: AtomicBool,
+    bells: [Bell; 5],
+}
+
+impl Default for Rest {
+    fn default() -> Rest {
+        Rest { resting: AtomicBool::new(false), bells: std::array::from_fn(|_| Bell::new("storage/rest_bell")) }
+    }
+}
+
+impl Rest {
+    /// Whether the loops rest.
+    pub fn is_resting(&self) -> bool {
+        self.resting.load(Ordering::SeqCst)
+    }
+
+    /// Lets the loops rest. The caller then looks whether a statement has begun, and ends the rest if so (RST-1).
+    pub fn begin(&self) {
+        self.resting.store(true, Ordering::SeqCst);
+    }
+
+    /// Wakes the loops if they rest. Each statement calls this, so it is a load where they do not.
+    #[inline]
+    pub fn end(&self) {
+        if self.is_resting() {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        self.resting.store(false, Ordering::SeqCst);
+        self.bells.iter().for_each(Bell::ring);
+    }
+
+    /// A loop's pause: so long, or until the rest ends.
+    pub async fn pause(&self, who: Pauses, event: WaitEvent, pause: Duration) {
+        if self.is_resting() {
+            in_wait(event, Object::NONE, self.ended(who)).await;
+        } else {
+            in_wait(event, Object::NONE, sleep(pause)).await;
+        }
+    }
+
+    /// Waits until the loops do not rest.
+    pub async fn ended(&self, who: Pauses) {
+        self.bells[who as usize].wait_until(|| !self.is_resting()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clearway_base::testkit::{Sim, spawn};
+    use std::sync::Arc;
+
+    /// RST-2: all of them, at whatever point of their pauses they are.
+    #[test]
+    fn the_end_of_a_rest_wakes_every_loop() {
+        Sim::new(1)
+            .block_on(async {
+                let rest = Arc::new(Rest::default());
+                rest.begin();
+                let all =
+                    [Pauses::Upkeep, Pauses::DeadlockScan, Pauses::Cleaner, Pauses::Checkpointer, Pauses::Tidier];
+                let loops = all.map(|who| {
+                    let rest = Arc::clone(&rest);
+                    spawn("loop", async move { rest.pause(who, WaitEvent::Pause, Duration::from_millis(10)).await })
+                });
+                sleep(Duration::from_secs(3600)).await;
+                assert!(loops.iter().all(|one| one.try_take().is_none()), "they rest");
+                rest.end();
+                for one in loops {
+                    one.await;
+                }
+                // Without a rest a pause is one.
+                rest.pause(Pauses::Upkeep, WaitEvent::Pause, Duration::from_millis(10)).await;
+            })
+            .expect("every loop goes on");
+    }
+}
