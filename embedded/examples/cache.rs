@@ -28,6 +28,7 @@ fn cached(connection: &mut Connection, key: &str, compute: impl Fn() -> String) 
     Ok(value)
 }
 
+/// The program.
 pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?.execute_batch("CREATE TABLE cache (key text PRIMARY KEY, value text, expires timestamptz)")?;

@@ -2,6 +2,7 @@
 
 use clearway::{Database, Result};
 
+/// The program.
 pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?

@@ -31,6 +31,7 @@ fn work(connection: &mut Connection, worker: i32) -> Result<u32> {
     }
 }
 
+/// The program.
 pub fn main() -> Result<()> {
     let db = Database::in_memory()?;
     db.connect()?.execute_batch(SETUP)?;

@@ -43,6 +43,7 @@ fn ask(address: SocketAddr, page: &str) -> Result<String> {
     Ok(answer)
 }
 
+/// The program.
 pub fn main() -> Result<()> {
     let addresses: Vec<SocketAddr> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
