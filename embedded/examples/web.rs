@@ -8,8 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use clearway::{Connection, Database, Result};
 
-const VISIT: &str =
-    "INSERT INTO visits VALUES ($1, 1) ON CONFLICT (page) DO UPDATE SET n = visits.n + 1 RETURNING n";
+const VISIT: &str = "INSERT INTO visits VALUES ($1, 1) ON CONFLICT (page) DO UPDATE SET n = visits.n + 1 RETURNING n";
 const WORKERS: usize = 4;
 
 /// Answers one request: `GET /page`.

@@ -318,7 +318,8 @@ impl Live {
         if self.cut || self.unfinished || are_named(params) || own.db.catalog_version() != statements.version {
             return Tried::NotRun;
         }
-        let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed)) else {
+        let Some(prepared) = statements.by_text.get(sql).filter(|prepared| !prepared.waits.load(Ordering::Relaxed))
+        else {
             return Tried::NotRun;
         };
         let prepared = Arc::clone(prepared);

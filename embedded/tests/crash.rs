@@ -226,11 +226,15 @@ fn check(seed: u64, disk: &SimDisk, book: &Book, point: u64) {
             return;
         }
         let sql = "SELECT work, count(*), sum(part), sum(amount)::bigint FROM ledger GROUP BY work";
-        let rows: Vec<(i64, i64, i64, i64)> = connection.query(sql, ()).await.expect("rows").collect().await.expect("all");
+        let rows: Vec<(i64, i64, i64, i64)> =
+            connection.query(sql, ()).await.expect("rows").collect().await.expect("all");
         for (work, parts, sum, amount) in &rows {
             assert_eq!((*parts, *sum, *amount), (2, 3, 0), "a part of work {work} after a crash at point {point}");
             let known = heard.work.get(work);
-            assert!(matches!(known, Some(Known::Asked | Known::Acknowledged)), "work {work} was given up: point {point}");
+            assert!(
+                matches!(known, Some(Known::Asked | Known::Acknowledged)),
+                "work {work} was given up: point {point}"
+            );
         }
         let is_there = |work: &i64| rows.iter().any(|row| row.0 == *work);
         for (work, known) in &heard.work {

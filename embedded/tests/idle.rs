@@ -46,11 +46,17 @@ fn main() {
     let dir = std::env::temp_dir().join(format!("clearway-idle-{}", std::process::id()));
     let db = Database::open(&dir).expect("opened");
     let mut c = db.connect().expect("a connection");
-    c.execute_batch("CREATE TABLE t (a int PRIMARY KEY, n int); INSERT INTO t SELECT g, 0 FROM generate_series(1, 1000) g")
-        .expect("rows");
+    c.execute_batch(
+        "CREATE TABLE t (a int PRIMARY KEY, n int); INSERT INTO t SELECT g, 0 FROM generate_series(1, 1000) g",
+    )
+    .expect("rows");
     comes_to_rest(within).expect("at rest after writes");
     // Reading, and writing without waiting for the disk, wake it; then it rests again.
-    for sql in ["SELECT count(*) FROM t", "SET synchronous_commit = off; UPDATE t SET n = n + 1", "BEGIN; DELETE FROM t; ROLLBACK"] {
+    for sql in [
+        "SELECT count(*) FROM t",
+        "SET synchronous_commit = off; UPDATE t SET n = n + 1",
+        "BEGIN; DELETE FROM t; ROLLBACK",
+    ] {
         c.execute_batch(sql).expect(sql);
         comes_to_rest(within).unwrap_or_else(|woke| panic!("at rest after {sql}: {woke}"));
     }
@@ -71,7 +77,8 @@ fn main() {
     drop(db);
     let begin = Instant::now();
     let loops = ["upkeep", "deadlock", "cleaner", "checkpointer"];
-    let left = || sleeps().into_keys().filter(|thread| loops.iter().any(|name| thread.contains(name))).collect::<Vec<_>>();
+    let left =
+        || sleeps().into_keys().filter(|thread| loops.iter().any(|name| thread.contains(name))).collect::<Vec<_>>();
     while !left().is_empty() {
         assert!(begin.elapsed() < within, "threads of a database that was dropped: {:?}", left());
         std::thread::sleep(Duration::from_millis(50));

@@ -80,7 +80,9 @@ fn a_secondary_index_is_looked_up_by_its_first_columns() {
         assert_eq!(ids(t.by_index(&people, "by_name", &("Ada".to_owned(), 36))?), [1]);
         assert_eq!(ids(t.by_index(&people, "by_name", &"Grace".to_owned())?), [0; 0]);
         assert_eq!(ids(t.by_index(&people, "by_age", &None::<i32>)?), [2, 4]);
-        for (index, what) in [("nothing", "it has no index"), ("low", "does not have every row"), ("partial", "every row")] {
+        for (index, what) in
+            [("nothing", "it has no index"), ("low", "does not have every row"), ("partial", "every row")]
+        {
             let error = t.by_index(&people, index, &"ada".to_owned()).expect_err("refused");
             assert!(error.to_string().contains(what), "{error}");
         }

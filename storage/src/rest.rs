@@ -97,8 +97,7 @@ mod tests {
             .block_on(async {
                 let rest = Arc::new(Rest::default());
                 rest.begin();
-                let all =
-                    [Pauses::Upkeep, Pauses::DeadlockScan, Pauses::Cleaner, Pauses::Checkpointer, Pauses::Tidier];
+                let all = [Pauses::Upkeep, Pauses::DeadlockScan, Pauses::Cleaner, Pauses::Checkpointer, Pauses::Tidier];
                 let loops = all.map(|who| {
                     let rest = Arc::clone(&rest);
                     spawn("loop", async move { rest.pause(who, WaitEvent::Pause, Duration::from_millis(10)).await })

@@ -272,7 +272,8 @@ impl Database {
             Object::Relation(relation) => Some(relation),
             _ => None,
         });
-        let is_here = |relation: &&Relation| relation.kind == RelationKind::Table && relation.schema == self.inner.schema;
+        let is_here =
+            |relation: &&Relation| relation.kind == RelationKind::Table && relation.schema == self.inner.schema;
         let mut names: Vec<String> = relations.filter(is_here).map(|relation| relation.name.clone()).collect();
         names.sort();
         names

@@ -344,7 +344,11 @@ impl<'s> AsyncTxn<'s> {
     }
 
     /// Takes the table's lock, once per transaction, and then looks up the table's present shape.
-    pub(super) async fn enter<K: Key, V: Columns>(&mut self, table: &Table<K, V>, writes: bool) -> Result<Arc<TableShape>, Error> {
+    pub(super) async fn enter<K: Key, V: Columns>(
+        &mut self,
+        table: &Table<K, V>,
+        writes: bool,
+    ) -> Result<Arc<TableShape>, Error> {
         self.end_unfinished();
         if self.failed {
             return Err(Error::Failed);

@@ -118,11 +118,7 @@ impl Pool {
     }
 
     /// The same; during a rest it looks at `stop` when the rest ends.
-    pub(crate) async fn run_cleaner_and_rest(
-        &self,
-        rest: &Rest,
-        stop: impl Fn() -> bool,
-    ) -> Result<(), StorageError> {
+    pub(crate) async fn run_cleaner_and_rest(&self, rest: &Rest, stop: impl Fn() -> bool) -> Result<(), StorageError> {
         while !stop() {
             self.poisoned()?;
             if self.wants_cleaning() && self.clean_step().await? > 0 {

@@ -90,7 +90,7 @@ impl Session for RedbSession<'_> {
     }
 
     fn take_job(&mut self) -> Option<i64> {
-        self.0.write(|txn| txn.open_table(JOBS).unwrap().pop_first().unwrap().map(|(job, ())| job.value()))
+        self.0.write(|txn| txn.open_table(JOBS).unwrap().pop_first().unwrap().map(|(job, _)| job.value()))
     }
 }
 
