@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
-use clearway_engine::embedded::{Columns, Direction, Error as TableError, Key, Table};
+use clearway_engine::embedded::{Columns, Direction, Error as TableError, Key, Table, Txn};
 
-use super::transaction::ReadTxn;
 use crate::error::{Error, Result};
 
 /// Rows of the first batch; each further one is twice as long.
@@ -13,9 +12,9 @@ const FIRST_ROWS: usize = 16;
 /// Rows of the longest batch.
 const BATCH_ROWS: usize = 512;
 
-/// Rows in the order of their keys, from the front and from the back: see [`ReadTxn::range`]. After an error there are no more.
+/// Rows in the order of their keys, from the front and from the back: see [`range`](super::ReadTxn::range). After an error there are no more.
 pub struct Rows<'a, 't, 's, K, V> {
-    txn: &'a mut ReadTxn<'t, 's>,
+    txn: &'a mut Txn<'t, 's>,
     table: Table<K, V>,
     /// What has not been read yet lies between these.
     from: Bound<K>,
@@ -48,7 +47,7 @@ fn bound<K: Key>(bound: Bound<&K>) -> Option<Bound<K>> {
 
 impl<'a, 't, 's, K: Key, V: Columns> Rows<'a, 't, 's, K, V> {
     pub(super) fn new(
-        txn: &'a mut ReadTxn<'t, 's>,
+        txn: &'a mut Txn<'t, 's>,
         table: &Table<K, V>,
         range: &impl RangeBounds<K>,
     ) -> Rows<'a, 't, 's, K, V> {

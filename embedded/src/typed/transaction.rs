@@ -54,7 +54,7 @@ impl<'t, 's> ReadTxn<'t, 's> {
         table: &Table<K, V>,
         range: impl RangeBounds<K>,
     ) -> Rows<'_, 't, 's, K, V> {
-        Rows::new(self, table, &range)
+        Rows::new(&mut self.txn, table, &range)
     }
 
     /// Passes the rows whose keys lie in `range` to `f`, in the order of the keys or in the reverse order, until `f` breaks off.

@@ -1,3 +1,0 @@
-"""The suite itself."""
-
-from sqlalchemy.testing.suite import *  # noqa: F403
