@@ -13,6 +13,7 @@
 //! - SES-5: a name that is created or dropped stays locked until the transaction ends, so no two transactions publish the same name.
 //! - SES-7, SES-8: what a change of the catalog is based on stays as it was read, and what it names stays there (`ddl`).
 
+mod at_once;
 mod basis;
 pub mod batch;
 mod build;

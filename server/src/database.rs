@@ -153,6 +153,10 @@ impl Session for sql::Session {
         sql::Session::try_execute(self, portal, client)
     }
 
+    fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> sql::AtOnce {
+        sql::Session::try_simple(self, sql, client)
+    }
+
     fn try_sync(&mut self) -> bool {
         sql::Session::try_sync(self)
     }

@@ -8,7 +8,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use clearway_sql::session::{Backend, Backends, Client, TransactionStatus};
+use clearway_sql::session::{AtOnce, Backend, Backends, Client, TransactionStatus};
 use clearway_sql::{Result, SqlError};
 
 use crate::wire::frontend::Bind;
@@ -154,7 +154,12 @@ pub trait Session: Send + 'static {
         false
     }
 
-    /// As `sync`, likewise.
+    /// As `simple`, likewise.
+    fn try_simple(&mut self, _sql: &str, _client: &mut dyn Client) -> AtOnce {
+        AtOnce::Nothing
+    }
+
+    /// As `sync`, likewise. What has been committed is durable only when `may_send` says so or `before_send` has returned.
     fn try_sync(&mut self) -> bool {
         false
     }

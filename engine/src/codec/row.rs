@@ -14,6 +14,8 @@
 //! - ROW-1: decoding what was encoded with the same columns gives the same values; the bytes of anybody else give an error, not a panic.
 //! - ROW-2: a row without nulls and variable columns costs one byte beside its columns.
 
+use std::ops::Range;
+
 use crate::decimal::{Decimal, StoredDecimal};
 use crate::value::{Storage, Value, ValueRef};
 
@@ -138,6 +140,20 @@ impl<'a> RowReader<'a> {
 
     fn is_null(&self, column: usize) -> bool {
         self.nulls.is_some_and(|bits| bits.get(column / 8).is_some_and(|b| b & (1 << (column % 8)) != 0))
+    }
+
+    /// Where in the body the bytes of a column of fixed width stand; none: it is null, or its width depends on its value.
+    pub fn place(&self, columns: &[Storage], column: usize) -> Option<Range<usize>> {
+        let width = columns.get(column)?.fixed_width()?;
+        let before = columns.iter().take(column).enumerate().filter(|(i, _)| !self.is_null(*i));
+        let from: usize = before.filter_map(|(_, storage)| storage.fixed_width()).sum();
+        let place = from..from + width;
+        (!self.is_null(column) && place.end <= self.body.len()).then_some(place)
+    }
+
+    /// The bytes behind the head and the null bits, of which [`RowReader::place`] speaks.
+    pub fn body(&self) -> &'a [u8] {
+        self.body
     }
 
     /// Every value, in the order of the columns.

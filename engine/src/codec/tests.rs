@@ -178,3 +178,41 @@ fn the_end_of_a_prefix_is_above_all_that_begin_with_it() {
     assert_eq!(prefix_end(&[1, 0xff]), Some(vec![2]));
     assert_eq!(prefix_end(&[0xff, 0xff]), None);
 }
+
+#[test]
+fn a_new_value_of_fixed_width_changes_the_bytes_of_its_place_only() {
+    let mut rng = Rng(41);
+    let (mut places, mut none) = (0, 0);
+    for _ in 0..3_000 {
+        let columns: Vec<Storage> = (0..1 + rng.below(9)).map(|_| ALL[rng.below(9) as usize]).collect();
+        let mut values: Vec<Value> = columns.iter().map(|c| random_value(&mut rng, *c)).collect();
+        let version = [0, 7, 100][rng.below(3) as usize];
+        let encode = |values: &[Value]| {
+            let mut out = Vec::new();
+            encode_row(version, &columns, values.iter(), &mut out);
+            out
+        };
+        let before = encode(&values);
+        let at = rng.below(columns.len() as u64) as usize;
+        let head = RowReader::head(&before).expect("a head").1;
+        let reader = head.reader(columns.len()).expect("a row");
+        let Some(place) = reader.place(&columns, at) else {
+            assert!(values[at].is_null() || columns[at].fixed_width().is_none(), "{:?}", values[at]);
+            none += 1;
+            continue;
+        };
+        places += 1;
+        let from = before.len() - reader.body().len();
+        values[at] = loop {
+            match random_value(&mut rng, columns[at]) {
+                Value::Null => {}
+                value => break value,
+            }
+        };
+        let mut after = encode(&values);
+        assert_eq!(after.len(), before.len());
+        after[from + place.start..from + place.end].copy_from_slice(&before[from + place.start..from + place.end]);
+        assert_eq!(after, before);
+    }
+    assert!(places > 500 && none > 500, "{places}, {none}");
+}

@@ -8,10 +8,12 @@
 //! statistics  how many rows there are    verify  whether the indexes agree with the rows
 //! sample  how the values of columns are spread   usage  what is read and changed of them
 //! batch   entries that are changed in the order of their keys   terms  what an index computes of a row
+//! patch   columns of a stored row that are overwritten where they stand
 //! ```
 
 pub mod batch;
 pub mod ghosts;
+pub mod patch;
 pub mod pick;
 pub mod row_id;
 pub mod sample;

@@ -327,8 +327,12 @@ impl IndexShape {
 
     /// Whether a change from one row to another may change the entry.
     pub fn is_touched(&self, old: &[Value], new: &[Value]) -> bool {
-        let reads = self.terms.as_ref().map_or(&self.columns[..], |terms| terms.reads());
-        reads.iter().any(|c| old[*c] != new[*c])
+        self.reads().iter().any(|c| old[*c] != new[*c])
+    }
+
+    /// The columns on which its entries depend.
+    pub fn reads(&self) -> &[usize] {
+        self.terms.as_ref().map_or(&self.columns[..], |terms| terms.reads())
     }
 
     /// Whether it has an entry for every row, by columns alone.

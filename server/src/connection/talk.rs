@@ -28,7 +28,7 @@ use clearway_base::waits::{Object, WaitEvent, in_wait};
 use clearway_sql::SqlError;
 use clearway_sql::context::backend::Listed;
 use clearway_sql::context::log_line::{Line, Severity};
-use clearway_sql::session::{Backend, BackendState, Backends, Reason, TransactionStatus};
+use clearway_sql::session::{AtOnce, Backend, BackendState, Backends, Reason, TransactionStatus};
 
 use super::channel::{Channel, ready};
 use super::start::Started;
@@ -40,6 +40,9 @@ use crate::wire::frontend::{self, Frame, Framing, Message, Target};
 
 /// How long a client may take to read why its session ends.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Longer texts are not tried at once, in bytes.
+const TEXT_KEPT: usize = 4 << 10;
 
 /// Why a session ends.
 enum End {
@@ -69,6 +72,8 @@ enum Now {
     Done,
     /// All but that the answer must still leave.
     Unsent,
+    /// All but the commit and what comes after it.
+    Uncommitted,
     /// Nothing: it takes the long way.
     Nothing,
 }
@@ -81,7 +86,7 @@ struct Talk<'a, D: Sessions> {
     /// After an error, until Sync.
     skipping: bool,
     progress: Progress<'a, D>,
-    /// A portal's or statement's name, so that the message's bytes need not outlive the reading of the next.
+    /// A portal's or statement's name, or a short text, so that the message's bytes need not outlive the reading of the next.
     name: String,
     turns: &'a Turns,
     /// What the session had changed at the last answer, and answers since it changed anything.
@@ -179,6 +184,7 @@ impl<D: Sessions> Talk<'_, D> {
                 Ok(Framing::Whole(frame)) => match self.handle_now(&frame) {
                     Now::Done => continue,
                     Now::Unsent => self.rest_of_ready().await,
+                    Now::Uncommitted => self.sync().await,
                     Now::Nothing => self.handle(&frame).await,
                 },
                 Ok(Framing::Needs(missing)) => match self.listen(missing).await {
@@ -265,7 +271,7 @@ impl<D: Sessions> Talk<'_, D> {
     /// thousands of bytes, which most messages never touch so.
     fn handle_now(&mut self, frame: &Frame) -> Now {
         use clearway_sql::session::Client as _;
-        if self.skipping || self.channel.is_full() || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S') {
+        if self.skipping || self.channel.is_full() || !matches!(frame.tag, b'B' | b'D' | b'E' | b'S' | b'Q') {
             return Now::Nothing;
         }
         self.progress.set(true);
@@ -284,9 +290,25 @@ impl<D: Sessions> Talk<'_, D> {
                 self.session.try_execute("", &mut self.channel)
             }
             Message::Sync if self.session.try_sync() => return self.ready_now(),
+            Message::Query(text) if text.len() <= TEXT_KEPT => {
+                self.name.clear();
+                self.name.push_str(text);
+                return self.query_now();
+            }
             _ => false,
         };
         if done { Now::Done } else { Now::Nothing }
+    }
+
+    /// The same for the text of a simple query, which stands in `name`.
+    fn query_now(&mut self) -> Now {
+        self.backend.interrupt.forget();
+        let ran = self.session.try_simple(&self.name, &mut self.channel);
+        match ran {
+            AtOnce::Nothing => Now::Nothing,
+            AtOnce::Uncommitted => Now::Uncommitted,
+            AtOnce::Done => self.ready_now(),
+        }
     }
 
     /// ReadyForQuery, and all that stands before it, to the client, as far as that needs no wait.

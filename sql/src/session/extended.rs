@@ -362,47 +362,6 @@ impl Session {
         Ok(())
     }
 
-    /// As `bind`, on the spot; false: there is an error, which `bind` finds again and tells.
-    pub fn try_bind(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> bool {
-        self.bind_now(portal, statement, bind).is_ok()
-    }
-
-    /// As `describe_portal`, likewise.
-    pub fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
-        let Some(portal) = self.portals.get(name) else { return false };
-        match &portal.prepared.columns {
-            Some(columns) => run::describe(columns, &portal.formats, client),
-            None => client.no_data(),
-        }
-        true
-    }
-
-    /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
-    pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
-        portal.is_empty() && !self.may_follow() && self.run_point(client)
-    }
-
-    /// As `sync`, where there is nothing to commit; false: nothing has happened.
-    pub fn try_sync(&mut self) -> bool {
-        if self.block == Block::Implicit {
-            if self.core.has_end_work() || !self.core.engine.take().end_unchanged() {
-                return false;
-            }
-            self.committed();
-        } else if self.block == Block::None {
-            self.portals.clear();
-        }
-        true
-    }
-
-    /// As `before_send`; true: what has been told may leave.
-    pub fn may_send(&mut self) -> bool {
-        let may =
-            (self.block == Block::Open && !self.told) || (self.core.engine.take().may_reply() && self.core.may_tell());
-        self.told &= !may;
-        may
-    }
-
     /// PREPARE.
     pub(super) fn sql_prepare(
         &mut self,

@@ -1,10 +1,11 @@
 //! Sessions: what a connection says to the SQL layer, and what the SQL layer says back.
 //!
 //! Structure: `session` is a session, `block` its transaction block, `extended` its prepared statements, `portals` its portals; `run` one execution
-//! of a planned statement, `point` the short way of those that read one row, `template` that of texts that differ in integers only; `statement` chooses: `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
+//! of a planned statement, `point` the short way of those that read one row, `short` of those that change one, `at_once` what else needs no wait, `template` that of texts that differ in integers only; `statement` chooses: `utility`, `alter_system`, `ddl` and `copy` carry out the other statements. `watch` notes what each has cost, `series` finds loops of them. `client` is the trait through which results leave.
 //! What the planner and the executor need of a session stands below them, in `context`.
 
 mod alter_system;
+mod at_once;
 mod block;
 pub mod client;
 mod copy;
@@ -24,6 +25,7 @@ mod portals;
 mod quiet;
 pub mod run;
 mod series;
+mod short;
 #[allow(clippy::module_inception)]
 pub mod session;
 mod statement;
@@ -34,4 +36,5 @@ mod watch;
 pub use crate::context::backend::{Activity, Backend, BackendState, Backends};
 pub use crate::context::interrupt::{Interrupt, Reason};
 pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
+pub use at_once::AtOnce;
 pub use session::{Bind, Session, SessionStart, Timeouts};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::client::Client;
 use super::run::{self, Cached, format_of};
 use super::session::{Block, Session};
+use super::short::Short;
 use crate::context::errors::from_engine;
 use crate::error::Result;
 use crate::exec::scan::append_key;
@@ -40,7 +41,7 @@ pub struct Point {
     picked: Box<[usize]>,
 }
 
-enum Part {
+pub(super) enum Part {
     Param(usize),
     Const(Datum),
 }
@@ -109,18 +110,6 @@ impl Point {
         })
     }
 
-    /// The key's bytes; false: no row can have it.
-    fn key(&self, params: &[Datum], out: &mut Vec<u8>) -> bool {
-        out.clear();
-        self.key.iter().all(|(column, part)| {
-            let value = match part {
-                Part::Param(i) => params.get(*i),
-                Part::Const(value) => Some(value),
-            };
-            value.is_some_and(|value| append_key(*column, value, out).is_some())
-        })
-    }
-
     /// Takes the wanted columns out of a row.
     fn pick(&self, key: &[u8], value: &[u8], cells: &mut Vec<Cell>, bytes: &mut Vec<u8>) -> Result<()> {
         cells.clear();
@@ -144,12 +133,24 @@ impl Point {
     }
 }
 
+/// The bytes of a key; false: no row can have it.
+pub(super) fn key_bytes(key: &[(KeyColumn, Part)], params: &[Datum], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    key.iter().all(|(column, part)| {
+        let value = match part {
+            Part::Param(i) => params.get(*i),
+            Part::Const(value) => Some(value),
+        };
+        value.is_some_and(|value| append_key(*column, value, out).is_some())
+    })
+}
+
 fn column(e: &Bound, scan: &Scan) -> Option<usize> {
     let BoundKind::Column { index, level: 0 } = e.kind else { return None };
     index.checked_sub(scan.table.base).filter(|c| *c < scan.table.types.len() && scan.table.types[*c] == e.ty)
 }
 
-fn key_parts(scan: &Scan) -> Option<Box<[(KeyColumn, Part)]>> {
+pub(super) fn key_parts(scan: &Scan) -> Option<Box<[(KeyColumn, Part)]>> {
     let Access::Keys(keys) = &scan.access else { return None };
     let [key] = keys.as_slice() else { return None };
     let shape = &scan.table.shape;
@@ -212,28 +213,21 @@ pub(super) fn write_integer(value: i64, out: &mut Vec<u8>) {
 }
 
 impl Session {
-    /// Runs the unnamed portal the short way; false: it must go the long one (PNT-1), which also finds whatever error there is.
-    pub(super) fn run_point(&mut self, client: &mut dyn Client) -> bool {
-        let Some(portal) = self.portals.get("").filter(|p| !p.finished && p.running.is_none()) else { return false };
-        let Some(cached): Option<Arc<Cached>> = portal.prepared.plan.lock().clone() else { return false };
-        let Some(point) = cached.point.as_ref() else { return false };
-        let interrupted = self.core.backend.interrupt.pending().is_some();
-        if self.block == Block::Failed || interrupted || !run::is_fresh(&self.core, &cached) {
-            return false;
-        }
-        let (text, digest) = (portal.prepared.text.clone(), portal.prepared.digest.clone());
-        let has_key = point.key(&portal.params, &mut self.scratch.key);
-        self.core.backend.runs(text.clone());
-        let began_ns = self.watch(&digest, &text, Some(""));
+    /// Runs a statement the short way, after the checks of `run_short`; false: it must go the long one (PNT-1), which also finds whatever error
+    /// there is.
+    pub(super) fn run_point(&mut self, short: &Short<'_>, point: &Point, client: &mut dyn Client) -> bool {
+        let has_key = key_bytes(&point.key, short.params, &mut self.scratch.key);
+        self.core.backend.runs(short.text.clone());
+        let began_ns = self.watch(short.digest, short.text, short.portal);
         self.begin_implicit();
         let alone = self.block == Block::Implicit && self.in_batch <= 1;
-        let Some(Ok(found)) = self.look_up(&cached, point, &text, has_key, alone) else {
+        let Some(Ok(found)) = self.look_up(short.cached, point, short.text, has_key, alone) else {
             self.in_batch -= 1;
             return false;
         };
-        self.tell(point, found, client);
+        self.tell(short, point, found, client);
         self.watch.rows = u64::from(found);
-        self.watched(&digest, began_ns, None, Some(""));
+        self.watched(short.digest, began_ns, None, short.portal);
         true
     }
 
@@ -272,17 +266,20 @@ impl Session {
     }
 
     /// Tells the client what was found.
-    fn tell(&mut self, point: &Point, found: bool, client: &mut dyn Client) {
+    fn tell(&mut self, short: &Short<'_>, point: &Point, found: bool, client: &mut dyn Client) {
         let Scratch { cells, bytes, .. } = &self.scratch;
-        let Some(portal) = self.portals.get_mut("") else { return };
+        if short.portal.is_none()
+            && let Some(columns) = &short.cached.plan.columns
+        {
+            run::describe(columns, short.formats, client);
+        }
         if found {
             client.row(point.targets.len(), &mut |i, out| {
                 let Some((ty, place)) = point.targets.get(i) else { return false };
                 let cell = cells.get(*place).unwrap_or(&Cell::Null);
-                write_cell(cell, bytes, *ty, format_of(&portal.formats, i), out)
+                write_cell(cell, bytes, *ty, format_of(short.formats, i), out)
             });
         }
-        portal.finished = true;
         self.told = true;
         client.command_complete(if found { "SELECT 1" } else { "SELECT 0" });
     }

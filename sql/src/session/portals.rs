@@ -39,6 +39,23 @@ impl Portals {
         if name.is_empty() { self.unnamed.as_mut() } else { self.named.get_mut(name) }
     }
 
+    /// Takes the unnamed portal out if it has not begun to run.
+    pub(super) fn take_fresh(&mut self) -> Option<Portal> {
+        self.unnamed.take_if(|portal| !portal.finished && portal.running.is_none())
+    }
+
+    /// Puts it back.
+    pub(super) fn give_back(&mut self, portal: Portal) {
+        self.unnamed = Some(portal);
+    }
+
+    /// The lists of a portal that nobody runs again are for the next one (POR-1).
+    pub(super) fn keep_lists(&mut self, mut params: Vec<Datum>, mut formats: Vec<i16>) {
+        params.clear();
+        formats.clear();
+        self.spare = (params, formats);
+    }
+
     /// Empty lists for the parameters and formats of the next portal (POR-1).
     pub(super) fn lists(&mut self) -> (Vec<Datum>, Vec<i16>) {
         self.remove("");
@@ -58,10 +75,8 @@ impl Portals {
     pub(super) fn remove(&mut self, name: &str) {
         if !name.is_empty() {
             self.named.remove(name);
-        } else if let Some(Portal { mut params, mut formats, .. }) = self.unnamed.take() {
-            params.clear();
-            formats.clear();
-            self.spare = (params, formats);
+        } else if let Some(Portal { params, formats, .. }) = self.unnamed.take() {
+            self.keep_lists(params, formats);
         }
     }
 

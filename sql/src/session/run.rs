@@ -2,6 +2,7 @@
 
 use super::client::{Client, Column};
 use super::point::{Point, write_integer};
+use super::short::ShortChange;
 use crate::context::core::{Core, now};
 use crate::context::names::CatalogNames;
 use crate::context::privileges;
@@ -39,8 +40,10 @@ pub struct Cached {
     permitted: bool,
     /// The state of the statistics by which it was made; none: it would be the same by any others.
     generation: Option<u64>,
-    /// The short way to run it, if there is one.
+    /// The short way to run it, if there is one: it reads a row,
     pub point: Option<Point>,
+    /// or changes one.
+    pub change: Option<ShortChange>,
     /// The plan.
     pub plan: Plan,
 }
@@ -181,6 +184,7 @@ fn plan_or_locks(
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
         let point = Point::of(&plan, core.database).filter(|_| permitted);
+        let change = ShortChange::of(&plan, core.database).filter(|_| permitted);
         let generation = plan.depends_on_figures().then_some(generation);
         Cached {
             catalog: catalog.clone(),
@@ -191,6 +195,7 @@ fn plan_or_locks(
             permitted,
             generation,
             point,
+            change,
             plan,
         }
     }))

@@ -18,6 +18,7 @@ use super::kept;
 use super::point::Scratch;
 use super::portals::Portals;
 use super::run::{self, Cached, Execution};
+use super::short::ChangeScratch;
 use super::template::Templates;
 use super::watch::Watch;
 use crate::context::backend::Backend;
@@ -53,7 +54,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Texts whose parsed form and plan are kept.
 const CACHE_MAX: usize = 200;
 /// Longer texts are not kept.
-const CACHED_TEXT_MAX: usize = 4_096;
+pub(super) const CACHED_TEXT_MAX: usize = 4_096;
 
 /// Who begins a session, and how.
 pub struct SessionStart {
@@ -141,6 +142,7 @@ pub struct Session {
     /// The forms of the result's columns that Bind asked for, for a FETCH.
     pub(super) result_formats: Vec<i16>,
     pub(super) scratch: Scratch,
+    pub(super) change_scratch: ChangeScratch,
     pub(super) cache: HashMap<Arc<str>, Arc<Vec<Arc<Prepared>>>, RandomState>,
     pub(super) templates: Templates,
     /// The change of formats (DateStyle, TimeZone) that `cache` and `templates` go back to: constants mean what these say.
@@ -216,6 +218,7 @@ impl Session {
             cursors: Cursors::default(),
             result_formats: Vec::new(),
             scratch: Scratch::default(),
+            change_scratch: ChangeScratch::default(),
             cache: HashMap::default(),
             templates: Templates::default(),
             cache_formats: 0,

@@ -20,7 +20,7 @@
 //! "safe" plans TPL-1 is.
 
 use super::run::{self, Cached};
-use super::session::Prepared;
+use super::session::{CACHED_TEXT_MAX, Prepared};
 use crate::context::core::Core;
 use crate::context::statements::Digest;
 use crate::expr::Params;
@@ -150,6 +150,28 @@ impl Templates {
             }
             _ => None, // TPL-4
         }
+    }
+
+    /// The plan and the digest of a text that has a template, and its constants; none: it has none (TPL-4), or its plan is old.
+    pub(super) fn shared(
+        &mut self,
+        core: &Core,
+        sql: &str,
+        constants: &mut Vec<Datum>,
+    ) -> Option<(Arc<Cached>, Arc<Digest>)> {
+        let text = trimmed(sql);
+        if sql.len() > CACHED_TEXT_MAX || !may_begin(text) || !self.skeleton.read(text) {
+            return None;
+        }
+        let Some(Known::Shared(template)) = self.known.get(&*self.skeleton.key) else { return None };
+        constants.clear();
+        constants.extend(self.skeleton.integers.iter().map(|(_, value)| Datum::Int4(*value)));
+        run::is_fresh(core, &template.cached).then(|| (template.cached.clone(), template.digest.clone()))
+    }
+
+    /// The text as it is shown.
+    pub(super) fn text(&self, sql: &str) -> Arc<str> {
+        trimmed(sql).into()
     }
 
     /// The text that `statement` has just looked for in vain is about to be parsed.

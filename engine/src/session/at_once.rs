@@ -1,0 +1,65 @@
+//! Changes and commits for callers that don't wait: one attempt each.
+//!
+//! # Life of an attempt
+//! polled once -> ready: it is done; pending (a page is not in memory, the log has no room, somebody has the row): it is dropped, and the
+//! caller goes the way that waits.
+//!
+//! # Invariants
+//! - NOW-1: an attempt that gives nothing has changed nothing. A change is one edit of a leaf, which a dropped future has not made; a commit
+//!   waits only before its record is reserved.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use clearway_txn::lockmgr::{IfTaken, LockMode};
+use clearway_txn::transaction::{Basis, Change, Changed};
+
+use super::{Durability, Session};
+use crate::table::shape::TableShape;
+
+fn at_once<F: Future>(work: F) -> Option<F::Output> {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+impl Session {
+    /// Replaces the value of a row, where neither its key nor an entry of an index nor a column of a unique index changes. None: it can't be
+    /// done without waiting, or an error came; the way that waits finds it again.
+    pub fn update_now(&mut self, shape: &TableShape, key: &[u8], value: &[u8], basis: Basis) -> Option<Changed> {
+        let tree = shape.rows(self.db.transactions());
+        let txn = self.txn.as_mut()?;
+        let change = Change::Update { value, strength: LockMode::RowNoKeyUpdate };
+        let changed = at_once(txn.change(tree, key, change, basis, IfTaken::Fail))?.ok()?;
+        if matches!(changed, Changed::Done) {
+            self.used.updated(shape.oid, true);
+        }
+        Some(changed)
+    }
+
+    /// Puts a row into a table without a primary key and without indexes; false: it can't be done without waiting.
+    pub fn insert_now(&mut self, shape: &TableShape, value: &[u8]) -> bool {
+        let Some(key) = self.row_ids.next_now(shape.tree) else { return false };
+        let tree = shape.rows(self.db.transactions());
+        let Some(txn) = self.txn.as_mut() else { return false };
+        let inserted = at_once(txn.change(tree, &key, Change::Insert { value }, Basis::Locked, IfTaken::Fail));
+        if !matches!(inserted, Some(Ok(Changed::Done))) {
+            return false;
+        }
+        self.counted.note(self.db.statistics(), shape.oid);
+        self.used.inserted(shape.oid);
+        true
+    }
+
+    /// As [`Session::commit_early`]: no client may hear of the commit before everything up to [`Session::dep_lsn`] is durable. False: it can't
+    /// be done without waiting, and the transaction is as it was.
+    pub fn commit_now(&mut self, durability: Durability) -> bool {
+        // Advisory locks are released when the commit is durable, and the caller would not wait for that.
+        if self.txn.is_none() || self.db.transactions().locks().holds_for_transaction(&self.owner) {
+            return false;
+        }
+        matches!(at_once(self.commit_early(durability)), Some(Ok(_)))
+    }
+}

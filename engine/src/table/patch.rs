@@ -1,0 +1,64 @@
+//! Overwrites columns of fixed width in a stored row, so that an update need not take the row apart and put it together again.
+//!
+//! # Invariants
+//! - PAT-1: the row that comes of it is the one that [`TableShape::value_of`] would make of the old row's values and the new ones.
+//!
+//! # Not here
+//! Columns of the key, columns whose width depends on their value, values that are null or were, and rows of older schema versions: the
+//! caller takes such a row apart.
+
+use crate::codec::row::RowReader;
+use crate::table::shape::TableShape;
+use crate::value::{Storage, Value};
+
+/// Which columns of a table's rows are overwritten.
+#[derive(Clone, Debug)]
+pub struct Patcher {
+    version: u16,
+    stored: Box<[Storage]>,
+    /// Places among the stored columns.
+    places: Box<[usize]>,
+}
+
+impl Patcher {
+    /// For the columns at these positions; none: one of them is of another kind.
+    pub fn new(shape: &TableShape, columns: &[usize]) -> Option<Patcher> {
+        let (stored, storages) = shape.stored_now();
+        let place = |column: &usize| {
+            let place = stored.iter().position(|stored| stored == column)?;
+            let is_fixed = storages[place].fixed_width().is_some() && !shape.key.contains(column);
+            is_fixed.then_some(place)
+        };
+        let places = columns.iter().map(place).collect::<Option<_>>()?;
+        Some(Patcher { version: shape.version(), stored: storages.into(), places })
+    }
+
+    /// Writes the values, in the order of the columns, into a row; false: it can't be done so, and the row may be half written.
+    pub fn write(&self, row: &mut [u8], values: &[Value]) -> bool {
+        let length = row.len();
+        self.places.len() == values.len()
+            && self.places.iter().zip(values).all(|(place, value)| {
+                let range = RowReader::head(row).ok().filter(|(version, _)| *version == self.version).and_then(|(_, head)| {
+                    let reader = head.reader(self.stored.len()).ok()?;
+                    let range = reader.place(&self.stored, *place)?;
+                    let head = length - reader.body().len();
+                    Some(head + range.start..head + range.end)
+                });
+                let Some(target) = range.and_then(|range| row.get_mut(range)) else { return false };
+                value.fits(self.stored[*place]) && put(value, target)
+            })
+    }
+}
+
+/// As `codec::row` writes a value of fixed width.
+fn put(value: &Value, target: &mut [u8]) -> bool {
+    let bytes = match value {
+        Value::Bool(b) => u64::from(*b).to_le_bytes(),
+        Value::Int(i) => i.to_le_bytes(),
+        Value::Float(f) => f.to_le_bytes(),
+        Value::Null | Value::Decimal(_) | Value::Bytes(_) => return false,
+    };
+    let Some(bytes) = bytes.get(..target.len()) else { return false };
+    target.copy_from_slice(bytes);
+    true
+}

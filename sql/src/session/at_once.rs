@@ -1,0 +1,171 @@
+//! What messages ask for, as far as it needs no wait: the connection tries this first, and goes the way that waits where it can't be done so.
+//!
+//! # Invariants
+//! - ONC-1: what has not been done has not happened, and the way that waits begins anew. The exception says so: [`AtOnce::Uncommitted`].
+
+use super::client::Client;
+use super::run;
+use super::session::{Bind, Block, Prepared, Session};
+use super::short::Short;
+use crate::syntax::stmt::{Statement, Transaction, TransactionModes};
+use crate::types::Datum;
+use clearway_engine::session::Durability;
+
+/// What has come of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtOnce {
+    /// Nothing.
+    Nothing,
+    /// Its statement has run and been told, and its transaction has still to commit: `sync` does that.
+    Uncommitted,
+    /// All that it asks for.
+    Done,
+}
+
+impl Session {
+    /// As `bind`, on the spot; false: there is an error, which `bind` finds again and tells.
+    pub fn try_bind(&mut self, portal: &str, statement: &str, bind: &Bind<'_>) -> bool {
+        self.bind_now(portal, statement, bind).is_ok()
+    }
+
+    /// As `describe_portal`, likewise.
+    pub fn try_describe_portal(&mut self, name: &str, client: &mut dyn Client) -> bool {
+        let Some(portal) = self.portals.get(name) else { return false };
+        match &portal.prepared.columns {
+            Some(columns) => run::describe(columns, &portal.formats, client),
+            None => client.no_data(),
+        }
+        true
+    }
+
+    /// As `execute` without a limit, for what can be done on the spot; false: nothing has happened.
+    pub fn try_execute(&mut self, portal: &str, client: &mut dyn Client) -> bool {
+        if !portal.is_empty() || self.may_follow() {
+            return false;
+        }
+        let Some(mut portal) = self.portals.take_fresh() else { return false };
+        let prepared = &portal.prepared;
+        let plan = prepared.plan.lock().clone();
+        if let Some(cached) = plan {
+            let (text, digest, params) = (&prepared.text, &prepared.digest, &portal.params);
+            let short = Short { cached: &cached, text, digest, params, formats: &portal.formats, portal: Some("") };
+            portal.finished = self.run_short(&short, client);
+        } else if self.run_transaction(prepared, Some(""), client) {
+            if self.block == Block::None {
+                self.portals.keep_lists(portal.params, portal.formats);
+            } else {
+                self.portals.give_back(portal);
+            }
+            return true;
+        }
+        let done = portal.finished;
+        self.portals.give_back(portal);
+        done
+    }
+
+    /// As `simple`, likewise.
+    pub fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> AtOnce {
+        let formats = self.core.settings.lock().format_changes;
+        if self.may_follow() || self.cache_formats != formats {
+            return AtOnce::Nothing;
+        }
+        let (mut params, no_formats) = self.portals.lists();
+        let done = self.run_simple_text(sql, &mut params, client);
+        self.portals.keep_lists(params, no_formats);
+        if !done {
+            return AtOnce::Nothing;
+        }
+        if self.block == Block::Implicit && !self.try_sync() {
+            return AtOnce::Uncommitted;
+        }
+        self.deliver(client);
+        AtOnce::Done
+    }
+
+    fn run_simple_text(&mut self, sql: &str, params: &mut Vec<Datum>, client: &mut dyn Client) -> bool {
+        let known = self.cache.get(sql).map(|list| list.as_slice());
+        if let Some(list) = known {
+            let [prepared] = list else { return false };
+            let prepared = prepared.clone();
+            let plan = prepared.plan.lock().clone();
+            let Some(cached) = plan else { return self.run_transaction(&prepared, None, client) };
+            let (text, digest, params) = (&prepared.text, &prepared.digest, &prepared.constants);
+            return self.run_short(&Short { cached: &cached, text, digest, params, formats: &[], portal: None }, client);
+        }
+        let Some((cached, digest)) = self.templates.shared(&self.core, sql, params) else { return false };
+        let text = self.templates.text(sql);
+        self.run_short(&Short { cached: &cached, text: &text, digest: &digest, params, formats: &[], portal: None }, client)
+    }
+
+    /// BEGIN without modes outside of a block, and COMMIT within one.
+    fn run_transaction(&mut self, prepared: &Prepared, portal: Option<&str>, client: &mut dyn Client) -> bool {
+        let Some(Statement::Transaction(statement)) = prepared.statement.as_deref() else { return false };
+        let begins = match statement {
+            Transaction::Begin { modes, .. } if self.block == Block::None && *modes == TransactionModes::default() => true,
+            Transaction::Commit { chain: false } if self.block == Block::Open => false,
+            _ => return false,
+        };
+        if self.core.backend.interrupt.pending().is_some() || begins && self.check_modes(TransactionModes::default()).is_err() {
+            return false;
+        }
+        if !begins && !self.may_commit_now() {
+            return false;
+        }
+        self.core.backend.runs(prepared.text.clone());
+        let began_ns = self.watch(&prepared.digest, &prepared.text, portal);
+        if begins {
+            self.open(TransactionModes::default());
+            self.block = Block::Open;
+        } else if !self.end_now() {
+            return false;
+        }
+        self.watched(&prepared.digest, began_ns, None, portal);
+        self.deliver(client);
+        client.command_complete(match statement {
+            Transaction::Begin { start: true, .. } => "START TRANSACTION",
+            Transaction::Begin { .. } => "BEGIN",
+            _ => "COMMIT",
+        });
+        true
+    }
+
+    /// Whether a commit has nothing to do but to commit.
+    fn may_commit_now(&self) -> bool {
+        !self.core.has_end_work() && !self.core.settings.lock().commits_archived
+    }
+
+    /// Commits; the reply still waits for its durability. False: nothing has happened.
+    fn end_now(&mut self) -> bool {
+        let later = self.core.settings.lock().commits_later;
+        let durability = if later { Durability::Async } else { Durability::Wait };
+        let ended = {
+            let mut engine = self.core.engine.take();
+            engine.end_unchanged() || engine.commit_now(durability)
+        };
+        if ended {
+            self.core.archived.end();
+            self.committed();
+        }
+        ended
+    }
+
+    /// As `sync`, likewise: what has been committed is durable only when `before_send` has returned.
+    pub fn try_sync(&mut self) -> bool {
+        match self.block {
+            Block::Implicit => self.may_commit_now() && self.end_now(),
+            Block::None => {
+                self.portals.clear();
+                true
+            }
+            Block::Open | Block::Failed => true,
+        }
+    }
+
+    /// As `before_send`; true: what has been told may leave.
+    pub fn may_send(&mut self) -> bool {
+        let may =
+            (self.block == Block::Open && !self.told) || (self.core.engine.take().may_reply() && self.core.may_tell());
+        self.told &= !may;
+        may
+    }
+}

@@ -1,0 +1,371 @@
+//! The short way of statements that change one row: `UPDATE table SET column = value WHERE key = $1`, where neither a key nor an index
+//! changes, and `INSERT INTO table VALUES (...)` into a table without indexes.
+//!
+//! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the columns that its
+//! expressions name, overwrites the columns that are set in a copy of the stored row and makes one edit of a leaf: no operator, no future, no copy of a row
+//! as values. Whatever is out of the ordinary (somebody has the row or has changed it since the snapshot, a page is not in memory, a value is
+//! null, an expression fails) sends it the long way, which gives the same answer or the error.
+//!
+//! # Invariants
+//! - PNT-1, PNT-2: see `point`. SHT-1: when the short way is given up, no row has been changed.
+//! - SHT-2: an expression that is evaluated here costs no more than a few times the size of its operands, calls nothing volatile and can't
+//!   wait: it may be evaluated once more the long way, and no breath comes in between.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::client::Client;
+use super::point::{Part, key_bytes, key_parts};
+use super::run::{self, Cached};
+use super::session::{Block, Session};
+use crate::context::convert::{borrowed_datum, to_value};
+use crate::context::core::{Core, now};
+use crate::context::names::CatalogNames;
+use crate::context::statements::Digest;
+use crate::exec::{Cx, Row, Run, RunState};
+use crate::expr::Bound;
+use crate::expr::bound::BoundKind;
+use crate::expr::operators::Op;
+use crate::planner::plan::{Action, Body, Insert, InsertValue, Node, Plan, Target, Update};
+use crate::types::{Datum, SqlType, oid, user};
+use crate::views::SystemViews;
+use clearway_engine::codec::key::KeyColumn;
+use clearway_engine::session::{Isolation, StatementMode};
+use clearway_engine::table::patch::Patcher;
+use clearway_engine::table::pick::Picker;
+use clearway_engine::table::shape::TableShape;
+use clearway_engine::value::{Value, ValueRef};
+use clearway_txn::lockmgr::{LockMode, LockTag};
+use clearway_txn::mvcc::book::View;
+use clearway_txn::transaction::{Basis, Changed};
+
+/// The highest expression that is evaluated here.
+const HEIGHT_MAX: usize = 8;
+
+/// A statement on its way.
+#[derive(Clone, Copy)]
+pub(super) struct Short<'a> {
+    pub(super) cached: &'a Cached,
+    pub(super) text: &'a Arc<str>,
+    pub(super) digest: &'a Arc<Digest>,
+    pub(super) params: &'a [Datum],
+    /// The forms of the result's columns.
+    pub(super) formats: &'a [i16],
+    /// Its portal, by the extended protocol.
+    pub(super) portal: Option<&'a str>,
+}
+
+/// A statement that changes one row and can go the short way.
+pub struct ShortChange {
+    shape: Arc<TableShape>,
+    lock: LockTag,
+    kind: Kind,
+}
+
+enum Kind {
+    Update(OneUpdate),
+    Insert,
+}
+
+struct OneUpdate {
+    key: Box<[(KeyColumn, Part)]>,
+    /// What the expressions read; none: nothing of the row.
+    reads: Option<Picker>,
+    patcher: Patcher,
+}
+
+/// Memory that executions use one after the other.
+#[derive(Default)]
+pub(super) struct ChangeScratch {
+    key: Vec<u8>,
+    row: Row,
+    value: Vec<u8>,
+    values: Vec<Value>,
+}
+
+impl ShortChange {
+    /// Looks whether a plan is such a statement.
+    pub fn of(plan: &Plan, database: u32) -> Option<ShortChange> {
+        let [lock] = plan.locks.as_slice() else { return None };
+        let alone = plan.changes.is_empty() && plan.subqueries.is_empty() && plan.columns.is_none();
+        let (target, kind) = match &plan.action {
+            Action::Update(update) if alone => (&update.target, Kind::Update(OneUpdate::of(update)?)),
+            Action::Insert(insert) if alone && is_one_insert(insert) => (&insert.target, Kind::Insert),
+            _ => return None,
+        };
+        let shape = target.table.shape.clone();
+        let unchecked = target.checks.is_empty() && target.generated.is_empty() && target.references.is_empty();
+        let is_of_users = shape.oid >= clearway_engine::catalog::FIRST_USER_OID;
+        let unchecked = unchecked && target.table.types.iter().all(|ty| ty.oid < user::FIRST_OID);
+        if !unchecked || !is_of_users || lock.oid != shape.oid || lock.mode != LockMode::RowExclusive {
+            return None;
+        }
+        let lock = LockTag::Relation { database, relation: u64::from(shape.oid) };
+        Some(ShortChange { shape, lock, kind })
+    }
+}
+
+impl OneUpdate {
+    fn of(update: &Update) -> Option<OneUpdate> {
+        let Node::Scan(scan) = &*update.source else { return None };
+        let plain = update.returning.is_none() && update.view_checks.is_empty() && update.guard.is_empty();
+        let unfiltered = update.filter.is_none() && scan.filter.is_none();
+        let (target, base) = (&update.target, update.target.table.base);
+        if !plain || !unfiltered || scan.table.shape.oid != target.table.shape.oid || scan.table.base != base {
+            return None;
+        }
+        let set: Vec<usize> = update.set.iter().map(|(column, _)| *column).collect();
+        if is_referred_to(target, &set) {
+            return None;
+        }
+        let mut read = Vec::new();
+        let cheap = update.set.iter().all(|(_, e)| is_cheap(e, HEIGHT_MAX, &mut read));
+        let columns = base..base + target.table.types.len();
+        if !cheap || read.iter().any(|slot| !columns.contains(slot)) {
+            return None;
+        }
+        let shape = &target.table.shape;
+        let read: Vec<usize> = read.into_iter().map(|slot| slot - base).collect();
+        let reads = (!read.is_empty()).then(|| Picker::new(shape, &read));
+        Some(OneUpdate { key: key_parts(scan)?, reads, patcher: Patcher::new(shape, &set)? })
+    }
+}
+
+/// Whether a key, an index, or a constraint of other rows depends on one of these columns.
+fn is_referred_to(target: &Target, set: &[usize]) -> bool {
+    let shape = &target.table.shape;
+    let touches = |columns: &[usize]| columns.iter().any(|c| set.contains(c));
+    shape.key_and_unique_columns().any(|c| set.contains(&c))
+        || shape.indexes.iter().any(|index| touches(index.reads()))
+        || target.referrers.iter().any(|key| touches(&key.columns))
+        || target.uniques.iter().any(|unique| touches(&unique.columns))
+}
+
+fn is_one_insert(insert: &Insert) -> bool {
+    let Body::Values(rows) = &insert.source.body else { return false };
+    let source = &insert.source;
+    let whole = source.sort.is_empty() && source.limit.is_none() && source.offset.is_none();
+    let plain = insert.conflict.is_none() && insert.returning.is_none() && insert.view_checks.is_empty();
+    let free = !insert.nothing && insert.guard.is_none() && insert.target.uniques.is_empty();
+    let shape = &insert.target.table.shape;
+    let mut read = Vec::new();
+    let mut cheap = |e: &Bound| is_cheap(e, HEIGHT_MAX, &mut read);
+    let [row] = rows.as_slice() else { return false };
+    whole
+        && plain
+        && free
+        && shape.has_row_id()
+        && shape.indexes.is_empty()
+        && insert.values.len() == shape.columns.len()
+        && row.iter().all(&mut cheap)
+        && insert.values.iter().all(|value| match value {
+            InsertValue::Default(e) => cheap(e),
+            InsertValue::Source(n) => *n < row.len(),
+            InsertValue::Null => true,
+        })
+        && read.is_empty()
+}
+
+/// SHT-2; notes the slots that the expression reads.
+fn is_cheap(e: &Bound, height_max: usize, read: &mut Vec<usize>) -> bool {
+    // A type of users may have conditions.
+    if height_max == 0 || e.ty.oid >= user::FIRST_OID {
+        return false;
+    }
+    match &e.kind {
+        BoundKind::Const(_) | BoundKind::Param(_) => true,
+        BoundKind::Column { index, level: 0 } => {
+            read.push(*index);
+            true
+        }
+        BoundKind::Binary { op: Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem, left, right } => {
+            let numbers = is_number(left.ty) && is_number(right.ty);
+            numbers && is_cheap(left, height_max - 1, read) && is_cheap(right, height_max - 1, read)
+        }
+        BoundKind::Prefix { op: Op::Sub, arg } => is_number(arg.ty) && is_cheap(arg, height_max - 1, read),
+        BoundKind::Cast { arg, .. } => is_small(arg.ty) && is_small(e.ty) && is_cheap(arg, height_max - 1, read),
+        BoundKind::Call { function, args } => args.is_empty() && !function.volatile,
+        _ => false,
+    }
+}
+
+fn is_number(ty: SqlType) -> bool {
+    matches!(ty.oid, oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8)
+}
+
+fn is_small(ty: SqlType) -> bool {
+    let text = matches!(ty.oid, oid::TEXT | oid::VARCHAR | oid::BPCHAR);
+    is_number(ty) || text || matches!(ty.oid, oid::BOOL | oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ)
+}
+
+/// Lends what expressions are evaluated in.
+fn within<T>(core: &Core, short: &Short<'_>, view: View, isolation: Isolation, f: impl FnOnce(Cx<'_>) -> T) -> T {
+    let (format, role) = core.format_and_role();
+    let names = CatalogNames {
+        role,
+        catalog: short.cached.catalog.clone(),
+        database: core.database,
+        path: short.cached.path.clone(),
+    };
+    let state = RunState::default();
+    let run = Run {
+        core,
+        plan: &short.cached.plan,
+        params: short.params,
+        view,
+        isolation,
+        format,
+        names,
+        started: now(),
+        transaction_started: core.transaction_started(),
+        state: &state,
+        views: &SystemViews,
+    };
+    f(Cx { run: &run, outer: &[] })
+}
+
+impl Session {
+    /// Runs a statement the short way; false: it must go the long one (PNT-1, SHT-1).
+    pub(super) fn run_short(&mut self, short: &Short<'_>, client: &mut dyn Client) -> bool {
+        let interrupted = self.core.backend.interrupt.pending().is_some();
+        if self.block == Block::Failed || interrupted {
+            return false;
+        }
+        match (&short.cached.point, &short.cached.change) {
+            (Some(point), _) => run::is_fresh(&self.core, short.cached) && self.run_point(short, point, client),
+            (None, Some(change)) => run::is_fresh(&self.core, short.cached) && self.run_change(short, change, client),
+            (None, None) => false,
+        }
+    }
+
+    fn run_change(&mut self, short: &Short<'_>, change: &ShortChange, client: &mut dyn Client) -> bool {
+        if !self.savepoints.is_empty() {
+            return false; // they note whether a statement has written
+        }
+        let params = (!short.params.is_empty()).then(|| Arc::from(short.params));
+        self.core.backend.runs_with(short.text.clone(), params);
+        let began_ns = self.watch(short.digest, short.text, short.portal);
+        self.begin_implicit();
+        self.core.row_written.store(0, Relaxed);
+        let count = match &change.kind {
+            Kind::Update(update) => self.update_one_row(short, change, update),
+            Kind::Insert => self.insert_one_row(short, change).then_some(1),
+        };
+        let Some(count) = count else {
+            self.in_batch -= 1;
+            return false;
+        };
+        self.changes += 1;
+        self.watch.rows = count;
+        client.command_complete(match (&change.kind, count) {
+            (Kind::Update(_), 0) => "UPDATE 0",
+            (Kind::Update(_), _) => "UPDATE 1",
+            (Kind::Insert, _) => "INSERT 0 1",
+        });
+        self.watched(short.digest, began_ns, None, short.portal);
+        true
+    }
+
+    /// Updates the row, if there is one; none: the short way ends here.
+    fn update_one_row(&mut self, short: &Short<'_>, change: &ShortChange, update: &OneUpdate) -> Option<u64> {
+        let (core, scratch) = (&*self.core, &mut self.change_scratch);
+        let Action::Update(plan) = &short.cached.plan.action else { return None };
+        let has_key = key_bytes(&update.key, short.params, &mut scratch.key);
+        let statement = begin(core, short, change)?;
+        let done = if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
+        core.engine.take().close_statement(statement);
+        done
+    }
+
+    fn insert_one_row(&mut self, short: &Short<'_>, change: &ShortChange) -> bool {
+        let (core, scratch) = (&*self.core, &mut self.change_scratch);
+        let Action::Insert(plan) = &short.cached.plan.action else { return false };
+        let Some(statement) = begin(core, short, change) else { return false };
+        let isolation = core.engine.take().options().isolation;
+        let shape = &change.shape;
+        let made = within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values));
+        let fits = shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
+        let done = made.is_some() && fits && {
+            scratch.value.clear();
+            shape.value_into(&scratch.values, &mut scratch.value);
+            core.engine.take().insert_now(shape, &scratch.value)
+        };
+        core.engine.take().close_statement(statement);
+        done
+    }
+}
+
+/// Takes the table's lock and the snapshot.
+fn begin(core: &Core, short: &Short<'_>, change: &ShortChange) -> Option<clearway_engine::session::Statement> {
+    let mut engine = core.engine.take();
+    engine.owner().statement(short.text);
+    if engine.options().read_only || !engine.lock_weak(&change.lock, LockMode::RowExclusive) {
+        return None;
+    }
+    if !short.cached.version.is_some_and(|version| engine.sees_catalog(version)) {
+        return None; // PNT-2
+    }
+    Some(engine.open_statement(short.text, StatementMode::Write))
+}
+
+fn update_found(
+    core: &Core,
+    short: &Short<'_>,
+    (change, update, plan): (&ShortChange, &OneUpdate, &Update),
+    view: View,
+    scratch: &mut ChangeScratch,
+) -> Option<u64> {
+    let ChangeScratch { key, row, value, values } = scratch;
+    let (shape, table) = (&*change.shape, &plan.target.table);
+    let isolation = {
+        let mut engine = core.engine.take();
+        let isolation = engine.options().isolation;
+        let Some(found) = engine.find_now(shape, &view, key)? else { return Some(0) };
+        value.clear();
+        value.extend_from_slice(found);
+        isolation
+    };
+    row.clear();
+    row.resize(table.base + table.types.len(), Datum::Null);
+    if let Some(reads) = &update.reads {
+        let mut sound = true;
+        let put = &mut |column: usize, value: ValueRef<'_>| match borrowed_datum(value, table.types[column]) {
+            Ok(datum) => row[table.base + column] = datum,
+            Err(_) => sound = false,
+        };
+        reads.read(shape, key, value, put).ok()?;
+        sound.then_some(())?;
+    }
+    values.clear();
+    within(core, short, view, isolation, |cx| {
+        plan.set.iter().try_for_each(|(_, e)| cx.value_now(e, row).map(|new| values.push(to_value(&new))))
+    })
+    .ok()?;
+    if !update.patcher.write(value, values) {
+        return None;
+    }
+    core.writes_row(shape.oid, key);
+    match core.engine.take().update_now(shape, key, value, Basis::Read(view))? {
+        Changed::Done => Some(1),
+        Changed::Newer | Changed::Again | Changed::Exists { .. } => None,
+    }
+}
+
+/// The values of a new row; none: an expression fails.
+fn new_row(cx: Cx<'_>, insert: &Insert, values: &mut Vec<Value>) -> Option<()> {
+    let Body::Values(rows) = &insert.source.body else { return None };
+    let row = rows.first()?;
+    values.clear();
+    for value in &insert.values {
+        let e = match value {
+            InsertValue::Source(n) => row.get(*n)?,
+            InsertValue::Default(e) => e,
+            InsertValue::Null => {
+                values.push(Value::Null);
+                continue;
+            }
+        };
+        values.push(to_value(&cx.value_now(e, &[]).ok()?));
+    }
+    Some(())
+}
