@@ -168,9 +168,9 @@ fn the_short_way_changes_as_the_long_one() {
     simple(one, "ALTER TABLE s ADD COLUMN k int DEFAULT 7");
     let update = "UPDATE s SET e = e + 1 WHERE a = $1";
     let done = |short| ("UPDATE 1".to_owned(), short);
-    assert_eq!(prepared(one, update, &[Some("5")]), done(false), "a row of the schema before");
-    assert_eq!(execute(one, &[Some("5")]), done(true));
-    assert_eq!(simple(one, "SELECT e, k FROM s WHERE a = 5"), "2|7|\nSELECT 1");
+    assert_eq!(prepared(one, update, &[Some("105")]), done(false), "a row of the schema before");
+    assert_eq!(execute(one, &[Some("105")]), done(true));
+    assert_eq!(simple(one, "SELECT e, k FROM s WHERE a = 105"), "2|7|\nSELECT 1");
     let by_index = simple(one, "SELECT a FROM s WHERE i = 4");
     assert_eq!(by_index, "4|\nSELECT 1", "entries of indexes still lead to rows that were changed");
 }
@@ -180,7 +180,12 @@ fn rows_are_inserted_as_by_the_long_way() {
     let db = open();
     let one = &mut user(&db);
     for name in ["s", "l"] {
-        simple(one, &format!("CREATE TABLE {name} (n int, t text DEFAULT 'd', w timestamptz, x smallint NOT NULL DEFAULT 3, v varchar(3))"));
+        simple(
+            one,
+            &format!(
+                "CREATE TABLE {name} (n int, t text DEFAULT 'd', w timestamptz, x smallint NOT NULL DEFAULT 3, v varchar(3))"
+            ),
+        );
     }
     let cases: &[(&str, &str, bool)] = &[
         // The first takes the table's row ids, for which it may wait.
@@ -202,7 +207,10 @@ fn rows_are_inserted_as_by_the_long_way() {
     }
     assert_eq!(simple(one, "SELECT * FROM s"), simple(one, "SELECT * FROM l"));
     simple(one, "BEGIN");
-    assert_eq!(prepared(one, "INSERT INTO s (n, w) VALUES ($1, now())", &[Some("12")]), ("INSERT 0 1".to_owned(), true));
+    assert_eq!(
+        prepared(one, "INSERT INTO s (n, w) VALUES ($1, now())", &[Some("12")]),
+        ("INSERT 0 1".to_owned(), true)
+    );
     assert_eq!(simple(one, "SELECT w = now() FROM s WHERE n = 12"), "t|\nSELECT 1");
     simple(one, "ROLLBACK");
     assert_eq!(simple(one, "SELECT count(*) FROM s WHERE n = 12"), "0|\nSELECT 1", "a rollback undoes it");
@@ -323,7 +331,8 @@ fn texts_are_tried_at_once() {
     round(one, 1);
     round(one, 2);
     let third = round(one, 3);
-    let expected = [("BEGIN", true), ("UPDATE 1", true), ("33|\nSELECT 1", true), ("INSERT 0 1", true), ("COMMIT", true)];
+    let expected =
+        [("BEGIN", true), ("UPDATE 1", true), ("33|\nSELECT 1", true), ("INSERT 0 1", true), ("COMMIT", true)];
     assert_eq!(third, expected.map(|(text, at_once)| (text.to_owned(), at_once)));
     assert_eq!(simple(other, "SELECT b FROM t ORDER BY a"), "11|\n22|\n33|\nSELECT 3");
     assert_eq!(simple(other, "SELECT count(*) FROM log"), "3|\nSELECT 1");
@@ -337,5 +346,9 @@ fn texts_are_tried_at_once() {
     simple(one, "BEGIN");
     simple(one, "SET LOCAL work_mem = '1MB'");
     assert_eq!(tried(one, "COMMIT").0, "COMMIT");
-    assert_eq!(simple(one, "SELECT current_setting('work_mem') = '1MB'"), "f|\nSELECT 1", "it held for the transaction");
+    assert_eq!(
+        simple(one, "SELECT current_setting('work_mem') = '1MB'"),
+        "f|\nSELECT 1",
+        "it held for the transaction"
+    );
 }

@@ -57,7 +57,7 @@ impl Session {
     /// be done without waiting, and the transaction is as it was.
     pub fn commit_now(&mut self, durability: Durability) -> bool {
         // Advisory locks are released when the commit is durable, and the caller would not wait for that.
-        if self.txn.is_none() || self.db.transactions().locks().holds_for_transaction(&self.owner) {
+        if self.txn.is_none() || self.db.transactions().locks().holds_until_durable(&self.owner) {
             return false;
         }
         matches!(at_once(self.commit_early(durability)), Some(Ok(_)))

@@ -38,12 +38,13 @@ impl Patcher {
         let length = row.len();
         self.places.len() == values.len()
             && self.places.iter().zip(values).all(|(place, value)| {
-                let range = RowReader::head(row).ok().filter(|(version, _)| *version == self.version).and_then(|(_, head)| {
-                    let reader = head.reader(self.stored.len()).ok()?;
-                    let range = reader.place(&self.stored, *place)?;
-                    let head = length - reader.body().len();
-                    Some(head + range.start..head + range.end)
-                });
+                let range =
+                    RowReader::head(row).ok().filter(|(version, _)| *version == self.version).and_then(|(_, head)| {
+                        let reader = head.reader(self.stored.len()).ok()?;
+                        let range = reader.place(&self.stored, *place)?;
+                        let head = length - reader.body().len();
+                        Some(head + range.start..head + range.end)
+                    });
                 let Some(target) = range.and_then(|range| row.get_mut(range)) else { return false };
                 value.fits(self.stored[*place]) && put(value, target)
             })

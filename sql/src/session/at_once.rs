@@ -90,22 +90,30 @@ impl Session {
             let plan = prepared.plan.lock().clone();
             let Some(cached) = plan else { return self.run_transaction(&prepared, None, client) };
             let (text, digest, params) = (&prepared.text, &prepared.digest, &prepared.constants);
-            return self.run_short(&Short { cached: &cached, text, digest, params, formats: &[], portal: None }, client);
+            return self
+                .run_short(&Short { cached: &cached, text, digest, params, formats: &[], portal: None }, client);
         }
         let Some((cached, digest)) = self.templates.shared(&self.core, sql, params) else { return false };
         let text = self.templates.text(sql);
-        self.run_short(&Short { cached: &cached, text: &text, digest: &digest, params, formats: &[], portal: None }, client)
+        self.run_short(
+            &Short { cached: &cached, text: &text, digest: &digest, params, formats: &[], portal: None },
+            client,
+        )
     }
 
     /// BEGIN without modes outside of a block, and COMMIT within one.
     fn run_transaction(&mut self, prepared: &Prepared, portal: Option<&str>, client: &mut dyn Client) -> bool {
         let Some(Statement::Transaction(statement)) = prepared.statement.as_deref() else { return false };
         let begins = match statement {
-            Transaction::Begin { modes, .. } if self.block == Block::None && *modes == TransactionModes::default() => true,
+            Transaction::Begin { modes, .. } if self.block == Block::None && *modes == TransactionModes::default() => {
+                true
+            }
             Transaction::Commit { chain: false } if self.block == Block::Open => false,
             _ => return false,
         };
-        if self.core.backend.interrupt.pending().is_some() || begins && self.check_modes(TransactionModes::default()).is_err() {
+        if self.core.backend.interrupt.pending().is_some()
+            || begins && self.check_modes(TransactionModes::default()).is_err()
+        {
             return false;
         }
         if !begins && !self.may_commit_now() {

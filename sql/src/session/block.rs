@@ -76,7 +76,7 @@ impl Session {
     pub(super) fn check_modes(&self, modes: TransactionModes) -> Result<()> {
         let settings = self.core.settings.lock();
         let asked = modes.isolation == Some(SqlIsolation::Serializable)
-            || (modes.isolation.is_none() && settings.get("default_transaction_isolation") == "serializable");
+            || (modes.isolation.is_none() && settings.default_modes.0 == "serializable");
         if asked && settings.get("serializable") != "snapshot" {
             return Err(SqlError::unsupported("the isolation level SERIALIZABLE")
                 .hint("Set serializable = snapshot to run such transactions as REPEATABLE READ."));

@@ -25,9 +25,9 @@ mod portals;
 mod quiet;
 pub mod run;
 mod series;
-mod short;
 #[allow(clippy::module_inception)]
 pub mod session;
+mod short;
 mod statement;
 mod template;
 mod utility;
@@ -35,6 +35,6 @@ mod watch;
 
 pub use crate::context::backend::{Activity, Backend, BackendState, Backends};
 pub use crate::context::interrupt::{Interrupt, Reason};
-pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
 pub use at_once::AtOnce;
+pub use client::{Client, Column, CopyFormat, CopyIn, Gone, TransactionStatus};
 pub use session::{Bind, Session, SessionStart, Timeouts};

@@ -272,7 +272,8 @@ impl Session {
         let Action::Update(plan) = &short.cached.plan.action else { return None };
         let has_key = key_bytes(&update.key, short.params, &mut scratch.key);
         let statement = begin(core, short, change)?;
-        let done = if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
+        let done =
+            if has_key { update_found(core, short, (change, update, plan), statement.view, scratch) } else { Some(0) };
         core.engine.take().close_statement(statement);
         done
     }
@@ -284,7 +285,8 @@ impl Session {
         let isolation = core.engine.take().options().isolation;
         let shape = &change.shape;
         let made = within(core, short, statement.view, isolation, |cx| new_row(cx, plan, &mut scratch.values));
-        let fits = shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
+        let fits =
+            shape.columns.iter().zip(&scratch.values).all(|(c, v)| !(c.not_null && v.is_null()) && v.fits(c.storage));
         let done = made.is_some() && fits && {
             scratch.value.clear();
             shape.value_into(&scratch.values, &mut scratch.value);

@@ -55,7 +55,7 @@ impl Skeleton {
         self.key.clear();
         self.integers.clear();
         let text = sql.as_bytes();
-        let mut at = 0;
+        let (mut at, mut kept) = (0, 0);
         while let Some(&byte) = text.get(at) {
             let from = at;
             match byte {
@@ -64,10 +64,11 @@ impl Skeleton {
                 }
                 b'0'..=b'9' => {
                     at += run_of(&text[from..], |b| b.is_ascii_digit());
+                    self.key.extend_from_slice(&text[kept..from]);
+                    kept = at;
                     if !self.integer(sql, from, at) {
                         return false;
                     }
-                    continue;
                 }
                 quote @ (b'\'' | b'"') => {
                     // A letter before it gives the quotes another meaning: E'', B'', U&''.
@@ -84,8 +85,8 @@ impl Skeleton {
                 b'!'..=b'~' => at += 1,
                 _ => return false,
             }
-            self.key.extend_from_slice(&text[from..at]);
         }
+        self.key.extend_from_slice(&text[kept..]);
         !self.integers.is_empty()
     }
 

@@ -62,6 +62,12 @@ impl LockManager {
         owner.held.lock().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
     }
 
+    /// Whether the transaction holds what `release_early` leaves until its commit is durable.
+    pub fn holds_until_durable(&self, owner: &Owner) -> bool {
+        let held = owner.held.lock();
+        held.locks.iter().any(|(tag, lock)| matches!(tag, LockTag::Advisory { .. }) && !lock.txn.is_empty())
+    }
+
     /// Whether anything taken for the transaction is still held.
     pub fn holds_for_transaction(&self, owner: &Owner) -> bool {
         owner.held.lock().locks.values().any(|lock| !lock.txn.is_empty())

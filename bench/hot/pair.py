@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Compares two builds of the server on short statements: throughput, and processor time of the server per transaction.
+
+usage: bench/hot/pair.py OLD NEW [--rounds N] [--seconds N] [--cases REGEX] [--ports A,B]
+
+Both servers run at the same time, each on a new directory with pgbench's tables at scale 5. pgbench drives them in turns; the order changes
+from round to round, so that both see the same of what else the machine does. Each figure is a median over the rounds. Processor time is that
+of the server's process, in user mode and in the kernel, divided by the transactions that pgbench counted.
+"""
+import argparse, os, re, shutil, statistics, subprocess, tempfile, time
+
+CLIENTS = ["-c", "8", "-j", "2"]
+PREPARED = ["-M", "prepared"]
+SCRIPTS = {
+    "update": "\\set aid random(1, 500000)\nUPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
+    "hot": "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n",
+    "insert": "\\set aid random(1, 500000)\nINSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :aid, 5, CURRENT_TIMESTAMP);\n",
+}
+CASES = {
+    "point select, 8 clients": ["-S"] + PREPARED + CLIENTS,
+    "point select, simple protocol, 8": ["-S"] + CLIENTS,
+    "update of one row, 8": ["-f", "update"] + PREPARED + CLIENTS,
+    "insert of one row, 8": ["-f", "insert"] + PREPARED + CLIENTS,
+    "hot row, 16": ["-f", "hot"] + PREPARED + ["-c", "16", "-j", "2"],
+    "hot row, 64": ["-f", "hot"] + PREPARED + ["-c", "64", "-j", "2"],
+    "TPC-B, prepared, 8": PREPARED + CLIENTS,
+    "TPC-B, simple protocol, 8": CLIENTS,
+}
+
+
+def processor_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    tick = os.sysconf("SC_CLK_TCK")
+    return int(fields[11]) / tick, int(fields[12]) / tick
+
+
+def pgbench(port, *more):
+    env = dict(os.environ, PGHOST="127.0.0.1", PGPORT=str(port), PGUSER="postgres", PGDATABASE="clearway")
+    return subprocess.run(["pgbench", *more], env=env, capture_output=True, text=True, check=True).stdout
+
+
+def measure(server, port, scratch, options, seconds):
+    options = [os.path.join(scratch, o + ".sql") if o in SCRIPTS else o for o in options]
+    user, kernel = processor_seconds(server.pid)
+    shown = pgbench(port, "-n", "-T", str(seconds), *options)
+    user_after, kernel_after = processor_seconds(server.pid)
+    count = int(re.search(r"actually processed: (\d+)", shown)[1])
+    rate = float(re.search(r"tps = ([\d.]+)", shown)[1])
+    return rate, (user_after - user) / count * 1e6, (kernel_after - kernel) / count * 1e6
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--cases", default=".")
+    parser.add_argument("--ports", default="5691,5692")
+    args = parser.parse_args()
+    scratch = tempfile.mkdtemp()
+    for name, text in SCRIPTS.items():
+        open(os.path.join(scratch, name + ".sql"), "w").write(text)
+    ports = [int(port) for port in args.ports.split(",")]
+    servers = []
+    try:
+        for binary, port in zip((args.old, args.new), ports):
+            directory = os.path.join(scratch, str(port))
+            command = [os.path.abspath(binary), "serve", "--data", directory, "--listen", f"127.0.0.1:{port}"]
+            servers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        time.sleep(3)
+        for port in ports:
+            pgbench(port, "-i", "-q", "-s", "5")
+        print("| | per second, old | new | user us, old | new | kernel us, old | new | processor time, new / old |")
+        print("|---|---|---|---|---|---|---|---|")
+        for name, options in CASES.items():
+            if not re.search(args.cases, name):
+                continue
+            runs = [[], []]
+            for round_number in range(args.rounds):
+                for which in (0, 1) if round_number % 2 == 0 else (1, 0):
+                    runs[which].append(measure(servers[which], ports[which], scratch, options, args.seconds))
+            old, new = [[statistics.median(run[i] for run in side) for i in range(3)] for side in runs]
+            total = [statistics.median(run[1] + run[2] for run in side) for side in runs]
+            print(f"| {name} | {old[0]:.0f} | {new[0]:.0f} | {old[1]:.2f} | {new[1]:.2f} | {old[2]:.2f} | {new[2]:.2f} | {total[1] / total[0]:.2f} |", flush=True)
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+main()
