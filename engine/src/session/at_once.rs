@@ -18,6 +18,7 @@ use clearway_txn::transaction::{Basis, Change, Changed};
 use super::{Durability, Session};
 use crate::table::shape::TableShape;
 
+/// One attempt (NOW-1).
 fn at_once<F: Future>(work: F) -> Option<F::Output> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => Some(done),

@@ -51,7 +51,7 @@ impl Patcher {
     }
 }
 
-/// As `codec::row` writes a value of fixed width.
+/// PAT-1: as `codec::row` writes a value of fixed width.
 fn put(value: &Value, target: &mut [u8]) -> bool {
     let bytes = match value {
         Value::Bool(b) => u64::from(*b).to_le_bytes(),

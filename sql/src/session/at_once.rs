@@ -63,7 +63,7 @@ impl Session {
         done
     }
 
-    /// As `simple`, likewise.
+    /// As `simple`, likewise (ONC-1).
     pub fn try_simple(&mut self, sql: &str, client: &mut dyn Client) -> AtOnce {
         let formats = self.core.settings.lock().format_changes;
         if self.may_follow() || self.cache_formats != formats {

@@ -183,8 +183,6 @@ fn plan_or_locks(
     Ok(plan.map(|plan| {
         let may = |lock: &TableLock, table| permitted(core, &catalog, table, lock).is_ok();
         let permitted = plan.locks.iter().all(|lock| catalog.relation(lock.oid).is_none_or(|table| may(lock, table)));
-        let point = Point::of(&plan, core.database).filter(|_| permitted);
-        let change = ShortChange::of(&plan, core.database).filter(|_| permitted);
         let generation = plan.depends_on_figures().then_some(generation);
         Cached {
             catalog: catalog.clone(),
@@ -194,8 +192,8 @@ fn plan_or_locks(
             role_changes,
             permitted,
             generation,
-            point,
-            change,
+            point: Point::of(&plan, core.database).filter(|_| permitted),
+            change: ShortChange::of(&plan, core.database).filter(|_| permitted),
             plan,
         }
     }))

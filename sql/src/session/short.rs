@@ -7,7 +7,7 @@
 //! null, an expression fails) sends it the long way, which gives the same answer or the error.
 //!
 //! # Invariants
-//! - PNT-1, PNT-2: see `point`. SHT-1: when the short way is given up, no row has been changed.
+//! - SHT-1: when the short way is given up, no row has been changed. (What `point` says of its own short way holds here too.)
 //! - SHT-2: an expression that is evaluated here costs no more than a few times the size of its operands, calls nothing volatile and can't
 //!   wait: it may be evaluated once more the long way, and no breath comes in between.
 

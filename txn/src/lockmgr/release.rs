@@ -62,6 +62,12 @@ impl LockManager {
         owner.held.lock().locks.get(&tag).is_some_and(|lock| lock.modes().contains(mode))
     }
 
+    /// Whether the lock table has a row: a transaction has locked it, or waits for it.
+    pub fn knows_row(&self, tree: TreeId, key: &[u8]) -> bool {
+        let tag = LockTag::Row { tree, key: key.into() };
+        self.shard_of(&tag).lock().locks.contains_key(&tag)
+    }
+
     /// Whether the transaction holds what `release_early` leaves until its commit is durable.
     pub fn holds_until_durable(&self, owner: &Owner) -> bool {
         let held = owner.held.lock();

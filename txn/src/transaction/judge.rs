@@ -138,8 +138,10 @@ impl<'m> Judge<'m, '_> {
         if let Some(outcome) = outcome {
             return (Edit::Keep, outcome);
         }
-        // TXN-3
-        if leaf.memory_locks || busy.is_some() {
+        // TXN-3. What nobody has locked and nobody waits for needs no holder in the lock table either: whoever asks for the row comes under this
+        // latch, later, and finds the tag.
+        let in_table = leaf.memory_locks && self.all.locks().knows_row(self.tree.id(), self.key);
+        if in_table || busy.is_some() {
             match self.ask(strength, busy.as_ref()) {
                 Err(()) => return (Edit::Keep, Attempt::Refused),
                 Ok(Begun::Queued(pending)) => return (Edit::SetMemoryLockHint, Attempt::Wait(pending)),
@@ -153,7 +155,7 @@ impl<'m> Judge<'m, '_> {
             Ok(None) => {}
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
         }
-        let strength = self.strength_with(strength, &newest, tag, leaf.memory_locks);
+        let strength = self.strength_with(strength, &newest, tag, in_table);
         let link = match self.all.book().link(tag, self.fetched) {
             Ok(link) => link,
             Err(spilled) => return (Edit::Keep, Attempt::Fetch(spilled)),
