@@ -9,6 +9,7 @@ use clearway_sql::session::client::Client;
 use clearway_sql::session::{AtOnce, Backends, Bind, Session};
 use memory::{open, session};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Writes what a session answers as lines; NULL is `~`.
 #[derive(Default)]
@@ -351,4 +352,21 @@ fn texts_are_tried_at_once() {
         "f|\nSELECT 1",
         "it held for the transaction"
     );
+}
+
+#[test]
+fn a_statement_that_is_sent_back_is_logged_once() {
+    let db = open();
+    let backends = Arc::new(Backends::default());
+    let lines = Arc::new(AtomicUsize::new(0));
+    let of_log = lines.clone();
+    backends.log_to(move |line| _ = of_log.fetch_add(usize::from(line.message.contains("UPDATE")), Relaxed));
+    let one = &mut session(&db, &backends, "postgres", &[]);
+    simple(one, "CREATE TABLE t (a int PRIMARY KEY, b int)");
+    simple(one, "INSERT INTO t VALUES (1, NULL)");
+    simple(one, "SET log_statement = 'all'");
+    assert_eq!(prepared(one, "UPDATE t SET b = 1 WHERE a = $1", &[Some("1")]).0, "UPDATE 1");
+    assert_eq!(lines.load(Relaxed), 1);
+    assert_eq!(prepared(one, "UPDATE t SET b = b + 1 WHERE a = $1", &[Some("1")]).0, "UPDATE 1");
+    assert_eq!(lines.load(Relaxed), 2);
 }

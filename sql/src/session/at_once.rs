@@ -111,12 +111,8 @@ impl Session {
             Transaction::Commit { chain: false } if self.block == Block::Open => false,
             _ => return false,
         };
-        if self.core.backend.interrupt.pending().is_some()
-            || begins && self.check_modes(TransactionModes::default()).is_err()
-        {
-            return false;
-        }
-        if !begins && !self.may_commit_now() {
+        let may = if begins { self.check_modes(TransactionModes::default()).is_ok() } else { self.may_commit_now() };
+        if !may || !self.may_try() {
             return false;
         }
         self.core.backend.runs(prepared.text.clone());

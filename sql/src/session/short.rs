@@ -225,10 +225,15 @@ fn within<T>(core: &Core, short: &Short<'_>, view: View, isolation: Isolation, f
 }
 
 impl Session {
+    /// Nothing interrupts the session, and no line of the log tells of each statement: one that is given up would be told twice.
+    pub(super) fn may_try(&self) -> bool {
+        let backend = &self.core.backend;
+        backend.interrupt.pending().is_none() && backend.log.statements.load(Relaxed) == 0
+    }
+
     /// Runs a statement the short way; false: it must go the long one (PNT-1, SHT-1).
     pub(super) fn run_short(&mut self, short: &Short<'_>, client: &mut dyn Client) -> bool {
-        let interrupted = self.core.backend.interrupt.pending().is_some();
-        if self.block == Block::Failed || interrupted {
+        if self.block == Block::Failed || !self.may_try() {
             return false;
         }
         match (&short.cached.point, &short.cached.change) {
