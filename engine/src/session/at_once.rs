@@ -1,7 +1,7 @@
 //! Changes and commits for callers that don't wait: one attempt each.
 //!
 //! # Life of an attempt
-//! polled once -> ready: it is done; pending (a page is not in memory, the log has no room, somebody has the row): it is dropped, and the
+//! polled once -> ready: it is done; pending (a page is not in memory, the log has no room, another transaction has the row): it is dropped, and the
 //! caller goes the way that waits.
 //!
 //! # Invariants

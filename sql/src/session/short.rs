@@ -3,7 +3,7 @@
 //!
 //! What such a statement needs is found out once, when it is planned. An execution then takes its table lock, reads the columns that its
 //! expressions name, overwrites the columns that are set in a copy of the stored row and makes one edit of a leaf: no operator, no future, no copy of a row
-//! as values. Whatever is out of the ordinary (somebody has the row or has changed it since the snapshot, a page is not in memory, a value is
+//! as values. Whatever is out of the ordinary (another transaction has the row or has changed it since the snapshot, a page is not in memory, a value is
 //! null, an expression fails) sends it the long way, which gives the same answer or the error.
 //!
 //! # Invariants
