@@ -32,6 +32,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         other if crate::types::element_of(other).is_some() || user::is_composite(other) || is_range(other) => {
             Storage::Bytes
         }
+        oid::BIT | oid::VARBIT => Storage::Bytes,
         _ => return None,
     })
 }
@@ -53,6 +54,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Interval(_) => wire(oid::INTERVAL, d),
         Datum::Array(a) => wire(crate::types::array_of(a.element).unwrap_or(oid::TEXT_ARRAY), d),
         Datum::Row(r) => wire(r.shape.oid, d),
+        Datum::Bits(_) => wire(oid::VARBIT, d),
         Datum::Range(r) => wire(r.kind.range, d),
         Datum::Multirange(m) => wire(m.kind.multirange, d),
         // The key of char(n) is its text without blanks at the end; reading gives them back by the column's length.
@@ -126,7 +128,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
             Datum::JsonPath(crate::types::jsonpath::parse(text).map_err(|_| narrow())?.into())
         }
         (Value::Bytes(b), oid::BPCHAR) => char_n(std::str::from_utf8(b).map_err(|_| narrow())?, modifier),
-        (Value::Bytes(b), oid::INTERVAL) => binary::input(ty.into(), b)?,
+        (Value::Bytes(b), oid::INTERVAL | oid::BIT | oid::VARBIT) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if crate::types::element_of(ty).is_some() => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) if user::is_composite(ty) || is_range(ty) => binary::input(ty.into(), b)?,
         (Value::Bytes(b), _) => Datum::text(std::str::from_utf8(b).map_err(|_| narrow())?),

@@ -12,7 +12,7 @@ use crate::expr::host::HostFuture;
 use crate::expr::operators::Op;
 use crate::expr::{Host, HostFunction, Session};
 use crate::types::datetime::Format;
-use crate::types::datum::Array;
+use crate::types::datum::{Array, compare};
 use crate::types::text::Names;
 use crate::types::{Datum, oid};
 use clearway_base::memory::{Held, Kind};
@@ -140,6 +140,7 @@ impl Host for CxHost<'_> {
                     let element = sub.query.columns.first().map_or(oid::TEXT, |c| c.ty.oid);
                     Ok(Datum::Array(Array::one_dimensional(element, rows.iter().map(first).collect()).into()))
                 }
+                SubqueryUse::Quantified { op, all } if args.len() > 1 => row_among(&args, *op, *all, rows),
                 SubqueryUse::Quantified { op: Op::Eq, all: false } if !sub.correlated => {
                     let left = args.first().unwrap_or(&Datum::Null);
                     Ok(kept.holds(left).map_or(Datum::Null, Datum::Bool))
@@ -153,6 +154,30 @@ impl Host for CxHost<'_> {
             }
         })
     }
+}
+
+/// `(a, b) = ANY (rows)` and its like, in three-valued logic: the fields of a pair decide together.
+fn row_among(left: &[Datum], op: Op, all: bool, rows: &[Vec<Datum>]) -> Result<Datum> {
+    let mut unknown = false;
+    for row in rows {
+        clearway_base::breath::step(16)?;
+        let mut same = Some(true);
+        for (l, r) in left.iter().zip(row) {
+            if l.is_null() || r.is_null() {
+                same = same.and(None);
+            } else if compare(l, r).is_ne() {
+                same = Some(false);
+                break;
+            }
+        }
+        let holds = if op == Op::Ne { same.map(|same| !same) } else { same };
+        match holds {
+            Some(holds) if holds != all => return Ok(Datum::Bool(!all)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Datum::Null } else { Datum::Bool(all) })
 }
 
 /// How long `pg_sleep` sleeps.

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::types::datum::{Array, Record, RowShape};
 use crate::types::inet::Inet;
 use crate::types::interval::Interval;
-use crate::types::{Datum, Numeric, binary, json, jsonpath, user};
+use crate::types::{Datum, Numeric, binary, json, jsonpath, oid, user};
 use clearway_engine::error::EngineError;
 use clearway_storage::error::StorageError;
 use clearway_storage::temp_files::{TempFile, TempFiles, TempReader};
@@ -160,6 +160,10 @@ impl Shapes {
             }
             D::Inet(v, cidr) => bytes(if *cidr { 27 } else { 26 }, &v.key(), out),
             D::Void => out.push(28),
+            D::Bits(_) => {
+                fixed(29, &oid::VARBIT.to_le_bytes(), out);
+                wire(oid::VARBIT, value, out);
+            }
             D::Range(r) => {
                 fixed(29, &r.kind.range.to_le_bytes(), out);
                 wire(r.kind.range, value, out);
@@ -291,7 +295,6 @@ fn value(rest: &mut &[u8], shapes: &[Arc<RowShape>]) -> Option<Datum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::oid;
 
     #[test]
     fn every_kind_of_value_comes_back() {

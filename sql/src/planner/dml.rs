@@ -264,6 +264,7 @@ impl Planner<'_> {
         let query = self.query(source, None, params)?;
         check_count(given.len(), query.columns.len(), s, |_| source.pos)?;
         let count = query.columns.len();
+        let query = super::literals::opened(query, source);
         let query = self.assign_query(query, &types, |i| relation.columns[given[i]].name.clone(), params)?;
         Ok((query, count))
     }
@@ -278,11 +279,19 @@ impl Planner<'_> {
     ) -> Result<Arc<Query>> {
         let mut targets = Vec::new();
         for (i, c) in query.columns.iter().enumerate() {
-            let column = Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: 0 };
+            let column = match &query.body {
+                // A literal takes its type from the column that it goes to.
+                Body::Select(s) if c.ty.oid == oid::UNKNOWN => s.targets[i].clone(),
+                _ => Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: 0 },
+            };
             let to = types[i];
             let cast =
                 self.bind(&Scope::default(), params, "INSERT", None, |b| b.coerce(column, to, Context::Assignment))?;
-            targets.push(cast.ok_or_else(|| mismatch(&name(i), to, c.ty, 0))?);
+            let pos = match &query.body {
+                Body::Select(s) => s.targets[i].pos,
+                _ => 0,
+            };
+            targets.push(cast.ok_or_else(|| mismatch(&name(i), to, c.ty, pos))?);
         }
         let width = query.columns.len();
         let columns = query.columns.clone();
@@ -578,8 +587,10 @@ pub fn table_columns(relation: &Relation, name: &str, base: usize) -> Vec<ScopeC
 /// Whether a type can be the key of a tree.
 pub fn can_be_key(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
-    !matches!(ty, oid::INTERVAL | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH)
-        && crate::types::element_of(ty).is_none()
+    !matches!(
+        ty,
+        oid::INTERVAL | oid::BIT | oid::VARBIT | oid::VOID | oid::RECORD | oid::JSON | oid::JSONB | oid::JSONPATH
+    ) && crate::types::element_of(ty).is_none()
         && !crate::types::user::is_composite(ty)
         && !crate::context::convert::is_range(ty)
 }

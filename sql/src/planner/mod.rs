@@ -31,6 +31,7 @@ pub mod indexes;
 mod joined;
 mod joins;
 mod leaf;
+mod literals;
 pub mod order;
 mod parts;
 pub mod plan;
@@ -350,10 +351,10 @@ impl Subqueries for Planner<'_> {
         Ok((self.subplans.len() - 1, types, correlated))
     }
 
-    fn cast_column(&mut self, id: usize, to: SqlType) {
+    fn cast_columns(&mut self, id: usize, to: &[SqlType]) {
         if let Some(sub) = self.subplans.get_mut(id) {
             let mut columns = sub.query.columns.clone();
-            columns.iter_mut().for_each(|c| c.ty = to);
+            columns.iter_mut().zip(to).for_each(|(c, to)| c.ty = *to);
             sub.query = select::cast_output(sub.query.clone(), &columns, 0);
         }
     }

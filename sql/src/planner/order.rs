@@ -23,7 +23,7 @@ struct OrderedBy {
 /// Whether the bytes of a stored value sort as its type does.
 pub fn sorts_by_bytes(ty: u32) -> bool {
     let ty = crate::types::user::base(ty.into()).oid;
-    !matches!(ty, oid::INTERVAL | oid::JSON | oid::JSONB | oid::JSONPATH)
+    !matches!(ty, oid::INTERVAL | oid::BIT | oid::VARBIT | oid::JSON | oid::JSONB | oid::JSONPATH)
         && crate::types::element_of(ty).is_none()
         && !crate::types::user::is_composite(ty)
         && !crate::context::convert::is_range(ty)

@@ -518,7 +518,10 @@ pub fn label_of(e: &Expr) -> String {
         ExprKind::Call(call) => call.name.name().to_owned(),
         ExprKind::Grouping(_) => "grouping".to_owned(),
         ExprKind::Cast { arg, to } => {
-            if is_weak(arg) {
+            if arg.pos == to.name.pos {
+                // B'101' is a constant, not a cast.
+                "?column?".to_owned()
+            } else if is_weak(arg) {
                 to.name.name().to_owned()
             } else {
                 label_of(arg)

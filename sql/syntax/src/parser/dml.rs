@@ -224,6 +224,9 @@ impl Parser<'_> {
         let source = if self.eat_punct(b'(') {
             let statement = self.nested(Self::preparable)?;
             self.expect_punct(b')')?;
+            if self.into.take().is_some() {
+                return Err(SqlError::unsupported("COPY (SELECT INTO)"));
+            }
             CopySource::Query(Box::new(statement))
         } else {
             let name = self.qual_name()?;

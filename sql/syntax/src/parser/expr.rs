@@ -4,7 +4,7 @@ use super::super::ast::{AnyOf, Call, Expr, ExprKind, Index, LikeKind, Literal, Q
 use super::super::lexer::Tok;
 use super::Parser;
 use super::operators::{binary_level, level};
-use crate::error::{Pos, Result};
+use crate::error::{Pos, Result, SqlError, code};
 
 /// What stands between two operands.
 enum Infix {
@@ -18,6 +18,8 @@ enum Infix {
     Match(bool),
     AtTimeZone,
     Collate,
+    /// `(a, b) OVERLAPS (c, d)`
+    Overlaps,
 }
 
 impl Parser<'_> {
@@ -117,6 +119,7 @@ impl Parser<'_> {
                 "isnull" => (Infix::Postfix(false), level::IS),
                 "notnull" => (Infix::Postfix(true), level::IS),
                 "between" | "in" | "like" | "ilike" | "similar" => (Infix::Match(false), level::MATCH),
+                "overlaps" => (Infix::Overlaps, level::MATCH),
                 "not" if matches!(self.word_at(1), Some("between" | "in" | "like" | "ilike" | "similar")) => {
                     (Infix::Match(true), level::MATCH)
                 }
@@ -170,6 +173,11 @@ impl Parser<'_> {
                 }
                 self.match_test(left, negated, pos)
             }
+            Infix::Overlaps => {
+                self.advance();
+                let right = self.operand(level::OTHER)?;
+                self.overlaps(left, right, pos)
+            }
             Infix::AtTimeZone => {
                 self.advance();
                 self.advance();
@@ -183,6 +191,22 @@ impl Parser<'_> {
                 self.node(ExprKind::Collate { arg: left, collation }, pos)
             }
         }
+    }
+
+    /// `(a, b) OVERLAPS (c, d)`.
+    fn overlaps(&mut self, left: Expr, right: Expr, pos: Pos) -> Result<Expr> {
+        let mut args = Vec::new();
+        for (side, at) in [(left, "left"), (right, "right")] {
+            match *side.kind {
+                ExprKind::Row(pair) if pair.len() == 2 => args.extend(pair),
+                ExprKind::Row(_) => {
+                    let message = format!("wrong number of parameters on {at} side of OVERLAPS expression");
+                    return Err(SqlError::new(code::SYNTAX_ERROR, message).at(side.pos));
+                }
+                _ => return Err(SqlError::new(code::SYNTAX_ERROR, "syntax error at or near \"OVERLAPS\"").at(pos)),
+            }
+        }
+        self.call("overlaps", args, pos)
     }
 
     /// A call of a function that syntax of its own stands for.

@@ -9,6 +9,7 @@ mod create;
 mod dml;
 mod expr;
 mod grant;
+mod into;
 mod mysql;
 mod operators;
 mod options;
@@ -60,7 +61,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
             return Ok(out);
         }
         let first = p.at;
-        let statement = p.statement()?;
+        let statement = p.whole_statement()?;
         if *p.peek() != Tok::End && !p.is_punct(b';') {
             return Err(p.error_here());
         }
@@ -86,17 +87,25 @@ pub fn parse_type_name(sql: &str) -> Result<TypeName> {
     if *p.peek() == Tok::End { Ok(ty) } else { Err(p.error_here()) }
 }
 
+/// The table that a query's INTO names.
+struct IntoTable {
+    name: super::ast::QualName,
+    persistence: super::ddl::Persistence,
+}
+
 pub(super) struct Parser<'a> {
     sql: &'a str,
     tokens: Vec<Token<'a>>,
     at: usize,
     depth: u32,
     height: u16,
+    /// The table that the query being read is to make.
+    into: Option<IntoTable>,
 }
 
 impl<'a> Parser<'a> {
     fn new(sql: &'a str) -> Result<Self> {
-        Ok(Self { sql, tokens: lexer::tokens(sql)?, at: 0, depth: 0, height: 0 })
+        Ok(Self { sql, tokens: lexer::tokens(sql)?, at: 0, depth: 0, height: 0, into: None })
     }
 
     /// The token at the cursor. The list ends with `End` and the cursor never passes it.

@@ -23,7 +23,13 @@ impl Parser<'_> {
                 self.advance();
                 return self.node(ExprKind::Param(n), pos);
             }
-            Tok::BitStr(_) => return Err(self.unsupported("a bit string")),
+            Tok::BitStr(text) => {
+                // `b'01'`: the text is read as PostgreSQL's bit_in reads it, with its kind first.
+                let text = text.replace('\'', "");
+                let name = QualName { parts: vec!["pg_catalog".to_owned(), "bit".to_owned()], pos };
+                self.advance();
+                return self.cast_text(TypeName { name, modifiers: Vec::new(), array_dims: 0 }, text, pos);
+            }
             Tok::Punct(b'(') => return self.parenthesis(),
             Tok::Quoted(_) => return self.name_or_call(),
             Tok::Word(w) => {

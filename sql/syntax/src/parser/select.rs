@@ -21,6 +21,7 @@ impl Parser<'_> {
     /// Behind `(`: a query and the closing parenthesis.
     pub(super) fn subquery_tail(&mut self) -> Result<Box<Query>> {
         let query = self.query()?;
+        self.no_into()?;
         self.expect_punct(b')')?;
         Ok(Box::new(query))
     }
@@ -85,6 +86,7 @@ impl Parser<'_> {
         };
         self.expect_punct(b'(')?;
         let statement = self.nested(Self::preparable)?;
+        self.no_into()?;
         self.expect_punct(b')')?;
         if self.is_any(&["search", "cycle"]) {
             return Err(self.unsupported("SEARCH and CYCLE of a common table expression"));
@@ -115,7 +117,10 @@ impl Parser<'_> {
             if !all {
                 self.eat("distinct");
             }
+            let before = self.into.take();
             let right = self.nested(|p| p.set_operation(tightness))?;
+            self.no_second_into()?;
+            self.into = before;
             let height = left.height.max(right.height).saturating_add(1);
             if height > HEIGHT_MAX {
                 return Err(too_complex().at(pos));
@@ -169,9 +174,7 @@ impl Parser<'_> {
             None
         };
         let targets = if self.is_target_start() { self.targets()? } else { Vec::new() };
-        if self.is("into") {
-            return Err(self.unsupported("SELECT INTO"));
-        }
+        self.opt_into()?;
         let from = if self.eat("from") { self.table_items()? } else { Vec::new() };
         let filter = self.opt_where()?;
         let (group_by, group_distinct) =

@@ -96,7 +96,10 @@ impl Parser<'_> {
                 let (name, modifiers) = self.character_type()?;
                 Ok(named(name, modifiers))
             }
-            "bit" => Err(self.unsupported("type bit")),
+            "bit" => {
+                let (name, modifiers) = self.bit_type()?;
+                Ok(named(name, modifiers))
+            }
             "timestamp" | "time" => {
                 self.advance();
                 let modifiers = self.type_modifiers()?;
@@ -119,6 +122,20 @@ impl Parser<'_> {
             }
             _ => self.generic_type(),
         }
+    }
+
+    /// BIT is of one bit, BIT VARYING of any number.
+    fn bit_type(&mut self) -> Result<(&'static str, Vec<i32>)> {
+        self.advance();
+        let varying = self.eat("varying");
+        let mut modifiers = self.type_modifiers()?;
+        if varying {
+            return Ok(("varbit", modifiers));
+        }
+        if modifiers.is_empty() {
+            modifiers.push(1);
+        }
+        Ok(("bit", modifiers))
     }
 
     fn generic_type(&mut self) -> Result<TypeName> {

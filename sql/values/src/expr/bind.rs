@@ -103,8 +103,8 @@ pub trait Subqueries {
     /// rows of queries around it.
     fn bind(&mut self, query: &Query, scope: &Scope<'_>, params: &mut Params) -> Result<(usize, Vec<SqlType>, bool)>;
 
-    /// Casts the one column of a query that was bound under this id.
-    fn cast_column(&mut self, id: usize, to: SqlType);
+    /// Casts the columns of a query that was bound under this id.
+    fn cast_columns(&mut self, id: usize, to: &[SqlType]);
 }
 
 /// Binds expressions of one place in a query.
@@ -476,6 +476,11 @@ impl Binder<'_> {
             return Err(SqlError::new(code::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")).at(pos));
         };
         let (id, columns, correlated) = binder.bind(query, self.scope, self.params)?;
+        if let (SubqueryUse::Quantified { op, .. }, Some(Bound { kind: BoundKind::Row(fields), .. })) = (&usage, &left)
+        {
+            let args = self.row_among(*op, fields.clone(), (id, &columns), pos)?;
+            return Ok(Bound { kind: BoundKind::Subquery { id, usage, args, correlated }, ty: oid::BOOL.into(), pos });
+        }
         if columns.len() != 1 && !matches!(usage, SubqueryUse::Exists) {
             let message = match usage {
                 SubqueryUse::Quantified { .. } => "subquery has too many columns",
@@ -502,7 +507,7 @@ impl Binder<'_> {
                 if right.ty.oid != column.oid
                     && let Some(binder) = self.subqueries.as_deref_mut()
                 {
-                    binder.cast_column(id, right.ty);
+                    binder.cast_columns(id, &[right.ty]);
                 }
                 args.push(*left);
                 oid::BOOL.into()

@@ -214,6 +214,40 @@ impl Binder<'_> {
         Ok(Some(Bound { kind, ty: oid::BOOL.into(), pos }))
     }
 
+    /// `(a, b) op ANY/ALL (query)`: the left sides, each of the type of its column.
+    pub(super) fn row_among(
+        &mut self,
+        op: Op,
+        fields: Vec<Bound>,
+        (id, columns): (usize, &[SqlType]),
+        pos: Pos,
+    ) -> Result<Vec<Bound>> {
+        if fields.len() != columns.len() {
+            let what = if columns.len() < fields.len() { "few" } else { "many" };
+            return Err(SqlError::new(code::SYNTAX_ERROR, format!("subquery has too {what} columns")).at(pos));
+        }
+        if !matches!(op, Op::Eq | Op::Ne) {
+            return Err(
+                SqlError::unsupported(format!("operator {} of a row and the rows of a query", op.name())).at(pos)
+            );
+        }
+        let (mut left_sides, mut types) = (Vec::new(), Vec::new());
+        for (field, column) in fields.into_iter().zip(columns) {
+            let stand_in = Bound::constant(Datum::Null, *column, pos);
+            let BoundKind::Binary { left, right, .. } = self.binary(op.name(), field, stand_in, pos)?.kind else {
+                return Err(SqlError::unsupported("a subquery that compares rows of rows").at(pos));
+            };
+            types.push(if right.ty.oid == column.oid { *column } else { right.ty });
+            left_sides.push(*left);
+        }
+        if types != columns
+            && let Some(binder) = self.subqueries.as_deref_mut()
+        {
+            binder.cast_columns(id, &types);
+        }
+        Ok(left_sides)
+    }
+
     /// ROW(a, b) IS DISTINCT FROM ROW(c, d).
     pub(super) fn rows_distinct(&mut self, left: &Expr, right: &Expr, negated: bool, pos: Pos) -> Result<Bound> {
         let (l, r) = (self.node(left)?, self.node(right)?);

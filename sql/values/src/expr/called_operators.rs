@@ -9,4 +9,5 @@ pub static TABLES: &[&[Function]] = &[
     super::math_functions::OPERATORS,
     super::inet_functions::OPERATORS,
     super::range_functions::OPERATORS,
+    super::bit_functions::OPERATORS,
 ];

@@ -445,6 +445,7 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Jsonb(_) => oid::JSONB,
         Datum::JsonPath(_) => oid::JSONPATH,
         Datum::Enum(e) => e.ty,
+        Datum::Bits(_) => oid::VARBIT,
         Datum::Range(r) => r.kind.range,
         Datum::Multirange(m) => m.kind.multirange,
         Datum::Inet(_, cidr) => {

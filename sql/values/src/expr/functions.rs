@@ -80,6 +80,8 @@ static TABLES: &[&[Function]] = &[
     super::to_char::FUNCTIONS,
     super::array_functions::FUNCTIONS,
     super::range_functions::FUNCTIONS,
+    super::bit_functions::FUNCTIONS,
+    super::overlaps::FUNCTIONS,
 ];
 
 /// All scalar functions.

@@ -10,7 +10,7 @@ use super::functions::Function;
 use crate::error::{Pos, Result, SqlError, code};
 use crate::types::datum::{Array, Record, RowShape};
 use crate::types::json::{Json, raw};
-use crate::types::{Datum, Oid, SqlType, array_of, element_of, oid, text, user};
+use crate::types::{Datum, Oid, SqlType, array_of, element_of, format_type, oid, text, user};
 use clearway_base::{breath, memory, stack};
 use std::sync::Arc;
 
@@ -96,7 +96,13 @@ pub(super) fn bind(
             let message = format!("first argument of {name} must be a row type");
             return Err(SqlError::new(code::DATATYPE_MISMATCH, message));
         }
-        (_, defined) => defined,
+        (Some(base), Some(defined)) => {
+            // The members are looked for under the names of the row that is given.
+            let given = b.shape_of(base);
+            same_row(given.as_deref(), &defined)?;
+            Some(given.unwrap_or(defined))
+        }
+        (None, defined) => defined,
     };
     let Some(shape) = shape else {
         let message = format!("could not determine row type for result of {name}");
@@ -110,6 +116,27 @@ pub(super) fn bind(
     let name = Bound::constant(Datum::text(name), oid::TEXT, pos);
     let kind = BoundKind::Call { function, args: vec![base, given, nulls, name] };
     Ok(Some(Bound { kind, ty: ty.into(), pos }))
+}
+
+/// The row that a call is given must be the one that a column definition list describes.
+fn same_row(given: Option<&RowShape>, defined: &RowShape) -> Result<()> {
+    let Some(given) = given else { return Ok(()) };
+    let refused = |detail: String| {
+        let message = "function return row and query-specified return row do not match";
+        SqlError::new(code::DATATYPE_MISMATCH, message).detail(detail)
+    };
+    let (has, wants) = (given.types.len(), defined.types.len());
+    if has != wants {
+        let attributes = if has == 1 { "attribute" } else { "attributes" };
+        return Err(refused(format!("Returned row contains {has} {attributes}, but query expects {wants}.")));
+    }
+    for (i, (a, b)) in given.types.iter().zip(&defined.types).enumerate() {
+        if a.oid != b.oid {
+            let (a, b) = (format_type(*a), format_type(*b));
+            return Err(refused(format!("Returned type {a} at ordinal position {}, but query expects {b}.", i + 1)));
+        }
+    }
+    Ok(())
 }
 
 /// A part of a document, of either type.
@@ -224,7 +251,13 @@ fn populated(part: Part<'_>, base: Option<&Record>, shape: &Arc<RowShape>, e: &E
     for (i, ty) in shape.types.iter().enumerate() {
         let name = shape.name(i);
         values.push(match part.member(&members, &name) {
-            Some(found) => stack::deeper(|| value(found, *ty, &name, e))?,
+            Some(found) => {
+                let old = match base.and_then(|b| b.values.get(i)) {
+                    Some(Datum::Row(old)) => Some(&**old),
+                    _ => None,
+                };
+                stack::deeper(|| value(found, *ty, old, &name, e))?
+            }
             None => match base.and_then(|b| b.values.get(i)) {
                 Some(old) => old.clone(),
                 None => null(*ty)?,
@@ -241,17 +274,17 @@ fn null(ty: SqlType) -> Result<Datum> {
     Ok(Datum::Null)
 }
 
-/// A part of a document as a value of a type; `name` is the key for errors.
-fn value(part: Part<'_>, ty: SqlType, name: &str, e: &Env<'_>) -> Result<Datum> {
+/// A part of a document as a value of a type; `old` is the row that it changes, `name` the key for errors.
+fn value(part: Part<'_>, ty: SqlType, old: Option<&Record>, name: &str, e: &Env<'_>) -> Result<Datum> {
     breath::step(16)?;
     let below = user::base(ty);
     let kind = part.kind();
     let made = match (below.oid, part) {
+        _ if kind == "null" => return null(ty),
         (oid::JSON, Part::Text(text)) => Datum::Json(text.into()),
         (oid::JSON, Part::Tree(tree)) => Datum::Json(tree.to_string().into()),
         (oid::JSONB, Part::Tree(tree)) => Datum::Jsonb(tree.clone().into()),
         (oid::JSONB, Part::Text(text)) => Datum::Jsonb(crate::types::json::parse(text)?.into()),
-        _ if kind == "null" => return null(ty),
         (_, part) if kind != "string" && element_of(below.oid).is_some() => array(part, below, name, e)?,
         (_, part) if kind != "string" && user::is_composite(below.oid) => {
             if kind != "object" {
@@ -259,7 +292,7 @@ fn value(part: Part<'_>, ty: SqlType, name: &str, e: &Env<'_>) -> Result<Datum> 
                 return Err(invalid(format!("cannot call populate_composite on {what}")));
             }
             let shape = user::shape(below.oid).ok_or_else(|| SqlError::internal("a composite type without a shape"))?;
-            populated(part, None, &shape, e)?
+            populated(part, old, &shape, e)?
         }
         (_, part) => text::input(below, &part.text()?, &e.session.conversion())?,
     };
@@ -307,7 +340,7 @@ fn elements(
     (name, e): (&str, &Env<'_>),
 ) -> Result<()> {
     if places.len() == lengths.len() {
-        out.push(value(part, element, name, e)?);
+        out.push(value(part, element, None, name, e)?);
         return Ok(());
     }
     if part.kind() != "array" {

@@ -97,6 +97,11 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             let digits: Result<Vec<u16>> = (0..count).map(|_| r.u16()).collect();
             Datum::numeric(Numeric::from_wire(weight, sign, scale, &digits?).ok_or_else(bad)?)
         }
+        oid::BIT | oid::VARBIT => {
+            let length = usize::try_from(r.i32()?).map_err(|_| bad())?;
+            let bits = super::bits::Bits::of_bytes(length, r.bytes(r.0.len())?);
+            Datum::Bits(bits.ok_or_else(bad)?.into())
+        }
         oid::VOID => Datum::Void,
         _ if super::user::is_composite(ty) => super::record::receive(ty, r)?,
         _ if range::of_range(ty).is_some() || range::of_multirange(ty).is_some() => input_range(ty, r)?,
@@ -228,6 +233,10 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         }
         Datum::Enum(e) => out.extend(e.text.as_bytes()),
         Datum::Inet(v, cidr) => v.wire(*cidr, out),
+        Datum::Bits(b) => {
+            out.extend((b.len() as i32).to_be_bytes());
+            out.extend(b.bytes());
+        }
         Datum::Range(r) => range::send(r, out),
         Datum::Multirange(m) => range::send_multi(m, out),
         Datum::Bytea(b) => out.extend(b.iter()),

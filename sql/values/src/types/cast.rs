@@ -81,6 +81,7 @@ pub fn fit(value: Datum, ty: SqlType, explicit: bool) -> Result<Datum> {
             let (precision, scale) = numeric_modifier(ty.modifier);
             Datum::numeric(n.fit(precision, scale)?)
         }
+        (Datum::Bits(b), oid::BIT | oid::VARBIT) => b.fit(ty, explicit)?.map_or(value, |b| Datum::Bits(b.into())),
         (Datum::Timestamp(t), oid::TIMESTAMP) => Datum::Timestamp(datetime::fit(*t, ty.modifier)),
         (Datum::TimestampTz(t), oid::TIMESTAMPTZ) => Datum::TimestampTz(datetime::fit(*t, ty.modifier)),
         (Datum::Time(t), oid::TIME) => Datum::Time(datetime::fit(*t, ty.modifier)),
@@ -196,6 +197,8 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
         (D::Inet(v, _), oid::INET) => D::Inet(*v, false),
         (D::Inet(v, _), _) if text_target => text::input(SqlType::new(to.oid), &v.text(true), c)?,
         (D::Row(_), oid::RECORD) => value,
+        (D::Bits(_), oid::BIT | oid::VARBIT) => value,
+        (D::Bits(_), oid::INT4 | oid::INT8) | (D::Int4(_) | D::Int8(_), oid::BIT) => bits_cast(&value, to)?,
         (D::Range(r), to) if to == r.kind.multirange => {
             D::Multirange(super::range::Multirange::of(r.kind, vec![(**r).clone()])?.into())
         }
@@ -225,6 +228,18 @@ fn convert_plain(value: Datum, from: SqlType, to: SqlType, explicit: bool, c: &C
             return Err(SqlError::new(code::CANNOT_COERCE, message));
         }
     })
+}
+
+/// Between bit strings and numbers. Without a length a bit string has one bit.
+fn bits_cast(value: &Datum, to: SqlType) -> Result<Datum> {
+    let Datum::Bits(bits) = value else {
+        let length = usize::try_from(to.modifier).unwrap_or(1).max(1);
+        return Ok(Datum::Bits(super::bits::Bits::of_number(value.as_i64().unwrap_or(0), length)?.into()));
+    };
+    match to.oid {
+        oid::INT4 => bits.number(32).map(|n| Datum::Int4(n as i32)).ok_or_else(|| out_of_range(to.oid)),
+        _ => bits.number(64).map(Datum::Int8).ok_or_else(|| out_of_range(to.oid)),
+    }
 }
 
 /// The time of day of a value.

@@ -1,5 +1,6 @@
 //! A value in memory: 24 bytes, machine words inline, everything larger shared.
 
+use super::bits::Bits;
 use super::inet::Inet;
 use super::interval::Interval;
 use super::json::Json;
@@ -65,6 +66,8 @@ pub enum Datum {
     Enum(Arc<EnumLabel>),
     /// inet, or cidr (true).
     Inet(Inet, bool),
+    /// bit, bit varying.
+    Bits(Arc<Bits>),
     /// A range.
     Range(Arc<Range>),
     /// A multirange.
@@ -156,6 +159,7 @@ impl Datum {
             Self::Row(r) => r.values.iter().map(|v| size_of::<Datum>() + v.heap_bytes()).sum(),
             Self::Bpchar(s) | Self::Json(s) => s.len(),
             Self::Numeric(n) => n.heap_bytes(),
+            Self::Bits(b) => b.bytes().len(),
             Self::Range(r) => r.heap_bytes(),
             Self::Multirange(m) => m.heap_bytes(),
             Self::Jsonb(j) => size_of::<Json>() + j.heap_bytes(),
@@ -251,6 +255,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
         (D::Inet(x, _), D::Inet(y, _)) => x.compare(y),
         (D::Enum(x), D::Enum(y)) => x.order.cmp(&y.order),
+        (D::Bits(x), D::Bits(y)) => x.compare(y),
         (D::Range(x), D::Range(y)) => range::compare(x, y),
         (D::Multirange(x), D::Multirange(y)) => range::compare_multi(x, y),
         (D::Bpchar(_) | D::Text(_) | D::Json(_), D::Bpchar(_) | D::Text(_) | D::Json(_)) => {
@@ -294,6 +299,7 @@ fn kind(d: &Datum) -> u8 {
         D::Inet(..) => 19,
         D::Range(_) => 20,
         D::Multirange(_) => 21,
+        D::Bits(_) => 22,
     }
 }
 
@@ -340,6 +346,7 @@ impl Hash for Datum {
             D::Jsonb(j) => j.hash_into(state),
             D::Enum(e) => e.order.hash(state),
             D::Inet(v, _) => v.hash(state),
+            D::Bits(b) => b.hash(state),
             D::Range(r) => r.hash(state),
             D::Multirange(m) => m.ranges.iter().for_each(|r| r.hash(state)),
             _ => kind(self).hash(state),

@@ -12,6 +12,7 @@
 mod aliases;
 pub mod array;
 pub mod binary;
+pub mod bits;
 pub mod cast;
 mod cast_table;
 pub mod datetime;
@@ -97,6 +98,8 @@ pub mod oid {
     pub const JSON: Oid = 114;
     pub const JSONB: Oid = 3802;
     pub const JSONPATH: Oid = 4072;
+    pub const BIT: Oid = 1560;
+    pub const VARBIT: Oid = 1562;
     pub const INT4RANGE: Oid = 3904;
     pub const INT8RANGE: Oid = 3926;
     pub const NUMRANGE: Oid = 3906;
@@ -213,6 +216,7 @@ pub fn format_type(ty: SqlType) -> String {
             let (p, s) = numeric_modifier(m);
             format!("numeric({p},{s})")
         }
+        oid::BIT | oid::VARBIT => format!("{}({m})", f.sql_name),
         oid::TIME => format!("time({m}) without time zone"),
         oid::TIMETZ => format!("time({m}) with time zone"),
         oid::TIMESTAMP => format!("timestamp({m}) without time zone"),
@@ -229,8 +233,6 @@ pub fn numeric_modifier(m: i32) -> (i32, i32) {
 
 /// PostgreSQL's types that no value can have here.
 const NOT_HERE: &[&str] = &[
-    "bit",
-    "varbit",
     "money",
     "macaddr",
     "macaddr8",
@@ -282,6 +284,16 @@ pub fn resolve(name: &TypeName) -> Result<SqlType> {
     Ok(ty)
 }
 
+fn bit_modifier(f: &TypeFacts, n: i32) -> Result<i32> {
+    let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
+    // PostgreSQL calls both by their names in pg_type.
+    match n {
+        ..1 => bad(format!("length for type {} must be at least 1", f.name)),
+        83_886_081.. => bad(format!("length for type {} cannot exceed 83886080", f.name)),
+        n => Ok(n),
+    }
+}
+
 fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
     let bad = |message: String| Err(SqlError::new(code::INVALID_PARAMETER_VALUE, message));
     match (f.oid, given) {
@@ -296,6 +308,7 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
             }
             Ok(n + 4)
         }
+        (oid::BIT | oid::VARBIT, [n]) => bit_modifier(f, *n),
         (oid::NUMERIC, [p]) => modifier(f, &[*p, 0]),
         (oid::NUMERIC, [p, s]) => {
             if !(1..=1000).contains(p) {
@@ -315,9 +328,17 @@ fn modifier(f: &TypeFacts, given: &[i32]) -> Result<i32> {
             Ok((*p).min(6))
         }
         (oid::NUMERIC, _) => bad("invalid NUMERIC type modifier".to_owned()),
-        (oid::BPCHAR | oid::VARCHAR | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ, _) => {
-            bad("invalid type modifier".to_owned())
-        }
+        (
+            oid::BIT
+            | oid::VARBIT
+            | oid::BPCHAR
+            | oid::VARCHAR
+            | oid::TIMESTAMP
+            | oid::TIMESTAMPTZ
+            | oid::TIME
+            | oid::TIMETZ,
+            _,
+        ) => bad("invalid type modifier".to_owned()),
         (oid::INTERVAL, [_]) => Err(SqlError::unsupported("a precision of type interval")),
         _ => Err(SqlError::new(code::SYNTAX_ERROR, format!("type modifier is not allowed for type \"{}\"", f.name))),
     }

@@ -1,5 +1,6 @@
 //! The text form of values: what clients send and psql shows.
 
+use super::bits::Bits;
 use super::datetime::{self, Format};
 use super::datum::Datum;
 use super::inet::Inet;
@@ -160,6 +161,7 @@ fn input_plain(ty: Oid, text: &str, c: &Conversion<'_>) -> Result<Datum> {
         oid::TEXT | oid::VARCHAR | oid::UNKNOWN => Datum::text(text),
         oid::BPCHAR => Datum::Bpchar(text.into()),
         oid::CSTRING => Datum::text(text),
+        oid::BIT | oid::VARBIT => Datum::Bits(Bits::parse(text)?.into()),
         oid::UUID => Datum::Uuid(super::uuid::parse(text).ok_or_else(|| invalid("uuid", text))?),
         oid::INET | oid::CIDR => Datum::Inet(Inet::parse(text, ty == oid::CIDR)?, ty == oid::CIDR),
         oid::TIME => Datum::Time(super::time::parse(text, c)?),
@@ -237,6 +239,7 @@ pub fn output(ty: SqlType, value: &Datum, c: &Conversion<'_>) -> String {
         Datum::JsonPath(p) => p.to_string(),
         Datum::Enum(e) => e.text.to_string(),
         Datum::Inet(v, cidr) => v.text(*cidr),
+        Datum::Bits(b) => b.text(),
         Datum::Range(r) => range::format(r, c),
         Datum::Multirange(m) => range::format_multi(m, c),
         Datum::Text(s) => s.to_string(),
