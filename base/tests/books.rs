@@ -220,7 +220,8 @@ fn a_sessions_time_is_divided_as_well() {
     let session = SessionStats::new("client backend");
     let own = Arc::clone(&session);
     let task = with_session(Arc::clone(&session), async {
-        // Short: its own time. Long and not measured: nothing. Then measured, and then with the scheduler's run delay.
+        // Short: its own time. Long and not measured: what the thread's clocks say since they were last read (CPU-3). Then measured, and
+        // then with the scheduler's run delay.
         clock.compute(40_000);
         yield_now().await;
         clock.compute(2_000_000);
@@ -235,17 +236,17 @@ fn a_sessions_time_is_divided_as_well() {
         in_wait(WaitEvent::ClientRead, Object::NONE, sleep(Duration::from_nanos(90_000))).await;
         clock.compute(300_000);
         clearway_base::waits::settle(&own, clock.now_ns(), Measure::Processor);
-        assert_eq!(own.time(clock.now_ns()).cpu_ns, 3_040_000, "300 us that nobody had measured");
+        assert_eq!(own.time(clock.now_ns()).cpu_ns, 5_340_000, "300 us as well, which nobody had measured");
         clock.compute(200_000);
     });
     drive(&clock, 40, task);
     let time = session.time(clock.now_ns());
-    let queued = 4 * 40 + 7_000;
-    let computed = 40_000 + 3_000_000 + 200_000;
+    let queued = 4 * 40 + 1_000 + 7_000;
+    let computed = 40_000 + 2_000_000 + 3_000_000 + 300_000 + 200_000;
     let elapsed = 40_000 + 2_001_000 + 3_007_000 + 5_000 + 90_000 + 500_000 + 4 * 40;
     assert_eq!((time.elapsed_ns, time.cpu_ns, time.run_queue_ns), (elapsed, computed, queued));
     assert_eq!((time.wait_ns, time.io_ns, time.idle_ns, time.busy_ns()), (5_000, 5_000, 90_000, elapsed - 90_000));
-    assert_eq!(time.unaccounted_ns(), 2_001_000 + 300_000);
+    assert_eq!(time.unaccounted_ns(), 0);
     let before = clearway_base::waits::ended_time();
     drop((session, own));
     assert_eq!(clearway_base::waits::ended_time().elapsed_ns - before.elapsed_ns, elapsed);

@@ -12,6 +12,7 @@ pub mod error;
 pub mod kept;
 mod line;
 mod open;
+pub mod progress;
 pub mod sequence;
 pub mod session;
 pub mod table;

@@ -44,6 +44,7 @@ use crate::catalog::change::CatalogChange;
 use crate::catalog::{Catalog, Oid};
 use crate::db::Db;
 use crate::error::EngineError;
+use crate::progress::Progress;
 use crate::table::row_id::RowIdRanges;
 use crate::table::statistics::Changes;
 use crate::table::usage::{Ended, Used};
@@ -177,6 +178,7 @@ pub struct Session {
     last_commit: Lsn,
     /// See [`Session::set_relaxed`].
     relaxed: bool,
+    progress: Arc<Progress>,
 }
 
 impl Db {
@@ -214,6 +216,7 @@ impl Session {
             dep_lsn: Lsn::ZERO,
             last_commit: Lsn::ZERO,
             relaxed: false,
+            progress: Arc::default(),
         }
     }
 
@@ -448,6 +451,11 @@ impl Session {
     /// What the session has done with tables and indexes.
     pub fn used(&self) -> &Used {
         &self.used
+    }
+
+    /// What its long statement has done so far.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
     /// A mark at the transaction's present point.

@@ -4,13 +4,16 @@
 
 mod memory;
 
-use clearway_base::sync::block_on;
+use clearway_base::sync::{ClassStats, block_on, classes, spawn_thread, track_holders};
+use clearway_base::waits::{SessionStats, now_ns};
 use clearway_sql::SqlError;
 use clearway_sql::session::Backends;
 use clearway_sql::session::client::{Client, ClientFuture, CopyIn};
 use memory::{open, session};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Writes what a session answers as lines.
 #[derive(Default)]
@@ -185,4 +188,65 @@ fn serializable_is_refused_as_a_default_too() {
         "set serializable = 'snapshot'\nset default_transaction_isolation = 'serializable'\nshow transaction_isolation\n",
     );
     assert!(said.ends_with("serializable\n"), "{said}");
+}
+
+/// The figures of a mutex that many take: what sessions are doing.
+fn activity_mutex() -> ClassStats {
+    classes().into_iter().find(|class| class.name == "sql/activity").expect("it is listed")
+}
+
+/// A mutex that is held for long is named, with its waiters, where it was taken, and what waiting for it took.
+#[test]
+fn a_hot_latch_is_named() {
+    const ROUNDS: u64 = 10;
+    track_holders(true);
+    let (db, backends) = (open(), Arc::new(Backends::default()));
+    let listed = backends.list(SessionStats::new("client"), 1, Default::default());
+    let (end, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let mut victim = session(&db, &backends, "postgres", &[]);
+    let is_over = (end.clone(), ended.clone());
+    // Its list of sessions needs the mutex of each.
+    let looking = move || {
+        while !is_over.0.load(Relaxed) {
+            let looked = block_on(victim.simple("SELECT count(*) FROM pg_stat_activity", &mut Lines::default()));
+            looked.expect("it waits and goes on");
+        }
+        is_over.1.store(true, Relaxed);
+    };
+    spawn_thread("victim", looking).expect("a thread");
+    let (before, mut planted_ns, mut at_most_ns) = (activity_mutex(), 0, 0);
+    for _ in 0..ROUNDS {
+        let first_ns = now_ns();
+        let held = listed.backend().activity.lock();
+        while activity_mutex().waiting == 0 {
+            std::thread::yield_now();
+        }
+        let began_ns = now_ns();
+        std::thread::sleep(Duration::from_millis(30));
+        let holder = activity_mutex().holder.expect("it is held and waited for");
+        assert!(holder.site.contains("session.rs"), "{holder:?}");
+        planted_ns += now_ns() - began_ns;
+        drop(held);
+        while activity_mutex().waiting > 0 {
+            std::thread::yield_now();
+        }
+        at_most_ns += now_ns() - first_ns;
+    }
+    end.store(true, Relaxed);
+    while !ended.load(Relaxed) {
+        std::thread::yield_now();
+    }
+    let after = activity_mutex();
+    let waited_ns = after.spin_ns + after.park_ns - before.spin_ns - before.park_ns;
+    // What the waiter was charged lies between what was certainly planted and what the holder saw in all.
+    assert!((planted_ns..=at_most_ns).contains(&waited_ns), "{planted_ns} {waited_ns} {at_most_ns}");
+    let mut viewer = session(&db, &backends, "postgres", &[]);
+    let mut shown = Lines::default();
+    let hottest = "SELECT name, waits >= 10, spin_ms + park_ms >= 300 FROM clearway_latches ORDER BY spin_ms + park_ms DESC LIMIT 1";
+    block_on(viewer.simple(hottest, &mut shown)).expect("shown");
+    assert_eq!(shown.out, "sql/activity|t|t\n");
+    let mut shown = Lines::default();
+    block_on(viewer.simple("SHOW ENGINE INNODB MUTEX", &mut shown)).expect("shown");
+    let waits = shown.out.lines().find_map(|line| line.strip_prefix("InnoDB|sql_activity|os_waits="));
+    assert!(waits.and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n >= ROUNDS), "{}", shown.out);
 }

@@ -14,7 +14,7 @@ use std::task::{Wake, Waker};
 use super::books::Ledger;
 use super::clock;
 use super::event::WaitEvent;
-use super::processor::Step;
+use super::processor::{LastRead, Step};
 use super::session::SessionStats;
 
 pub(super) struct Context {
@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub waited_ns: Cell<u64>,
     /// The part of the session's poll that runs.
     pub step: Cell<Step>,
+    /// The thread's clocks as they were lately (CPU-3).
+    pub last_read: Cell<LastRead>,
 }
 
 thread_local! {
@@ -41,6 +43,7 @@ thread_local! {
             woke_ns: Cell::new(0),
             waited_ns: Cell::new(0),
             step: Cell::new(Step::NONE),
+            last_read: Cell::new(LastRead::NONE),
         }
     };
 }

@@ -7,8 +7,11 @@
 //! # Invariants
 //! - CPU-1: processor time is never computed from elapsed time and waits of other polls. Where the thread's processor clock was read at both
 //!   ends it decides. It was not read for a short step, since reading it costs half a microsecond: a step of less than [`SHORT_NS`] counts as
-//!   a whole, for a thread that lost its processor would not be back so soon. A longer step that was not measured counts as nothing and
-//!   shows as unaccounted; the next one is measured.
+//!   a whole, for a thread that lost its processor would not be back so soon. A longer step that was not measured counts as what the thread
+//!   has computed since its clocks were last read, less what other steps have been charged with (CPU-3); the next one is measured.
+//! - CPU-3: where a step is longer by [`GAP_NS`] than what is known of it, the scheduler's run delay since the thread last read it says how much
+//!   of that the thread stood ready without a processor. The clocks are read again after [`REFRESH_NS`], so that little else is in that
+//!   figure, and the step's gap bounds it.
 //! - CPU-2: no moment counts twice: sync waits are taken off, and of a session's poll that an inner session's interrupts only what comes after
 //!   that counts.
 
@@ -23,6 +26,44 @@ pub const SHORT_NS: u64 = 100_000;
 const LONG_NS: u64 = 50_000;
 /// After one of this length the scheduler's run delay is read as well.
 const VERY_LONG_NS: u64 = 1_000_000;
+
+/// A step of which so much is not known is looked into (CPU-3).
+const GAP_NS: u64 = 20_000;
+/// What the thread's clocks said is too old after this time.
+const REFRESH_NS: u64 = 4_000_000;
+
+/// What the clocks of a thread said when they were last read for nobody in particular.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastRead {
+    at_ns: u64,
+    cpu_ns: u64,
+    delay_ns: u64,
+    /// Processor time and run delay that steps have been charged with since.
+    charged_ns: u64,
+    delayed_ns: u64,
+}
+
+impl LastRead {
+    /// Nothing was read.
+    pub const NONE: LastRead = LastRead { at_ns: 0, cpu_ns: 0, delay_ns: 0, charged_ns: 0, delayed_ns: 0 };
+
+    fn now(now_ns: u64) -> LastRead {
+        let delay_ns = clock::run_delay_ns().unwrap_or(0);
+        LastRead { at_ns: now_ns, cpu_ns: clock::thread_cpu_ns(), delay_ns, ..LastRead::NONE }
+    }
+
+    /// Run delay of a step with a gap, and its processor time if that was not measured by itself.
+    fn explain(&mut self, gap_ns: u64, measured: bool) -> (u64, u64) {
+        let Some(delay_ns) = clock::run_delay_ns() else { return (0, 0) };
+        let delay_ns = delay_ns.saturating_sub(self.delay_ns + self.delayed_ns).min(gap_ns);
+        self.delayed_ns += delay_ns;
+        if measured {
+            return (delay_ns, 0);
+        }
+        let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_ns + self.charged_ns);
+        (delay_ns, cpu_ns.min(gap_ns - delay_ns))
+    }
+}
 
 /// The step that runs on a thread: when it began, and what the clocks said.
 #[derive(Clone, Copy, Debug)]
@@ -66,27 +107,40 @@ impl Step {
         self.began_ns != 0
     }
 
-    fn new(now_ns: u64, waited_ns: u64, how: Measure) -> Step {
+    fn new(context: &Context, now_ns: u64, how: Measure) -> Step {
+        let waited_ns = context.waited_ns.get();
+        if now_ns.saturating_sub(context.last_read.get().at_ns) > REFRESH_NS {
+            context.last_read.set(LastRead::now(now_ns));
+        }
         let delay_ns = if how == Measure::RunDelay { clock::run_delay_ns() } else { None };
         let cpu_ns = (how != Measure::Short).then(clock::thread_cpu_ns);
         Step { began_ns: now_ns, waited_ns, cpu_ns, delay_ns }
     }
 
     /// Divides the time since the step began; returns how the next one is to be measured.
-    fn charge(&self, session: &SessionStats, now_ns: u64, waited_ns: u64) -> Measure {
+    fn charge(&self, context: &Context, session: &SessionStats, now_ns: u64) -> Measure {
         let wall_ns = now_ns.saturating_sub(self.began_ns);
-        let own_ns = wall_ns.saturating_sub(waited_ns.saturating_sub(self.waited_ns));
-        let cpu_ns = match self.cpu_ns {
+        let own_ns = wall_ns.saturating_sub(context.waited_ns.get().saturating_sub(self.waited_ns));
+        let mut cpu_ns = match self.cpu_ns {
             Some(before) => clock::thread_cpu_ns().saturating_sub(before).min(own_ns),
             None if own_ns < SHORT_NS => own_ns,
             None => 0, // CPU-1
         };
+        let mut last_read = context.last_read.get();
+        let mut delay_ns = 0;
         if let Some(before) = self.delay_ns {
-            let delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
-            if delay_ns > 0 {
-                totals::record(WaitEvent::RunQueue, delay_ns, 0);
-                session.record(WaitEvent::RunQueue, delay_ns);
-            }
+            delay_ns = clock::run_delay_ns().unwrap_or(before).saturating_sub(before).min(own_ns - cpu_ns);
+            last_read.delayed_ns += delay_ns;
+        } else if own_ns - cpu_ns >= GAP_NS {
+            let (delayed_ns, computed_ns) = last_read.explain(own_ns - cpu_ns, self.cpu_ns.is_some()); // CPU-3
+            delay_ns = delayed_ns;
+            cpu_ns += computed_ns;
+        }
+        last_read.charged_ns += cpu_ns;
+        context.last_read.set(last_read);
+        if delay_ns > 0 {
+            totals::record(WaitEvent::RunQueue, delay_ns, 0);
+            session.record(WaitEvent::RunQueue, delay_ns);
         }
         add_time(session, wall_ns, cpu_ns);
         match own_ns {
@@ -100,17 +154,17 @@ impl Step {
 /// A poll of a session's future begins; returns the step of the session around it, for [`ended`].
 #[inline]
 pub(super) fn begins(context: &Context, session: &SessionStats, now_ns: u64) -> Step {
-    context.step.replace(Step::new(now_ns, context.waited_ns.get(), session.measured()))
+    context.step.replace(Step::new(context, now_ns, session.measured()))
 }
 
 /// The poll has ended.
 #[inline]
 pub(super) fn ended(context: &Context, session: &SessionStats, outer: Step, now_ns: u64) {
     let step = context.step.get();
-    session.set_measured(step.charge(session, now_ns, context.waited_ns.get()));
+    session.set_measured(step.charge(context, session, now_ns));
     // CPU-2
     let goes_on = outer.began_ns != 0;
-    context.step.set(if goes_on { Step::new(now_ns, context.waited_ns.get(), Measure::Short) } else { Step::NONE });
+    context.step.set(if goes_on { Step::new(context, now_ns, Measure::Short) } else { Step::NONE });
 }
 
 /// Divides what the calling session's poll has taken until now, so that [`SessionStats::time`] has it; `next` is how what follows is measured.
@@ -124,9 +178,8 @@ pub fn settle(session: &SessionStats, now_ns: u64, next: Measure) -> Measure {
         if !is_polled {
             return Measure::Short;
         }
-        let waited_ns = context.waited_ns.get();
-        let measure = step.charge(session, now_ns, waited_ns);
-        context.step.set(Step::new(now_ns, waited_ns, next));
+        let measure = step.charge(context, session, now_ns);
+        context.step.set(Step::new(context, now_ns, next));
         measure
     });
     settled.unwrap_or_default()

@@ -65,17 +65,24 @@ impl Session {
         let view = self.txn().view(read_lsn);
         let mut runs = Runs::new(self.db.transactions().store().temp_files(), self.database, run_bytes);
         let mut scan = self.scan(shape, KeyRange::all(), Direction::Forward, &view);
+        let known = self.db.statistics().of(shape.oid).map_or(0, |counted| counted.rows);
+        self.progress.phase("building index: scanning table", known);
         while let Some(found) = self.next(&mut scan).await? {
+            self.progress.add(1);
             let row: &[Value] = &found.row;
             if let Some(entry) = index.entry_of(row)? {
                 runs.push_entry(&entry.prefix, &found.key, entry.constrained).await?;
             }
         }
+        let scanned = self.progress.shown().map_or(0, |shown| shown.done);
+        self.progress.phase("building index: sorting live tuples", scanned);
         let mut load = index.entries(self.db.transactions()).bulk_load();
         let (mut merged, mut last, mut count) = (runs.merged().await?, Vec::new(), 0u64);
+        self.progress.phase("building index: loading tuples in tree", scanned);
         while let Some(entry) = merged.next().await? {
             count += 1;
             if count.is_multiple_of(BREATH_ENTRIES) {
+                self.progress.reach(count);
                 yield_now().await;
             }
             if entry.prefix != FREE {

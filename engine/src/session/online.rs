@@ -143,6 +143,8 @@ impl Session {
         let missing = || EngineError::Missing { kind: "index", name: building.index.name.clone() };
         let place = shape.indexes.iter().position(|i| i.oid == building.index.oid).ok_or_else(missing)?;
         let mut from = Vec::new();
+        let known = self.db.statistics().of(shape.oid).map_or(0, |counted| counted.rows);
+        self.progress.phase("building index: scanning table", known);
         loop {
             let (last, hurdle) = self.fill_batch(&shape, place, from.clone()).await?;
             self.next_transaction(Durability::Async).await?;
@@ -186,6 +188,7 @@ impl Session {
         self.reader.end(snapshot);
         let next = read?.unwrap_or_default();
         for found in batch {
+            self.progress.add(1);
             match self.fill_row(shape, place, &found).await? {
                 Hurdle::None => {}
                 hurdle => return Ok((found.key, hurdle)),

@@ -33,6 +33,7 @@ use super::usage::Usage;
 use super::usage::Use;
 use crate::catalog::{Catalog, Oid};
 use crate::error::EngineError;
+use crate::progress::Progress;
 
 /// Changes below which a table is not due.
 const CHANGES_MIN: u64 = 50;
@@ -188,9 +189,13 @@ impl Statistics {
         catalog: &Catalog,
         usage: &Usage,
         table: Oid,
+        progress: &Progress,
     ) -> Result<(), EngineError> {
         let Some(mut walk) = self.begin(catalog, table) else { return Ok(()) };
-        while !walk.step(&all.store().tree(walk.tree)).await? {}
+        progress.table(table, self.of(table).map_or(0, |counted| counted.leaves));
+        while !walk.step(&all.store().tree(walk.tree)).await? {
+            progress.reach(walk.leaves);
+        }
         self.end(catalog, usage, walk, true);
         Ok(())
     }

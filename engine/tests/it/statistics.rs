@@ -59,7 +59,7 @@ fn rows_are_counted_in_the_background_and_never_at_the_opening() {
             let mut session = db.session(1, DATABASE);
             let shape = TableShape::new(&session.catalog(), table).expect("a shape");
             db.statistics()
-                .analyze(db.transactions(), &session.catalog(), db.usage(), shape.oid)
+                .analyze(db.transactions(), &session.catalog(), db.usage(), shape.oid, session.progress())
                 .await
                 .expect("counted");
             assert_eq!(db.statistics().of(table).map(|s| s.rows), Some(1800));

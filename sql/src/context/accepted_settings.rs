@@ -2,17 +2,7 @@
 //!
 //! A session keeps only what it sets of them: a value that is not kept is the default.
 
-use super::settings::{Kind, SETTINGS, Setting};
-
-pub(super) const fn s(
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-    reported: bool,
-    about: &'static str,
-) -> Setting {
-    Setting { name, default, kind, reported, about }
-}
+use super::setting_table::{Kind, SETTINGS, Setting, s};
 
 /// These settings, by name.
 #[rustfmt::skip]

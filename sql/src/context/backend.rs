@@ -19,6 +19,7 @@ use super::recorded::{Recorded, Truncated};
 use super::samples::Samples;
 use super::statements::{Statements, hash_of};
 use crate::types::Datum;
+use clearway_engine::progress::Progress;
 use clearway_txn::lockmgr::Owner;
 use clearway_txn::lockmgr::history::Facts;
 
@@ -157,6 +158,8 @@ pub struct Backend {
     pub log: Arc<LogLevels>,
     /// Itself as the lock manager sees it, once it has begun.
     pub owner: OnceLock<Arc<Owner>>,
+    /// What its long statement has done so far, likewise.
+    pub progress: OnceLock<Arc<Progress>>,
     /// What it does.
     pub activity: Mutex<Activity>,
     /// Notifications for its client.
@@ -301,6 +304,7 @@ impl Backends {
             mode: AtomicU8::new(0),
             log: Arc::default(),
             owner: OnceLock::new(),
+            progress: OnceLock::new(),
             activity: Mutex::new("sql/activity", activity),
             inbox: Inbox::default(),
         });

@@ -24,7 +24,7 @@ pub fn storage_of(ty: Oid) -> Option<Storage> {
         oid::INT2 => Storage::Int(2),
         oid::INT4 | oid::DATE => Storage::Int(4),
         oid::INT8 | oid::OID | oid::XID | oid::CID | oid::REGCLASS | oid::REGTYPE | oid::REGPROC => Storage::Int(8),
-        oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME => Storage::Int(8),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::PG_LSN => Storage::Int(8),
         oid::UUID | oid::INET | oid::CIDR | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => Storage::Bytes,
         oid::FLOAT4 | oid::FLOAT8 => Storage::Float,
         oid::NUMERIC => Storage::Decimal,
@@ -61,6 +61,7 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Bpchar(s) if s.ends_with(' ') => Value::Bytes(Arc::from(s.trim_end_matches(' ').as_bytes())),
         Datum::Bpchar(s) | Datum::Json(s) => Value::Bytes(Arc::from(s.clone())),
         Datum::Uuid(u) => Value::Bytes(Arc::from(u.as_slice())),
+        Datum::Lsn(v) => Value::Int(signed(*v)),
         Datum::Time(t) => Value::Int(*t),
         Datum::TimeTz(t, west) => Value::Bytes(timetz_bytes(*t, *west).into()),
         Datum::Jsonb(j) => Value::Bytes(json::stored::encode(j).into()),
@@ -68,6 +69,16 @@ pub fn to_value(d: &Datum) -> Value {
         Datum::Enum(e) => Value::Int(e.order),
         Datum::Inet(v, _) => Value::Bytes(v.key().into()),
     }
+}
+
+/// An unsigned number as a signed one that sorts as it does.
+fn signed(v: u64) -> i64 {
+    (v ^ 1 << 63) as i64
+}
+
+/// The other way round.
+fn unsigned(v: i64) -> u64 {
+    v as u64 ^ 1 << 63
 }
 
 /// timetz: the instant of its day, then the zone, so that the bytes sort as the values do.
@@ -111,6 +122,7 @@ pub fn to_datum(v: &Value, ty: SqlType) -> Result<Datum> {
         (Value::Int(i), oid::TIMESTAMP) => Datum::Timestamp(*i),
         (Value::Int(i), oid::TIMESTAMPTZ) => Datum::TimestampTz(*i),
         (Value::Int(i), oid::TIME) => Datum::Time(*i),
+        (Value::Int(i), oid::PG_LSN) => Datum::Lsn(unsigned(*i)),
         (Value::Int(i), ty) if ty >= user::FIRST_OID => user::label_at(ty, *i).ok_or_else(narrow)?,
         (Value::Int(i), _) => Datum::Oid(u32::try_from(*i).map_err(|_| narrow())?),
         (Value::Bool(b), _) => Datum::Bool(*b),

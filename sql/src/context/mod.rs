@@ -34,6 +34,7 @@ pub mod obstacle;
 pub mod privileges;
 pub mod recorded;
 pub mod samples;
+mod setting_table;
 mod setting_text;
 mod setting_values;
 pub mod settings;

@@ -1,13 +1,14 @@
 //! The settings of a session: which there are, what they may be, how SET and SHOW see them.
 
+use super::accepted_settings::default_of;
 pub use super::accepted_settings::{all, find};
-use super::accepted_settings::{default_of, s};
 use super::configuration::Source;
-use super::log_line::{LOG_STATEMENT, LogLevels};
+use super::log_line::LogLevels;
 use super::made_up;
 use super::privileges::{Identities, Identity};
+pub use super::setting_table::{Kind, SERVER_VERSION, SETTINGS, Setting};
 pub use super::setting_text::{Hides, list_items, parse_bool};
-use super::setting_text::{ISOLATION, date_style_name, isolation_word};
+use super::setting_text::{date_style_name, isolation_word};
 use super::setting_values::invalid;
 use super::units::{bytes, milliseconds};
 use crate::error::{Result, SqlError, code};
@@ -22,118 +23,8 @@ use std::time::Duration;
 
 /// What `version()` says.
 pub const VERSION_TEXT: &str = "PostgreSQL 15.0 (Clearway 0.1.0)";
-/// What `server_version` says: the reference that clients adapt to.
-pub const SERVER_VERSION: &str = "15.0 (Clearway 0.1.0)";
-
 /// The least `work_mem`, in kilobytes.
 const WORK_KIB_MIN: u64 = 64;
-
-/// What a setting may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// on, off.
-    Bool,
-    /// A number of milliseconds, with an optional unit.
-    Milliseconds,
-    /// The same, or -1.
-    MillisecondsOrOff,
-    /// A number of bytes, with an optional unit.
-    Bytes,
-    /// A number from a range.
-    Int(i64, i64),
-    /// One of these words.
-    Enum(&'static [&'static str]),
-    /// Any text.
-    Text,
-    /// A number.
-    Real,
-    /// A number of blocks of 8 kB, or of bytes with a unit.
-    Blocks,
-    /// This value and no other.
-    Only(&'static str),
-    /// It can be read only.
-    Fixed,
-}
-
-/// A setting.
-#[derive(Debug)]
-pub struct Setting {
-    /// Its name as SHOW ALL has it.
-    pub name: &'static str,
-    /// Its value at the start.
-    pub default: &'static str,
-    /// What it may be.
-    pub kind: Kind,
-    /// Whether clients are told of changes.
-    pub reported: bool,
-    /// One sentence.
-    pub about: &'static str,
-}
-
-const LEVELS: &[&str] = &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
-
-/// All settings, by name.
-#[rustfmt::skip]
-pub static SETTINGS: &[Setting] = &[
-    s("application_name", "", Kind::Text, true, "Sets the application name to be reported in statistics and logs."),
-    s("autovacuum_max_workers", "0", Kind::Fixed, false, "Nothing has to be vacuumed; shows 0."), s("block_size", "8192", Kind::Fixed, false, "Shows the size of a page."), s("bytea_output", "hex", Kind::Enum(&["hex"]), false, "Sets the output format for bytea."),
-    s("check_function_bodies", "on", Kind::Bool, false, "Accepted; there are no functions of users whose bodies could be checked."),
-    s("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode"]), true, "Sets the client's character set encoding."),
-    s("client_min_messages", "notice", Kind::Enum(LEVELS), false, "Sets the message levels that are sent to the client."),
-    s("DateStyle", "ISO, MDY", Kind::Text, true, "Sets the display format for date and time values."),
-    s("ddl_block_rounds", "-1", Kind::Int(-1, 1_000_000), false, "How often a waiting DDL statement lets others pass; -1 for ever."),
-    s("ddl_block_then", "wait", Kind::Enum(&["wait", "error"]), false, "What a DDL statement does after the last round: wait in the queue, or fail."),
-    s("ddl_block_window", "50", Kind::Int(-1, 3_600_000), false, "Milliseconds for which a waiting DDL statement holds back others before it lets them pass; 0 holds nobody back, -1 for ever."),
-    s("deadlock_timeout", "1s", Kind::Milliseconds, false, "Accepted; deadlocks are found when a wait begins."),
-    s("default_table_access_method", "heap", Kind::Enum(&["heap"]), false, "Sets the default table access method for new tables."),
-    s("default_tablespace", "", Kind::Enum(&["", "pg_default"]), false, "Sets the default tablespace to create tables and indexes in."),
-    s("default_transaction_deferrable", "off", Kind::Bool, false, "Sets the default deferrable status of new transactions."),
-    s("default_transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the transaction isolation level of each new transaction."),
-    s("default_transaction_read_only", "off", Kind::Bool, true, "Sets the default read-only status of new transactions."),
-    s("enable_bitmapscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_hashjoin", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_indexonlyscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_indexscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_material", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_mergejoin", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_nestloop", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_seqscan", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("enable_sort", "on", Kind::Bool, false, "Accepted; plans are chosen by rules."),
-    s("extra_float_digits", "1", Kind::Int(1, 3), false, "Sets the number of digits displayed for floating-point values."),
-    s("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when in a transaction."),
-    s("idle_session_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed idle time between queries, when not in a transaction."),
-    s("data_checksums", "on", Kind::Fixed, false, "Shows whether pages have checksums; they always have."), s("data_directory", "", Kind::Fixed, false, "Shows the server's data directory, to superusers."), s("in_hot_standby", "off", Kind::Fixed, true, "Shows whether hot standby is currently active."),
-    s("integer_datetimes", "on", Kind::Fixed, true, "Shows whether datetimes are integer based."),
-    s("IntervalStyle", "postgres", Kind::Enum(&["postgres", "postgres_verbose"]), true, "Sets the display format for interval values."),
-    s("is_superuser", "on", Kind::Fixed, true, "Shows whether the current user is a superuser."),
-    s("lc_collate", "C.UTF-8", Kind::Fixed, false, "Shows the collation order locale."),
-    s("lc_messages", "C.UTF-8", Kind::Text, false, "Sets the language in which messages are displayed."),
-    s("log_min_duration_statement", "-1", Kind::MillisecondsOrOff, false, "Sets the minimum execution time above which statements are logged; -1 is never, 0 always."),
-    s("log_statement", "none", Kind::Enum(LOG_STATEMENT), false, "Sets the type of statements logged."),
-    s("lock_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any wait for a lock."),
-    s("max_function_args", "100", Kind::Fixed, false, "Shows the maximum number of function arguments."), s("max_identifier_length", "63", Kind::Fixed, false, "Shows the maximum identifier length."), s("max_index_keys", "32", Kind::Fixed, false, "Shows the maximum number of index keys."),
-    s("max_logical_replication_workers", "0", Kind::Fixed, false, "There is no logical replication; shows 0."), s("max_prepared_transactions", "0", Kind::Fixed, false, "There are no prepared transactions; shows 0."), s("max_replication_slots", "0", Kind::Fixed, false, "There are no replication slots; shows 0."), s("max_wal_senders", "0", Kind::Fixed, false, "There are no replicas; shows 0."), s("max_worker_processes", "0", Kind::Fixed, false, "There are no worker processes; shows 0."),
-    s("role", "none", Kind::Text, false, "Sets the current role."),
-    s("row_security", "on", Kind::Bool, false, "Enable row security."),
-    s("search_path", "\"$user\", public", Kind::Text, false, "Sets the schema search order for names that are not schema-qualified."),
-    s("serializable", "off", Kind::Enum(&["off", "snapshot"]), false, "Whether serializable transactions run as repeatable read."),
-    s("server_encoding", "UTF8", Kind::Fixed, true, "Shows the server (database) character set encoding."),
-    s("server_version", SERVER_VERSION, Kind::Fixed, true, "Shows the server version."),
-    s("server_version_num", "150000", Kind::Fixed, false, "Shows the server version as an integer."),
-    s("session_authorization", "postgres", Kind::Text, true, "Shows the session's user."),
-    s("standard_conforming_strings", "on", Kind::Enum(&["on"]), true, "Causes '...' strings to treat backslashes literally."),
-    s("statement_memory", "0", Kind::Bytes, false, "Sets the memory that a statement may have, with what its session keeps; 0 is no limit of its own."),
-    s("statement_timeout", "0", Kind::Milliseconds, false, "Sets the maximum allowed duration of any statement."),
-    s("synchronize_seqscans", "on", Kind::Bool, false, "Accepted; a scan never joins another one."),
-    s("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off", "archive"]), false, "Sets the current transaction's synchronization level."),
-    s("TimeZone", "Etc/UTC", Kind::Text, true, "Sets the time zone for displaying and interpreting time stamps."),
-    s("transaction_deferrable", "off", Kind::Bool, false, "Whether to defer a read-only serializable transaction."),
-    s("transaction_isolation", "read committed", Kind::Enum(ISOLATION), false, "Sets the current transaction's isolation level."),
-    s("transaction_read_only", "off", Kind::Bool, false, "Sets the current transaction's read-only status."),
-    s("wal_level", "replica", Kind::Fixed, false, "Shows the level of information written to the log."),
-    s("work_mem", "64MB", Kind::Bytes, false, "Sets the maximum memory to be used for query workspaces."),
-    s("xmloption", "content", Kind::Enum(&["content", "document"]), false, "Accepted; there is no type xml."),
-];
 
 /// A value, and the role that it named when it was set (`role`, `session_authorization`): a role keeps its number when it is renamed, and
 /// nobody else gets it when it is dropped.

@@ -73,6 +73,8 @@ pub struct Feed {
     out: Changes,
     /// Rows taken so far, whether or not they were inserted.
     pub taken: u64,
+    /// Those of them that did not meet the filter.
+    pub left_out: u64,
     /// There are no more rows.
     pub is_last: bool,
 }
@@ -80,7 +82,7 @@ pub struct Feed {
 impl Feed {
     /// Nothing yet. Rows that do not meet `filter`, over the columns of the table, are passed over.
     pub fn new(filter: Option<Bound>) -> Self {
-        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0, is_last: false }
+        Feed { filter, intake: Intake::default(), out: Changes::default(), taken: 0, left_out: 0, is_last: false }
     }
 
     /// The number of the row that the last error was about.
@@ -100,6 +102,8 @@ impl Cx<'_> {
             if !insert.nothing && self.holds(feed.filter.as_ref(), &row).await? {
                 self.insert_one(insert, row, (&mut feed.intake.loading, &mut feed.intake.pending), &mut feed.out)
                     .await?;
+            } else {
+                feed.left_out += 1;
             }
         }
         // An error of a row comes before that of a row which has gathered, as in PostgreSQL's COPY.

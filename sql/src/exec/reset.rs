@@ -5,7 +5,7 @@ use crate::context::statements::Statements;
 use clearway_engine::catalog::Object;
 use clearway_syntax::{Result, SqlError};
 use clearway_values::expr::HostFunction;
-use clearway_values::types::{Datum, Numeric};
+use clearway_values::types::Datum;
 
 impl Cx<'_> {
     pub(super) fn reset_call(self, function: HostFunction, args: &[Datum]) -> Result<Datum> {
@@ -16,15 +16,9 @@ impl Cx<'_> {
             // What a statement reads is always as of now.
             F::StatClearSnapshot | F::StatForceNextFlush => {}
             F::CurrentWalLsn | F::CurrentWalInsertLsn => {
-                return Ok(shown_lsn(core.db.transactions().store().wal().end_lsn().0));
+                return Ok(Datum::Lsn(core.db.transactions().store().wal().end_lsn().0));
             }
-            F::CurrentWalFlushLsn => return Ok(shown_lsn(core.db.transactions().store().wal().durable_lsn().0)),
-            F::WalLsnDiff => {
-                let difference = i128::from(lsn(args.first())?) - i128::from(lsn(args.get(1))?);
-                let difference = i64::try_from(difference).unwrap_or(i64::MAX);
-                return Ok(Datum::numeric(Numeric::from(difference)));
-            }
-            F::PgLsn => return Ok(shown_lsn(lsn(args.first())?)),
+            F::CurrentWalFlushLsn => return Ok(Datum::Lsn(core.db.transactions().store().wal().durable_lsn().0)),
             F::StatReset => {
                 self.may_reset("pg_stat_reset")?;
                 let catalog = &self.run.names.catalog;
@@ -78,22 +72,6 @@ impl Cx<'_> {
         }
         Err(SqlError::new("42501", format!("permission denied for function {function}")))
     }
-}
-
-/// A place in the log as PostgreSQL writes it: `0/16B3748`. There is no type pg_lsn; such values are texts.
-fn shown_lsn(lsn: u64) -> Datum {
-    Datum::text(format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff))
-}
-
-/// A place in the log by its text.
-fn lsn(text: Option<&Datum>) -> Result<u64> {
-    let text = text.and_then(Datum::as_str).unwrap_or("");
-    let half = |digits: &str| {
-        let plain = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
-        u64::from_str_radix(digits, 16).ok().filter(|_| plain)
-    };
-    let read = text.split_once('/').and_then(|(high, low)| Some(half(high)? << 32 | half(low)?));
-    read.ok_or_else(|| SqlError::new("22P02", format!("invalid input syntax for type pg_lsn: \"{text}\"")))
 }
 
 /// Those of a role, a database, a digest; 0 stands for all.

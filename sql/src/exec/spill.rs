@@ -146,6 +146,7 @@ impl Shapes {
             }
             D::Bpchar(s) => bytes(18, s.as_bytes(), out),
             D::Uuid(u) => fixed(19, u, out),
+            D::Lsn(v) => fixed(30, &v.to_le_bytes(), out),
             D::Time(v) => fixed(20, &v.to_le_bytes(), out),
             D::TimeTz(v, west) => {
                 fixed(21, &v.to_le_bytes(), out);
@@ -270,6 +271,7 @@ fn value(rest: &mut &[u8], shapes: &[Arc<RowShape>]) -> Option<Datum> {
         }
         18 => D::Bpchar(take_text(rest)?.into()),
         19 => D::Uuid(take(rest)?),
+        30 => D::Lsn(u64::from_le_bytes(take(rest)?)),
         20 => D::Time(i64::from_le_bytes(take(rest)?)),
         21 => {
             let time = i64::from_le_bytes(take(rest)?);
@@ -326,6 +328,7 @@ mod tests {
             row(2),
             Datum::Bpchar("a  ".into()),
             Datum::Uuid([9; 16]),
+            Datum::Lsn(u64::MAX - 1),
             Datum::Time(5),
             Datum::TimeTz(5, -3600),
             Datum::Json("{\"a\": 1}".into()),

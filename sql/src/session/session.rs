@@ -196,6 +196,7 @@ impl Session {
         start.backend.role.store(role.oid, Relaxed);
         let engine = EngineCell::new(db.session(start.backend.pid, database.oid));
         let _ = start.backend.owner.set(engine.take().owner().clone());
+        let _ = start.backend.progress.set(engine.take().progress().clone());
         start.backend.tell_owner();
         witness::install(db, &start.backends);
         let core = Core::new(

@@ -20,6 +20,7 @@ use crate::types::text::Conversion;
 use crate::types::{Datum, SqlType, oid};
 use clearway_engine::catalog::predefined::CHECKPOINT;
 use clearway_engine::catalog::{Catalog, Object, RelationKind};
+use clearway_engine::progress::{Now, Work};
 use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
@@ -326,8 +327,12 @@ async fn analyze(core: &Core, tables: &[(QualName, Vec<String>)]) -> Result<()> 
         });
         relations.collect()
     };
+    let progress = core.engine.take().progress().clone();
+    let now = Now { work: Work::Analyze, command: "ANALYZE", phase: "acquiring sample rows", table: 0, index: 0 };
+    let _working = progress.begin(now);
     for table in if tables.is_empty() { all() } else { named } {
-        let counted = core.db.statistics().analyze(core.db.transactions(), &catalog, core.db.usage(), table).await;
+        let (all, statistics) = (core.db.transactions(), core.db.statistics());
+        let counted = statistics.analyze(all, &catalog, core.db.usage(), table, &progress).await;
         counted.map_err(from_engine)?;
     }
     Ok(())

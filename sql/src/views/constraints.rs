@@ -277,7 +277,9 @@ pub fn definition(run: &Run<'_>, oid: u32) -> Option<String> {
     let list = |r: &Relation, columns: &[usize]| {
         columns.iter().map(|c| quote(&r.columns[*c].name)).collect::<Vec<_>>().join(", ")
     };
-    for r in relations(run) {
+    // Only an index has a number of its own in the catalog.
+    let own = run.names.catalog.index(oid).and_then(|i| run.names.catalog.relation(i.table));
+    for r in own.into_iter().chain(relations(run).filter(|_| own.is_none())) {
         if let Some(i) = run.names.catalog.indexes(r.oid).find(|i| i.oid == oid) {
             let columns: Vec<usize> = i.columns.iter().map(|c| c.column).collect();
             let mut out = format!("{} ({})", if i.primary { "PRIMARY KEY" } else { "UNIQUE" }, list(r, &columns));

@@ -4,7 +4,7 @@
 //! `constraints` show the objects, `types` users' types, `dependencies` what they depend on, `builtin` what PostgreSQL's catalogs begin with, `functions` gives
 //! the rows of functions, `activity` and `locks` sessions and what they hold, `deadlocks` what
 //! became of rings of them, `configuration` the settings, `lock_waits` who waited for whom, `undo` who holds old versions, `memory` who has how much of the heap,
-//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views.
+//! `mysql` what MySQL's names show, `table_statistics` and `server_statistics` PostgreSQL's pg_stat views, `progress` what long statements have done so far.
 
 mod activity;
 mod attributes;
@@ -23,6 +23,7 @@ mod locks;
 mod log;
 mod memory;
 mod mysql;
+mod progress;
 mod rights;
 mod server_statistics;
 mod table_statistics;
@@ -59,6 +60,7 @@ const ROWS: &[&[ViewOf]] = &[
     memory::ROWS,
     configuration::ROWS,
     mysql::ROWS,
+    progress::ROWS,
     rights::ROWS,
     server_statistics::ROWS,
     table_statistics::ROWS,

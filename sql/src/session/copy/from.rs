@@ -252,6 +252,8 @@ pub(super) async fn copy_from(
         Format::Binary => Source::Binary(Rows::default()),
         _ => Source::Lines { lines: Lines::new(form), fields: Fields::default(), header: form.header },
     };
+    let progress = core.engine.take().progress().clone();
+    let _working = progress.begin(super::shown::now("COPY FROM", &core, &c.source));
     let copied = pump(&core, source, &into, filter, execution, client).await?;
     Ok(format!("COPY {copied}"))
 }
@@ -266,12 +268,16 @@ async fn pump(
     client: &mut dyn Client,
 ) -> Result<u64> {
     let mut held = Held::new(Kind::Copy);
+    let progress = core.engine.take().progress().clone();
     let mut feed = Feed::new(filter);
     let mut rows = Vec::new();
     let mut done = false;
     while !done {
         match client.copy_next().await.map_err(|_| SqlError::new("08006", "connection to client lost"))? {
-            CopyIn::Data(data) => source.push(&data)?,
+            CopyIn::Data(data) => {
+                progress.add_bytes(data.len());
+                source.push(&data)?;
+            }
             CopyIn::Done => done = true,
             CopyIn::Failed(why) => return Err(SqlError::new("57014", format!("COPY from stdin failed: {why}"))),
         }
@@ -294,6 +300,8 @@ async fn pump(
                 .feed(core, &mut feed, &mut rows)
                 .await
                 .map_err(|e| located(e, into, first.max(feed.taken).min(feed.failed().max(1)), None))?;
+            progress.reach(feed.taken - feed.left_out);
+            progress.leave_out(feed.left_out);
             core.backend.interrupt.check()?;
         }
     }

@@ -22,6 +22,7 @@ mod binary;
 mod from;
 mod lines;
 mod options;
+mod shown;
 mod to;
 mod write;
 

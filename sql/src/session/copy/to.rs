@@ -10,6 +10,7 @@ use crate::session::run::Sink;
 use crate::session::session::{Prepared, Session};
 use crate::syntax::stmt::{Copy, CopySource, Statement};
 use crate::types::text::Conversion;
+use clearway_engine::progress::Progress;
 use std::sync::Arc;
 
 /// The client, as the end of a COPY TO.
@@ -18,6 +19,7 @@ struct Out<'a> {
     core: Arc<crate::context::core::Core>,
     client: &'a mut dyn Client,
     line: Vec<u8>,
+    progress: Arc<Progress>,
 }
 
 impl Sink for Out<'_> {
@@ -26,6 +28,8 @@ impl Sink for Out<'_> {
         self.line.clear();
         self.writer.row(&row, &conversion, &mut self.line)?;
         self.client.copy_data(&self.line);
+        self.progress.add(1);
+        self.progress.add_bytes(self.line.len());
         Ok(())
     }
 
@@ -92,7 +96,9 @@ pub(super) async fn copy_to(
     let core = session.core.clone();
     core.wait_told().await?;
     client.copy_out(CopyFormat { binary: form.format == Format::Binary, columns: count });
-    let mut out = Out { writer, core: core.clone(), client, line: Vec::new() };
+    let progress = core.engine.take().progress().clone();
+    let _working = progress.begin(super::shown::now("COPY TO", &core, &c.source));
+    let mut out = Out { writer, core: core.clone(), client, line: Vec::new(), progress };
     out.writer.begin(&mut out.line);
     if !out.line.is_empty() {
         out.client.copy_data(&out.line);

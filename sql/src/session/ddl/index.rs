@@ -11,6 +11,7 @@ use crate::syntax::ast::ExprKind;
 use crate::syntax::ddl::CreateIndex;
 use clearway_engine::catalog::{Catalog, Index, IndexColumn, IndexState, Object, Relation, RelationKind};
 use clearway_engine::error::EngineError;
+use clearway_engine::progress::{Now, Work, Working};
 use clearway_engine::table::shape::TableShape;
 use clearway_storage::ids::TreeId;
 use clearway_txn::lockmgr::{IfTaken, LockMode};
@@ -81,6 +82,7 @@ impl Ddl<'_> {
             reads,
             ..Index::default()
         };
+        let _working = self.shows_index(table, index.oid, command_of(s.concurrently));
         match s.concurrently {
             true => self.build_online(index).await?,
             false => self.make_index(relation, index).await?,
@@ -88,10 +90,17 @@ impl Ddl<'_> {
         Ok("CREATE INDEX")
     }
 
+    /// The building of an index shows in pg_stat_progress_create_index.
+    pub(super) fn shows_index(&self, table: u32, index: u32, command: &'static str) -> Working {
+        let now = Now { work: Work::Index, command, phase: "initializing", table, index };
+        self.engine().progress().begin(now)
+    }
+
     /// In transactions of its own; the last one is left open.
     async fn build_online(&self, index: Index) -> Result<()> {
         let (database, table) = (index.database, index.table);
         let mut building = self.engine().begin_index(index).await.map_err(from_engine)?;
+        self.engine().progress().phase("waiting for writers before build", 0);
         self.core
             .lock_wait(async { self.engine().wait_for_writers(database, table).await })
             .await
@@ -128,6 +137,11 @@ impl Ddl<'_> {
         let Some(place) = shape.indexes.iter().position(|i| i.oid == oid) else { return Ok(()) };
         self.engine().build_index(&shape, place).await.map_err(not_built)
     }
+}
+
+/// How pg_stat_progress_create_index calls the statement.
+fn command_of(concurrently: bool) -> &'static str {
+    if concurrently { "CREATE INDEX CONCURRENTLY" } else { "CREATE INDEX" }
 }
 
 /// The columns of an index's key, and the columns that its expressions name.

@@ -95,6 +95,7 @@ impl Ddl<'_> {
             self.lock(index, on_index).await?;
             // CONCURRENTLY takes its locks: rows and entries are changed together, and no dead ones collect.
             if !concurrently {
+                let _working = self.shows_index(table, index, "REINDEX");
                 self.rebuild_index(index).await?;
             }
         }

@@ -236,6 +236,7 @@ const ORDERED: &[&[Oid]] = &[
     &[oid::TIME],
     &[oid::TIMETZ],
     &[oid::INET],
+    &[oid::PG_LSN],
 ];
 
 /// Whether a name is that of an aggregate.

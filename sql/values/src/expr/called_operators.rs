@@ -10,4 +10,5 @@ pub static TABLES: &[&[Function]] = &[
     super::inet_functions::OPERATORS,
     super::range_functions::OPERATORS,
     super::bit_functions::OPERATORS,
+    super::lsn_functions::OPERATORS,
 ];

@@ -439,6 +439,7 @@ pub(super) fn element_type(value: &Datum) -> Oid {
         Datum::Row(r) => r.shape.oid,
         Datum::Bpchar(_) => oid::BPCHAR,
         Datum::Uuid(_) => oid::UUID,
+        Datum::Lsn(_) => oid::PG_LSN,
         Datum::Time(_) => oid::TIME,
         Datum::TimeTz(..) => oid::TIMETZ,
         Datum::Json(_) => oid::JSON,

@@ -71,6 +71,7 @@ static TABLES: &[&[Function]] = &[
     FUNCTIONS,
     super::json_functions::FUNCTIONS,
     super::inet_functions::FUNCTIONS,
+    super::lsn_functions::FUNCTIONS,
     super::json_build::FUNCTIONS,
     super::json_path::FUNCTIONS,
     super::math_functions::FUNCTIONS,

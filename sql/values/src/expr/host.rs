@@ -138,11 +138,9 @@ host_functions! {
     NotificationQueueUsage "pg_notification_queue_usage"() -> FLOAT8 true;
     Backup "clearway_backup"(TEXT) -> BYTEA true;
     CreateRestorePoint "pg_create_restore_point"(TEXT) -> INT8 true;
-    CurrentWalLsn "pg_current_wal_lsn"() -> TEXT false;
-    CurrentWalInsertLsn "pg_current_wal_insert_lsn"() -> TEXT false;
-    CurrentWalFlushLsn "pg_current_wal_flush_lsn"() -> TEXT false;
-    WalLsnDiff "pg_wal_lsn_diff"(TEXT, TEXT) -> NUMERIC true;
-    PgLsn "pg_lsn"(TEXT) -> TEXT true;
+    CurrentWalLsn "pg_current_wal_lsn"() -> PG_LSN false;
+    CurrentWalInsertLsn "pg_current_wal_insert_lsn"() -> PG_LSN false;
+    CurrentWalFlushLsn "pg_current_wal_flush_lsn"() -> PG_LSN false;
     StatReset "pg_stat_reset"() -> VOID false;
     StatResetShared "pg_stat_reset_shared"(TEXT) -> VOID true;
     StatResetTable "pg_stat_reset_single_table_counters"(OID) -> VOID true;

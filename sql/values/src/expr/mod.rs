@@ -47,6 +47,7 @@ pub mod known;
 pub mod like;
 pub mod long_regex;
 pub mod long_text;
+mod lsn_functions;
 mod math_functions;
 mod operator_table;
 pub mod operators;

@@ -81,6 +81,7 @@ fn input_plain(ty: Oid, r: &mut Reader<'_>) -> Result<Datum> {
             if ty == oid::BPCHAR { Datum::Bpchar(text.into()) } else { Datum::text(text) }
         }
         oid::BYTEA => Datum::Bytea(r.bytes(r.0.len())?.into()),
+        oid::PG_LSN => Datum::Lsn(u64::from_be_bytes(r.take()?)),
         oid::UUID | oid::INET | oid::CIDR | oid::TIME | oid::TIMETZ | oid::JSON | oid::JSONB | oid::JSONPATH => {
             input_other(ty, r)?
         }
@@ -218,6 +219,7 @@ pub fn output(ty: SqlType, value: &Datum, out: &mut Vec<u8>) {
         Datum::Float8(v) => out.extend(v.to_be_bytes()),
         Datum::Text(s) | Datum::Bpchar(s) | Datum::Json(s) => out.extend(s.as_bytes()),
         Datum::Uuid(u) => out.extend(u),
+        Datum::Lsn(v) => out.extend(v.to_be_bytes()),
         Datum::Time(t) => out.extend(t.to_be_bytes()),
         Datum::TimeTz(t, west) => {
             out.extend(t.to_be_bytes());

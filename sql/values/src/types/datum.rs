@@ -52,6 +52,8 @@ pub enum Datum {
     Bpchar(Arc<str>),
     /// uuid.
     Uuid([u8; 16]),
+    /// pg_lsn.
+    Lsn(u64),
     /// time: microseconds since midnight.
     Time(i64),
     /// timetz: microseconds since midnight, and seconds west of Greenwich.
@@ -250,6 +252,7 @@ fn compare_any(a: &Datum, b: &Datum) -> Ordering {
             fields.unwrap_or_else(|| x.values.len().cmp(&y.values.len()))
         }
         (D::Uuid(x), D::Uuid(y)) => x.cmp(y),
+        (D::Lsn(x), D::Lsn(y)) => x.cmp(y),
         (D::Time(x), D::Time(y)) => x.cmp(y),
         (D::TimeTz(x, west), D::TimeTz(y, other)) => super::time::zoned_order((*x, *west), (*y, *other)),
         (D::Jsonb(x), D::Jsonb(y)) => super::json::compare(x, y),
@@ -300,6 +303,7 @@ fn kind(d: &Datum) -> u8 {
         D::Range(_) => 20,
         D::Multirange(_) => 21,
         D::Bits(_) => 22,
+        D::Lsn(_) => 23,
     }
 }
 
@@ -341,6 +345,7 @@ impl Hash for Datum {
             D::Bpchar(s) => s.trim_end_matches(' ').hash(state),
             D::Json(s) => s.hash(state),
             D::Uuid(u) => u.hash(state),
+            D::Lsn(v) => v.hash(state),
             D::Time(t) => t.hash(state),
             D::TimeTz(t, west) => (t + i64::from(*west) * 1_000_000, west).hash(state),
             D::Jsonb(j) => j.hash_into(state),

@@ -27,6 +27,7 @@ pub mod inet;
 pub mod interval;
 pub mod json;
 pub mod jsonpath;
+pub mod lsn;
 pub mod numeric;
 mod numeric_math;
 pub mod range;
@@ -91,6 +92,7 @@ pub mod oid {
     pub const ANYELEMENT: Oid = 2283;
     pub const NAME_ARRAY: Oid = 1003;
     pub const UUID: Oid = 2950;
+    pub const PG_LSN: Oid = 3220;
     pub const INET: Oid = 869;
     pub const CIDR: Oid = 650;
     pub const TIME: Oid = 1083;
@@ -246,7 +248,6 @@ const NOT_HERE: &[&str] = &[
     "tsvector",
     "tsquery",
     "xml",
-    "pg_lsn",
     "txid_snapshot",
     "pg_snapshot",
     "tid",

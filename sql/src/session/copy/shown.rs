@@ -1,0 +1,15 @@
+//! What others see of a copy while it runs.
+
+use crate::context::core::Core;
+use crate::session::utility::relation_oid;
+use crate::syntax::stmt::CopySource;
+use clearway_engine::progress::{Now, Work};
+
+/// A copy as pg_stat_progress_copy shows it.
+pub(super) fn now(command: &'static str, core: &Core, source: &CopySource) -> Now {
+    let table = match source {
+        CopySource::Table(name, _) => relation_oid(core, name).map_or(0, |(oid, _)| oid),
+        CopySource::Query(_) => 0,
+    };
+    Now { work: Work::Copy, command, phase: "", table, index: 0 }
+}
