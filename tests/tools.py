@@ -116,8 +116,8 @@ def blocked():
     check("psql with lockview", shown.splitlines() == wanted, shown)
     pg_activity()
     exporter()
-    # The log tells of waits of a second.
-    until("select waited_ms > 1200 from clearway_lock_tree where application_name = 'waiter'", "t")
+    # The log tells of waits of a second, which are looked for once a second.
+    until("select waited_ms > 2200 from clearway_lock_tree where application_name = 'waiter'", "t")
     holder.run("commit")
     holder.end()
     waiter.end()

@@ -99,6 +99,8 @@ impl Db {
             && all.locks().waits().is_empty()
             && store.pending_chains() == 0
             && store.pending_drops().is_empty()
+            && !store.drop_is_stuck()
+            && self.statistics().due() == 0
     }
 
     /// Drops the indexes whose building was given up or cut off by a crash.

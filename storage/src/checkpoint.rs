@@ -45,6 +45,8 @@ impl Store {
     /// `clean` says that nothing is active and nothing will be appended, `paced` that there is time: pages are written evenly while the
     /// log grows by what it may grow meanwhile (`Store::pace`).
     pub(crate) async fn take_checkpoint(&self, clean: bool, paced: bool) -> Result<(), StorageError> {
+        // It needs the page cleaner, which may rest.
+        self.rest().end();
         let _turn = self.checkpoints().turn().take().await;
         // Whoever closes takes the last one: one that waited for its turn meanwhile would say that the log goes on.
         if !clean && self.ended() {

@@ -1,8 +1,8 @@
 //! Rest: the background loops of a database that nobody uses stop waking up.
 //!
 //! # Life of a rest
-//! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> it looks once more -> each loop waits at its next pause without a
-//! limit -> a statement begins -> [`Rest::end`] -> the loops go on with their pauses.
+//! The upkeep finds that nothing has happened for a while -> [`Rest::begin`] -> it looks once more -> each loop waits at its next pause, for a
+//! minute at a time -> a statement begins -> [`Rest::end`] -> the loops go on with their pauses.
 //!
 //! # Invariants
 //! - RST-1: while the loops rest, no statement has a snapshot. A statement publishes its snapshot, fences, and then looks at `resting`; the
@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clearway_base::sync::sleep;
+use clearway_base::sync::{sleep, timeout};
 use clearway_base::waits::{Object, WaitEvent, in_wait};
 
 use crate::sync::Bell;
@@ -31,6 +31,9 @@ pub enum Pauses {
     /// Of the trees.
     Tidier,
 }
+
+/// A loop looks around once in so long even while it rests.
+const REST_MAX: Duration = Duration::from_secs(60);
 
 /// See the head of this module.
 pub struct Rest {
@@ -72,7 +75,7 @@ impl Rest {
     /// A loop's pause: so long, or until the rest ends.
     pub async fn pause(&self, who: Pauses, event: WaitEvent, pause: Duration) {
         if self.is_resting() {
-            in_wait(event, Object::NONE, self.ended(who)).await;
+            let _ = in_wait(event, Object::NONE, timeout(REST_MAX, self.ended(who))).await;
         } else {
             in_wait(event, Object::NONE, sleep(pause)).await;
         }
@@ -102,7 +105,7 @@ mod tests {
                     let rest = Arc::clone(&rest);
                     spawn("loop", async move { rest.pause(who, WaitEvent::Pause, Duration::from_millis(10)).await })
                 });
-                sleep(Duration::from_secs(3600)).await;
+                sleep(Duration::from_secs(30)).await;
                 assert!(loops.iter().all(|one| one.try_take().is_none()), "they rest");
                 rest.end();
                 for one in loops {

@@ -135,3 +135,28 @@ create temporary table f (x int references t);
 comment on table t is 'x';
 -- here: 42501
 copy t from stdin;
+
+== an index is an object of its table's schema
+create user a_i; create user a_j; create group a_k; create schema s; create table s.t (a int, b int); alter table s.t owner to a_i; grant usage on schema s to a_i;
+create table s.u (a int); create index ui on s.u (a); alter table s.u owner to a_i;
+@i a_i
+create index on s.t (a);
+create unique index concurrently on s.t (b);
+alter table s.t add unique (a);
+alter table s.t add primary key (b);
+alter table s.t add check (a > 0);
+reindex table s.u;
+create temp table tt (a int); create index on tt (a);
+@postgres
+grant create on schema s to a_i;
+@i
+create index on s.t (a);
+alter table s.t add primary key (b);
+@postgres
+alter group a_k add user a_i, a_j;
+select pg_has_role('a_i', 'a_k', 'member'), pg_has_role('a_j', 'a_k', 'usage');
+alter group a_k drop user a_i;
+select pg_has_role('a_i', 'a_k', 'member');
+alter group a_k drop user a_i;
+alter group a_k add user missing;
+alter role a_k add user a_i;

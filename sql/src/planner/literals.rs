@@ -1,4 +1,5 @@
-//! The literals in the target list of INSERT's query: they take their types from the columns that they go to.
+//! Literals in the target list of INSERT's query, and of the sides of a set operation: they take their types from the columns that they go to, or
+//! from the other side.
 
 use super::plan::{Body, Query};
 use crate::expr::BoundKind;
@@ -6,10 +7,10 @@ use crate::syntax::ast::{self, ExprKind, Literal, QueryBody, Target};
 use crate::types::oid;
 use std::sync::Arc;
 
-/// The plan of INSERT's query, with the types of columns that are literals of its text left open.
+/// The plan of such a query, with the types of columns that are literals of its text left open.
 pub(super) fn opened(query: Arc<Query>, source: &ast::Query) -> Arc<Query> {
     let (QueryBody::Select(text), Body::Select(plan)) = (&source.body, &query.body) else { return query };
-    let is_literal = |t: &Target| matches!(t, Target::Expr { expr, .. } if matches!(&*expr.kind, ExprKind::Literal(Literal::Str(_))));
+    let is_literal = |t: &Target| matches!(t, Target::Expr { expr, .. } if matches!(&*expr.kind, ExprKind::Literal(Literal::Str(_) | Literal::Null)));
     let each_is_one = text.targets.len() == plan.targets.len();
     if !each_is_one || plan.distinct.is_some() || !text.targets.iter().any(is_literal) {
         return query;

@@ -342,6 +342,7 @@ impl Planner<'_> {
         params: &mut Params,
     ) -> Result<Query> {
         let (l, r) = (self.query(left, parent, params)?, self.query(right, parent, params)?);
+        let (l, r) = (super::literals::opened(l, left), super::literals::opened(r, right));
         let name = match op {
             SetOp::Union => "UNION",
             SetOp::Intersect => "INTERSECT",
@@ -352,20 +353,18 @@ impl Planner<'_> {
             return Err(SqlError::new(code::SYNTAX_ERROR, message).at(first_target(right)));
         }
         let mut columns = Vec::new();
-        let q_pos = q.pos;
         for (i, (a, b)) in l.columns.iter().zip(&r.columns).enumerate() {
             let slot =
                 |c: &OutputColumn| Bound { kind: BoundKind::Column { index: i, level: 0 }, ty: c.ty, pos: q.pos };
             let scope = Scope::default();
             let side = |q: &Query, c: &OutputColumn| match &q.body {
-                Body::Select(s) if s.targets.get(i).and_then(constant).is_some_and(Datum::is_null) => {
-                    Bound::constant(Datum::Null, oid::UNKNOWN, q_pos)
-                }
+                Body::Select(s) if c.ty.oid == oid::UNKNOWN => s.targets.get(i).cloned().unwrap_or_else(|| slot(c)),
+                Body::Select(s) => Bound { pos: s.targets.get(i).map_or(0, |t| t.pos), ..slot(c) },
                 _ => slot(c),
             };
             let pair = vec![side(&l, a), side(&r, b)];
             let (_, ty) = self.bind(&scope, params, name, None, |b| b.unify(pair, name))?;
-            let ty = if a.ty == b.ty { a.ty } else { SqlType::new(ty) };
+            let ty = if a.ty == b.ty && a.ty.oid != oid::UNKNOWN { a.ty } else { SqlType::new(ty) };
             columns.push(OutputColumn { name: a.name.clone(), ty, origin: (0, 0) });
         }
         let (left, right) = (cast_output(l, &columns, q.pos), cast_output(r, &columns, q.pos));

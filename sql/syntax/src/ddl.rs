@@ -448,6 +448,8 @@ pub struct GrantRole {
     pub admin: bool,
     pub granted_by: Option<String>,
     pub cascade: bool,
+    /// It was written as ALTER GROUP ... ADD or DROP USER.
+    pub as_group: bool,
 }
 
 /// ALTER DEFAULT PRIVILEGES.

@@ -27,6 +27,9 @@ impl Ddl<'_> {
         };
         let keeps_index = !matches!(c.kind, TableConstraintKind::Check(..) | TableConstraintKind::Foreign { .. });
         self.free_constraint(&r, c.name.as_deref(), keeps_index)?;
+        if matches!(c.kind, TableConstraintKind::PrimaryKey { .. } | TableConstraintKind::Unique { .. }) {
+            self.may_make_index(&r)?;
+        }
         match &c.kind {
             TableConstraintKind::PrimaryKey { columns, include, .. } => {
                 super::table::check_timing(c.timing, "PRIMARY KEY")?;

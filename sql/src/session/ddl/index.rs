@@ -4,6 +4,7 @@ use super::table::key_type;
 use super::{Ddl, exists, free_name};
 use crate::context::errors::from_engine;
 use crate::context::index_terms;
+use crate::context::privileges::denied;
 use crate::error::{Result, SqlError};
 use crate::planner::dml::{can_be_key, column_of};
 use crate::planner::indexes::column_names;
@@ -18,6 +19,20 @@ use clearway_txn::lockmgr::{IfTaken, LockMode};
 use std::sync::Arc;
 
 impl Ddl<'_> {
+    /// Whether the session's role may make an index of a table: that is an object of the table's schema.
+    ///
+    /// # Errors
+    /// 42501.
+    pub(super) fn may_make_index(&self, r: &Relation) -> Result<()> {
+        let catalog = self.catalog();
+        match catalog.get(r.schema).map(|o| &**o) {
+            Some(Object::Schema(schema)) if !self.judge(&catalog).may_with_schema(schema, 'C') => {
+                Err(denied("schema", &schema.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// CREATE INDEX. CONCURRENTLY builds beside writers (engine/src/session/online.rs).
     pub(super) async fn create_index(&self, s: &CreateIndex) -> Result<&'static str> {
         let unsupported = [
@@ -34,10 +49,8 @@ impl Ddl<'_> {
         let (table, catalog) = self.lock_named(&s.table, mode, judge).await?;
         let relation = catalog.relation(table).ok_or_else(|| super::missing("relation", s.table.name()))?;
         self.own(relation)?;
-        if relation.kind == RelationKind::View {
-            let message = format!("cannot create index on relation \"{}\"", relation.name);
-            return Err(SqlError::new("42809", message).detail("This operation is not supported for views."));
-        }
+        can_be_indexed(relation)?;
+        self.may_make_index(relation)?;
         let (columns, mut reads) = index_columns(s, &catalog, relation)?;
         if let Some((condition, _)) = &s.filter {
             reads.extend(index_terms::condition(&catalog, relation, condition)?);
@@ -173,6 +186,18 @@ fn index_columns(s: &CreateIndex, catalog: &Catalog, relation: &Relation) -> Res
         columns.push(IndexColumn { column: IndexColumn::OF_NONE, expression: Some(expression), ..place });
     }
     Ok((columns, reads))
+}
+
+/// Whether a relation is of a kind that can have indexes.
+///
+/// # Errors
+/// 42809 for a view.
+fn can_be_indexed(relation: &Relation) -> Result<()> {
+    if relation.kind != RelationKind::View {
+        return Ok(());
+    }
+    let message = format!("cannot create index on relation \"{}\"", relation.name);
+    Err(SqlError::new("42809", message).detail("This operation is not supported for views."))
 }
 
 /// Why an index could not be built.

@@ -224,7 +224,11 @@ impl Ddl<'_> {
     /// GRANT and REVOKE of roles.
     pub(super) async fn grant_role(&self, s: &GrantRole) -> Result<&'static str> {
         self.change_members(s).await?;
-        Ok(if s.revoke { "REVOKE ROLE" } else { "GRANT ROLE" })
+        Ok(match (s.as_group, s.revoke) {
+            (true, _) => "ALTER ROLE",
+            (false, true) => "REVOKE ROLE",
+            (false, false) => "GRANT ROLE",
+        })
     }
 
     async fn change_members(&self, s: &GrantRole) -> Result<()> {
@@ -311,5 +315,13 @@ impl Ddl<'_> {
 }
 
 fn membership(roles: &[String], to: &[String], admin: bool) -> GrantRole {
-    GrantRole { revoke: false, roles: roles.to_vec(), to: to.to_vec(), admin, granted_by: None, cascade: false }
+    GrantRole {
+        revoke: false,
+        roles: roles.to_vec(),
+        to: to.to_vec(),
+        admin,
+        granted_by: None,
+        cascade: false,
+        as_group: false,
+    }
 }

@@ -1,7 +1,7 @@
 //! ALTER, DROP and COMMENT.
 
 use super::super::ast::QualName;
-use super::super::ddl::{AlterAction, AlterTable, Drop, ObjectKind, Rename, RenamePart};
+use super::super::ddl::{AlterAction, AlterTable, Drop, GrantRole, ObjectKind, Rename, RenamePart};
 use super::super::stmt::Statement;
 use super::Parser;
 use crate::error::Result;
@@ -36,6 +36,9 @@ impl Parser<'_> {
         self.expect("alter")?;
         if self.eat_seq(&["default", "privileges"]) {
             return self.default_privileges();
+        }
+        if self.is("group") && matches!(self.word_at(2), Some("add" | "drop")) {
+            return self.alter_group();
         }
         if self.is_any(&["type", "domain"]) {
             return self.alter_type();
@@ -122,6 +125,18 @@ impl Parser<'_> {
             return Ok(Statement::AlterDatabase { name: name.dotted(), options: self.database_options()? });
         }
         self.alter_owner_or_name(ObjectKind::Database, name, false)
+    }
+
+    /// ALTER GROUP ... ADD USER and DROP USER, older words for GRANT and REVOKE of a role.
+    fn alter_group(&mut self) -> Result<Statement> {
+        self.expect("group")?;
+        let roles = vec![self.role_spec()?];
+        let revoke = self.is("drop");
+        self.advance();
+        self.expect("user")?;
+        let to = self.comma_list(Self::role_spec)?;
+        let (admin, granted_by, cascade) = (false, None, false);
+        Ok(Statement::GrantRole(GrantRole { revoke, roles, to, admin, granted_by, cascade, as_group: true }))
     }
 
     fn alter_role(&mut self) -> Result<Statement> {

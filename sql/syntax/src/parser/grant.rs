@@ -20,7 +20,15 @@ impl Parser<'_> {
             let granted_by = self.granted_by()?;
             let cascade = revoke && self.cascade();
             let roles = privileges.into_iter().map(|(name, _)| name).collect();
-            return Ok(Statement::GrantRole(GrantRole { revoke, roles, to, admin, granted_by, cascade }));
+            return Ok(Statement::GrantRole(GrantRole {
+                revoke,
+                roles,
+                to,
+                admin,
+                granted_by,
+                cascade,
+                as_group: false,
+            }));
         }
         self.expect("on")?;
         let (object, names, all_in_schema) = self.grant_objects()?;

@@ -13,6 +13,7 @@ use super::resolve::{self, Choice};
 use super::{sets, window};
 use crate::error::{Pos, Result, SqlError, code};
 use crate::syntax::ast::Call;
+use crate::types::cast::Context;
 use crate::types::datum::Array;
 use crate::types::{Datum, Oid, array_of, element_of, format_type, oid, user};
 
@@ -97,6 +98,12 @@ impl Binder<'_> {
         types: &[Oid],
         pos: Pos,
     ) -> Result<Option<Bound>> {
+        // The name of a type with one literal of unknown type is a cast, before any function of that name is looked at.
+        if let ([arg], [oid::UNKNOWN], Some(ty)) = (args.as_slice(), types, crate::types::by_name(name))
+            && let Some(cast) = self.coerce(arg.clone(), ty.oid.into(), Context::Explicit)?
+        {
+            return Ok(Some(cast));
+        }
         let rows = functions::named(name);
         let expanded: Vec<Vec<Oid>> = rows
             .iter()
