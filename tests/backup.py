@@ -189,7 +189,9 @@ def branch(work, target, marks, moment):
     server.sql("create table only_here (id int); insert into only_here values (1)")
     server.stop()
     said = clearway("restore", target, new)
-    if f"there is log of others: --epoch {max(epochs)}" not in said:
+    # A restore to a moment of an earlier epoch left more than one behind.
+    others = re.search(r"there is log of others: --epoch ([0-9, ]+)", said)
+    if others is None or str(max(epochs)) not in others[1].split(", "):
         raise Failed(f"the restore does not say that there is another history: {said}")
     server = Server(new)
     if server.sql("select count(*) from only_here") != "1" or look(server, marks, moment) != count:
@@ -204,8 +206,18 @@ def branch(work, target, marks, moment):
     if there < count:
         raise Failed(f"{count} marks at {stamp(moment)}, {there} later")
     server.kill()
-    # Nobody else sends as an epoch that is taken.
     clearway("backup", "verify", target)
+    # Log that the restore left behind is verified too: it can still be restored.
+    left = f"{target}/log/{max(epochs):08x}"
+    piece = f"{left}/{max(os.listdir(left))}"
+    with open(piece, "r+b") as file:
+        file.seek(os.path.getsize(piece) // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+    said = clearway("backup", "verify", target, fails=True)
+    if os.path.basename(piece) not in said:
+        raise Failed(f"verify does not name the damaged piece {piece}: {said}")
 
 
 def main():

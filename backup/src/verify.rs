@@ -144,10 +144,20 @@ async fn records(mut log: Joined<'_>, start: Lsn, name: &str) -> Result<(u64, Ls
     }
 }
 
-/// The archived log of each history, from the oldest backup of it on: without a hole, every record whole.
+/// Whether another history holds all log of an epoch: then that one's check reads it.
+fn is_within_another(contents: &Contents, epoch: u32) -> bool {
+    let of_it = contents.log.iter().filter(|object| names::epoch_of(&object.name) == Some(epoch));
+    let end = of_it.filter_map(|object| names::range(&object.name)).map(|(_, to)| to).max().unwrap_or(Lsn::ZERO);
+    contents.epochs.iter().filter(|other| other.epoch != epoch).any(|other| {
+        let history = epochs::timeline(&contents.epochs, other.epoch);
+        history.stretches.iter().any(|stretch| stretch.epoch == epoch && stretch.to >= end)
+    })
+}
+
+/// The archived log of each history, from the oldest backup of it on: without a hole, every record whole. A history that a restore
+/// left before its end is one of its own.
 async fn archive(target: &dyn Target, contents: &Contents, verified: &mut Verified) {
-    for epoch in contents.epochs.iter().filter(|epoch| !contents.epochs.iter().any(|other| other.parent == epoch.epoch))
-    {
+    for epoch in contents.epochs.iter().filter(|epoch| !is_within_another(contents, epoch.epoch)) {
         let history = epochs::timeline(&contents.epochs, epoch.epoch);
         let first = contents.backups.iter().find(|manifest| history.covers(manifest.epoch, manifest.end));
         let Some(first) = first else { continue };

@@ -87,7 +87,7 @@ pub const PAGES: &[Page] = &[
             ("--resume", "go on with the newest backup there that was broken off"),
             (
                 "--rate BYTES",
-                "the most that is read in a second, with kB, MB or GB; 0 is no limit [64MB, and four fifths of the time at rest]",
+                "the most that is read in a second, with kB, MB or GB; 0 is no limit [64MB, and nine tenths of the time at rest]",
             ),
             ("--open", "verify: also restore into a scratch directory and check that"),
             ("--keep 7d,4w", "expire: what stays"),

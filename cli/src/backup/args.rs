@@ -12,7 +12,7 @@ use lexopt::prelude::*;
 /// What the server gives at most in a second when nothing else is said, in bytes.
 const RATE: u64 = 64 << 20;
 /// The part of the time in which a backup of a server works, if no rate is named, in percent.
-const SHARE_PERCENT: u32 = 20;
+const SHARE_PERCENT: u32 = 10;
 /// Microseconds from 1970 to 2000.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 

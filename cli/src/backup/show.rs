@@ -95,9 +95,10 @@ pub fn histories(contents: &Contents) {
             Some(first) => format!("can be restored from LSN {} ({}) on", first.end, clock::show(first.ended_us)),
             None => "has no backup".to_owned(),
         };
-        let came = match epoch.parent {
-            0 => "the archive begins".to_owned(),
-            parent => format!("follows epoch {parent} from LSN {} on", epoch.begins),
+        // Not always the epoch's parent: a restore to a moment before the parent began goes on from an earlier one.
+        let came = match history.stretches.iter().rev().nth(1) {
+            None => "the archive begins".to_owned(),
+            Some(before) => format!("follows epoch {} from LSN {} on", before.epoch, epoch.begins),
         };
         println!(
             "epoch {}: {came}; begun {}; archived up to {end}; {from}",
